@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from shiftdata.format.schema import Feature
+from shiftdata.data.format.schema import Feature
 
 #: A cell as a file stores it, or as it was read.
 Cell: TypeAlias = bool | int | float | str | None

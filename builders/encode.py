@@ -11,15 +11,15 @@ from PIL import ExifTags, Image
 
 from builders.cells import misfit, read_cell
 from builders.sample import BadItem, PictureFile, Sample
+from shiftdata.data.format.schema import FEATURE_TYPES, Feature, Modality, features_as_bytes
 from shiftdata.errors import InputError
-from shiftdata.format.schema import FEATURE_TYPES, Feature, Modality, features_as_bytes
 
 
 class Encoding(Protocol):
     """What a recipe needs to publish examples of one modality.
 
-    `shiftdata.format.writer` writes what `encode` gives: pictures as JPEG or PNG, texts as UTF-8, features as
-    `features_as_bytes` writes them.
+    `shiftdata.data.format.writer` writes what `encode` gives: pictures as JPEG or PNG, texts as UTF-8,
+    features as `features_as_bytes` writes them.
     """
 
     #: Raise it whenever equal examples become other bytes.

@@ -10,11 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from shiftdata.data.places.remote import Remote
+from shiftdata.data.places.search import store_at
+from shiftdata.data.places.store import Folder, MissingFileError, Store, files_below, is_hidden
 from shiftdata.errors import InputError, StorageError
 from shiftdata.files import remove, write_bytes
-from shiftdata.places.remote import Remote
-from shiftdata.places.search import store_at
-from shiftdata.places.store import Folder, MissingFileError, Store, files_below, is_hidden
 
 #: Where a file appears whole by itself. Elsewhere it is sent under another name and then renamed.
 WHOLE = {"abfs", "abfss", "adl", "az", "gcs", "gs", "memory", "oci", "oss", "s3", "s3a"}

@@ -17,14 +17,14 @@ from builders.encode import Encoding
 from builders.filters import Filters
 from builders.parts import check_part, identity_of, part_identity
 from builders.sample import Item, Sample, Step
+from shiftdata.data.format.manifest import Publishes
+from shiftdata.data.format.names import check_names, is_path_part, text_fault
+from shiftdata.data.format.records import Calibration
+from shiftdata.data.format.schema import POINTER_COLUMNS, Roles, columns
 from shiftdata.errors import InputError, not_found
-from shiftdata.format.manifest import Publishes
-from shiftdata.format.names import check_names, is_path_part, text_fault
-from shiftdata.format.records import Calibration
-from shiftdata.format.schema import POINTER_COLUMNS, Roles, columns
-from shiftdata.protocols import Protocol as TaskProtocol
+from shiftdata.evaluation.protocols import Protocol as TaskProtocol
+from shiftdata.evaluation.tasks import OnEmpty
 from shiftdata.stable import content_hash
-from shiftdata.tasks import OnEmpty
 
 #: The fields that determine no row and no pixel: they can change without building anything again.
 DESCRIPTION = (

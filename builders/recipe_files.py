@@ -18,10 +18,10 @@ import shiftdata
 from builders.albums import Raw
 from builders.parts import RECIPE_MODULE
 from builders.recipe import OfAlbum, Recipe, file_versions
+from shiftdata.data.format.records import Calibration
+from shiftdata.data.format.typed import read_json, record
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError, not_found
 from shiftdata.files import sha256_of
-from shiftdata.format.records import Calibration
-from shiftdata.format.typed import read_json, record
 from shiftdata.stable import content_hash
 
 RECIPES = Path(__file__).parent / "recipes"

@@ -18,8 +18,8 @@ import pyarrow as pa
 from xxhash import xxh3_128_digest
 
 from builders.objects import Writable, writable
+from shiftdata.data.places.store import MissingFileError
 from shiftdata.errors import IntegrityError
-from shiftdata.places.store import MissingFileError
 from shiftdata.stable import content_hash
 from shiftdata.threads import ahead
 

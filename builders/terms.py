@@ -8,8 +8,8 @@ from functools import cache
 
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
+from shiftdata.data.format.licenses import OTHER_NAME, SAME_NAME
 from shiftdata.errors import InputError
-from shiftdata.format.licenses import OTHER_NAME, SAME_NAME
 
 #: What people write, and the identifiers that they may mean.
 MEANT = {

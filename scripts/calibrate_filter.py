@@ -28,11 +28,11 @@ from builders.filters.report import judged_rows
 from builders.filters.rules import Bools, scores_of
 from builders.filters.scorers import Floats
 from shiftdata.errors import InputError, ShiftdataError
-from shiftdata.labelling.agreement import agreements, alpha
-from shiftdata.labelling.purposes import FILTER
-from shiftdata.labelling.table import Key, latest, read_labels, settled
-from shiftdata.metrics.records import Record, number
-from shiftdata.metrics.statistics import wilson
+from shiftdata.evaluation.labelling.agreement import agreements, alpha
+from shiftdata.evaluation.labelling.purposes import FILTER
+from shiftdata.evaluation.labelling.table import Key, latest, read_labels, settled
+from shiftdata.evaluation.metrics.records import Record, number
+from shiftdata.evaluation.metrics.statistics import wilson
 from shiftdata.tables import aligned
 
 Goal: TypeAlias = Literal["f1", "accuracy", "precision", "rejection"]

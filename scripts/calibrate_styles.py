@@ -53,9 +53,9 @@ from builders.shifts.steps import Stylize
 from builders.shifts.styles.bank import read_strengths
 from shiftdata.baselines import Training, fit
 from shiftdata.baselines.sources import SIDE
-from shiftdata.format.schema import split_of_fold
-from shiftdata.metrics import bootstrap_rows
-from shiftdata.metrics.arrays import IntArray
+from shiftdata.data.arrays import IntArray
+from shiftdata.data.format.schema import split_of_fold
+from shiftdata.evaluation.metrics import bootstrap_rows
 from shiftdata.stable import content_hash
 
 STRENGTHS = (1.0, 0.8, 0.65, 0.5, 0.35)

@@ -264,7 +264,7 @@ def main() -> int:
     parser.add_argument("--torchvision", type=Path, help="an unpacked wheel of it, if it does not import")
     options = parser.parse_args()
     prepare(options.peer, options.checkout, options.torchvision)
-    from shiftdata.exporting.folders import chosen_task
+    from shiftdata.data.exporting.folders import chosen_task
 
     task = chosen_task(options.dataset, config=options.config)
     wrong = total = 0

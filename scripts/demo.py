@@ -28,7 +28,7 @@ print(len(rows), "images streamed, such as", rows[0]["key"], rows[0]["image"].si
 TRAIN = """
 import shiftdata as sd
 from shiftdata.baselines import Training
-from shiftdata.metrics import bootstrap_groups
+from shiftdata.evaluation.metrics import bootstrap_groups
 
 task = sd.task("sma_glyphs_k8", "group-fairness", k=8, mu=0.1)
 for method in ("erm", "rwg", "group-dro"):

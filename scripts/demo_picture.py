@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 from PIL import Image, ImageDraw
 
 import shiftdata as sd
-from shiftdata.charts import INK, PADDING, PAPER, font
-from shiftdata.tasks import Evaluation
+from shiftdata.evaluation.charts import INK, PADDING, PAPER, font
+from shiftdata.evaluation.tasks import Evaluation
 
 BUILD = Path(__file__).resolve().parent.parent / "build"
 NAME = "sma_glyphs_k8"

@@ -28,8 +28,8 @@ from shiftdata.bench.records import runs_of
 from shiftdata.bench.reporting.scores import scores_of
 from shiftdata.bench.selection import RULES, run_scores
 from shiftdata.bench.sweep import PRESETS
-from shiftdata.metrics import selection_leakage
-from shiftdata.metrics.differences import student_test
+from shiftdata.evaluation.metrics import selection_leakage
+from shiftdata.evaluation.metrics.differences import student_test
 from shiftdata.tables import markdown
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -19,7 +19,7 @@ from style_pictures import draw_style
 from builders.albums.emoji import EmojiAlbum
 from builders.shifts.steps import OnGround
 from builders.shifts.stylizers import Arbitrary, Gatys, Stylizer
-from shiftdata.charts import INK, PAPER
+from shiftdata.evaluation.charts import INK, PAPER
 
 PICTURE = Path(__file__).parent.parent / "docs/generators/stylizers.jpg"
 DOG, SIDE, LEFT, LINE = "mammal_dog-fluent-3d", 112, 76, 16

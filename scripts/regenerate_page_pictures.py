@@ -16,8 +16,8 @@ from playwright.sync_api import Page, sync_playwright
 
 import shiftdata as sd
 from shiftdata.baselines import Training
-from shiftdata.gallery.predictions_page import predictions_page
-from shiftdata.gallery.site import write_gallery
+from shiftdata.serve.pages.predictions_page import predictions_page
+from shiftdata.serve.pages.site import write_gallery
 
 DATASET = Path("build/shift/sma_glyphs_k8")
 DOCS = Path(__file__).parents[1] / "docs"

@@ -1,7 +1,8 @@
-"""What consumers know of recipes and of the public datasets that they read, from `builders/raw/facts/`.
+"""Write what `shiftdata` knows of recipes and of the public datasets that they read: `builders/raw/facts/`.
 
-python scripts/regenerate_real_datasets.py            writes shiftdata/gallery/real_datasets.json (its front
-                                                      page) and shiftdata/places/recipes.json (errors)
+shiftdata/serve/pages/real_datasets.json is for the front page, shiftdata/data/places/recipes.json for errors.
+
+python scripts/regenerate_real_datasets.py            writes both
 python scripts/regenerate_real_datasets.py --check    ends with status 1 if a file says something else
 """
 
@@ -13,8 +14,8 @@ from pathlib import Path
 
 from builders.raw.sources import HOW, Source, size_text, source, sources
 from builders.recipe_files import embedded_recipes, recipe_names
-from shiftdata.gallery.catalog import REAL
-from shiftdata.places.recipes import FILE_NAME
+from shiftdata.data.places.recipes import FILE_NAME
+from shiftdata.serve.pages.catalog import REAL
 
 PACKAGE = Path(__file__).parents[1] / "shiftdata"
 
@@ -43,8 +44,8 @@ def recipes() -> dict[str, dict[str, str]]:
 
 def texts() -> dict[Path, str]:
     made = {
-        PACKAGE / "gallery" / REAL: [entry(one) for one in sources().values()],
-        PACKAGE / "places" / FILE_NAME: recipes(),
+        PACKAGE / "serve/pages" / REAL: [entry(one) for one in sources().values()],
+        PACKAGE / "data/places" / FILE_NAME: recipes(),
     }
     return {path: json.dumps(of, indent=1, ensure_ascii=False) + "\n" for path, of in made.items()}
 

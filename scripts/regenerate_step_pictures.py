@@ -22,7 +22,7 @@ from builders.shifts.steps import (
     Resize,
     Stylize,
 )
-from shiftdata.charts import INK, PAPER
+from shiftdata.evaluation.charts import INK, PAPER
 from shiftdata.stable import rng
 
 FOLDER = Path(__file__).parent.parent / "docs" / "steps"

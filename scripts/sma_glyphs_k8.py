@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from builders.recipe import Expected
 from builders.recipe_files import load_recipe
-from shiftdata.protocols import GroupFairness
+from shiftdata.evaluation.protocols import GroupFairness
 
 WHOLE = load_recipe("sma_glyphs")
 LETTERS = ("B", "E", "H", "P", "Q", "R", "S", "T")

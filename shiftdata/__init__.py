@@ -9,9 +9,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shiftdata.baselines import losses as losses
     from shiftdata.baselines import train
     from shiftdata.bench.leaderboard import leaderboard
-    from shiftdata.dataset import OpenDataset, open_dataset
+    from shiftdata.bench.papers import Results, published, ranking
+    from shiftdata.data.dataset import OpenDataset, open_dataset
+    from shiftdata.data.exporting.folders import export
+    from shiftdata.data.fetching import fetch
+    from shiftdata.data.format.manifest import Manifest
+    from shiftdata.data.loading.plain_datasets import DatasetSummary, info, list_datasets, load_dataset
+    from shiftdata.data.loading.tars import webdataset
+    from shiftdata.data.metadata import Metadata, metadata_from_table, read_metadata
+    from shiftdata.data.verifying import Problem, verify
     from shiftdata.errors import (
         ChangedError,
         InputError,
@@ -21,17 +30,9 @@ if TYPE_CHECKING:
         ShiftdataError,
         StorageError,
     )
-    from shiftdata.exporting.folders import export
-    from shiftdata.fetching import fetch
-    from shiftdata.format.manifest import Manifest
-    from shiftdata.loading.plain_datasets import DatasetSummary, info, list_datasets, load_dataset
-    from shiftdata.loading.tars import webdataset
-    from shiftdata.metadata import Metadata, metadata_from_table, read_metadata
-    from shiftdata.papers import Results, published, ranking
-    from shiftdata.protocols import GroupFairness, protocol, task
-    from shiftdata.protocols.rlsbench import rlsbench
-    from shiftdata.tasks import Task, imagenet_outputs
-    from shiftdata.verifying import Problem, verify
+    from shiftdata.evaluation.protocols import GroupFairness, protocol, task
+    from shiftdata.evaluation.protocols.rlsbench import rlsbench
+    from shiftdata.evaluation.tasks import Task, imagenet_outputs
 
 __version__ = "0.1.0"
 
@@ -39,20 +40,20 @@ __version__ = "0.1.0"
 _HOMES = {
     "baselines": "train",
     "bench.leaderboard": "leaderboard",
-    "dataset": "OpenDataset open_dataset",
+    "data.dataset": "OpenDataset open_dataset",
     "errors": "ChangedError InputError IntegrityError MissingExtraError NotFoundError"
     " ShiftdataError StorageError",
-    "exporting.folders": "export",
-    "fetching": "fetch",
-    "format.manifest": "Manifest",
-    "loading.plain_datasets": "DatasetSummary info list_datasets load_dataset",
-    "loading.tars": "webdataset",
-    "metadata": "Metadata metadata_from_table read_metadata",
-    "papers": "Results published ranking",
-    "protocols": "GroupFairness protocol task",
-    "protocols.rlsbench": "rlsbench",
-    "tasks": "Task imagenet_outputs",
-    "verifying": "Problem verify",
+    "data.exporting.folders": "export",
+    "data.fetching": "fetch",
+    "data.format.manifest": "Manifest",
+    "data.loading.plain_datasets": "DatasetSummary info list_datasets load_dataset",
+    "data.loading.tars": "webdataset",
+    "data.metadata": "Metadata metadata_from_table read_metadata",
+    "bench.papers": "Results published ranking",
+    "evaluation.protocols": "GroupFairness protocol task",
+    "evaluation.protocols.rlsbench": "rlsbench",
+    "evaluation.tasks": "Task imagenet_outputs",
+    "data.verifying": "Problem verify",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
@@ -76,6 +77,8 @@ __all__ += [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "losses":  # a module, so that `from shiftdata import losses` is short
+        return import_module("shiftdata.baselines.losses")
     if name not in _HOME:
         raise AttributeError(f"module 'shiftdata' has no attribute {name!r}")
     value = getattr(import_module(f"shiftdata.{_HOME[name]}"), name)

@@ -113,7 +113,7 @@ def both_formats(
     request: pytest.FixtureRequest, tiny: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Path]:
     """A dataset of each kind, as Parquet and as tars. Read only."""
-    from shiftdata.exporting.webdataset import export
+    from shiftdata.data.exporting.webdataset import export
 
     folder = tmp_path_factory.mktemp("formats")
     if request.param == "stylized":
@@ -128,7 +128,7 @@ def both_formats(
 @pytest.fixture(scope="module")
 def tars(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny dataset in WebDataset format. Read only."""
-    from shiftdata.exporting.webdataset import export
+    from shiftdata.data.exporting.webdataset import export
 
     return export(tiny, tmp_path_factory.mktemp("tars") / "tiny_wds", shard_bytes=SMALL_TAR)
 

@@ -14,8 +14,8 @@ import numpy as np
 
 import shiftdata as sd
 from builders.recipe_files import embedded_recipes, load_recipe
-from shiftdata.metrics import bootstrap_rows, compare
-from shiftdata.sampling import SAMPLERS, make_sampler
+from shiftdata.evaluation.metrics import bootstrap_rows, compare
+from shiftdata.evaluation.sampling import SAMPLERS, make_sampler
 from shiftdata.stable import content_hash
 from tests.protocols.made import metadata
 from tests.protocols.test_every import CASES, NICO

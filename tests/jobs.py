@@ -100,7 +100,7 @@ def process(n: int) -> dict[str, str]:
 
 def interrupted(marks: Path, executor: str) -> None:
     """Run `sleep` by the executor that an expression gives, in a process of its own."""
-    import shiftdata.executors as e
+    import shiftdata.data.executors as e
 
     try:
         for _ in eval(executor, vars(e)).run(work(sleep, marks), range(100)):

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from shiftdata.executors.ray import QUIET
+from shiftdata.data.executors.ray import QUIET
 
 
 @contextmanager

@@ -15,9 +15,9 @@ from builders.make import assign
 from builders.recipe import Base
 from builders.recipe_files import load_recipe
 from builders.sample import Item
+from shiftdata.data.format.schema import split_of_fold
+from shiftdata.data.metadata.folds import quantiles
 from shiftdata.errors import InputError
-from shiftdata.format.schema import split_of_fold
-from shiftdata.metadata.folds import quantiles
 
 
 def items(origins: int, per_origin: int = 1, label: str = "a") -> list[Item]:

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from shiftdata.data.format import bounds
+from shiftdata.data.format.bounds import read_flat
+from shiftdata.data.format.page_headers import pages_fault
+from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
+from shiftdata.evaluation.tasks.prediction_files import read_prediction_file
 from shiftdata.files import sha256_of
-from shiftdata.format import bounds
-from shiftdata.format.bounds import read_flat
-from shiftdata.format.page_headers import pages_fault
-from shiftdata.tasks.prediction_files import read_prediction_file
-from shiftdata.verifying import verify
 from tests.bombs import growth, with_small_footer, write_equal_rows
 from tests.tiny import edit_file, edit_manifest
 

@@ -22,12 +22,12 @@ from builders.make import reorder
 from builders.make.build import build
 from builders.make.check import check
 from builders.recipe_files import embedded_recipes, load_recipe, recipe_names
+from shiftdata.data.format import writer
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import RENDERINGS
+from shiftdata.data.format.records import FileRecord
+from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.format import writer
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import RENDERINGS
-from shiftdata.format.records import FileRecord
-from shiftdata.verifying import verify
 from tests.tiny import edit_file, edit_manifest, write_recipe
 
 ROOT = Path(__file__).parent.parent

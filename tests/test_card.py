@@ -18,10 +18,10 @@ from builders.describe.renderings import card_of_recipe
 from builders.make.build import build
 from builders.make.check import check
 from builders.recipe_files import embedded_recipes, load_recipe
+from shiftdata.data.format.attribution import credited, terms
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.records import Credit
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.format.attribution import credited, terms
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.records import Credit
 from tests.tiny import write_recipe
 
 ROOT = Path(__file__).parent.parent
@@ -123,7 +123,7 @@ def test_the_first_canonical_splits_are_configs_and_the_others_key_files(tmp_pat
 def test_more_configs_or_bytes_than_a_card_carries_are_refused_first(
     tmp_path, monkeypatch, count, most_bytes
 ):
-    monkeypatch.setattr("shiftdata.format.front_matter.MOST_BYTES", most_bytes)
+    monkeypatch.setattr("shiftdata.data.format.front_matter.MOST_BYTES", most_bytes)
     own = many_splits(write_recipe(tmp_path / "own"), count)
     with pytest.raises(
         InputError, match=f"would have {count} virtual configs.*Give the recipe a lower `virtual`"

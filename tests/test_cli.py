@@ -17,9 +17,9 @@ from builders.cli import app as builders_cli
 from builders.describe.contact_sheet import CELL, GAP
 from builders.raw.sources import source
 from builders.recipe_files import embedded_recipes
-from shiftdata.charts import margins
 from shiftdata.cli.app import APP
-from shiftdata.format.manifest import Manifest
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.evaluation.charts import margins
 
 
 def run(main, capsys, *arguments: str) -> tuple[int, str, str]:

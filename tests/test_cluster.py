@@ -18,8 +18,8 @@ import pytest
 
 from builders.make import render
 from builders.make.build import build
+from shiftdata.data.executors import Ray
 from shiftdata.errors import InputError
-from shiftdata.executors import Ray
 from tests.ray_cluster import kill_node, kill_worker, ray_cluster
 from tests.test_build import ROOT, files, how_many, start
 

@@ -22,9 +22,9 @@ from builders.sample import Item, Sample
 from builders.shifts.steps import Continuous
 from builders.shifts.styles import network
 from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject, slide
+from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
-from shiftdata.format.manifest import Manifest
-from shiftdata.tasks.evaluation import Evaluation
+from shiftdata.evaluation.tasks.evaluation import Evaluation
 from tests.few_emoji import few_classes
 
 ITEM = Item(key="k", label="a", origin="a/k", license="MIT", attribution="x")

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import shiftdata as sd
-from shiftdata.metadata import stored
+from shiftdata.data.metadata import stored
 from shiftdata.stable import hash64
 
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from shiftdata.data.format.conditions import condition_text, parse_condition, resolve, rows_matching
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.format.conditions import condition_text, parse_condition, resolve, rows_matching
 
 NAMES = {"labels": ["bird", "dog"], "nuisance": "style", "nuisances": ["ink blots", "oil", "rust"]}
 

@@ -18,7 +18,7 @@ from PIL import Image
 import shiftdata as sd
 from builders.make.build import build
 from shiftdata.errors import InputError
-from shiftdata.protocols import LeaveOneDomainOut
+from shiftdata.evaluation.protocols import LeaveOneDomainOut
 from tests.raw_albums import album_of
 from tests.replicas import pacs
 from tests.serving.serving import serving

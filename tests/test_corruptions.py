@@ -14,8 +14,8 @@ from PIL import Image
 from builders.sample import Item, Sample
 from builders.shifts.corruptions import CORRUPTIONS, SEVERITIES, corrupt
 from builders.shifts.steps import Corrupt
+from shiftdata.data.format.schema import KEY_PATTERN
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.format.schema import KEY_PATTERN
 from tests.pictures import apart, emoji, floats, photographs, unlike
 from tests.properties import share
 from tests.thirds import a_third

@@ -29,11 +29,11 @@ from PIL import Image
 from builders.datasheet import Datasheet
 from builders.describe.provenance import provenance_of
 from builders.recipe_files import recipe_of
+from shiftdata.data.format.croissant import LONGEST_FILTERS, render_croissant
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.records import Base, FileRecord, Split
+from shiftdata.data.format.schema import POINTER_COLUMNS, SPLITS, Roles, columns, data_schema, metadata_schema
 from shiftdata.errors import InputError
-from shiftdata.format.croissant import LONGEST_FILTERS, render_croissant
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.records import Base, FileRecord, Split
-from shiftdata.format.schema import POINTER_COLUMNS, SPLITS, Roles, columns, data_schema, metadata_schema
 
 AWKWARD = [
     'a "quoted" one',

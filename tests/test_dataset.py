@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import shiftdata as sd
-from shiftdata.format.schema import SPLITS
-from shiftdata.loading.byte_ranges import ExampleReader
+from shiftdata.data.format.schema import SPLITS
+from shiftdata.data.loading.byte_ranges import ExampleReader
 from tests.byte_ranges.server import ranges
 from tests.serving import serving as mirror
 

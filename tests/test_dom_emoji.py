@@ -18,9 +18,9 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.make.render import render_item
 from builders.recipe_files import load_recipe
+from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
-from shiftdata.format.manifest import Manifest
-from shiftdata.tasks import LeakWarning
+from shiftdata.evaluation.tasks import LeakWarning
 from tests.contracts.readers import READERS, pyarrow
 from tests.protocols.made import origins
 

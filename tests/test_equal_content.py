@@ -20,9 +20,9 @@ from builders.make.equal import listed
 from builders.make.near import inspect
 from builders.raw.album import RawAlbum
 from builders.raw.domain_class import DomainClass, spelled
-from shiftdata.format import written
-from shiftdata.format.manifest import Manifest
-from shiftdata.verifying import verify
+from shiftdata.data.format import written
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.verifying import verify
 
 DOMAINS, LABELS = ("art", "photo", "sketch"), ("cat", "dog")
 OWNER = ("--license", "CC0-1.0", "--attribution", "A. Maker", "--creator", "A. Maker")

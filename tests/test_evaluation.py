@@ -22,10 +22,10 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score
 import shiftdata as sd
 from shiftdata.cli import app as cli
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.metrics import std
-from shiftdata.tasks import Evaluation
-from shiftdata.tasks.making import choose
-from shiftdata.tasks.official import OFFICIAL
+from shiftdata.evaluation.metrics import std
+from shiftdata.evaluation.tasks import Evaluation
+from shiftdata.evaluation.tasks.making import choose
+from shiftdata.evaluation.tasks.official import OFFICIAL
 from tests.protocols.made import metadata
 from tests.protocols.test_every import CASES, SHARED
 
@@ -480,7 +480,7 @@ def test_protocols_that_are_composed_have_all_their_figures():
 
 
 def test_every_official_metric_is_named_by_a_protocol_and_the_reverse():
-    from shiftdata.protocols import protocols
+    from shiftdata.evaluation.protocols import protocols
 
     assert {metric for one in protocols() for metric in one.metrics} == set(OFFICIAL)
 

@@ -14,9 +14,9 @@ from PIL import Image
 import shiftdata
 from builders.make.build import build
 from builders.make.check import check
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.schema import SPLITS
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.schema import SPLITS
 
 SHARD = "data/mini/train-00000-of-00001.parquet"
 CONFIGS = ["content", "mini", "extended", "gf_k2_mu10", "gf_k4_mu20_s1"]

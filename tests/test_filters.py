@@ -31,11 +31,11 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.recipe_files import load_recipe
 from scripts.calibrate_filter import calibrate
-from shiftdata.dataset import open_dataset
+from shiftdata.data.dataset import open_dataset
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.schema import SPLITS
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.schema import SPLITS
-from shiftdata.gallery.rows import Rows
+from shiftdata.serve.pages.rows import Rows
 from tests.contracts.kinds import prepare
 
 ROOT = Path(__file__).parent.parent

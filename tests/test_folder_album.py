@@ -15,8 +15,8 @@ from builders.albums import folder as folder_module
 from builders.albums.folder import FolderAlbum, key_of, slug
 from builders.make.assign import folds
 from builders.sample import BadItem
+from shiftdata.data.format.schema import KEY_PATTERN
 from shiftdata.errors import InputError, StorageError
-from shiftdata.format.schema import KEY_PATTERN
 from tests.tiny import write_recipe
 
 

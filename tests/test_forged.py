@@ -16,8 +16,8 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build
+from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import ShiftdataError
-from shiftdata.format.manifest import Manifest
 from tests.contracts.kinds import prepare
 from tests.tiny import edit_file, edit_manifest
 
@@ -195,7 +195,7 @@ def test_no_accidental_change_is_missed(tmp_path, changes, seed):
 @pytest.mark.parametrize("column", ["origin", "attribution"])
 def test_a_file_that_unpacks_to_far_more_is_not_decoded(copy, monkeypatch, column):
     """A text that stands in a file once can come in every row: gigabytes of a few kilobytes."""
-    monkeypatch.setattr("shiftdata.format.bounds.ALWAYS", 16 << 20)
+    monkeypatch.setattr("shiftdata.data.format.bounds.ALWAYS", 16 << 20)
     rows = pq.read_table(copy / METADATA)
     place = rows.schema.get_field_index(column)
     texts = pa.array(["x" * 500_000] * len(rows))

@@ -14,9 +14,9 @@ import pytest
 from builders.albums.glyphs import ASSETS, FONT_CLASSES, LETTERS, GlyphAlbum
 from builders.make.assign import folds
 from builders.sample import BadItem
+from shiftdata.data.format.licenses import withheld
+from shiftdata.data.format.schema import split_of_fold
 from shiftdata.errors import InputError
-from shiftdata.format.licenses import withheld
-from shiftdata.format.schema import split_of_fold
 
 ITEMS = GlyphAlbum().items()
 

@@ -15,9 +15,9 @@ from builders.make.build import build
 from builders.make.canonical import planned
 from builders.make.check import check
 from builders.recipe_files import load_recipe
-from shiftdata.format.manifest import Manifest
-from shiftdata.protocols import GroupFairness
-from shiftdata.tasks import Task
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.evaluation.protocols import GroupFairness
+from shiftdata.evaluation.tasks import Task
 
 DEMO = Path(__file__).parent.parent / "scripts" / "sma_glyphs_k8.py"
 
@@ -28,7 +28,7 @@ SMALL = """
     from builders.recipe import Base
     from builders.recipe_files import load_recipe
     from builders.shifts.steps import Domains
-    from shiftdata.protocols import GroupFairness, LeaveOneDomainOut
+    from shiftdata.evaluation.protocols import GroupFairness, LeaveOneDomainOut
 
     WHOLE = load_recipe("{name}")
     RECIPE = replace(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from builders.recipe import file_versions
-from shiftdata.format.manifest import Manifest
+from shiftdata.data.format.manifest import Manifest
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -16,10 +16,10 @@ from builders.recipe import Base, Recipe
 from builders.recipe_files import load_recipe
 from builders.sample import Sample
 from builders.shifts.steps import OnGround
+from shiftdata.data.format.identity import base_content_id, dropped_id, dropped_table_id
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.schema import SPLITS
 from shiftdata.errors import InputError
-from shiftdata.format.identity import base_content_id, dropped_id, dropped_table_id
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.schema import SPLITS
 
 # --- recipe_id and pixels_id ----------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
 
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError
-from shiftdata.label_shift import (
+from shiftdata.evaluation.label_shift import (
     ESTIMATORS,
     AbsentClassError,
     EstimationError,
@@ -30,7 +30,7 @@ from shiftdata.label_shift import (
     reweight,
     rlls_rho,
 )
-from shiftdata.label_shift.regularized import solve
+from shiftdata.evaluation.label_shift.regularized import solve
 
 #: The estimators as such: uncalibrated, and silent on tables that are small enough to compute by hand.
 mean_prediction, bbse, rlls, mlls = (
@@ -776,5 +776,6 @@ def test_single_precision_is_good_enough():
 
 
 def test_it_loads_no_other_library():
-    code = "import sys, shiftdata.label_shift; print({'torch', 'scipy', 'sklearn'} & set(sys.modules))"
+    code = "import sys, shiftdata.evaluation.label_shift\n"
+    code += "print({'torch', 'scipy', 'sklearn'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"

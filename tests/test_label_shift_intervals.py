@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import optimize, special, stats
 
 from shiftdata.errors import InputError
-from shiftdata.label_shift import (
+from shiftdata.evaluation.label_shift import (
     ESTIMATORS,
     LabelShiftWarning,
     diagnosis,
@@ -21,9 +21,9 @@ from shiftdata.label_shift import (
     fit_calibrator,
     intervals,
 )
-from shiftdata.label_shift.calibration import PENALTY
-from shiftdata.label_shift.evidence import evidence_of
-from shiftdata.metrics import Resampling
+from shiftdata.evaluation.label_shift.calibration import PENALTY
+from shiftdata.evaluation.label_shift.evidence import evidence_of
+from shiftdata.evaluation.metrics import Resampling
 from tests.test_label_shift import World, distorted
 
 quiet = partial(estimate_marginal, diagnose=False)

@@ -22,8 +22,8 @@ from builders.make import assign
 from builders.make.build import build
 from builders.make.check import check
 from builders.recipe_files import load_recipe
-from shiftdata.format.manifest import Manifest
-from shiftdata.label_shift import LabelShiftWarning, estimate_marginal
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.evaluation.label_shift import LabelShiftWarning, estimate_marginal
 from tests.contracts.readers import READERS, pyarrow
 
 ROOT = Path(__file__).parent.parent

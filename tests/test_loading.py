@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 import shiftdata
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.places.search import find
 from shiftdata.errors import IntegrityError, NotFoundError
-from shiftdata.format.manifest import Manifest
-from shiftdata.places.search import find
 
 CONFIGS = [None, "content", "mini", "extended", "gf_k2_mu10", "gf_k4_mu20_s1", "metadata"]
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from shiftdata.data.format.manifest import Manifest, checksummed
 from shiftdata.errors import IntegrityError, NotFoundError
-from shiftdata.format.manifest import Manifest, checksummed
 from tests.tiny import forged
 
 

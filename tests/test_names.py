@@ -20,9 +20,9 @@ from builders.make.assign import check_items
 from builders.recipe import Base
 from builders.recipe_files import load_recipe
 from shiftdata.cli.app import main
+from shiftdata.data.exporting.folders import read_back
+from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.exporting.folders import read_back
-from shiftdata.format.manifest import Manifest
 from shiftdata.tables import csv_cell, from_csv_cell
 from tests.test_faults import own_recipe
 from tests.tiny import edit_manifest

@@ -16,8 +16,8 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.recipe_files import load_recipe
 from builders.shifts.contexts.domains import COMMON, unique_of
-from shiftdata.format.manifest import Manifest
-from shiftdata.metadata import Metadata, metadata_from_table
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.metadata import Metadata, metadata_from_table
 
 SMALL = """
     from dataclasses import replace

@@ -14,8 +14,8 @@ from PIL import Image
 from builders.make.build import build
 from builders.make.check import check
 from builders.recipe_files import load_recipe
+from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
-from shiftdata.format.manifest import Manifest
 
 RECIPE = '''
 from collections.abc import Callable

@@ -22,8 +22,8 @@ from builders.make.check import check
 from builders.make.plan import plan_blocks
 from builders.make.render import render_item
 from builders.recipe_files import load_recipe
+from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
-from shiftdata.format.manifest import Manifest
 
 DOC = (Path(__file__).parent.parent / "docs/own_data.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", DOC, re.DOTALL)

@@ -10,8 +10,8 @@ from PIL import Image
 
 from builders.make.build import build
 from builders.recipe_files import load_recipe
+from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
-from shiftdata.format.manifest import Manifest
 
 RECIPE = """
 import random

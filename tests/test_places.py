@@ -20,6 +20,11 @@ import pytest
 
 import shiftdata
 from shiftdata.cli.app import main
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.places import store
+from shiftdata.data.places.catalog import Catalog, Entry
+from shiftdata.data.places.http import Hub
+from shiftdata.data.places.search import find
 from shiftdata.errors import (
     InputError,
     IntegrityError,
@@ -28,11 +33,6 @@ from shiftdata.errors import (
     ShiftdataError,
     StorageError,
 )
-from shiftdata.format.manifest import Manifest
-from shiftdata.places import store
-from shiftdata.places.catalog import Catalog, Entry
-from shiftdata.places.http import Hub
-from shiftdata.places.search import find
 from tests.serving import serving as mirror
 from tests.web import answering
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import shiftdata as sd
+from shiftdata.data.format.conditions import rows_matching
 from shiftdata.errors import InputError
-from shiftdata.format.conditions import rows_matching
-from shiftdata.protocols import GroupFairness
+from shiftdata.evaluation.protocols import GroupFairness
 from tests.properties import share
 from tests.protocols import made
 

@@ -24,10 +24,10 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.recipe_files import load_recipe
 from builders.spool import Spool
+from shiftdata.data.executors import Here, Pool, Rank
+from shiftdata.data.exporting.webdataset import export
+from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
-from shiftdata.executors import Here, Pool, Rank
-from shiftdata.exporting.webdataset import export
-from shiftdata.format.manifest import Manifest
 from tests.test_build import ROOT, files, how_many, start
 from tests.test_filters import write_recipe as write_filtered
 from tests.tiny import write_recipe

@@ -17,8 +17,8 @@ from builders.cli.app import main
 from builders.raw import sources
 from builders.raw.getting import get
 from builders.raw.sources import RawFile, Source, Way
+from shiftdata.data.places import store
 from shiftdata.errors import InputError, IntegrityError, MissingExtraError, StorageError
-from shiftdata.places import store
 from tests.raw_server import Server, serving
 from tests.serving import serving as mirror
 
@@ -150,7 +150,7 @@ def test_a_disk_that_fills_up_says_what_to_do(toy, tmp_path, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("shiftdata.places.http.append_ranges", full)
+    monkeypatch.setattr("shiftdata.data.places.http.append_ranges", full)
     with pytest.raises(
         StorageError, match=r"no space left for .*one\.zip: free some and run the same command"
     ):

@@ -11,9 +11,9 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build
+from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError
-from shiftdata.tasks import LeakWarning
-from shiftdata.verifying import verify
+from shiftdata.evaluation.tasks import LeakWarning
 from tests.raw_albums import album_of
 from tests.replicas import domain_trees, nico_domainnet, pacs
 from tests.replicas.drawing import put

@@ -20,7 +20,7 @@ from builders.raw.checking import check
 from builders.raw.sources import CONTENT, source
 from builders.recipe_files import load_recipe
 from shiftdata.baselines.training import Training
-from shiftdata.protocols.halves import RLSBENCH
+from shiftdata.evaluation.protocols.halves import RLSBENCH
 from tests.replicas import (
     acs,
     cifar,

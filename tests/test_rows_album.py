@@ -23,8 +23,8 @@ from builders.make.build import build
 from builders.make.equal import listed
 from builders.recipe_files import load_recipe
 from builders.sample import BadItem
+from shiftdata.data.format.schema import KEY_PATTERN
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.format.schema import KEY_PATTERN
 
 BY_ID = Columns(label="y", text="x", key="id")
 REVIEWS = Columns(label="stars", text="review", domain="shop")

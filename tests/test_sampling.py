@@ -16,7 +16,7 @@ from scipy import stats
 from torch.utils.data import DataLoader, TensorDataset
 
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.sampling import (
+from shiftdata.evaluation.sampling import (
     SAMPLERS,
     Batches,
     CellBatches,
@@ -28,8 +28,8 @@ from shiftdata.sampling import (
     make_sampler,
     row_weights,
 )
-from shiftdata.sampling.batches import STRETCH, draw_distinct
-from shiftdata.sampling.samplers import InOrder
+from shiftdata.evaluation.sampling.batches import STRETCH, draw_distinct
+from shiftdata.evaluation.sampling.samplers import InOrder
 
 #: 2 labels x 3 nuisances, group = label * 3 + nuisance, all sizes different.
 SIZES = [40, 6, 3, 5, 30, 12]
@@ -288,7 +288,9 @@ def test_draws_of_an_unfinished_stretch_do_not_change_either():
 
 
 def test_it_loads_no_torch():
-    code = "import sys, shiftdata.sampling; print({'torch', 'datasets', 'scipy'} & set(sys.modules))"
+    code = (
+        "import sys, shiftdata.evaluation.sampling; print({'torch', 'datasets', 'scipy'} & set(sys.modules))"
+    )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
 
 
@@ -645,7 +647,7 @@ def test_weights_are_one_on_average_without_the_dropped_cells():
 
 
 def test_the_largest_id_is_allowed(monkeypatch):
-    monkeypatch.setattr("shiftdata.sampling.cells.LARGEST_ID", 5)
+    monkeypatch.setattr("shiftdata.evaluation.sampling.cells.LARGEST_ID", 5)
     assert cells_of([5], on_empty="drop").ids.tolist() == [5]
     with pytest.raises(InputError, match="at most 5, got 6"):
         cells_of([6], on_empty="drop")

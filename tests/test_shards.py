@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders.make import row_groups as shards
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.writer import cut_into_shards
-from shiftdata.metadata.folds import quantiles
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.writer import cut_into_shards
+from shiftdata.data.metadata.folds import quantiles
 
 
 @st.composite

@@ -16,7 +16,7 @@ from builders.describe.shortcuts import warnings
 from builders.make.build import build
 from builders.make.check import check
 from builders.recipe_files import load_recipe
-from shiftdata.format.manifest import Manifest
+from shiftdata.data.format.manifest import Manifest
 from shiftdata.stable import rng
 from tests.tiny import edit_manifest
 

@@ -14,8 +14,8 @@ from builders.albums.emoji import EmojiAlbum
 from builders.make.build import build
 from builders.make.check import check
 from builders.recipe_files import load_recipe
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import RENDERINGS
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import RENDERINGS
 from tests.few_emoji import few_classes
 
 SMALL = """

@@ -9,8 +9,8 @@ from PIL import Image
 from builders.encode import ImageEncoding
 from builders.sample import BadItem, Item, Sample
 from builders.shifts.steps import Continuous, Corrupt, CropSquare, OnGround, Pad, Resize, Stylize
+from shiftdata.data.loading.batches.decode import decode
 from shiftdata.errors import InputError
-from shiftdata.loading.batches.decode import decode
 
 ITEM = Item(key="k", label="a", origin="a/k", license="MIT", attribution="x")
 

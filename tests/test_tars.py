@@ -21,14 +21,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shiftdata as sd
+from shiftdata.data.exporting.webdataset import export
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import index_file
+from shiftdata.data.loading.byte_ranges import ExampleReader
+from shiftdata.data.loading.tars.index import Index
+from shiftdata.data.loading.tars.samples import Iteration, Samples
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.exporting.webdataset import export
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import index_file
-from shiftdata.loading.byte_ranges import ExampleReader
-from shiftdata.loading.tars.index import Index
-from shiftdata.loading.tars.samples import Iteration, Samples
-from shiftdata.sampling import Ranks
+from shiftdata.evaluation.sampling import Ranks
 from tests.byte_ranges.server import ranges
 from tests.tiny import edit_file
 

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import shiftdata as sd
-from shiftdata.charts import MANY, SIDE
 from shiftdata.cli import app as cli
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.protocols import parse_protocol, protocols, severity
+from shiftdata.evaluation.charts import MANY, SIDE
+from shiftdata.evaluation.protocols import parse_protocol, protocols, severity
 from shiftdata.stable import hash64
 from tests.properties import share
 from tests.protocols.made import metadata, table

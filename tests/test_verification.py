@@ -20,9 +20,9 @@ import shiftdata
 from builders.make.build import build
 from builders.make.check import check
 from shiftdata.cli.app import main
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.verifying import Problem, shortened, verify
 from shiftdata.errors import IntegrityError
-from shiftdata.format.manifest import Manifest
-from shiftdata.verifying import Problem, shortened, verify
 from tests.contracts.kinds import prepare
 from tests.test_places import at_once, files, hub, memory, on_hub
 from tests.tiny import edit_file, edit_manifest, forged

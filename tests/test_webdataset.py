@@ -27,13 +27,13 @@ import shiftdata as sd
 from builders.make.build import build
 from builders.make.check import check
 from shiftdata.cli import app as cli
+from shiftdata.data.exporting.webdataset import export
+from shiftdata.data.exporting.webdataset.order import stratified_order
+from shiftdata.data.exporting.webdataset.tar import write_tar
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import index_file
+from shiftdata.data.format.schema import example_hashes, json_columns
 from shiftdata.errors import InputError, IntegrityError, MissingExtraError, NotFoundError, StorageError
-from shiftdata.exporting.webdataset import export
-from shiftdata.exporting.webdataset.order import stratified_order
-from shiftdata.exporting.webdataset.tar import write_tar
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import index_file
-from shiftdata.format.schema import example_hashes, json_columns
 from tests.contracts import readers
 from tests.test_build import files, finish, how_many, kill_when
 from tests.test_build import start as start_build

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from shiftdata.format.manifest import FILE_NAME, checksummed
+from shiftdata.data.format.manifest import FILE_NAME, checksummed
 from tests.contracts.kinds import prepare
 
 #: The most bytes of a tar of the tiny dataset: several a split.

@@ -20,9 +20,9 @@ from PIL import Image, ImageOps
 
 from builders.sample import BadItem, Item
 from builders.terms import check_license
+from shiftdata.data.format.names import line_fault
 from shiftdata.errors import InputError, StorageError
 from shiftdata.files import sha256_of
-from shiftdata.format.names import line_fault
 from shiftdata.stable import content_hash, hash64
 
 TABLE = "items.csv"

@@ -23,8 +23,8 @@ from builders.albums.table_file import ENDINGS, TableFile, read_table_file
 from builders.cells import Cell, misfit, read_cell
 from builders.sample import BadItem, Example, Item, Json
 from builders.terms import check_license
+from shiftdata.data.format.schema import Feature
 from shiftdata.errors import InputError, not_found
-from shiftdata.format.schema import Feature
 from shiftdata.stable import content_hash
 
 #: What a column can say about an example.

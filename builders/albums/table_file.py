@@ -14,8 +14,8 @@ from typing import TextIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from shiftdata.data.format.schema import POINTER_COLUMNS, columns
 from shiftdata.errors import InputError, not_found
-from shiftdata.format.schema import POINTER_COLUMNS, columns
 
 ENDINGS = (".csv", ".tsv", ".parquet")
 SEPARATORS = (",", ";", "\t", "|")

@@ -17,9 +17,9 @@ from builders.make.dropped import NO_ITEM, read_report, report_path
 from builders.raw.rows import whole_place
 from builders.recipe_files import load_recipe
 from shiftdata.cli.verbs import GOES_ON, asked_rank, quiet_option, verb
-from shiftdata.executors import Ray
-from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.format.records import by_reason
+from shiftdata.data.executors import Ray
+from shiftdata.data.format.manifest import FILE_NAME, Manifest
+from shiftdata.data.format.records import by_reason
 
 MOST_NAMES = 10  # of groups without rows
 

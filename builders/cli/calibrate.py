@@ -15,9 +15,9 @@ from builders.recipe_files import calibration_path, load_recipe, read_calibratio
 from shiftdata.baselines.sources import Mode
 from shiftdata.baselines.training import TRAINING, Training
 from shiftdata.cli.verbs import verb
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.records import Calibration
 from shiftdata.files import write_text
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.records import Calibration
 
 
 @verb("""

@@ -11,11 +11,11 @@ from builders.describe.shortcuts import warnings
 from builders.make.check import check
 from builders.recipe_files import load_recipe
 from shiftdata.cli.verbs import verb
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.written import leak_warnings
+from shiftdata.data.places import search as places
+from shiftdata.data.verifying import shortened
 from shiftdata.errors import InputError
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.written import leak_warnings
-from shiftdata.places import search as places
-from shiftdata.verifying import shortened
 
 built_argument = click.argument("dataset", help="Its name, or its folder.")
 recipe_option = click.option("--recipe", metavar="FILE", help="Its .py file, if `list` does not show it.")

@@ -9,9 +9,9 @@ import click
 from builders.cli.check import built_argument, built_folder
 from builders.describe.contact_sheet import contact_sheet
 from shiftdata.cli.verbs import verb
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.schema import SPLITS
 from shiftdata.files import whole_file
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.schema import SPLITS
 
 
 @verb("""

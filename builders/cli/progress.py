@@ -15,7 +15,7 @@ from builders.objects import writable
 from builders.recipe_files import load_recipe
 from builders.spool import Spool
 from shiftdata.cli.verbs import verb
-from shiftdata.format.manifest import FILE_NAME, Manifest
+from shiftdata.data.format.manifest import FILE_NAME, Manifest
 
 WIDE, NARROW = 24, 10  # bars
 COLUMNS = f"{{:>4}}  {{:<22}}{{:<10}}{{:>10}}  {{:<{NARROW + 6}}}{{:>9}}{{:>10}}{{:>10}}"

@@ -13,7 +13,7 @@ from builders.publish.publishing import WORK, Publication
 from builders.publish.target import Verify
 from builders.recipe_files import load_recipe
 from shiftdata.cli.verbs import GOES_ON, progress, quiet_option, read_token, verb
-from shiftdata.format.manifest import Manifest
+from shiftdata.data.format.manifest import Manifest
 
 
 @verb(

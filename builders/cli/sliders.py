@@ -15,8 +15,8 @@ from builders.shifts.diffusion import CODE, PAPER, Diffusion, Training, read_sli
 from builders.shifts.diffusion.sampling import slid, start
 from builders.shifts.styles.sliders import SCALES
 from shiftdata.cli.verbs import GOES_ON, Verb, asked_rank, progress, quiet_option, verb
+from shiftdata.data.executors import ALONE, Here, Pool, Ranks
 from shiftdata.errors import InputError
-from shiftdata.executors import ALONE, Here, Pool, Ranks
 
 
 class Sliders(Verb, click.Group):

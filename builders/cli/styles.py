@@ -24,10 +24,10 @@ from builders.shifts.styles.listed import read_listed
 from builders.shifts.stylizers import Arbitrary, Stylizer
 from builders.shifts.stylizers.vgg import LAYOUTS
 from shiftdata.cli.verbs import GOES_ON, Verb, progress, quiet_option, verb
+from shiftdata.data.executors import Executor, Here, Pool
+from shiftdata.data.format.records import by_reason
 from shiftdata.errors import InputError
-from shiftdata.executors import Executor, Here, Pool
-from shiftdata.format.records import by_reason
-from shiftdata.labelling.styles import LABELS
+from shiftdata.evaluation.labelling.styles import LABELS
 from shiftdata.threads import available_cores
 
 

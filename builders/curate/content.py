@@ -17,8 +17,8 @@ from builders.recipe import Recipe
 from builders.recipe_files import load_recipe
 from builders.sample import BadItem, Item
 from builders.shifts.stylizers.vgg import middle_square
+from shiftdata.data.look_alikes import on_white
 from shiftdata.errors import InputError
-from shiftdata.look_alikes import on_white
 from shiftdata.stable import content_hash
 
 #: Pixels a side: enough to recognise things in, and four times sooner painted than 256.

@@ -22,8 +22,8 @@ from builders.curate.filtering import KEPT, LEFT, SCORES, read_kept
 from builders.curate.trials import CLASSES, TRIAL_VERSION, Plan, describer, trial_of
 from builders.shifts.styles.listed import read_listed, read_rows, write_rows
 from builders.shifts.stylizers import Stylizer
-from shiftdata.charts import COLOURS, drawn_figure, new_figure
-from shiftdata.executors import Executor
+from shiftdata.data.executors import Executor
+from shiftdata.evaluation.charts import COLOURS, drawn_figure, new_figure
 from shiftdata.files import whole_file
 from shiftdata.stable import content_hash
 

@@ -17,8 +17,8 @@ from builders.curate.encoders import Encoder
 from builders.curate.labelling import BAD, GOOD, read_labels
 from builders.shifts.styles.bank import style_picture
 from builders.shifts.styles.listed import StylePicture, read_listed, read_rows, write_rows
+from shiftdata.data.executors import Executor
 from shiftdata.errors import InputError
-from shiftdata.executors import Executor
 from shiftdata.extras import require
 from shiftdata.files import whole_file
 from shiftdata.stable import content_hash, ranks

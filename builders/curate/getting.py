@@ -17,12 +17,12 @@ from builders.curate.listing import Entry, read_list
 from builders.curate.pictures import MOST_BYTES, Facts, examine
 from builders.sample import BadItem
 from builders.shifts.styles.listed import LISTED, StylePicture, read_listed, write_listed, write_rows
+from shiftdata.data.look_alikes import NEAR
+from shiftdata.data.places.client import Answer, Client, HttpError
+from shiftdata.data.places.http import PLAIN
+from shiftdata.data.places.store import in_a_line, persistently
 from shiftdata.errors import InputError, ShiftdataError, StorageError
 from shiftdata.files import locked, open_regular, own_folder, remove, sha256_of, whole_file, write_bytes
-from shiftdata.look_alikes import NEAR
-from shiftdata.places.client import Answer, Client, HttpError
-from shiftdata.places.http import PLAIN
-from shiftdata.places.store import in_a_line, persistently
 from shiftdata.stable import content_hash
 from shiftdata.threads import ahead
 

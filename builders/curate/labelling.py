@@ -14,13 +14,13 @@ from builders.shifts.styles.bank import style_picture
 from builders.shifts.styles.listed import StylePicture, read_listed
 from builders.shifts.stylizers import Stylizer
 from builders.shifts.stylizers.vgg import middle_square
+from shiftdata.data.executors import Executor
 from shiftdata.errors import InputError
-from shiftdata.executors import Executor
+from shiftdata.evaluation.labelling import table
+from shiftdata.evaluation.labelling.purposes import STYLES
+from shiftdata.evaluation.labelling.styles import LABELS, SHEETS
+from shiftdata.evaluation.labelling.writing import open_labels
 from shiftdata.files import whole_file
-from shiftdata.labelling import table
-from shiftdata.labelling.purposes import STYLES
-from shiftdata.labelling.styles import LABELS, SHEETS
-from shiftdata.labelling.writing import open_labels
 from shiftdata.stable import content_hash, ranks
 
 GOOD, BAD = STYLES.labels

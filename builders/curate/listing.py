@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 from builders.albums.folder import ENDINGS
 from builders.albums.table_file import TableFile, read_table_file
 from builders.shifts.styles.bank import check_style_names
+from shiftdata.data.format.names import DEVICE, line_fault, shown
+from shiftdata.data.places.store import is_url
 from shiftdata.errors import InputError
-from shiftdata.format.names import DEVICE, line_fault, shown
-from shiftdata.places.store import is_url
 
 #: Signs that the name of a folder cannot have on every system.
 NOT_IN_FOLDERS = frozenset('\\/:*?"<>|')

@@ -12,7 +12,7 @@ from PIL import Image, UnidentifiedImageError
 
 from builders.albums.folder import MAX_PIXELS, MOST_PIXELS, picture_of
 from builders.sample import BadItem
-from shiftdata.look_alikes import difference_hash
+from shiftdata.data.look_alikes import difference_hash
 
 MOST_BYTES = 20_000_000
 LEAST_SIDE = 64

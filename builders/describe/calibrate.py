@@ -20,20 +20,20 @@ from shiftdata.baselines.frozen import FEATURES, FrozenFeatures
 from shiftdata.baselines.run import Model, fit
 from shiftdata.baselines.sources import MODES, Mode, source_of
 from shiftdata.baselines.training import TRAINING, Training
-from shiftdata.dataset import DatasetName
+from shiftdata.data.arrays import IntArray
+from shiftdata.data.dataset import DatasetName
+from shiftdata.data.format.records import Calibration, CanonicalSplit, Measure
+from shiftdata.data.format.schema import SPLITS
+from shiftdata.data.loading.sources import Source
+from shiftdata.data.metadata import Metadata, read_metadata
 from shiftdata.errors import InputError
+from shiftdata.evaluation.metrics import group_accuracy
+from shiftdata.evaluation.metrics.groups import Linear
+from shiftdata.evaluation.protocols import parse_protocol
+from shiftdata.evaluation.protocols import task as task_of
+from shiftdata.evaluation.sampling import RowSampler, make_sampler
+from shiftdata.evaluation.tasks import Task
 from shiftdata.extras import require
-from shiftdata.format.records import Calibration, CanonicalSplit, Measure
-from shiftdata.format.schema import SPLITS
-from shiftdata.loading.sources import Source
-from shiftdata.metadata import Metadata, read_metadata
-from shiftdata.metrics import group_accuracy
-from shiftdata.metrics.arrays import IntArray
-from shiftdata.metrics.groups import Linear
-from shiftdata.protocols import parse_protocol
-from shiftdata.protocols import task as task_of
-from shiftdata.sampling import RowSampler, make_sampler
-from shiftdata.tasks import Task
 
 MOST = 10  # splits of one protocol
 LEAST = 30  # rows of a test

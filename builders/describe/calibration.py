@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import fmean
 
-from shiftdata.format.front_matter import cell
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.records import Measure
-from shiftdata.metrics.statistics import wilson
+from shiftdata.data.format.front_matter import cell
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.records import Measure
+from shiftdata.evaluation.metrics.statistics import wilson
 
 #: A ceiling below this leaves little room between itself and chance.
 ENOUGH = 0.85

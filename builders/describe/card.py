@@ -15,9 +15,8 @@ from builders.describe.calibration import (
     calibration_warning,
 )
 from builders.describe.shortcuts import shortcut_table, warnings
-from shiftdata.extras import require
-from shiftdata.format.attribution import ATTRIBUTION
-from shiftdata.format.front_matter import (
+from shiftdata.data.format.attribution import ATTRIBUTION
+from shiftdata.data.format.front_matter import (
     cell,
     check_size,
     linked,
@@ -25,11 +24,12 @@ from shiftdata.format.front_matter import (
     task_category,
     yaml_lines,
 )
-from shiftdata.format.licenses import hub_terms
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import protocol_file
-from shiftdata.format.records import CanonicalSet, Split, by_reason
-from shiftdata.format.schema import SPLITS
+from shiftdata.data.format.licenses import hub_terms
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import protocol_file
+from shiftdata.data.format.records import CanonicalSet, Split, by_reason
+from shiftdata.data.format.schema import SPLITS
+from shiftdata.extras import require
 
 CARDS = Path(__file__).resolve().parents[2] / "cards"
 TEMPLATE = "dataset.md.jinja"

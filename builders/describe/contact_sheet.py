@@ -18,12 +18,22 @@ from PIL import Image, ImageDraw
 
 from builders.describe.written import batches, picked
 from builders.filters import judged_rows, overview
-from shiftdata.charts import INK, PADDING, PAPER, Panel, draw_panels, font, margins, on_end, panel_of
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import data_prefix, metadata_file, protocol_file
+from shiftdata.data.format.schema import SPLITS
 from shiftdata.errors import InputError
+from shiftdata.evaluation.charts import (
+    INK,
+    PADDING,
+    PAPER,
+    Panel,
+    draw_panels,
+    font,
+    margins,
+    on_end,
+    panel_of,
+)
 from shiftdata.files import whole_file
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import data_prefix, metadata_file, protocol_file
-from shiftdata.format.schema import SPLITS
 from shiftdata.stable import hash64
 
 CELL = 72

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from builders.recipe import Recipe
-from shiftdata.format.names import line_fault
-from shiftdata.format.records import Activity, Provenance
+from shiftdata.data.format.names import line_fault
+from shiftdata.data.format.records import Activity, Provenance
 
 LONGEST = 60
 

@@ -13,14 +13,14 @@ from builders.describe.card import CARDS, render_card
 from builders.describe.contact_sheet import PREVIEW
 from builders.describe.provenance import provenance_of
 from builders.recipe import Recipe
+from shiftdata.data.exporting.webdataset.card import renderings as renderings_of_tars
+from shiftdata.data.format.attribution import credited, terms
+from shiftdata.data.format.croissant import render_croissant
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import CROISSANT, README, RENDERINGS
+from shiftdata.data.format.records import Base, CanonicalSplit, by_reason
+from shiftdata.data.format.renderings import write_renderings
 from shiftdata.errors import InputError
-from shiftdata.exporting.webdataset.card import renderings as renderings_of_tars
-from shiftdata.format.attribution import credited, terms
-from shiftdata.format.croissant import render_croissant
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import CROISSANT, README, RENDERINGS
-from shiftdata.format.records import Base, CanonicalSplit, by_reason
-from shiftdata.format.renderings import write_renderings
 
 
 def draft(recipe: Recipe) -> Manifest:

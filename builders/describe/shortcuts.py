@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shiftdata.format.front_matter import cell
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.records import Shortcuts, Trace
+from shiftdata.data.format.front_matter import cell
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.records import Shortcuts, Trace
 
 #: Halfway between a guess (0.5) and certainty, for one class against all others; sampling noise comes on top.
 BOUND = 0.75

@@ -16,10 +16,10 @@ from PIL import Image
 
 from builders.filters.rules import SCORE, scores_of
 from builders.filters.scorers import Floats
-from shiftdata.charts import drawn_figure, new_figure
 from shiftdata.errors import InputError, not_found
-from shiftdata.metrics.records import Record, number
-from shiftdata.metrics.statistics import Z
+from shiftdata.evaluation.charts import drawn_figure, new_figure
+from shiftdata.evaluation.metrics.records import Record, number
+from shiftdata.evaluation.metrics.statistics import Z
 from shiftdata.tables import aligned
 
 #: The stages of CNS-Bench's table 4, and the last one, which it does not count.

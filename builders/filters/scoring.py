@@ -25,8 +25,8 @@ from builders.filters.scorers import Floats, Learner, Scorer, View, identity
 from builders.parts import RECIPE_MODULE
 from builders.sample import Item
 from builders.spool import Spool
+from shiftdata.data.executors import ALONE, Executor, Rank, Ranks
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.executors import ALONE, Executor, Rank, Ranks
 
 DECIMALS = 6  # more would differ from processor to processor, and with them what lies on a threshold
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from builders.recipe import Base, Recipe
 from builders.sample import Item
+from shiftdata.data.format.names import check_names
+from shiftdata.data.format.schema import KEY_PATTERN, SPLITS, split_of_fold
+from shiftdata.data.metadata.folds import folds as folds_of
 from shiftdata.errors import InputError
-from shiftdata.format.names import check_names
-from shiftdata.format.schema import KEY_PATTERN, SPLITS, split_of_fold
-from shiftdata.metadata.folds import folds as folds_of
 from shiftdata.stable import hash64
 
 #: The share of each split in a base that takes a fixed number of items a group.

@@ -36,13 +36,13 @@ from builders.recipe import Recipe
 from builders.recipe_files import load_recipe, node_versions
 from builders.sample import BadItem
 from builders.spool import Spool
+from shiftdata.data.executors import ALONE, Executor, Here, Pool, Rank, alike, check_alike
+from shiftdata.data.exporting.webdataset import export
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.places.search import NAMESPACE
+from shiftdata.data.places.store import is_url
 from shiftdata.errors import InputError, LockedError, not_found
-from shiftdata.executors import ALONE, Executor, Here, Pool, Rank, alike, check_alike
-from shiftdata.exporting.webdataset import export
 from shiftdata.files import locked
-from shiftdata.format.manifest import Manifest
-from shiftdata.places.search import NAMESPACE
-from shiftdata.places.store import is_url
 from shiftdata.threads import available_cores
 
 Format: TypeAlias = Literal["parquet", "webdataset", "both"]

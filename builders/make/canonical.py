@@ -20,17 +20,17 @@ from builders.describe.renderings import draft
 from builders.make import assign
 from builders.recipe import Recipe, SomeNuisances
 from builders.sample import Item
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import metadata_file, protocol_file
+from shiftdata.data.format.records import CanonicalSplit
+from shiftdata.data.format.schema import SPLITS
+from shiftdata.data.format.writer import Indices
+from shiftdata.data.format.written import sizes_of
+from shiftdata.data.metadata import Metadata, metadata_from_table
+from shiftdata.data.metadata.rows import COLUMNS, metadata_of
 from shiftdata.errors import InputError
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import metadata_file, protocol_file
-from shiftdata.format.records import CanonicalSplit
-from shiftdata.format.schema import SPLITS
-from shiftdata.format.writer import Indices
-from shiftdata.format.written import sizes_of
-from shiftdata.metadata import Metadata, metadata_from_table
-from shiftdata.metadata.rows import COLUMNS, metadata_of
-from shiftdata.protocols.canonical import canonical_split
-from shiftdata.tasks import LeakWarning, Task
+from shiftdata.evaluation.protocols.canonical import canonical_split
+from shiftdata.evaluation.tasks import LeakWarning, Task
 
 MOST_NAMES = 5  # in a line of the terminal
 

@@ -18,12 +18,12 @@ from builders.make.shortcuts import measure
 from builders.recipe import Recipe
 from builders.recipe_files import recipe_of
 from builders.terms import spdx_problem
+from shiftdata.data.format.addresses import relative
+from shiftdata.data.format.manifest import FILE_NAME, Manifest
+from shiftdata.data.format.paths import CROISSANT, README, protocol_file
+from shiftdata.data.verifying import Problem, verify
+from shiftdata.data.verifying.tables import first_line
 from shiftdata.extras import require
-from shiftdata.format.addresses import relative
-from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.format.paths import CROISSANT, README, protocol_file
-from shiftdata.verifying import Problem, verify
-from shiftdata.verifying.tables import first_line
 
 
 def check(

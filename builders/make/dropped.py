@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 
 from builders.albums import LeavesOut
 from builders.recipe import Recipe
+from shiftdata.data.format.names import shown
+from shiftdata.data.format.paths import DROPPED, protocol_file
 from shiftdata.files import write_text
-from shiftdata.format.names import shown
-from shiftdata.format.paths import DROPPED, protocol_file
 
 HEADER = ("base", "what", "reason")
 NO_ITEM = "*"  # the base of what never became an item: no base has it

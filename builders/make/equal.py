@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from builders.albums import Album, Hashed, LeavesOut
 from builders.sample import Item
-from shiftdata.format.names import shown
-from shiftdata.format.records import EqualContent
+from shiftdata.data.format.names import shown
+from shiftdata.data.format.records import EqualContent
 
 MOST_SETS = 3  # that a message names
 MOST_ITEMS = 4  # of a set

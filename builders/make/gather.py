@@ -17,11 +17,11 @@ from builders.filters.scoring import judged_samples
 from builders.recipe import Recipe
 from builders.sample import Item
 from builders.spool import Spool
+from shiftdata.data.format.records import by_reason
+from shiftdata.data.format.schema import SPLITS, columns, split_of_fold
+from shiftdata.data.format.writer import Indices
+from shiftdata.data.metadata.folds import hashes64, quantiles
 from shiftdata.errors import InputError
-from shiftdata.format.records import by_reason
-from shiftdata.format.schema import SPLITS, columns, split_of_fold
-from shiftdata.format.writer import Indices
-from shiftdata.metadata.folds import hashes64, quantiles
 
 EXAMPLES = {"image": "pictures", "text": "texts", "table": "rows"}
 ROWS_AT_ONCE = 20_000

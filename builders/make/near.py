@@ -12,8 +12,8 @@ from PIL import Image
 from builders.albums import Files
 from builders.albums.folder import header_fault, picture_of
 from builders.sample import BadItem, Item
-from shiftdata.format.names import shown
-from shiftdata.look_alikes import difference_hash, near_pairs, on_white
+from shiftdata.data.format.names import shown
+from shiftdata.data.look_alikes import difference_hash, near_pairs, on_white
 from shiftdata.stable import hash64
 
 #: Pixels that are decoded: some seconds of work, or all of a small album.

@@ -21,14 +21,14 @@ from builders.make.reorder import reordered
 from builders.make.shortcuts import measure
 from builders.recipe import Recipe, file_versions
 from builders.spool import Spool
+from shiftdata.data.format.identity import dropped_id
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import protocol_file
+from shiftdata.data.format.records import FileRecord
+from shiftdata.data.format.schema import SPLITS
+from shiftdata.data.format.writer import Indices, Ordered, write_dropped, write_metadata, write_splits
+from shiftdata.data.format.written import file_records, finished
 from shiftdata.errors import InputError
-from shiftdata.format.identity import dropped_id
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import protocol_file
-from shiftdata.format.records import FileRecord
-from shiftdata.format.schema import SPLITS
-from shiftdata.format.writer import Indices, Ordered, write_dropped, write_metadata, write_splits
-from shiftdata.format.written import file_records, finished
 from shiftdata.threads import available_cores
 
 

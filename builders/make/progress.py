@@ -19,7 +19,7 @@ from typing import Any
 from tqdm import tqdm
 
 from builders.spool import Spool
-from shiftdata.executors import Rank
+from shiftdata.data.executors import Rank
 
 FOLDER = "progress"
 PHASES, ENDED, STOPPED = ("render", "score", "wait", "pack", "tars"), "ended", "stopped"

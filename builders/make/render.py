@@ -19,9 +19,9 @@ from builders.recipe import Recipe, SomeNuisances, Threaded
 from builders.recipe_files import load_recipe, node_versions, place_of
 from builders.sample import BadItem, Item, Sample, Step
 from builders.spool import Spool
+from shiftdata.data.executors import ALONE, Executor, Here, Rank, Ranks, alike
+from shiftdata.data.format.schema import KEY_PATTERN
 from shiftdata.errors import InputError, ShiftdataError
-from shiftdata.executors import ALONE, Executor, Here, Rank, Ranks, alike
-from shiftdata.format.schema import KEY_PATTERN
 from shiftdata.stable import content_hash
 from shiftdata.threads import ahead
 

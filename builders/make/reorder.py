@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from builders.spool import Spool
+from shiftdata.data.format.writer import Indices
 from shiftdata.errors import IntegrityError
 from shiftdata.files import clear_when_full, read_at
-from shiftdata.format.writer import Indices
 from shiftdata.threads import ahead
 
 BYTES_OF_RUN = 64 << 20

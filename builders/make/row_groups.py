@@ -9,8 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from shiftdata.format.writer import BYTES_PER_GROUP, ROWS_PER_GROUP, SMALL_STRETCH, Indices, within_limits
-from shiftdata.metadata.folds import hashes64
+from shiftdata.data.format.writer import (
+    BYTES_PER_GROUP,
+    ROWS_PER_GROUP,
+    SMALL_STRETCH,
+    Indices,
+    within_limits,
+)
+from shiftdata.data.metadata.folds import hashes64
 from shiftdata.stable import hash64
 
 SHARED_ROWS_PER_GROUP = 400

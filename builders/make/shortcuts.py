@@ -21,10 +21,10 @@ from PIL import Image
 
 from builders.albums import Album, Files
 from builders.describe.written import batches, picked
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import data_prefix, metadata_file
-from shiftdata.format.records import Shortcuts, Trace
-from shiftdata.metadata.folds import hashes64
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import data_prefix, metadata_file
+from shiftdata.data.format.records import Shortcuts, Trace
+from shiftdata.data.metadata.folds import hashes64
 from shiftdata.stable import hash64
 
 ROWS = 1000  # of each of the two splits

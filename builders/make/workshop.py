@@ -9,11 +9,11 @@ from pathlib import Path
 from builders.albums import Raw
 from builders.make import assign
 from builders.recipe import Recipe, file_versions
+from shiftdata.data.format.manifest import FILE_NAME, Manifest
+from shiftdata.data.format.paths import RENDERINGS
+from shiftdata.data.places.search import NAMESPACE
 from shiftdata.errors import InputError
 from shiftdata.files import swap
-from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.format.paths import RENDERINGS
-from shiftdata.places.search import NAMESPACE
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,12 @@ from builders.make.check import check
 from builders.publish.target import Source
 from builders.recipe import Recipe
 from builders.recipe_files import recipe_of
+from shiftdata.data.format.licenses import noncommercial, redistribution_problem, withheld
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.verifying import Problem, shortened
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.files import write_text
-from shiftdata.format.licenses import noncommercial, redistribution_problem, withheld
-from shiftdata.format.manifest import Manifest
 from shiftdata.stable import content_hash
-from shiftdata.verifying import Problem, shortened
 
 MOST_PROBLEMS = 3  # of a kind
 MOST_LINES = 10

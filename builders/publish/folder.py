@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from builders.publish.target import Changes, Source, Target, Verify, arrived, reads_as
+from shiftdata.data.places.store import Folder, OnBytes, copy, files_below
 from shiftdata.errors import InputError, IntegrityError, StorageError
 from shiftdata.files import clear_when_full, own_folder, sha256_of, swap, whole_file
-from shiftdata.places.store import Folder, OnBytes, copy, files_below
 
 HASH_DIGITS = 16
 

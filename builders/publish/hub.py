@@ -13,12 +13,12 @@ from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
 from builders.publish.target import Changes, Source, Target, Verify, listing_of, reads_as
+from shiftdata.data.format.manifest import FILE_NAME
+from shiftdata.data.format.paths import README
+from shiftdata.data.places.http import Hub
+from shiftdata.data.places.hubs import HubRepo, check_token, token_for
+from shiftdata.data.places.store import OnBytes, Store, persistently
 from shiftdata.errors import InputError, IntegrityError, StorageError
-from shiftdata.format.manifest import FILE_NAME
-from shiftdata.format.paths import README
-from shiftdata.places.http import Hub
-from shiftdata.places.hubs import HubRepo, check_token, token_for
-from shiftdata.places.store import OnBytes, Store, persistently
 
 Operation: TypeAlias = CommitOperationAdd | CommitOperationDelete
 Gated: TypeAlias = Literal["auto", "manual"]

@@ -15,12 +15,12 @@ from fsspec.callbacks import Callback
 
 from builders.objects import protocols, put_whole
 from builders.publish.target import Changes, Source, Target, Verify, arrived
+from shiftdata.data.format.manifest import FILE_NAME
+from shiftdata.data.places.remote import filesystem
+from shiftdata.data.places.search import store_at
+from shiftdata.data.places.store import FileInfo, OnBytes, Store, persistently
 from shiftdata.errors import IntegrityError, NotFoundError
 from shiftdata.files import write_text
-from shiftdata.format.manifest import FILE_NAME
-from shiftdata.places.remote import filesystem
-from shiftdata.places.search import store_at
-from shiftdata.places.store import FileInfo, OnBytes, Store, persistently
 from shiftdata.stable import content_hash
 
 

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 from huggingface_hub import get_token
 
+from shiftdata.data.places.hubs import bound_tokens
 from shiftdata.errors import MissingExtraError, NotFoundError, ShiftdataError, StorageError
 from shiftdata.files import OUT_OF_SPACE
-from shiftdata.places.hubs import bound_tokens
 
 #: Environment variables whose values are never printed.
 SECRET = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")

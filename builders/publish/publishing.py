@@ -16,15 +16,15 @@ from builders.publish.objects import ObjectTarget
 from builders.publish.plain_errors import in_plain_words
 from builders.publish.target import Changes, Source, Target, Verify
 from builders.recipe import Recipe
+from shiftdata.data.format.attribution import ATTRIBUTION
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.places.catalog import Catalog, Entry
+from shiftdata.data.places.hubs import HubRepo
+from shiftdata.data.places.remote import filesystem
+from shiftdata.data.places.search import NAMESPACE
+from shiftdata.data.places.store import OnBytes, is_url
 from shiftdata.errors import InputError
 from shiftdata.files import absolute, locked
-from shiftdata.format.attribution import ATTRIBUTION
-from shiftdata.format.manifest import Manifest
-from shiftdata.places.catalog import Catalog, Entry
-from shiftdata.places.hubs import HubRepo
-from shiftdata.places.remote import filesystem
-from shiftdata.places.search import NAMESPACE
-from shiftdata.places.store import OnBytes, is_url
 from shiftdata.stable import content_hash
 
 SERVER = re.compile(r"(?P<server>https?://[^/]+)(?P<repo>/.+)?")

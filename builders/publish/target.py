@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from shiftdata.data.format.addresses import absolute
+from shiftdata.data.format.manifest import FILE_NAME, Manifest
+from shiftdata.data.format.paths import CROISSANT, RENDERINGS
+from shiftdata.data.format.records import FileRecord
+from shiftdata.data.places.store import FileInfo, MissingFileError, OnBytes, Store
 from shiftdata.errors import IntegrityError, ShiftdataError
 from shiftdata.files import git_blob_id, sha256_of, write_bytes
-from shiftdata.format.addresses import absolute
-from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.format.paths import CROISSANT, RENDERINGS
-from shiftdata.format.records import FileRecord
-from shiftdata.places.store import FileInfo, MissingFileError, OnBytes, Store
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from builders.raw.lists import LISTS
 from builders.raw.tables import numbers, table_in
 from builders.raw.tree import Tree
 from builders.sample import BadItem
-from shiftdata.metadata.listing import ORDER
+from shiftdata.data.metadata.listing import ORDER
 
 #: The numbers (FIPS) of the states by their letters.
 STATES = {"AR": "05", "MD": "24", "MA": "25", "NJ": "34", "SD": "46", "PR": "72"}

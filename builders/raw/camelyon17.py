@@ -12,7 +12,7 @@ from builders.raw.lists import LISTS
 from builders.raw.records import by_name
 from builders.raw.tables import file_named, rows_of, table_in, unlisted
 from builders.raw.tree import Tree
-from shiftdata.metadata.listing import ORDER
+from shiftdata.data.metadata.listing import ORDER
 
 METADATA = "metadata.csv"
 COLUMNS = ("patient", "node", "x_coord", "y_coord", "tumor", "slide", "center", "split")

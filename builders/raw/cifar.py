@@ -17,8 +17,8 @@ from builders.raw.imagenet import CORRUPTIONS
 from builders.raw.lists import LISTS
 from builders.raw.tree import Tree
 from builders.sample import BadItem, Json
+from shiftdata.data.metadata.listing import ORDER
 from shiftdata.errors import InputError
-from shiftdata.metadata.listing import ORDER
 
 TERMS = "LicenseRef-CIFAR-none-stated"
 #: In the order of their numbers.

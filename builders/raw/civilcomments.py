@@ -15,7 +15,7 @@ from builders.raw.records import by_name
 from builders.raw.tables import file_named, numbers, table_in
 from builders.raw.tree import Tree
 from builders.sample import BadItem, Json
-from shiftdata.metadata.listing import ORDER
+from shiftdata.data.metadata.listing import ORDER
 from shiftdata.stable import content_hash
 
 TABLE = "all_data_with_identities.csv"

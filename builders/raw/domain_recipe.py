@@ -9,8 +9,8 @@ from builders.encode import FileEncoding
 from builders.raw.album import RawAlbum
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
-from shiftdata.format.front_matter import MOST_VIRTUAL
-from shiftdata.protocols import UDA, DomainBed, HoldOut, LeaveOneDomainOut, Protocol
+from shiftdata.data.format.front_matter import MOST_VIRTUAL
+from shiftdata.evaluation.protocols import UDA, DomainBed, HoldOut, LeaveOneDomainOut, Protocol
 
 RELEASED = "2026-11-22"
 #: DomainBed's three trials.

@@ -14,7 +14,7 @@ from builders.raw.records import by_name
 from builders.raw.tables import file_named, table_in, unlisted
 from builders.raw.tree import Tree
 from builders.sample import Json
-from shiftdata.metadata.listing import ORDER
+from shiftdata.data.metadata.listing import ORDER
 
 METADATA, COUNTRIES = "rgb_metadata.csv", "country_code_mapping.csv"
 COLUMNS = ("split", "country_code", "timestamp", "category")

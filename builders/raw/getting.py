@@ -8,14 +8,14 @@ from pathlib import Path
 
 from builders.raw.archives import COMPRESSED
 from builders.raw.sources import FACTS, RawFile, Source, Way, size_text
+from shiftdata.data.fetching.staging import check_space
+from shiftdata.data.format.records import FileRecord
+from shiftdata.data.places.http import Http
+from shiftdata.data.places.hubs import hub_endpoint
+from shiftdata.data.places.store import OnBytes
 from shiftdata.errors import InputError, IntegrityError, MissingExtraError, StorageError
 from shiftdata.extras import require
-from shiftdata.fetching.staging import check_space
 from shiftdata.files import clear_when_full, locked
-from shiftdata.format.records import FileRecord
-from shiftdata.places.http import Http
-from shiftdata.places.hubs import hub_endpoint
-from shiftdata.places.store import OnBytes
 
 #: The oldest openml client that downloads pictures: 0.12 to 0.14.1 fail with an invalid bucket name.
 OPENML = (0, 14, 2)

@@ -18,7 +18,7 @@ from builders.raw.breeds import Superclass
 from builders.raw.domain_class import NO_PICTURE
 from builders.raw.lists import LISTS
 from builders.raw.tree import Tree
-from shiftdata.metadata.listing import ORDER
+from shiftdata.data.metadata.listing import ORDER
 
 CLASSES = Path(__file__).with_name("imagenet_classes.tsv")
 TERMS = "LicenseRef-ImageNet-research-only"

@@ -17,8 +17,8 @@ from builders.raw.records import by_name
 from builders.raw.tables import file_named, numbers, table_in
 from builders.raw.tree import Tree
 from builders.sample import BadItem
+from shiftdata.data.metadata.listing import ORDER
 from shiftdata.errors import InputError
-from shiftdata.metadata.listing import ORDER
 from shiftdata.stable import content_hash, rng
 
 PATIENTS = ("subject_id", "anchor_age", "anchor_year", "anchor_year_group")

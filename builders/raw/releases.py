@@ -20,8 +20,8 @@ from builders.raw.album import Odd
 from builders.raw.archives import without_packing
 from builders.raw.sources import sources
 from builders.raw.tree import Tree
+from shiftdata.data.format.names import shown
 from shiftdata.errors import InputError
-from shiftdata.format.names import shown
 
 #: The sets of Stylized Meta-Album, by the names that Meta-Album gives them.
 SETS = (

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from builders.albums.folder import ENDINGS
 from builders.raw.archives import Archive
 from builders.raw.tree import MOST_BYTES, Tree
+from shiftdata.data.places.hubs import token_for
 from shiftdata.errors import InputError, StorageError
 from shiftdata.files import absolute
-from shiftdata.places.hubs import token_for
 
 #: A dataset on a Hub at one of its commits or tags.
 PINNED = re.compile(r"([\w.-]+/[\w.-]+)@([\w.-]+)")

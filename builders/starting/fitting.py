@@ -15,9 +15,9 @@ from builders.recipe import Base, Recipe
 from builders.sample import Item
 from builders.starting.draft import INDENT, WIDTH, Candidate, Draft, quoted, tuple_of, wrapped
 from builders.starting.owner import Owner
+from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError
-from shiftdata.metadata import Metadata
-from shiftdata.protocols import Protocol
+from shiftdata.evaluation.protocols import Protocol
 
 MOST_MADE = 12_000  # examples of a base that is made at first: some minutes of work
 PER_GROUP = (100, 50, 40, 20, 10, 5, 4)
@@ -140,9 +140,9 @@ def _protocol(code: str, path: Path) -> Protocol:
 
 def _protocol_imports(code: str) -> str:
     names = [name for name in PROTOCOLS if f"{name}(" in code]
-    lines = [f"from shiftdata.protocols import {', '.join(_sorted(names))}"] if names else []
+    lines = [f"from shiftdata.evaluation.protocols import {', '.join(_sorted(names))}"] if names else []
     if "Trajectories(" in code:
-        lines.insert(0, "from shiftdata.protocols import Continuous as Trajectories")
+        lines.insert(0, "from shiftdata.evaluation.protocols import Continuous as Trajectories")
     return "\n".join(lines)
 
 

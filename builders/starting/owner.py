@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from builders.terms import check_license, spdx_problem
+from shiftdata.data.format.names import line_fault
 from shiftdata.errors import InputError
-from shiftdata.format.names import line_fault
 
 #: The flags that nobody can guess: what they mean, and an example.
 NEEDED = {

@@ -19,9 +19,9 @@ from builders.sample import Item
 from builders.starting.draft import Draft, Missing, few, tuple_of
 from builders.starting.folders import layout_of
 from builders.starting.shifts import domains_shift, made_shift
+from shiftdata.data.format.names import shown
+from shiftdata.data.format.records import by_reason
 from shiftdata.errors import InputError
-from shiftdata.format.names import shown
-from shiftdata.format.records import by_reason
 
 #: What a frame does, by the name of its option.
 FRAMES = {

@@ -15,9 +15,9 @@ from builders.albums.table_file import column_name, read_table_file
 from builders.cells import MISSING, Cell, read_cell
 from builders.starting.draft import Draft, Missing, few, quoted, tuple_of, wrapped
 from builders.starting.shifts import domains_shift
+from shiftdata.data.format.names import shown
+from shiftdata.data.format.schema import Feature
 from shiftdata.errors import InputError, not_found
-from shiftdata.format.names import shown
-from shiftdata.format.schema import Feature
 
 #: Words in the names of columns that may play a part.
 WORDS = {

@@ -35,7 +35,7 @@ from builders.shifts.styles.bank import encode_folder
 from builders.shifts.stylizers import AdaIN
 from builders.shifts.stylizers.vgg import VGG19, as_read, decoder_plan, shown
 from builders.spool import Spool
-from shiftdata.executors import Here, Pool
+from shiftdata.data.executors import Here, Pool
 from shiftdata.threads import available_cores
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

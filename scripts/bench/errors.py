@@ -21,9 +21,9 @@ import pyarrow as pa
 
 import shiftdata as sd
 from shiftdata.bench.leaderboard.judging import scores_of
-from shiftdata.metadata import Metadata, metadata_from_table
+from shiftdata.data.metadata import Metadata, metadata_from_table
+from shiftdata.evaluation.tasks import Task
 from shiftdata.tables import aligned
-from shiftdata.tasks import Task
 
 LABELS, STYLES, ACCURACY, OF_ORIGINS = 20, 4, 0.7, 1 / 3
 FIGURES = ("overall", "mean_class", "mean", "mean_domain", "known", "accuracy@2", "mean_drop", "failures")

@@ -27,11 +27,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.format.paths import data_file, metadata_file
-from shiftdata.format.records import Base, Credit, FileRecord, Split
-from shiftdata.format.schema import SPLITS, Roles, metadata_schema
-from shiftdata.format.writer import write_metadata
+from shiftdata.data.format.manifest import FILE_NAME, Manifest
+from shiftdata.data.format.paths import data_file, metadata_file
+from shiftdata.data.format.records import Base, Credit, FileRecord, Split
+from shiftdata.data.format.schema import SPLITS, Roles, metadata_schema
+from shiftdata.data.format.writer import write_metadata
 
 LABELS = [f"label{n:03d}" for n in range(240)]
 STYLES = [f"style{n}" for n in range(20)]
@@ -89,9 +89,9 @@ import sys, time, warnings
 warnings.simplefilter("ignore")
 import pyarrow as pa, pyarrow.parquet as pq
 import shiftdata as sd
-from shiftdata.metrics import bootstrap_groups, group_accuracy, label_marginal
-from shiftdata.protocols import GroupFairness, LabelShift, severity
-from shiftdata.tasks.making import restrict
+from shiftdata.evaluation.metrics import bootstrap_groups, group_accuracy, label_marginal
+from shiftdata.evaluation.protocols import GroupFairness, LabelShift, severity
+from shiftdata.evaluation.tasks.making import restrict
 WHERE = [[("label", "in", [3, 5]), ("quantile", "<", 0.3)], [("style", "==", 4), ("fold", ">=", 20)]]
 folder, before, timed, scratch = sys.argv[1:]
 exec(before)

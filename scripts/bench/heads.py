@@ -31,9 +31,9 @@ from shiftdata.baselines.heads import HEAD_METHODS, HeadSpec, first_weights, tra
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Floats, Standardised
 from shiftdata.baselines.sources import source_of
-from shiftdata.sampling import make_sampler
+from shiftdata.evaluation.sampling import make_sampler
+from shiftdata.evaluation.tasks import Task
 from shiftdata.stable import rng
-from shiftdata.tasks import Task
 
 SIZES, SHARES = (2, 4, 8, 12), (0.05, 0.1, 0.2)
 TRIALS, SEEDS, STEPS, EVERY = 15, 5, 300, 100

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.label_shift import EstimationError, LabelShiftWarning, estimate_marginal
+from shiftdata.evaluation.label_shift import EstimationError, LabelShiftWarning, estimate_marginal
 from shiftdata.stable import rng
 from shiftdata.tables import aligned
 

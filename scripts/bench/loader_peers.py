@@ -270,7 +270,7 @@ def without_torchvision() -> None:
 
 def shiftdata_loader(out: Path, workers: int, decoder: str, name: str = "bench_jpeg", **options: Any) -> Any:
     import shiftdata as sd
-    from shiftdata.loading.batches import decode
+    from shiftdata.data.loading.batches import decode
 
     if decoder == "Pillow":
         decode._turbo = lambda: None

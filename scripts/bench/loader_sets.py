@@ -105,7 +105,7 @@ def prepare(out: Path, name: str) -> None:
     if (out / "ready").exists():
         return
     from builders.make.build import build
-    from shiftdata.exporting.webdataset import export
+    from shiftdata.data.exporting.webdataset import export
 
     pictures = SETS[name]
     with unfinished(out, "crops") as crops:

@@ -180,7 +180,7 @@ def ratios(
 
 def draw(records: list[dict[str, Any]], jobs: list[Job], pictures: str, path: Path) -> None:
     """Bars: pictures a second with two workers, as run and with the same decoder; lines: all rounds."""
-    from shiftdata.charts import drawn_figure, new_figure
+    from shiftdata.evaluation.charts import drawn_figure, new_figure
 
     warm = {
         job[:2]: list(rate.values())

@@ -40,12 +40,12 @@ from builders.shifts.steps import OnGround
 from builders.shifts.styles import network
 from builders.shifts.styles.bank import StyleBank
 from shiftdata.baselines.frozen import FrozenFeatures
-from shiftdata.meters import (
+from shiftdata.evaluation.meters import (
     concept_shift_on_features,
     covariate_shift,
     covariate_shift_by_training,
 )
-from shiftdata.metrics import Interval
+from shiftdata.evaluation.metrics import Interval
 from shiftdata.stable import hash64, ranks, rng
 
 SIDE = 128

@@ -23,9 +23,9 @@ from typing import TypeAlias
 import numpy as np
 from scipy.stats import norm
 
-from shiftdata.meters import concept_shift_on_features, covariate_shift
-from shiftdata.metrics import Interval
-from shiftdata.metrics.arrays import FloatArray, IntArray
+from shiftdata.data.arrays import FloatArray, IntArray
+from shiftdata.evaluation.meters import concept_shift_on_features, covariate_shift
+from shiftdata.evaluation.metrics import Interval
 
 SHARES = (0.0, 0.1, 0.25, 0.5, 1.0)
 MEANS = (0.0, 0.5, 1.0, 2.0)

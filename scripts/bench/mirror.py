@@ -240,7 +240,7 @@ class Memory(threading.Thread):
 
 
 def picture(result: dict[str, Any], path: Path) -> None:
-    from shiftdata.charts import drawn_figure, new_figure
+    from shiftdata.evaluation.charts import drawn_figure, new_figure
 
     figure = new_figure(6, 2.6)
     axes = figure.subplots()

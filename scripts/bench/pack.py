@@ -37,9 +37,9 @@ from builders.make.render import ITEMS_PER_BLOCK
 from builders.recipe import Base, Recipe
 from builders.sample import Item, Sample
 from builders.spool import ROW, Spool
+from shiftdata.data.verifying import verify
+from shiftdata.evaluation.protocols import GroupFairness
 from shiftdata.files import sha256_of
-from shiftdata.protocols import GroupFairness
-from shiftdata.verifying import verify
 
 #: Seconds, and those of processor time, by phase.
 Spent: TypeAlias = dict[str, tuple[float, float]]

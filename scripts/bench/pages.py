@@ -22,12 +22,12 @@ from typing import Any
 
 from playwright.sync_api import Browser, sync_playwright
 
-from shiftdata.dataset import open_dataset
-from shiftdata.gallery.site import write_gallery
-from shiftdata.serving.app import server
-from shiftdata.serving.hosts import listen
-from shiftdata.serving.library import Library
-from shiftdata.serving.request import Mirror
+from shiftdata.data.dataset import open_dataset
+from shiftdata.serve.app import server
+from shiftdata.serve.hosts import listen
+from shiftdata.serve.library import Library
+from shiftdata.serve.pages.site import write_gallery
+from shiftdata.serve.request import Mirror
 
 SCROLL = """async (steps) => {
   const box = document.getElementById("wall"), gaps = [];

@@ -23,10 +23,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import shiftdata as sd
-from shiftdata.serving.app import server
-from shiftdata.serving.hosts import listen
-from shiftdata.serving.library import Library
-from shiftdata.serving.request import Mirror
+from shiftdata.serve.app import server
+from shiftdata.serve.hosts import listen
+from shiftdata.serve.library import Library
+from shiftdata.serve.request import Mirror
 
 PARTS: dict[str, dict[str, Any]] = {
     "two styles": {"select": {"style": ["amber", "embers"]}},

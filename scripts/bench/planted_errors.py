@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from check_published import Report, check
 
-from shiftdata.papers import published, published_tables
+from shiftdata.bench.papers import published, published_tables
 
 
 def main() -> None:

@@ -100,7 +100,7 @@ def ours(
     url: str, out: Path, cache: Path | None = None, ahead: int = 1 << 28, name: str = "bench_jpeg"
 ) -> Any:
     import shiftdata as sd
-    from shiftdata.loading.byte_ranges import ExampleReader
+    from shiftdata.data.loading.byte_ranges import ExampleReader
 
     url = f"{url}/shift/{name}"
     reader = ExampleReader(url, "all", cache=cache, ahead=ahead)
@@ -134,7 +134,7 @@ def webdataset(url: str, out: Path) -> Any:
 def epoch(make: Callable[[], Any], pipe: Connection) -> None:
     """Read one epoch; send its seconds to the first batch and in all, its pictures, its processor time."""
     multiprocessing.set_start_method("fork", force=True)  # for the workers of torch
-    for name in ("torch", "shiftdata.tasks", "datasets", "webdataset", "simplejpeg"):
+    for name in ("torch", "shiftdata.evaluation.tasks", "datasets", "webdataset", "simplejpeg"):
         import_module(name)  # its time is not an epoch's
     began, first, seen, pixels = time.perf_counter(), 0.0, 0, hashlib.sha256()
     before = processor_time()

@@ -34,11 +34,11 @@ from scipy.stats import spearmanr
 from sklearn import linear_model, pipeline, preprocessing
 from tqdm import tqdm
 
-from shiftdata.charts import INK, PAPER, font
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.evaluation.charts import INK, PAPER, font
+from shiftdata.evaluation.metrics import FailurePoints, SeverityAccuracy, failure_points, severity_accuracy
+from shiftdata.evaluation.metrics.records import plain
 from shiftdata.files import whole_file
-from shiftdata.format.manifest import Manifest
-from shiftdata.metrics import FailurePoints, SeverityAccuracy, failure_points, severity_accuracy
-from shiftdata.metrics.records import plain
 from shiftdata.stable import hash64
 
 BAR, SHARE = 0.95, 0.95

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import datasets
 
-from shiftdata.format.manifest import Manifest
+from shiftdata.data.format.manifest import Manifest
 
 BATCH = 64
 

@@ -36,7 +36,7 @@ from builders.recipe_files import load_recipe
 from builders.sample import Item
 from builders.shifts.styles.bank import StyleBank
 from builders.spool import Spool
-from shiftdata.executors import Pool
+from shiftdata.data.executors import Pool
 from shiftdata.threads import available_cores
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -23,13 +23,13 @@ from PIL import Image
 
 import shiftdata as sd
 from builders.make.row_groups import Rows, row_groups
-from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.format.records import Base
-from shiftdata.format.schema import SPLITS, Roles
-from shiftdata.format.writer import Ordered, write_splits
-from shiftdata.format.written import finished
-from shiftdata.loading.byte_ranges import ExampleReader
-from shiftdata.metadata.own_table import metadata_from_table
+from shiftdata.data.format.manifest import FILE_NAME, Manifest
+from shiftdata.data.format.records import Base
+from shiftdata.data.format.schema import SPLITS, Roles
+from shiftdata.data.format.writer import Ordered, write_splits
+from shiftdata.data.format.written import finished
+from shiftdata.data.loading.byte_ranges import ExampleReader
+from shiftdata.data.metadata.own_table import metadata_from_table
 from shiftdata.stable import rng
 
 LABELS, STYLES, DIFFERENT = 20, 20, 500

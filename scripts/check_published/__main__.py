@@ -19,8 +19,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from check_published import check
+from shiftdata.bench.papers import PAPERS, Results, published
 from shiftdata.errors import ShiftdataError
-from shiftdata.papers import PAPERS, Results, published
 
 
 def main(arguments: list[str] | None = None) -> int:

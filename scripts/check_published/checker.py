@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from check_published import cns_bench, domainbed_v2, everywhere, nico, rlsbench, sma
 from check_published.cells import Book
 from check_published.judging import VERDICTS, Finding, Verdict
+from shiftdata.bench.papers.numbers import KEY, numbers, published_tables, read_number
 from shiftdata.errors import InputError, not_found
-from shiftdata.papers.numbers import KEY, numbers, published_tables, read_number
 from shiftdata.stable import content_hash
 from shiftdata.tables import aligned, csv_text
 

@@ -9,7 +9,7 @@ import numpy as np
 from check_published.cells import Book, Printed, Sheet
 from check_published.judging import Finding, box, exactly, judge, statement
 from check_published.rules import mean_of, sum_of, weighted
-from shiftdata.metrics import spearman
+from shiftdata.evaluation.metrics import spearman
 
 PAPER = "cns-bench"
 SCALES = ("0", "0.5", "1", "1.5", "2", "2.5")

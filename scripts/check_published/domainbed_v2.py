@@ -11,7 +11,7 @@ from check_published.cells import Book, Printed, Sheet
 from check_published.everywhere import identical_rows
 from check_published.judging import Finding, box, exactly, judge, statement
 from check_published.rules import best_of, mean_of, same, spread_of_mean
-from shiftdata.metrics import probe_gap, ranks, spearman
+from shiftdata.evaluation.metrics import probe_gap, ranks, spearman
 
 PAPER = "domainbed-v2"
 WITH_PROBES, LEADERBOARDS = (1, 3, 6, 7, 8), range(9, 22)

@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from check_published.cells import Printed
-from shiftdata.metrics import std
-from shiftdata.metrics.statistics import Convention
+from shiftdata.evaluation.metrics import std
+from shiftdata.evaluation.metrics.statistics import Convention
 
 Verdict: TypeAlias = Literal["reproduces", "within rounding", "depends", "inconsistent"]
 VERDICTS: tuple[Verdict, ...] = ("reproduces", "within rounding", "depends", "inconsistent")

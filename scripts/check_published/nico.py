@@ -11,8 +11,8 @@ from scipy.optimize import linprog
 from check_published.cells import Book, Printed, Sheet
 from check_published.judging import EDGE, Finding, box, judge, statement, std_span
 from check_published.rules import best_of, mean_of, sum_of, weighted
-from shiftdata.metrics import std
-from shiftdata.papers.numbers import published_tables
+from shiftdata.bench.papers.numbers import published_tables
+from shiftdata.evaluation.metrics import std
 
 PAPER = "nico++"
 CLASSIC, FLEXIBLE = (2, 5, 7, 9), (3, 6, 8)

@@ -1,1 +1,1 @@
-"""Comparisons of `shiftdata.losses` with other packages and with plain loops."""
+"""Comparisons of `shiftdata.baselines.losses` with other packages and with plain loops."""

@@ -1,4 +1,4 @@
-"""Compare `shiftdata.losses` with other packages and with plain loops of the papers' formulas.
+"""Compare `shiftdata.baselines.losses` with other packages and with plain loops of the papers' formulas.
 
     python scripts/compare_losses                    # the loops, and those packages that are installed
     python scripts/compare_losses --peers PEERS      # packages in a folder of their own as well

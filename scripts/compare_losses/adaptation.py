@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from compare_losses.comparing import Comparison, Function, two_sets
-from shiftdata import losses
-from shiftdata.losses.open_set import swapped_prediction
+from shiftdata.baselines import losses
+from shiftdata.baselines.losses.open_set import swapped_prediction
 
 Draw = Callable[[torch.Generator], Sequence[Tensor]]
 ROWS, CLASSES, FEATURES = 11, 4, 6

@@ -22,9 +22,9 @@ from torch.nn.functional import cross_entropy
 from torch.optim import swa_utils
 
 from compare_losses.comparing import Comparison, two_sets
-from shiftdata import losses
-from shiftdata.losses.domains import GAMMAS, gaussian_kernels
-from shiftdata.losses.groups import sparse_regression
+from shiftdata.baselines import losses
+from shiftdata.baselines.losses.domains import GAMMAS, gaussian_kernels
+from shiftdata.baselines.losses.groups import sparse_regression
 
 Draw = Callable[[torch.Generator], Sequence[Tensor]]
 CLASSES, DOMAINS = 3, 3

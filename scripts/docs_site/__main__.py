@@ -25,7 +25,7 @@ from reference import write_reference
 from staging import REPO, stage
 from tutorials import run_tutorials
 
-from shiftdata.gallery.site import write_gallery
+from shiftdata.serve.pages.site import write_gallery
 
 SITE = REPO / "build" / "site"
 

@@ -17,14 +17,14 @@ import shiftdata.cli.app
 #: The modules whose `__all__` is public, and what each is for.
 MODULES = {
     "shiftdata": "What `import shiftdata as sd` has.",
-    "shiftdata.protocols": "Rules that make tasks.",
-    "shiftdata.sampling": "Which rows a batch gets.",
-    "shiftdata.metrics": "Figures of arrays.",
-    "shiftdata.label_shift": "",
-    "shiftdata.meters": "How far apart two sets of rows are.",
+    "shiftdata.evaluation.protocols": "Rules that make tasks.",
+    "shiftdata.evaluation.sampling": "Which rows a batch gets.",
+    "shiftdata.evaluation.metrics": "Figures of arrays.",
+    "shiftdata.evaluation.label_shift": "",
+    "shiftdata.evaluation.meters": "How far apart two sets of rows are.",
     "shiftdata.baselines": "Reference methods, and methods of one's own.",
     "shiftdata.bench": "Sweeps, records, reports.",
-    "shiftdata.papers": "The papers' numbers.",
+    "shiftdata.bench.papers": "The papers' numbers.",
 }
 LONGEST = 78  # signs of a signature in a line
 APPS = {"shiftdata": shiftdata.cli.app, "python -m builders": builders.cli.app}

@@ -1,4 +1,4 @@
-"""Extract every result table of the five papers from their text into `shiftdata/papers/data`.
+"""Extract every result table of the five papers from their text into `shiftdata/bench/papers/data`.
 
     python scripts/regenerate_published FOLDER            # the papers' texts, *.txt or *.md, one file a paper
     python scripts/regenerate_published FOLDER --check    # compare with what ships, write nothing
@@ -30,8 +30,8 @@ import sma
 from check_published import fingerprint
 from reading import Table, Text
 
+from shiftdata.bench.papers.numbers import DATA, KEY, SCHEMA, read_number
 from shiftdata.errors import InputError
-from shiftdata.papers.numbers import DATA, KEY, SCHEMA, read_number
 
 READERS: dict[str, ModuleType] = {
     "sma": sma,

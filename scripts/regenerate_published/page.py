@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from check_published import VERDICTS, Finding, check
 
-from shiftdata.papers import PAPERS, Ranking, Results, citation, published, published_tables, ranking
+from shiftdata.bench.papers import PAPERS, Ranking, Results, citation, published, published_tables, ranking
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent.parent / "docs" / "published.md"

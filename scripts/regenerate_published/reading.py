@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from shiftdata.bench.papers.numbers import read_number
 from shiftdata.errors import InputError
-from shiftdata.papers.numbers import read_number
 
 _MARKUP = re.compile(r"</?\w+>|[$*{}\\]")
 _NAME = re.compile(r"<[^>]*>|\$|\*(?=\w[^*]*\*)|(?<=\w)\*(?=.*\w)")

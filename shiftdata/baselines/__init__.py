@@ -16,7 +16,7 @@ from shiftdata.baselines.methods import METHODS, make_method, method_class  # no
 from shiftdata.baselines.run import Model, PretrainingWarning, Run, fit, initial_network, train  # noqa: E402
 from shiftdata.baselines.sources import MODES, Mode, source_of  # noqa: E402
 from shiftdata.baselines.training import TRAINING, DivergedError, Training  # noqa: E402
-from shiftdata.loading.sources import Source  # noqa: E402
+from shiftdata.data.loading.sources import Source  # noqa: E402
 
 __all__ = [
     "METHODS",

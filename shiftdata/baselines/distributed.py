@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn.functional import batch_norm
 from torch.overrides import TorchFunctionMode
 
-from shiftdata.sampling import Ranks
+from shiftdata.evaluation.sampling import Ranks
 from shiftdata.stable import hash64
 
 #: Bytes of gradients that are sent together.

@@ -25,12 +25,12 @@ from shiftdata.baselines.models import Floats, Prepare
 from shiftdata.baselines.networks import Network, evaluating
 from shiftdata.baselines.sets import Data
 from shiftdata.baselines.training import TRAINING, DivergedError, Training, optimizer_of, schedule_of
+from shiftdata.data.arrays import IntArray
+from shiftdata.data.loading.augment import DomainBed, Shift, Strong, Views
+from shiftdata.data.loading.batches import Loader
+from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
-from shiftdata.loading.augment import DomainBed, Shift, Strong, Views
-from shiftdata.loading.batches import Loader
-from shiftdata.loading.sources import Source
-from shiftdata.metrics.arrays import IntArray
-from shiftdata.sampling import CellBatches, FixedRows, Ranks, Reweighted, RowSampler, row_weights
+from shiftdata.evaluation.sampling import CellBatches, FixedRows, Ranks, Reweighted, RowSampler, row_weights
 from shiftdata.stable import hash64
 from shiftdata.threads import torch_threads
 

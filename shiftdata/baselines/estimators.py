@@ -12,9 +12,9 @@ from shiftdata.baselines.method import Method
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.models import Floats, Standardised
 from shiftdata.baselines.sets import Data
+from shiftdata.data.arrays import IntArray
+from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
-from shiftdata.loading.sources import Source
-from shiftdata.metrics.arrays import IntArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from shiftdata.baselines.losses.groups import group_dro_log_q, jtt_weights
 from shiftdata.baselines.methods import method_class
 from shiftdata.baselines.models import Floats
+from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError, not_found
-from shiftdata.losses.groups import group_dro_log_q, jtt_weights
-from shiftdata.metrics.arrays import IntArray
 from shiftdata.stable import hash64
 
 #: Steps between two looks for weights that overflow.

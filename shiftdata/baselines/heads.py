@@ -42,11 +42,11 @@ from shiftdata.baselines.methods import make_method, method_class
 from shiftdata.baselines.models import Floats, Standardised
 from shiftdata.baselines.sets import TaskSets
 from shiftdata.baselines.training import Training
+from shiftdata.data.arrays import IntArray
+from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
-from shiftdata.loading.sources import Source
-from shiftdata.metrics.arrays import IntArray
-from shiftdata.sampling import Reweighted, make_sampler
-from shiftdata.tasks import Task
+from shiftdata.evaluation.sampling import Reweighted, make_sampler
+from shiftdata.evaluation.tasks import Task
 from shiftdata.threads import torch_threads
 
 __all__ = ["HEAD_METHODS", "GridResults", "HeadResults", "HeadSpec", "first_weights"]

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, overload
 
 from torch import Tensor, nn
 
+from shiftdata.baselines.losses.reduce import check_1d as check_1d
+from shiftdata.baselines.losses.reduce import mean as mean
 from shiftdata.baselines.training import setting_hint
+from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError, not_found
-from shiftdata.losses.reduce import check_1d as check_1d
-from shiftdata.losses.reduce import mean as mean
-from shiftdata.metrics.arrays import IntArray
 from shiftdata.stable import content_hash
 
 if TYPE_CHECKING:
     from shiftdata.baselines.engine import Trainer
     from shiftdata.baselines.networks import Network
-    from shiftdata.sampling import RowSampler
+    from shiftdata.evaluation.sampling import RowSampler
 
 #: What a task, or a network, must have for a method:
 #: - groups: several groups in the training set; domains: several nuisances among them;

@@ -29,14 +29,14 @@ from shiftdata.baselines.models import Backbone, Floats, Prepare, build, is_esti
 from shiftdata.baselines.networks import Network
 from shiftdata.baselines.sets import Data, TaskSets, check_rows
 from shiftdata.baselines.training import TRAINING, Training
+from shiftdata.data.arrays import IntArray
+from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
-from shiftdata.loading.sources import Source
-from shiftdata.metrics.arrays import IntArray
-from shiftdata.sampling import CellBatches, FixedRows, Ranks, RowSampler
+from shiftdata.evaluation.sampling import CellBatches, FixedRows, Ranks, RowSampler
+from shiftdata.evaluation.tasks import Task
+from shiftdata.evaluation.tasks.evaluation import Evaluation
+from shiftdata.evaluation.tasks.predictions import UNKNOWN
 from shiftdata.stable import content_hash, hash64
-from shiftdata.tasks import Task
-from shiftdata.tasks.evaluation import Evaluation
-from shiftdata.tasks.predictions import UNKNOWN
 
 #: Protocols whose authors ask for weights that have seen no labels.
 UNSUPERVISED = "domainbed-v2"

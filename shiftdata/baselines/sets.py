@@ -12,12 +12,12 @@ import torch
 from shiftdata.baselines.method import Method, Setup
 from shiftdata.baselines.sources import form_of, source_of
 from shiftdata.baselines.training import Training
+from shiftdata.data.arrays import IntArray
+from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
-from shiftdata.loading.sources import Source
-from shiftdata.metrics.arrays import IntArray
-from shiftdata.sampling import CellBatches, RowSampler, Sampler
-from shiftdata.tasks import Task
-from shiftdata.tasks.sets import Role
+from shiftdata.evaluation.sampling import CellBatches, RowSampler, Sampler
+from shiftdata.evaluation.tasks import Task
+from shiftdata.evaluation.tasks.sets import Role
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,13 +10,13 @@ import numpy as np
 
 from shiftdata.baselines.frozen import PRETRAINING, FrozenFeatures
 from shiftdata.baselines.models import backbone_of, is_estimator
+from shiftdata.data.arrays import IntArray
+from shiftdata.data.format.schema import Feature
+from shiftdata.data.loading.encodings import Columns, HashedNgrams, TextBytes
+from shiftdata.data.loading.features import Encoder, features_of
+from shiftdata.data.loading.sources import Source
+from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError, not_found
-from shiftdata.format.schema import Feature
-from shiftdata.loading.encodings import Columns, HashedNgrams, TextBytes
-from shiftdata.loading.features import Encoder, features_of
-from shiftdata.loading.sources import Source
-from shiftdata.metadata import Metadata
-from shiftdata.metrics.arrays import IntArray
 
 #: How a model begins: all of it is trained, or a head on the features of a network that is not.
 Mode: TypeAlias = Literal["scratch", "frozen"]

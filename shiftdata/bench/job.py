@@ -25,15 +25,15 @@ from shiftdata.baselines.method import code_of
 from shiftdata.baselines.models import BACKBONES
 from shiftdata.baselines.run import Run
 from shiftdata.bench.records import DONE, SCHEMA, evaluated, write_task
+from shiftdata.data.arrays import IntArray
+from shiftdata.data.executors.cost import measured
+from shiftdata.data.metadata import read_metadata
 from shiftdata.errors import InputError, ShiftdataError
-from shiftdata.executors.cost import measured
+from shiftdata.evaluation.protocols import task as make_task
+from shiftdata.evaluation.tasks import OnEmpty, Role, Task
+from shiftdata.evaluation.tasks.making import restrict
 from shiftdata.files import remove
-from shiftdata.metadata import read_metadata
-from shiftdata.metrics.arrays import IntArray
-from shiftdata.protocols import task as make_task
 from shiftdata.stable import content_hash
-from shiftdata.tasks import OnEmpty, Role, Task
-from shiftdata.tasks.making import restrict
 
 #: The backbone of linear heads on frozen features, n-grams or columns, hundreds of them trained at once.
 HEADS = "heads"

@@ -19,13 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from shiftdata.data.arrays import IntArray
+from shiftdata.data.format.choosing import chosen_rows
 from shiftdata.errors import InputError
+from shiftdata.evaluation.metrics.records import plain
+from shiftdata.evaluation.tasks import Evaluation, Role
+from shiftdata.evaluation.tasks.official import Figure
 from shiftdata.files import whole_file, write_text
-from shiftdata.format.choosing import chosen_rows
-from shiftdata.metrics.arrays import IntArray
-from shiftdata.metrics.records import plain
-from shiftdata.tasks import Evaluation, Role
-from shiftdata.tasks.official import Figure
 
 RECORDS, TASKS, SWEEP = "records", "tasks", "sweep.json"
 DONE = "done"

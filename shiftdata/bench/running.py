@@ -25,8 +25,8 @@ from shiftdata.bench.job import HEADS, Identity, Job, Setting, TaskSpec, Unit, f
 from shiftdata.bench.records import DONE, PLACE, RECORDS, SCHEMA, SWEEP, Records, runs_of, write_runs
 from shiftdata.bench.selection import rule_of, run_scores, select
 from shiftdata.bench.sweep import MethodSpec, Search, Sweep, applied, drawn, plain_sweep, suggested
+from shiftdata.data.executors import ALONE, Executor, Here, LostError, Rank, Ranks
 from shiftdata.errors import InputError
-from shiftdata.executors import ALONE, Executor, Here, LostError, Rank, Ranks
 from shiftdata.files import locked, remove, write_text
 from shiftdata.stable import content_hash
 

@@ -18,12 +18,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from shiftdata.bench.records import DONE, PLACE, Records, Study, runs_of
+from shiftdata.data.arrays import FloatArray, IntArray, one_of
 from shiftdata.errors import InputError, not_found
-from shiftdata.metrics.arrays import FloatArray, IntArray, one_of
-from shiftdata.metrics.records import number
-from shiftdata.metrics.statistics import accuracies
-from shiftdata.tasks import Role
-from shiftdata.tasks.evaluation import Cells
+from shiftdata.evaluation.metrics.records import number
+from shiftdata.evaluation.metrics.statistics import accuracies
+from shiftdata.evaluation.tasks import Role
+from shiftdata.evaluation.tasks.evaluation import Cells
 
 #: Who wins among equals: the first trial's earliest step (a strict comparison, as DomainBed, DomainBed-v2 and
 #: RLSbench), or the last trial's latest step (SMA's released code).

@@ -23,10 +23,10 @@ from shiftdata.baselines.method import Wrapper
 from shiftdata.bench.job import HEADS, TaskSpec, import_methods
 from shiftdata.bench.records import SWEEP
 from shiftdata.bench.selection import rule_of
-from shiftdata.dataset import open_dataset
+from shiftdata.data.dataset import open_dataset
+from shiftdata.data.format.typed import record
 from shiftdata.errors import InputError, NotFoundError, not_found
 from shiftdata.extras import require
-from shiftdata.format.typed import record
 from shiftdata.stable import hash64, uniform
 
 Kind: TypeAlias = Literal["defaults", "random", "tpe"]

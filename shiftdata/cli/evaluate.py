@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from shiftdata.cli.task import on_empty_option, protocol_of
 from shiftdata.cli.verbs import begin_bar, verb
 from shiftdata.errors import InputError
-from shiftdata.protocols import task
-from shiftdata.tasks import OnEmpty, Task, imagenet_outputs
-from shiftdata.tasks.evaluation import Evaluation
-from shiftdata.tasks.frozen import Frozen
+from shiftdata.evaluation.protocols import task
+from shiftdata.evaluation.tasks import OnEmpty, Task, imagenet_outputs
+from shiftdata.evaluation.tasks.evaluation import Evaluation
+from shiftdata.evaluation.tasks.frozen import Frozen
 
 
 @verb("""
@@ -104,7 +104,7 @@ def command(
     made = _task(words_of_task, dataset, base, on_empty)
     place = f"{method}={predictions}" if method else predictions
     if page is not None or Path(predictions).is_dir():
-        from shiftdata.gallery.sources import predictions_of
+        from shiftdata.serve.pages.sources import predictions_of
 
         predictions = next(iter(predictions_of(place, made, name).values()))
     if outputs:
@@ -132,8 +132,8 @@ def command(
 
 def _write_pages(task: Task, places: list[str], page: Path, name: str | None, *, remap: bool) -> None:
     """Pages on the predictions of some places, each method under its own name."""
-    from shiftdata.gallery.predictions_page import predictions_page
-    from shiftdata.gallery.sources import predictions_of
+    from shiftdata.serve.pages.predictions_page import predictions_page
+    from shiftdata.serve.pages.sources import predictions_of
 
     given = [one for place in places for one in predictions_of(place, task, name).items()]
     if len(dict(given)) < len(given):

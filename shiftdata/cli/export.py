@@ -12,15 +12,15 @@ import numpy as np
 
 from shiftdata.cli.task import on_empty_option, protocol_of
 from shiftdata.cli.verbs import GOES_ON, dataset_argument, progress, quiet_option, verb
-from shiftdata.dataset import OpenDataset, open_dataset
+from shiftdata.data.dataset import OpenDataset, open_dataset
+from shiftdata.data.exporting import folders, webdataset
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import is_tar
+from shiftdata.data.places.search import NAMESPACE
 from shiftdata.errors import InputError
-from shiftdata.exporting import folders, webdataset
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import is_tar
-from shiftdata.places.search import NAMESPACE
-from shiftdata.protocols import Protocol, parse_protocol
-from shiftdata.protocols import task as task_of
-from shiftdata.tasks import OnEmpty, Task
+from shiftdata.evaluation.protocols import Protocol, parse_protocol
+from shiftdata.evaluation.protocols import task as task_of
+from shiftdata.evaluation.tasks import OnEmpty, Task
 
 TARS = "webdataset"
 FORMS = {TARS: "tars of bases or tasks, for training from front to back; texts and tables too"}

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from shiftdata.cli.verbs import GOES_ON, dataset_argument, progress, quiet_option, verb
-from shiftdata.fetching.run import Fetch, Preview
+from shiftdata.data.fetching.run import Fetch, Preview
 
 #: Of one place; more would hide the others.
 MOST_PROBLEMS = 5

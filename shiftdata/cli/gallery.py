@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from shiftdata.cli.verbs import GOES_ON, begin_bar, quiet_option, verb
+from shiftdata.data.loading.plain_datasets import list_datasets
 from shiftdata.errors import InputError
-from shiftdata.loading.plain_datasets import list_datasets
 
 
 @verb(
@@ -50,7 +50,7 @@ def command(
 
     Pages that are up to date are not made again.
     """
-    from shiftdata.gallery.site import write_gallery
+    from shiftdata.serve.pages.site import write_gallery
 
     chosen = [*datasets] if datasets else [str(one.where) for one in list_datasets()]
     if not chosen:

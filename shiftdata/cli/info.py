@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shiftdata.cli.verbs import dataset_argument, verb
-from shiftdata.dataset import open_dataset
+from shiftdata.data.dataset import open_dataset
 
 
 @verb("""

@@ -11,13 +11,13 @@ import click
 
 from shiftdata.cli.verbs import progress, quiet_option, verb
 from shiftdata.errors import InputError
+from shiftdata.evaluation.labelling.agreement import agreements
+from shiftdata.evaluation.labelling.purposes import PURPOSES, purpose_of
+from shiftdata.evaluation.labelling.table import latest, read_labels, read_rows
 from shiftdata.extras import require
-from shiftdata.labelling.agreement import agreements
-from shiftdata.labelling.purposes import PURPOSES, purpose_of
-from shiftdata.labelling.table import latest, read_labels, read_rows
 
 if TYPE_CHECKING:
-    from shiftdata.labelling.work import Work
+    from shiftdata.evaluation.labelling.work import Work
 
 
 @verb(
@@ -94,9 +94,9 @@ def command(
 def _work(
     purpose: str, what: Sequence[str], base: str | None, each: int | None, seed: int, quiet: bool
 ) -> Work:
-    from shiftdata.labelling.duplicates import Duplicates
-    from shiftdata.labelling.examples import Examples
-    from shiftdata.labelling.styles import StylePictures
+    from shiftdata.evaluation.labelling.duplicates import Duplicates
+    from shiftdata.evaluation.labelling.examples import Examples
+    from shiftdata.evaluation.labelling.styles import StylePictures
 
     name, *conditions = what
     if each is not None and purpose != "filter":
@@ -134,10 +134,10 @@ def _serve(
     """Serve the page until Ctrl-C."""
     import uvicorn
 
-    from shiftdata.labelling.desk import Desk, checked_name
-    from shiftdata.labelling.server import make_app
-    from shiftdata.labelling.writing import open_labels
-    from shiftdata.serving.hosts import Hosts, listen
+    from shiftdata.evaluation.labelling.desk import Desk, checked_name
+    from shiftdata.evaluation.labelling.server import make_app
+    from shiftdata.evaluation.labelling.writing import open_labels
+    from shiftdata.serve.hosts import Hosts, listen
 
     others = []
     if compare is not None:

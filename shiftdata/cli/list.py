@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from shiftdata.cli.verbs import verb
-from shiftdata.loading.plain_datasets import list_datasets
-from shiftdata.places.catalog import VARIABLE, catalogued
-from shiftdata.places.search import is_offline, search_path
-from shiftdata.protocols.rlsbench import ALPHAS, SEEDS, rlsbench
+from shiftdata.data.loading.plain_datasets import list_datasets
+from shiftdata.data.places.catalog import VARIABLE, catalogued
+from shiftdata.data.places.search import is_offline, search_path
+from shiftdata.evaluation.protocols.rlsbench import ALPHAS, SEEDS, rlsbench
 
 
 @verb("""

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from shiftdata.cli.verbs import dataset_argument, verb
-from shiftdata.dataset import open_dataset
-from shiftdata.format.manifest import Manifest
-from shiftdata.loading.plain_datasets import load_dataset
+from shiftdata.data.dataset import open_dataset
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.loading.plain_datasets import load_dataset
 
 
 @verb("""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from shiftdata.bench.papers import PAPERS, Results, citation, published, published_tables, ranking
 from shiftdata.cli.verbs import verb
-from shiftdata.papers import PAPERS, Results, citation, published, published_tables, ranking
 
 FORMATS: dict[str, Callable[[Results], str]] = {
     "text": lambda results: f"{results}\n",

@@ -11,9 +11,9 @@ from shiftdata.bench.records import Records
 from shiftdata.bench.reporting import Report, difference, report
 from shiftdata.bench.reporting.making import CAPTIONS
 from shiftdata.bench.selection import RULES
-from shiftdata.charts import WIDTHS
 from shiftdata.cli.verbs import progress, verb
 from shiftdata.errors import InputError
+from shiftdata.evaluation.charts import WIDTHS
 from shiftdata.files import write_text
 
 FORMATS: dict[str, Callable[[Report], str]] = {

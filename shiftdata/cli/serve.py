@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import click
 
 from shiftdata.cli.verbs import check_token, read_token, verb
+from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.errors import InputError
 from shiftdata.extras import require
-from shiftdata.format.manifest import FILE_NAME
 
 if TYPE_CHECKING:
-    from shiftdata.serving.library import Library
+    from shiftdata.serve.library import Library
 
 VARIABLE = "SHIFTDATA_MIRROR_TOKEN"
 #: Seconds after which a thread that reads a file gets its turn, in a process that does nothing else. Python's
@@ -120,13 +120,13 @@ def command(
         )
     require("starlette", "shiftdata serve")
     require("uvicorn", "shiftdata serve")
-    from shiftdata.serving.app import server
-    from shiftdata.serving.checking import Background, Check
-    from shiftdata.serving.connections import Limits
-    from shiftdata.serving.hosts import listen
-    from shiftdata.serving.library import Library
-    from shiftdata.serving.request import Mirror
-    from shiftdata.serving.results import read_results
+    from shiftdata.serve.app import server
+    from shiftdata.serve.checking import Background, Check
+    from shiftdata.serve.connections import Limits
+    from shiftdata.serve.hosts import listen
+    from shiftdata.serve.library import Library
+    from shiftdata.serve.request import Mirror
+    from shiftdata.serve.results import read_results
 
     token = os.environ.get(VARIABLE, "").strip() or None
     if token_file or token:

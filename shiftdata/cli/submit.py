@@ -9,9 +9,9 @@ from typing import Literal
 import click
 
 from shiftdata.cli.verbs import verb
+from shiftdata.data.metadata import read_metadata
 from shiftdata.errors import InputError
 from shiftdata.files import whole_file
-from shiftdata.metadata import read_metadata
 
 
 @verb("""

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from shiftdata.cli.verbs import GOES_ON, asked_rank, progress, quiet_option, verb
+from shiftdata.data.executors import ALONE, Executor, Pool, Ray
 from shiftdata.errors import InputError
-from shiftdata.executors import ALONE, Executor, Pool, Ray
 from shiftdata.extras import require
 
 RETRIED = ("error", "out of memory", "diverged", "refused")

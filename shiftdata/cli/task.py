@@ -9,8 +9,8 @@ from typing import get_args
 import click
 
 from shiftdata.cli.verbs import verb
-from shiftdata.protocols import Protocol, parse_protocol, protocols, task
-from shiftdata.tasks import OnEmpty, Task
+from shiftdata.evaluation.protocols import Protocol, parse_protocol, protocols, task
+from shiftdata.evaluation.tasks import OnEmpty, Task
 
 EMPTY = "A group that should have rows and has none: stop, or report it as n = 0."
 on_empty_option = click.option(

@@ -11,8 +11,8 @@ import click
 from shiftdata.cli.task import on_empty_option, protocol_of
 from shiftdata.cli.verbs import GOES_ON, progress, quiet_option, verb
 from shiftdata.errors import InputError
+from shiftdata.evaluation.tasks import OnEmpty, Task
 from shiftdata.extras import require
-from shiftdata.tasks import OnEmpty, Task
 
 
 @verb(
@@ -81,7 +81,7 @@ def command(
     """Train a reference method on a task, and print the official metrics of its test."""
     require("torch", "training")
     from shiftdata.baselines import TRAINING, train
-    from shiftdata.protocols import task
+    from shiftdata.evaluation.protocols import task
 
     if dataset is None:
         return _print_methods()

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shiftdata.data.executors.ranks import Rank
 from shiftdata.errors import InputError, ShiftdataError
-from shiftdata.executors.ranks import Rank
 
 if TYPE_CHECKING:
     from tqdm import tqdm

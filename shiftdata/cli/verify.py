@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from shiftdata.cli.verbs import dataset_argument, progress, quiet_option, verb
-from shiftdata.dataset import open_dataset
-from shiftdata.verifying import shortened, verify
+from shiftdata.data.dataset import open_dataset
+from shiftdata.data.verifying import shortened, verify
 
 
 @verb("""

@@ -12,7 +12,7 @@ from shiftdata.baselines import Method, Source, Trainer, Training
 from shiftdata.baselines.models import build
 from shiftdata.baselines.networks import Network
 from shiftdata.baselines.sets import Data
-from shiftdata.sampling import make_sampler
+from shiftdata.evaluation.sampling import make_sampler
 
 #: Plain gradient descent, so that a step is the gradient.
 PLAIN: dict[str, Any] = {"optimizer": "sgd", "momentum": 0.0, "weight_decay": 0.0, "schedule": "constant"}

@@ -9,8 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from shiftdata import losses
-from shiftdata.baselines import make_method
+from shiftdata.baselines import losses, make_method
 from shiftdata.baselines.methods.averages import renew_statistics
 from shiftdata.errors import InputError, ShiftdataError
 from tests.baselines.problems import inputs_of, problem, same, trainer_of

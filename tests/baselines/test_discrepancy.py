@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from shiftdata import losses
-from shiftdata.baselines import make_method
+from shiftdata.baselines import losses, make_method
 from tests.baselines.problems import PLAIN, inputs_of, problem, trainer_of
 
 

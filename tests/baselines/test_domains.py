@@ -11,10 +11,9 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from shiftdata import losses
-from shiftdata.baselines import Batch, make_method
+from shiftdata.baselines import Batch, losses, make_method
+from shiftdata.baselines.losses import domains
 from shiftdata.errors import InputError
-from shiftdata.losses import domains
 from tests.baselines.problems import PLAIN, inputs_of, problem, same, trainer_of
 
 #: What makes each method the same as ERM.

@@ -15,7 +15,7 @@ from shiftdata.baselines.method import Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.training import optimizer_of
 from shiftdata.errors import InputError
-from shiftdata.sampling import make_sampler
+from shiftdata.evaluation.sampling import make_sampler
 from tests.baselines.problems import PLAIN, inputs_of, picture_problem, problem, same, trainer_of, weights_of
 
 

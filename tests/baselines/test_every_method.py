@@ -78,7 +78,9 @@ class LayerNormed(nn.Module):
 @pytest.mark.parametrize(
     "name", [name for name in FIRST_CLASS if not make_method(name).needs & {"maps", "batch-norm"}]
 )
-@pytest.mark.filterwarnings("ignore::shiftdata.label_shift.ratios.EstimateWarning")  # after four steps
+@pytest.mark.filterwarnings(
+    "ignore::shiftdata.evaluation.label_shift.ratios.EstimateWarning"
+)  # after four steps
 def test_a_network_with_layer_norm_learns_too(name):
     method = make_method(name)
     data, _ = fitting(method)

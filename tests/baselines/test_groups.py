@@ -10,14 +10,13 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from shiftdata import losses
-from shiftdata.baselines import Batch, Source, make_method
+from shiftdata.baselines import Batch, Source, losses, make_method
 from shiftdata.baselines.estimators import fit_estimator
+from shiftdata.baselines.losses import groups as dfr
 from shiftdata.baselines.methods.jtt import ErrorSetWarning
 from shiftdata.errors import InputError
-from shiftdata.losses import groups as dfr
-from shiftdata.sampling import cells_of, make_sampler
-from shiftdata.sampling.subsets import Subsampled
+from shiftdata.evaluation.sampling import cells_of, make_sampler
+from shiftdata.evaluation.sampling.subsets import Subsampled
 from tests.baselines.problems import PLAIN, inputs_of, problem, same, trainer_of, weights_of
 
 

@@ -13,7 +13,7 @@ from shiftdata.baselines import Hyper, Method, Source, Stage, head_runs, heads, 
 from shiftdata.baselines.heads import HEAD_METHODS, HeadSpec, first_weights, train_heads
 from shiftdata.baselines.sets import Data
 from shiftdata.errors import InputError
-from shiftdata.sampling import make_sampler
+from shiftdata.evaluation.sampling import make_sampler
 from shiftdata.stable import hash64
 from tests.baselines.problems import trainer_of
 

@@ -9,9 +9,9 @@ from pkgutil import iter_modules
 
 import pytest
 
-from shiftdata import losses
+from shiftdata.baselines import losses
 
-MODULES = [import_module(f"shiftdata.losses.{each.name}") for each in iter_modules(losses.__path__)]
+MODULES = [import_module(f"shiftdata.baselines.losses.{each.name}") for each in iter_modules(losses.__path__)]
 PUBLIC = sorted(name for module in MODULES for name in module.__all__)
 PAGE = (Path(__file__).parents[2] / "docs" / "losses.md").read_text(encoding="utf-8")
 PREAMBLE, *EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

@@ -10,12 +10,11 @@ import pytest
 import torch
 from torch import nn
 
-from shiftdata import losses
-from shiftdata.baselines import Batch, make_method, networks
+from shiftdata.baselines import Batch, losses, make_method, networks
+from shiftdata.baselines.losses.pictures import style
 from shiftdata.baselines.zoo import mmld
 from shiftdata.baselines.zoo.clusters import clusters_of
 from shiftdata.errors import InputError
-from shiftdata.losses.pictures import style
 from tests.baselines.problems import inputs_of, picture_problem, same, trainer_of
 
 

@@ -9,10 +9,9 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from shiftdata import losses
-from shiftdata.baselines import Batch, make_method
+from shiftdata.baselines import Batch, losses, make_method
+from shiftdata.baselines.losses.domains import domain_pairs
 from shiftdata.errors import InputError
-from shiftdata.losses.domains import domain_pairs
 from tests.baselines.problems import PLAIN, inputs_of, picture_problem, problem, same, trainer_of
 
 

@@ -14,7 +14,7 @@ from shiftdata.baselines import METHODS, Source, make_method
 from shiftdata.baselines.methods import FIRST_CLASS
 from shiftdata.baselines.sets import Data
 from shiftdata.errors import ShiftdataError
-from shiftdata.sampling import make_sampler
+from shiftdata.evaluation.sampling import make_sampler
 from tests.baselines.problems import fitting, trainer_of
 from tests.thirds import a_third
 

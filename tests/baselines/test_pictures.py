@@ -10,10 +10,9 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from shiftdata import losses
-from shiftdata.baselines import make_method
+from shiftdata.baselines import losses, make_method
+from shiftdata.baselines.losses.pictures import crop_to_tiles, join_tiles, split_tiles, tile_orders
 from shiftdata.errors import InputError
-from shiftdata.losses.pictures import crop_to_tiles, join_tiles, split_tiles, tile_orders
 from tests.baselines.problems import inputs_of, picture_problem, same, trainer_of
 
 

@@ -13,9 +13,8 @@ import torch
 from torch.nn.functional import cross_entropy
 
 import shiftdata as sd
-from shiftdata import losses
-from shiftdata.baselines import Training, initial_network
-from shiftdata.loading.augment import Shift
+from shiftdata.baselines import Training, initial_network, losses
+from shiftdata.data.loading.augment import Shift
 
 STEPS, BATCH = 20, 24
 PLAIN: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 1e-3, "schedule": "constant"}

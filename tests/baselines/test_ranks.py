@@ -19,7 +19,7 @@ import torch
 
 import shiftdata as sd
 from shiftdata.baselines import METHODS, Training, make_method
-from shiftdata.label_shift.ratios import EstimateWarning
+from shiftdata.evaluation.label_shift.ratios import EstimateWarning
 from tests.baselines.problems import PLAIN, fitting, trainer_of
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ import numpy as np, torch
 import shiftdata as sd
 from shiftdata.baselines import Training, make_method
 from shiftdata.baselines.distributed import SharedEncoder
-from shiftdata.sampling import Ranks
+from shiftdata.evaluation.sampling import Ranks
 from tests.baselines.test_ranks import TRAINING, stepped
 torch.distributed.init_process_group("gloo")
 rank = torch.distributed.get_rank()

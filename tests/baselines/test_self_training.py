@@ -11,8 +11,7 @@ import torch
 from torch.nn.functional import cross_entropy, softmax
 
 import shiftdata as sd
-from shiftdata import losses
-from shiftdata.baselines import Source, Training, make_method
+from shiftdata.baselines import Source, Training, losses, make_method
 from shiftdata.errors import InputError
 from tests.baselines.problems import inputs_of, picture_problem, problem, same, trainer_of
 from tests.baselines.test_adversarial import random

@@ -13,15 +13,14 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 import shiftdata as sd
-from shiftdata import losses
-from shiftdata.baselines import METHODS, Source, Training, make_method, train
+from shiftdata.baselines import METHODS, Source, Training, losses, make_method, train
 from shiftdata.baselines.methods import batch_norm, rw
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.methods.rs import RS
 from shiftdata.baselines.zoo.dare import logistic_regression
 from shiftdata.errors import InputError
-from shiftdata.label_shift.ratios import EstimateWarning, log_ratios
-from shiftdata.sampling import FixedRows
+from shiftdata.evaluation.label_shift.ratios import EstimateWarning, log_ratios
+from shiftdata.evaluation.sampling import FixedRows
 from tests.baselines.problems import PLAIN, fitting, inputs_of, problem, same, trainer_of
 
 AROUND = ("rs+rw+dann", "rw+rs+pseudo-label", "rs+bn-adapt")
@@ -56,7 +55,7 @@ QUICK = {"dann", "dare", "rs+rw+dann", "tent", "uniot"}
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in WITH_TARGET]
 )
-@pytest.mark.filterwarnings("ignore::shiftdata.label_shift.ratios.EstimateWarning")
+@pytest.mark.filterwarnings("ignore::shiftdata.evaluation.label_shift.ratios.EstimateWarning")
 def test_labels_of_the_target_have_no_say(name, uda, monkeypatch):
     if "unknown" in make_method(name).needs:  # a target with classes of its own
         own = {"shared": 2, "source_private": 0, "target_private": 1}
@@ -81,7 +80,7 @@ def test_labels_of_the_target_have_no_say(name, uda, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_TARGET)
-@pytest.mark.filterwarnings("ignore::shiftdata.label_shift.ratios.EstimateWarning")
+@pytest.mark.filterwarnings("ignore::shiftdata.evaluation.label_shift.ratios.EstimateWarning")
 def test_few_rows_and_absent_classes(name):
     """A target of three rows, of which one class is absent; a class without a row of the source."""
     data, backbone = fitted_to(name)
@@ -104,7 +103,7 @@ def test_few_rows_and_absent_classes(name):
 
 
 @pytest.mark.parametrize("name", [name for name in WITH_TARGET if fitted_to(name)[1] == "mlp"])
-@pytest.mark.filterwarnings("ignore::shiftdata.label_shift.ratios.EstimateWarning")
+@pytest.mark.filterwarnings("ignore::shiftdata.evaluation.label_shift.ratios.EstimateWarning")
 def test_batches_of_one_row_and_half_precision(name, data):
     trainer = trainer_of(make_method(name), replace(data, target=data.target[:2]), batch=1, steps=5)
     trainer.run()

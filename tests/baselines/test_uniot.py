@@ -11,9 +11,8 @@ import torch
 from scipy.optimize import minimize
 from torch.nn.functional import normalize
 
-from shiftdata import losses
-from shiftdata.baselines import make_method
-from shiftdata.losses import open_set
+from shiftdata.baselines import losses, make_method
+from shiftdata.baselines.losses import open_set
 from tests.baselines.problems import problem, trainer_of
 from tests.baselines.test_adversarial import ready
 

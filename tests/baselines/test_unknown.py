@@ -10,10 +10,9 @@ import torch
 from torch.nn.functional import binary_cross_entropy, softmax
 
 import shiftdata as sd
-from shiftdata import losses
-from shiftdata.baselines import Source, Training, make_method
+from shiftdata.baselines import Source, Training, losses, make_method
+from shiftdata.baselines.losses.open_set import unit_range
 from shiftdata.errors import InputError
-from shiftdata.losses.open_set import unit_range
 from tests.baselines.problems import inputs_of, problem, trainer_of
 from tests.baselines.test_adversarial import random, ready
 

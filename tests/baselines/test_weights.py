@@ -13,11 +13,10 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
 from torch.nn.functional import cross_entropy
 
-from shiftdata import losses
-from shiftdata.baselines import Batch, Source, make_method
+from shiftdata.baselines import Batch, Source, losses, make_method
+from shiftdata.baselines.losses.domains import dependence, fourier, fourier_released
 from shiftdata.baselines.zoo import adaclust
 from shiftdata.errors import InputError
-from shiftdata.losses.domains import dependence, fourier, fourier_released
 from shiftdata.stable import hash64
 from tests.baselines.problems import PLAIN, inputs_of, picture_problem, problem, same, trainer_of
 

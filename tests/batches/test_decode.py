@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from shiftdata.data.loading.batches import decode as module
+from shiftdata.data.loading.batches.decode import decode
 from shiftdata.errors import IntegrityError
-from shiftdata.loading.batches import decode as module
-from shiftdata.loading.batches.decode import decode
 from shiftdata.stable import rng
 
 SIDES = st.integers(9, 300)

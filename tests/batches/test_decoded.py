@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 import shiftdata as sd
+from shiftdata.data.loading.batches import decoded as module
+from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.errors import ChangedError, InputError
-from shiftdata.loading.batches import decoded as module
-from shiftdata.loading.byte_ranges import ExampleReader
 from shiftdata.stable import rng
 from tests.batches.test_decode import encoded, picture
 from tests.batches.test_loader import TwoSizes, seen

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import shiftdata as sd
-from shiftdata.exporting.webdataset import export
+from shiftdata.data.exporting.webdataset import export
 
 DOC = Path(__file__).parents[2] / "docs" / "loading.md"
 

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 import shiftdata as sd
+from shiftdata.data.loading.batches import arrays
+from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
-from shiftdata.loading.batches import arrays
-from shiftdata.loading.byte_ranges import ExampleReader
-from shiftdata.protocols import protocol
+from shiftdata.evaluation.protocols import protocol
 from tests.batches.test_decode import encoded, picture
 
 

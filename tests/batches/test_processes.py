@@ -61,7 +61,7 @@ def test_killed_twice_and_resumed_it_sees_what_it_would_have_seen(tiny: Path, tm
 WAIT = """
 import signal, sys, time
 import shiftdata as sd
-from shiftdata.loading.byte_ranges import ExampleReader
+from shiftdata.data.loading.byte_ranges import ExampleReader
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 task = sd.task(sys.argv[1])

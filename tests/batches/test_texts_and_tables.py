@@ -10,10 +10,10 @@ import torch
 from torch.utils.data import DataLoader
 
 import shiftdata as sd
+from shiftdata.data.loading.batches import arrays
+from shiftdata.data.loading.byte_ranges import ExampleReader
+from shiftdata.data.loading.plain_datasets import load_dataset
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.loading.batches import arrays
-from shiftdata.loading.byte_ranges import ExampleReader
-from shiftdata.loading.plain_datasets import load_dataset
 
 
 @pytest.fixture(params=["text", "mixed", "table"])

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 import shiftdata as sd
 from shiftdata.errors import InputError
-from shiftdata.sampling import SAMPLERS, EpochSampler
+from shiftdata.evaluation.sampling import SAMPLERS, EpochSampler
 
 POISON = -77
 HIDDEN_RULES = sorted(rule for rule, one in SAMPLERS.items() if one.needs in ("label", "group"))

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 import shiftdata as sd
 from shiftdata.bench.leaderboard.submission import Part, Submission, rows_of
-from shiftdata.tasks import Task
+from shiftdata.evaluation.tasks import Task
 
 GF = "group-fairness k=4 mu=0.2"
 CARD: dict[str, Any] = {

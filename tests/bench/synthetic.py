@@ -10,10 +10,10 @@ import numpy as np
 
 import shiftdata as sd
 from shiftdata.bench.records import RECORDS, Records, evaluated, write_runs, write_task
-from shiftdata.metadata import Metadata
-from shiftdata.protocols import parse_protocol
+from shiftdata.data.metadata import Metadata
+from shiftdata.evaluation.protocols import parse_protocol
+from shiftdata.evaluation.tasks import Task
 from shiftdata.stable import content_hash, rng
-from shiftdata.tasks import Task
 from tests.protocols.made import metadata
 
 #: How often a method is right in its dominant groups, and in the others.

@@ -118,7 +118,7 @@ def test_a_board_says_whose_differences_leave_it_open(tiny, tmp_path, monkeypatc
 
 
 def test_a_page_without_its_library_says_what_to_install(of, tmp_path, monkeypatch):
-    from shiftdata.pages.shell import environment
+    from shiftdata.evaluation.pages.shell import environment
 
     records = synthetic(tmp_path, trials=1, seeds=1)
     environment.cache_clear()

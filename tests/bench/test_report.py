@@ -14,6 +14,7 @@ import pytest
 
 from shiftdata.baselines import METHODS
 from shiftdata.bench import Records
+from shiftdata.bench.papers import published
 from shiftdata.bench.reporting import report
 from shiftdata.bench.reporting.facts import Facts
 from shiftdata.bench.reporting.kinds import KINDS, kind_of
@@ -21,8 +22,7 @@ from shiftdata.bench.reporting.rankings import NAMES, boards
 from shiftdata.bench.reporting.rows import Truth, same_rows
 from shiftdata.cli.app import main
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.metrics import compare, mean_sem
-from shiftdata.papers import published
+from shiftdata.evaluation.metrics import compare, mean_sem
 from tests.bench.synthetic import made_task, synthetic
 from tests.protocols.made import metadata
 

@@ -7,7 +7,7 @@ import pytest
 
 from shiftdata.bench.reporting.comparisons import Comparison, compared
 from shiftdata.bench.reporting.scores import scores_of
-from shiftdata.metrics.differences import student_test
+from shiftdata.evaluation.metrics.differences import student_test
 from tests.bench.synthetic import made_task, synthetic
 
 

@@ -22,9 +22,9 @@ from shiftdata.baselines import Training
 from shiftdata.bench import Records, Sweep, progress_of, run_sweep, select, sweep_of
 from shiftdata.bench.records import RECORDS
 from shiftdata.cli.app import main as cli
+from shiftdata.data.executors import Here, Pool
 from shiftdata.errors import InputError
-from shiftdata.executors import Here, Pool
-from shiftdata.protocols import parse_protocol
+from shiftdata.evaluation.protocols import parse_protocol
 from tests.bench.jobs import SWEEP
 
 ROOT = Path(__file__).parents[2]
@@ -97,7 +97,7 @@ def test_a_pool_leaves_the_same(sweep, whole, tmp_path):
 
 @pytest.mark.slow
 def test_a_ray_cluster_leaves_the_same(sweep, whole, tmp_path):
-    from shiftdata.executors import Ray
+    from shiftdata.data.executors import Ray
 
     run_sweep(sweep, tmp_path / "ray", executor=Ray(workers=2))
     assert said(tmp_path / "ray") == said(whole)

@@ -15,7 +15,7 @@ from shiftdata.bench.records import SWEEP
 from shiftdata.bench.running import needed
 from shiftdata.bench.sweep import PRESETS, kept_sweep, plain_sweep
 from shiftdata.cli.app import main as cli
-from shiftdata.dataset import open_dataset
+from shiftdata.data.dataset import open_dataset
 from shiftdata.errors import InputError
 
 SMALL = {

@@ -24,13 +24,13 @@ from hypothesis import strategies as st
 
 import shiftdata as sd
 from builders.make.build import build
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.schema import SPLITS, example_bytes
+from shiftdata.data.loading.byte_ranges import ExampleReader
+from shiftdata.data.loading.byte_ranges.cache import Cache
+from shiftdata.data.loading.byte_ranges.ranges import LONGEST, WASTE, Piece, spans
+from shiftdata.data.places import client
 from shiftdata.errors import InputError, IntegrityError, StorageError
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.schema import SPLITS, example_bytes
-from shiftdata.loading.byte_ranges import ExampleReader
-from shiftdata.loading.byte_ranges.cache import Cache
-from shiftdata.loading.byte_ranges.ranges import LONGEST, WASTE, Piece, spans
-from shiftdata.places import client
 from tests.byte_ranges.server import Served, ranges
 from tests.contracts.kinds import prepare
 from tests.properties import share
@@ -320,7 +320,8 @@ def test_a_reader_can_be_pickled_forked_and_shared_by_threads(remote, whole):
         thread.join()
     assert found == {n: [whole[n], whole[n + 9]] for n in range(6)}
     code = (
-        "import multiprocessing, sys, warnings; from shiftdata.loading.byte_ranges import ExampleReader\n"
+        "import multiprocessing, sys, warnings\n"
+        "from shiftdata.data.loading.byte_ranges import ExampleReader\n"
         "warnings.simplefilter('ignore')\n"
         "reader = ExampleReader(sys.argv[1], 'mini'); before = reader.read([3])\n"
         "def work(): sys.exit(reader.read([3]) != before)\n"
@@ -389,7 +390,7 @@ class ExampleReaderClosed:
 
 def test_an_interrupted_read_ends_at_once(server):
     code = (
-        "import signal, sys; from shiftdata.loading.byte_ranges import ExampleReader\n"
+        "import signal, sys; from shiftdata.data.loading.byte_ranges import ExampleReader\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
         "reader = ExampleReader(sys.argv[1], 'mini', tolerance=0)\n"
         "print('reading', flush=True); reader.read(range(0, 300, 9))"

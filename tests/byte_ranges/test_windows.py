@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import shiftdata as sd
+from shiftdata.data.loading.byte_ranges import ExampleReader, read_ahead
+from shiftdata.data.loading.byte_ranges.ranges import WASTE
 from shiftdata.errors import StorageError
-from shiftdata.loading.byte_ranges import ExampleReader, read_ahead
-from shiftdata.loading.byte_ranges.ranges import WASTE
 from tests.byte_ranges.server import ranges
 from tests.test_places import at_once
 

@@ -10,7 +10,7 @@ import pytest
 from builders.make.build import build
 from builders.recipe import Recipe
 from builders.recipe_files import load_recipe
-from shiftdata.format.manifest import Manifest
+from shiftdata.data.format.manifest import Manifest
 from tests.contracts.kinds import KINDS, prepare
 
 #: Recipes are run where their material was made, not where they lie here.

@@ -13,7 +13,7 @@ from typing import Any
 
 from PIL import Image
 
-from shiftdata.format.manifest import Manifest
+from shiftdata.data.format.manifest import Manifest
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def duckdb(folder: Path, manifest: Manifest, base: str) -> Rows:
 def shiftdata(folder: Path, manifest: Manifest, base: str) -> Rows:
     """Every row by its byte range or row group."""
     import shiftdata as sd
-    from shiftdata.loading.byte_ranges import ExampleReader
+    from shiftdata.data.loading.byte_ranges import ExampleReader
 
     with ExampleReader(folder, base, verify=True) as reader:
         held = sd.read_metadata(folder, base).table.to_pylist()
@@ -104,7 +104,7 @@ def shiftdata(folder: Path, manifest: Manifest, base: str) -> Rows:
 def webdataset(folder: Path, manifest: Manifest, base: str) -> Rows:
     """The tars that an export makes of it."""
     import shiftdata as sd
-    from shiftdata.exporting.webdataset import export
+    from shiftdata.data.exporting.webdataset import export
 
     tars = export(folder, folder.parent / f"{folder.name}_wds")
     splits = manifest.base(base).splits

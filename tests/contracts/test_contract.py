@@ -25,7 +25,7 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.shifts.steps import Domains
 from shiftdata import verify
-from shiftdata.format.schema import SPLITS, columns, metadata_schema
+from shiftdata.data.format.schema import SPLITS, columns, metadata_schema
 from tests.contracts.readers import READERS, pyarrow
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from shiftdata.data.executors import LOSSES, Executor, Here, Pool, Rank, Ranks, Ray, alike
 from shiftdata.errors import InputError, ShiftdataError
-from shiftdata.executors import LOSSES, Executor, Here, Pool, Rank, Ranks, Ray, alike
 from tests import jobs
 from tests.jobs import work
 from tests.ray_cluster import ray_cluster

@@ -19,7 +19,7 @@ import pytest
 
 from builders.publish.publishing import Publication
 from shiftdata import verify
-from shiftdata.format.addresses import absolute, relative
+from shiftdata.data.format.addresses import absolute, relative
 from tests.serving.serving import serving
 from tests.web import answering
 

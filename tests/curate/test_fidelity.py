@@ -24,9 +24,9 @@ from builders.shifts.styles.bank import style_picture
 from builders.shifts.styles.listed import read_listed, write_listed, write_rows
 from builders.shifts.stylizers import Arbitrary
 from builders.shifts.stylizers.vgg import middle_square
-from shiftdata.charts import COLOURS
+from shiftdata.data.executors import Here
 from shiftdata.errors import InputError
-from shiftdata.executors import Here
+from shiftdata.evaluation.charts import COLOURS
 from tests.curate.conftest import STYLES
 
 

@@ -18,9 +18,9 @@ from builders.curate.encoders import Codes, VggMeans
 from builders.curate.filtering import SCORES, filter_pictures, read_kept
 from builders.shifts.styles.bank import style_picture
 from builders.shifts.styles.listed import read_listed
+from shiftdata.data.executors import Here
 from shiftdata.errors import InputError
-from shiftdata.executors import Here
-from shiftdata.labelling.styles import LABELS
+from shiftdata.evaluation.labelling.styles import LABELS
 from tests.curate.conftest import EACH, STYLES
 
 

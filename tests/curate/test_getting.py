@@ -26,8 +26,8 @@ from builders.curate.getting import get
 from builders.curate.pictures import MOST_BYTES, examine
 from builders.shifts.styles.bank import style_pictures
 from builders.shifts.styles.listed import read_listed
+from shiftdata.data.look_alikes import NEAR, difference_hash
 from shiftdata.errors import InputError, LockedError
-from shiftdata.look_alikes import NEAR, difference_hash
 from tests.curate.made import Server, data_of, photographs, serving, texture, tree
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setattr("shiftdata.places.store.PAUSES", (0.01, 0.01))
+    monkeypatch.setattr("shiftdata.data.places.store.PAUSES", (0.01, 0.01))
     with serving() as one:
         yield one
 

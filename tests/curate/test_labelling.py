@@ -16,9 +16,9 @@ from builders.curate.labelling import draw_sheets, read_labels, sample
 from builders.shifts.styles.bank import style_picture, style_pictures
 from builders.shifts.styles.listed import read_listed, write_listed
 from builders.shifts.stylizers import Arbitrary
+from shiftdata.data.executors import Here
 from shiftdata.errors import InputError
-from shiftdata.executors import Here
-from shiftdata.labelling.styles import LABELS
+from shiftdata.evaluation.labelling.styles import LABELS
 from tests.curate.conftest import EACH, STYLES
 
 

@@ -22,11 +22,11 @@ from builders.describe.card import render_card
 from builders.make.build import build
 from builders.recipe_files import load_recipe, read_calibration
 from shiftdata.baselines import Training
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.records import Calibration, CanonicalSplit
+from shiftdata.data.metadata import read_metadata
 from shiftdata.errors import InputError
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.records import Calibration, CanonicalSplit
-from shiftdata.metadata import read_metadata
-from shiftdata.metrics.statistics import wilson
+from shiftdata.evaluation.metrics.statistics import wilson
 from tests.contracts.kinds import prepare
 from tests.tiny import edit_manifest
 

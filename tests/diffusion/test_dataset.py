@@ -35,7 +35,7 @@ from builders.filters.encoders import Clip, Dino
 from builders.recipe import Base, Recipe
 from builders.shifts.diffusion import Diffusion
 from builders.shifts.steps import Diffuse, Resize
-from shiftdata.protocols import Continuous
+from shiftdata.evaluation.protocols import Continuous
 
 HERE = Path({here!r})
 MODEL = Diffusion(folder=HERE / "sd", steps=6, size=32)

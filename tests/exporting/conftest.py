@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import shiftdata as sd
-from shiftdata.format.manifest import Manifest
-from shiftdata.tasks.making import choose
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.evaluation.tasks.making import choose
 from tests.tiny import edit_manifest
 
 

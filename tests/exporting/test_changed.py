@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import shiftdata as sd
-from shiftdata.exporting.folders import LAYOUTS, read_back
-from shiftdata.exporting.webdataset import export as export_tars
+from shiftdata.data.exporting.folders import LAYOUTS, read_back
+from shiftdata.data.exporting.webdataset import export as export_tars
 from tests.byte_ranges.server import ranges
 from tests.test_build import files
 
@@ -51,7 +51,7 @@ def test_another_part_in_the_same_folder_is_refused(tiny, form, tmp_path):
 
 
 def test_a_dataset_that_is_rebuilt_during_the_export_is_refused(copy, other, tmp_path, monkeypatch):
-    monkeypatch.setattr("shiftdata.exporting.reading.BATCH_ROWS", 25)
+    monkeypatch.setattr("shiftdata.data.exporting.reading.BATCH_ROWS", 25)
     for name, act in (
         ("folder", lambda out, on: sd.export(sd.task(copy), "lists", out, on_images=on)),
         ("tars", lambda out, on: export_tars(copy, out, on_samples=on)),

@@ -17,9 +17,9 @@ from PIL import Image
 
 import shiftdata as sd
 from shiftdata.cli.app import main
+from shiftdata.data.exporting.folders import LAYOUTS, chosen_task, read_back
+from shiftdata.data.exporting.reading import ending_of
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
-from shiftdata.exporting.folders import LAYOUTS, chosen_task, read_back
-from shiftdata.exporting.reading import ending_of
 from tests.byte_ranges.server import ranges
 from tests.test_build import files
 
@@ -68,7 +68,7 @@ def used(folder: Path) -> int:
 KILLED = """
 import os, signal, sys
 import shiftdata as sd
-from shiftdata.exporting import reading
+from shiftdata.data.exporting import reading
 
 reading.BATCH_ROWS = 25
 left = int(sys.argv[3])
@@ -128,7 +128,7 @@ def interrupted(task: sd.Task, out: Path, monkeypatch: pytest.MonkeyPatch, where
 def test_what_an_interrupted_export_left_is_kept_where_it_is_right(fair, tmp_path, monkeypatch):
     sd.export(fair, "lists", tmp_path / "whole")
     out = tmp_path / "out"
-    work = interrupted(fair, out, monkeypatch, "shiftdata.exporting.folders.writing._finish")
+    work = interrupted(fair, out, monkeypatch, "shiftdata.data.exporting.folders.writing._finish")
     pictures = sorted(work.rglob("*.png"))
     pictures[0].write_bytes(b"")  # as a power cut leaves it
     pictures[1].write_bytes(bytes(pictures[1].stat().st_size))

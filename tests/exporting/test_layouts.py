@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 import shiftdata as sd
 from builders.make.build import build
 from shiftdata.cli.export import command
+from shiftdata.data.exporting.folders import LAYOUTS, read_back
+from shiftdata.data.exporting.webdataset import export as export_tars
 from shiftdata.errors import InputError
-from shiftdata.exporting.folders import LAYOUTS, read_back
-from shiftdata.exporting.webdataset import export as export_tars
-from shiftdata.tasks.making import choose
+from shiftdata.evaluation.tasks.making import choose
 from tests.contracts.kinds import prepare
 from tests.properties import share
 

@@ -24,13 +24,13 @@ import shiftdata as sd
 from builders.make.build import build
 from builders.make.check import check
 from shiftdata.cli.app import main
+from shiftdata.data.exporting.webdataset import export, writing
+from shiftdata.data.exporting.webdataset.order import apart
+from shiftdata.data.exporting.webdataset.tar import write_tar
+from shiftdata.data.exporting.webdataset.writing import Cut
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import data_files, index_file
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
-from shiftdata.exporting.webdataset import export, writing
-from shiftdata.exporting.webdataset.order import apart
-from shiftdata.exporting.webdataset.tar import write_tar
-from shiftdata.exporting.webdataset.writing import Cut
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import data_files, index_file
 from tests.test_build import files
 from tests.tiny import edit_file, edit_manifest
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from builders.make.build import build
-from shiftdata.places.catalog import Catalog, Entry
+from shiftdata.data.places.catalog import Catalog, Entry
 from tests.byte_ranges.server import Served, ranges
 from tests.contracts.kinds import KINDS, prepare
 from tests.test_places import at_once, memory

@@ -7,8 +7,8 @@ import json
 import fsspec
 import pytest
 
+from shiftdata.data.places.catalog import Catalog, Entry, addresses, look_up
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.places.catalog import Catalog, Entry, addresses, look_up
 
 DIGEST = "ab" * 32
 GOOD = {"manifest": DIGEST, "places": ["hf://datasets/shift/toy", "/data/toy"]}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shiftdata.cli.app import main
-from shiftdata.format.manifest import Manifest
+from shiftdata.data.format.manifest import Manifest
 from tests.fetching.conftest import copied, flip, same
 
 

@@ -23,15 +23,15 @@ import shiftdata as sd
 from builders.publish.hub import RepoOptions
 from builders.publish.publishing import target_of
 from builders.publish.target import Source
+from shiftdata.data.fetching import sources
+from shiftdata.data.fetching.staging import staging_of
+from shiftdata.data.format import bounds
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.loading.byte_ranges import ExampleReader
+from shiftdata.data.places import catalog, client, http, search
+from shiftdata.data.places.hubs import HUB, HubRepo, token_for
+from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError, IntegrityError, NotFoundError, ShiftdataError, StorageError
-from shiftdata.fetching import sources
-from shiftdata.fetching.staging import staging_of
-from shiftdata.format import bounds
-from shiftdata.format.manifest import Manifest
-from shiftdata.loading.byte_ranges import ExampleReader
-from shiftdata.places import catalog, client, http, search
-from shiftdata.places.hubs import HUB, HubRepo, token_for
-from shiftdata.verifying import verify
 from tests.fetching.conftest import contents, copied, flip, same
 from tests.fetching.hostile import Hostile, hostile
 from tests.test_places import hub, on_hub

@@ -15,12 +15,12 @@ import huggingface_hub.constants
 import pytest
 
 import shiftdata as sd
+from shiftdata.data.fetching.run import Fetch
+from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import NotFoundError
-from shiftdata.fetching.run import Fetch
-from shiftdata.format.manifest import Manifest
 from tests.fetching.conftest import copied, flip, same
 
-pytest.importorskip("shiftdata.serving.app")
+pytest.importorskip("shiftdata.serve.app")
 serving = pytest.importorskip("tests.serving.serving")
 
 
@@ -81,7 +81,7 @@ def test_a_cut_connection_is_made_good(tiny, mirror, address):
 
 def test_killed_it_goes_on_with_the_rest(tiny, mirror, address):
     code = (
-        "import sys, time, shiftdata as sd; from shiftdata.places import store; store.CHUNK = 20000;"
+        "import sys, time, shiftdata as sd; from shiftdata.data.places import store; store.CHUNK = 20000;"
         "sd.fetch(sys.argv[1], out='out', jobs=2, on_bytes=lambda count: time.sleep(0.02))"
     )
     environment = serving.client_env(mirror.endpoint, Path("home").absolute())

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import shiftdata as sd
+from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import NotFoundError, StorageError
-from shiftdata.format.manifest import Manifest
 from tests.fetching.conftest import copied, flip, same
 
 TEST = "data/mini/test-00000-of-00001.parquet"

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 import shiftdata as sd
 from builders.make.check import check
+from shiftdata.data.exporting.webdataset import export
+from shiftdata.data.fetching.run import Fetch
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.schema import SPLITS
+from shiftdata.data.format.written import groups_of, row_bytes, size_of
+from shiftdata.data.loading.byte_ranges import ExampleReader
+from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError, IntegrityError, NotFoundError, StorageError
-from shiftdata.exporting.webdataset import export
-from shiftdata.fetching.run import Fetch
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.schema import SPLITS
-from shiftdata.format.written import groups_of, row_bytes, size_of
-from shiftdata.loading.byte_ranges import ExampleReader
-from shiftdata.verifying import verify
 from tests.fetching.conftest import copied, flip, same
 from tests.properties import share
 from tests.test_verification import retold, with_column
@@ -218,7 +218,7 @@ def test_a_place_with_wrong_examples_hands_over(tiny, server, catalogued):
 @pytest.mark.slow
 def test_a_killed_part_goes_on_with_the_images_that_came(tiny, server):
     code = (
-        "import sys, shiftdata as sd; from shiftdata.format import writer;"
+        "import sys, shiftdata as sd; from shiftdata.data.format import writer;"
         "writer.BYTES_AT_ONCE = 20000;"
         "sd.fetch(sys.argv[1], config='extended', select=['label=0,1'], out='out')"
     )

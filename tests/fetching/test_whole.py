@@ -13,12 +13,12 @@ import fsspec
 import pytest
 
 import shiftdata as sd
+from shiftdata.data.fetching.run import Fetch
+from shiftdata.data.fetching.staging import staging
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.places import store
+from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError, NotFoundError, StorageError
-from shiftdata.fetching.run import Fetch
-from shiftdata.fetching.staging import staging
-from shiftdata.format.manifest import Manifest
-from shiftdata.places import store
-from shiftdata.verifying import verify
 from tests.fetching.conftest import contents, copied, flip, same
 from tests.tiny import edit_manifest
 
@@ -179,7 +179,7 @@ def test_another_dataset_in_the_folder_is_replaced_only_when_told(tiny, tmp_path
 
 def test_killed_it_goes_on_and_fetches_only_the_rest(tiny, server):
     code = (
-        "import sys, shiftdata as sd; from shiftdata.places import store;"
+        "import sys, shiftdata as sd; from shiftdata.data.places import store;"
         "store.CHUNK = 20000; sd.fetch(sys.argv[1], out='out', jobs=2)"
     )
     server.always = "slow"

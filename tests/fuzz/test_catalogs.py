@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import shiftdata as sd
 from shiftdata.cli.app import main
+from shiftdata.data.places.catalog import VARIABLE, Catalog, look_up
 from shiftdata.errors import ShiftdataError
-from shiftdata.places.catalog import VARIABLE, Catalog, look_up
 from tests.fuzz.guard import SECRET, confined
 from tests.fuzz.mutations import SEEDS, fuzzed, json_text, mutated
 

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 import shiftdata as sd
 from shiftdata.cli.app import main
+from shiftdata.data.fetching.run import Fetch
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.loading.byte_ranges import ExampleReader
+from shiftdata.data.verifying import verify
 from shiftdata.errors import IntegrityError, ShiftdataError
-from shiftdata.fetching.run import Fetch
-from shiftdata.format.manifest import Manifest
-from shiftdata.loading.byte_ranges import ExampleReader
-from shiftdata.verifying import verify
 from tests.fuzz.guard import SECRET, confined
 from tests.fuzz.mutations import DEEP, SEEDS, fuzzed, json_text, mutated
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import example, given
 
 import shiftdata as sd
+from shiftdata.data.places.catalog import VARIABLE, Catalog, Entry
+from shiftdata.data.verifying import verify
 from shiftdata.errors import ShiftdataError
-from shiftdata.places.catalog import VARIABLE, Catalog, Entry
-from shiftdata.verifying import verify
 from tests.fuzz.guard import SECRET, confined, no_reader_waits
 from tests.fuzz.mutations import SEEDS, fuzzed
 

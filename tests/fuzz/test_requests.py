@@ -19,9 +19,9 @@ from unittest.mock import patch
 import pytest
 from hypothesis import example, given
 
-from shiftdata.serving.app import make_app
-from shiftdata.serving.library import Library
-from shiftdata.serving.request import Mirror
+from shiftdata.serve.app import make_app
+from shiftdata.serve.library import Library
+from shiftdata.serve.request import Mirror
 from tests.fuzz.guard import SECRET, confined
 from tests.fuzz.mutations import SEEDS, fuzzed
 from tests.fuzz.requests import CARDS, HOST, MARKER, TOKEN, Asked, asked
@@ -304,7 +304,7 @@ def mirror(template: Path) -> Iterator[Running]:
     top = template.parent / "running"
     shutil.copytree(template, top, symlinks=True)
     served = serving(top / "served", writable=True, token=TOKEN, regular_bytes=100_000)
-    with patch("shiftdata.serving.connections.LINGERS", 0.1), served as running:
+    with patch("shiftdata.serve.connections.LINGERS", 0.1), served as running:
         errors = Errors(logging.ERROR)
         logging.getLogger("uvicorn.error").addHandler(errors)
         yield running

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from builders.make.build import build
-from shiftdata.gallery.site import write_gallery
+from shiftdata.serve.pages.site import write_gallery
 from tests.contracts.kinds import prepare
 from tests.serving.serving import Running, serving
 from tests.tiny import edit_manifest

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image, ImageOps
 
+from shiftdata.data.look_alikes import on_white
 from shiftdata.files import sha256_of
-from shiftdata.gallery.sprites import GREY, LargePictureError, sprite, thumbnail
-from shiftdata.look_alikes import on_white
+from shiftdata.serve.pages.sprites import GREY, LargePictureError, sprite, thumbnail
 from tests.bombs import write_equal_rows
 from tests.serving.serving import Answer, Process, request
 from tests.tiny import edit_file, edit_manifest

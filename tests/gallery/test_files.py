@@ -18,10 +18,10 @@ import shiftdata as sd
 from builders.describe.renderings import write_without_pixels
 from builders.make.build import build
 from shiftdata.errors import InputError
-from shiftdata.gallery.catalog import real_datasets
-from shiftdata.gallery.rows import Rows
-from shiftdata.gallery.site import write_gallery
-from shiftdata.protocols import parse_protocol
+from shiftdata.evaluation.protocols import parse_protocol
+from shiftdata.serve.pages.catalog import real_datasets
+from shiftdata.serve.pages.rows import Rows
+from shiftdata.serve.pages.site import write_gallery
 from tests.browser import accessibility_problems
 from tests.contracts.kinds import prepare
 from tests.gallery.conftest import make_hostile
@@ -297,7 +297,7 @@ def test_a_dataset_without_its_pictures_has_pages_of_its_splits(page, built, tmp
 
 @pytest.mark.slow
 def test_look_alikes_are_shown_beside_each_other(page, tmp_path, monkeypatch):
-    monkeypatch.setattr("shiftdata.gallery.look_alikes.MOST_SHOWN", 10_000)
+    monkeypatch.setattr("shiftdata.serve.pages.look_alikes.MOST_SHOWN", 10_000)
     recipe = prepare("stylized", tmp_path)
     pictures = sorted((tmp_path / "pictures").rglob("*.*"))
     for one, other in zip(pictures[:40], pictures[-40:], strict=True):  # bars that are called wedges

@@ -11,12 +11,12 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build
-from shiftdata.gallery import figures
-from shiftdata.gallery.counts import grid
-from shiftdata.gallery.figures import features
-from shiftdata.gallery.look_alikes import LookAlikes
-from shiftdata.gallery.rows import Rows
-from shiftdata.gallery.site import write_gallery
+from shiftdata.serve.pages import figures
+from shiftdata.serve.pages.counts import grid
+from shiftdata.serve.pages.figures import features
+from shiftdata.serve.pages.look_alikes import LookAlikes
+from shiftdata.serve.pages.rows import Rows
+from shiftdata.serve.pages.site import write_gallery
 from tests.browser import broken_numbers
 from tests.contracts.kinds import prepare
 from tests.tiny import edit_manifest

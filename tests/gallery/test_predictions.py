@@ -18,14 +18,14 @@ import shiftdata as sd
 from shiftdata.bench import select
 from shiftdata.cli.app import main
 from shiftdata.errors import InputError
-from shiftdata.gallery.predictions import Compared
-from shiftdata.gallery.predictions_page import predictions_page
-from shiftdata.gallery.site import write_gallery
-from shiftdata.gallery.sources import predictions_of
-from shiftdata.metrics.paired import paired_test
-from shiftdata.metrics.statistics import wilson
-from shiftdata.protocols import parse_protocol
-from shiftdata.serving.results import read_results
+from shiftdata.evaluation.metrics.paired import paired_test
+from shiftdata.evaluation.metrics.statistics import wilson
+from shiftdata.evaluation.protocols import parse_protocol
+from shiftdata.serve.pages.predictions import Compared
+from shiftdata.serve.pages.predictions_page import predictions_page
+from shiftdata.serve.pages.site import write_gallery
+from shiftdata.serve.pages.sources import predictions_of
+from shiftdata.serve.results import read_results
 from tests.bench.synthetic import synthetic
 from tests.browser import accessibility_problems, broken_numbers
 from tests.gallery.conftest import HOSTILE

@@ -15,9 +15,9 @@ import pytest
 
 import shiftdata as sd
 from shiftdata.errors import ShiftdataError
-from shiftdata.gallery.catalog import real_datasets
-from shiftdata.gallery.rows import Rows
-from shiftdata.protocols import parse_protocol
+from shiftdata.evaluation.protocols import parse_protocol
+from shiftdata.serve.pages.catalog import real_datasets
+from shiftdata.serve.pages.rows import Rows
 from tests.browser import accessibility_problems, wait_for_text
 from tests.gallery.conftest import make_hostile
 from tests.serving.serving import TOKEN, request, serving

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import shiftdata as sd
-from shiftdata.gallery import pages
-from shiftdata.gallery.predictions import Compared
-from shiftdata.gallery.predictions_page import predictions_page
-from shiftdata.gallery.rows import Rows
-from shiftdata.gallery.site import write_gallery
+from shiftdata.serve.pages import pages
+from shiftdata.serve.pages.predictions import Compared
+from shiftdata.serve.pages.predictions_page import predictions_page
+from shiftdata.serve.pages.rows import Rows
+from shiftdata.serve.pages.site import write_gallery
 from tests.gallery.test_predictions import random_predictions, task_of
 
 #: Elements that a script would fill or that only a script answers, as far as they are seen.

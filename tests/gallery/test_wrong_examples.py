@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import shiftdata as sd
-from shiftdata.gallery import predictions, predictions_page
-from shiftdata.gallery.predictions import Compared
-from shiftdata.gallery.predictions_page import predictions_page as write_page
-from shiftdata.gallery.site import write_gallery
-from shiftdata.serving.results import read_results
+from shiftdata.serve.pages import predictions, predictions_page
+from shiftdata.serve.pages.predictions import Compared
+from shiftdata.serve.pages.predictions_page import predictions_page as write_page
+from shiftdata.serve.pages.site import write_gallery
+from shiftdata.serve.results import read_results
 from tests.gallery.test_predictions import random_predictions, task_of, truth
 from tests.serving.serving import serving
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from shiftdata.cli.app import main
-from shiftdata.labelling.agreement import agreements, alpha, compare, kappa, linear_weights
-from shiftdata.labelling.purposes import FILTER, STYLES
+from shiftdata.evaluation.labelling.agreement import agreements, alpha, compare, kappa, linear_weights
+from shiftdata.evaluation.labelling.purposes import FILTER, STYLES
 
 
 def drawn(seed: int, n: int, labels: int) -> tuple[np.ndarray, np.ndarray]:

@@ -13,10 +13,10 @@ import pytest
 from builders.curate.labelling import read_labels
 from builders.shifts.styles.listed import StylePicture, write_listed
 from scripts.calibrate_filter import _read
-from shiftdata.labelling.purposes import STYLES
-from shiftdata.labelling.styles import StylePictures
-from shiftdata.labelling.table import latest
-from shiftdata.labelling.table import read_labels as read_table
+from shiftdata.evaluation.labelling.purposes import STYLES
+from shiftdata.evaluation.labelling.styles import StylePictures
+from shiftdata.evaluation.labelling.table import latest
+from shiftdata.evaluation.labelling.table import read_labels as read_table
 from tests.browser import accessibility_problems, wait_for_text
 from tests.labelling.conftest import HOSTILE
 from tests.labelling.running import Running, labelling

@@ -180,7 +180,7 @@ def test_an_item_has_its_untouched_picture_and_its_trajectory(running: Running) 
 
 
 def test_the_examples_are_so_many_a_group_and_the_same_again(shapes: Path) -> None:
-    from shiftdata.labelling.examples import Examples
+    from shiftdata.evaluation.labelling.examples import Examples
 
     few, more = (Examples(shapes, None, ["shift=fade"], each=each) for each in (2, 4))
     assert set(few.keys) < set(more.keys)

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shiftdata.errors import ChangedError, InputError, LockedError, StorageError
-from shiftdata.labelling.purposes import DUPLICATES, FILTER, STYLES, purpose_of
-from shiftdata.labelling.table import Row, latest, line_of, read_labels, settled
-from shiftdata.labelling.writing import LabelFile, open_labels
+from shiftdata.evaluation.labelling.purposes import DUPLICATES, FILTER, STYLES, purpose_of
+from shiftdata.evaluation.labelling.table import Row, latest, line_of, read_labels, settled
+from shiftdata.evaluation.labelling.writing import LabelFile, open_labels
 from shiftdata.tables import csv_text
 
 HEADER = "key,label,who,when\n"
@@ -151,7 +151,9 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.Monk
                 return int(real(descriptor, data[:5]))
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("shiftdata.labelling.writing.os.write", lambda d, data: full(d, data[:8]))
+        monkeypatch.setattr(
+            "shiftdata.evaluation.labelling.writing.os.write", lambda d, data: full(d, data[:8])
+        )
         with pytest.raises(StorageError, match="no space left"):
             file.put(("b",), "keep", "anna")
         assert (tmp_path / "l.csv").read_bytes() == before

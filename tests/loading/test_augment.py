@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 from scipy import stats
 
+from shiftdata.data.loading import augment
+from shiftdata.data.loading.augment import OPERATIONS, DomainBed, Shift, Strong, Views, cutout, random_crop
+from shiftdata.data.loading.batches.draws import Draws
 from shiftdata.errors import InputError
-from shiftdata.loading import augment
-from shiftdata.loading.augment import OPERATIONS, DomainBed, Shift, Strong, Views, cutout, random_crop
-from shiftdata.loading.batches.draws import Draws
 
 ALL = (Shift(), Shift(2, flip=True), Strong(Shift(1), 3), DomainBed(16), Views(Shift(), Strong(), Strong()))
 

@@ -7,9 +7,9 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build as build_dataset
+from shiftdata.data.loading.encodings import GRAMS, LENGTH, Columns, HashedNgrams, TextBytes
+from shiftdata.data.loading.features import features_of
 from shiftdata.errors import InputError
-from shiftdata.loading.encodings import GRAMS, LENGTH, Columns, HashedNgrams, TextBytes
-from shiftdata.loading.features import features_of
 from tests.contracts.kinds import prepare
 
 

@@ -18,9 +18,8 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build as build_dataset
-from shiftdata.errors import InputError
-from shiftdata.loading import features
-from shiftdata.loading.features import (
+from shiftdata.data.loading import features
+from shiftdata.data.loading.features import (
     ABOUT,
     BLOCK,
     CHECKS,
@@ -30,6 +29,7 @@ from shiftdata.loading.features import (
     encoded,
     features_of,
 )
+from shiftdata.errors import InputError
 from tests.contracts.kinds import prepare
 
 ROOT = Path(__file__).parents[2]
@@ -237,7 +237,7 @@ import sys
 import numpy as np, torch
 import shiftdata as sd
 from shiftdata.baselines.frozen import FrozenFeatures
-from shiftdata.loading.features import features_of
+from shiftdata.data.loading.features import features_of
 from tests.loading.test_features import Pixels
 torch.distributed.init_process_group("gloo")
 rank = torch.distributed.get_rank()

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shiftdata.errors import InputError
-from shiftdata.meters import Bounds, ConceptShift, CovariateShift, bounds
-from shiftdata.metrics import Interval
+from shiftdata.evaluation.meters import Bounds, ConceptShift, CovariateShift, bounds
+from shiftdata.evaluation.metrics import Interval
 
 POINTS = 4
 #: All functions of the points to two labels.

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from shiftdata.errors import InputError
-from shiftdata.meters import (
+from shiftdata.evaluation.meters import (
     concept_shift,
     concept_shift_on_features,
     covariate_shift,
 )
-from shiftdata.metrics.statistics import wilson
+from shiftdata.evaluation.metrics.statistics import wilson
 
 NAMES = np.array(["ant", "bee", "cat", "dog"])
 

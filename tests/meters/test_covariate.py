@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from shiftdata.errors import InputError
-from shiftdata.meters import covariate_shift
+from shiftdata.evaluation.meters import covariate_shift
 from tests.properties import share
 
 

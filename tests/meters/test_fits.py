@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import minimize
 
 from shiftdata.errors import MissingExtraError
-from shiftdata.meters import covariate_shift
-from shiftdata.meters.fits import choose_penalty, fit_linear
-from shiftdata.meters.sides import Sides
+from shiftdata.evaluation.meters import covariate_shift
+from shiftdata.evaluation.meters.fits import choose_penalty, fit_linear
+from shiftdata.evaluation.meters.sides import Sides
 
 
 def minimum_of(rows, codes, n_classes, penalty):

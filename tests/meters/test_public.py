@@ -9,13 +9,13 @@ import sys
 
 import pytest
 
-from shiftdata import meters
+from shiftdata.evaluation import meters
 
 
 def test_names_are_sorted_there_documented_and_in_the_overview():
     assert meters.__all__ == sorted(meters.__all__)
     for name in meters.__all__:
-        assert getattr(meters, name).__module__.startswith("shiftdata.meters.")
+        assert getattr(meters, name).__module__.startswith("shiftdata.evaluation.meters.")
         assert len(inspect.getdoc(getattr(meters, name))) > 20
         assert name in meters.__doc__
 
@@ -29,7 +29,7 @@ def test_records_are_frozen_and_given_by_name(name):
 
 
 def test_numpy_is_enough():
-    code = "import sys, shiftdata.meters; print(*sys.modules)"
+    code = "import sys, shiftdata.evaluation.meters; print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
     heavy = {"torch", "scipy", "sklearn", "pandas", "datasets", "builders"}
     assert not {name.split(".")[0] for name in loaded} & heavy

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from shiftdata.errors import InputError, MissingExtraError
-from shiftdata.meters import Training, covariate_shift_by_training, shallow_cnn
+from shiftdata.evaluation.meters import Training, covariate_shift_by_training, shallow_cnn
 
 SHORT = Training(epochs=8, batch=32)
 

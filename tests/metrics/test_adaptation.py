@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, recall_score
 
 from shiftdata.errors import InputError
-from shiftdata.metrics import h_score, label_marginal, label_marginal_l1
+from shiftdata.evaluation.metrics import h_score, label_marginal, label_marginal_l1
 
 # SMA's UniDA: classes 0-9 are shared, 10-14 private to the source, 15-19 to the target.
 SHARED = range(10)

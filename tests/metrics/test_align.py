@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shiftdata.errors import InputError
-from shiftdata.metrics import align
+from shiftdata.evaluation.metrics import align
 
 KEYS = ["dove_1", "dove_2", "gull_1"]
 

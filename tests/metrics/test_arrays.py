@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from shiftdata.errors import InputError
-from shiftdata.metrics import (
+from shiftdata.evaluation.metrics import (
     failure_points,
     group_accuracy,
     label_marginal,

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from shiftdata.errors import InputError
-from shiftdata.metrics import (
+from shiftdata.evaluation.metrics import (
     GroupAccuracy,
     Resampling,
     bootstrap_groups,
@@ -19,7 +19,7 @@ RESULT = GroupAccuracy(np.array([0.9, 0.6, 0.75]), np.array([50, 30, 40]))
 
 def test_equal_settings_give_equal_intervals_whatever_the_machine_holds_at_once(monkeypatch):
     first = bootstrap_groups(RESULT)
-    monkeypatch.setattr("shiftdata.metrics.bootstrap._CELLS", 7)
+    monkeypatch.setattr("shiftdata.evaluation.metrics.bootstrap._CELLS", 7)
     assert bootstrap_groups(RESULT) == first
     assert bootstrap_groups(RESULT, resampling=Resampling(stratify=False)) == bootstrap_groups(
         RESULT, resampling=Resampling(stratify=False)

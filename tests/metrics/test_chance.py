@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from shiftdata.errors import InputError
-from shiftdata.metrics import GroupAccuracy, worst_by_chance
+from shiftdata.evaluation.metrics import GroupAccuracy, worst_by_chance
 
 
 @pytest.mark.parametrize(("n", "p", "groups"), [(40, 0.9, 400), (1, 0.3, 2), (250, 0.5, 64), (30, 0.999, 9)])

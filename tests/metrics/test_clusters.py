@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from shiftdata.metrics import GroupAccuracy, Resampling, bootstrap_groups, compare, group_accuracy
-from shiftdata.metrics.groups import Linear
-from shiftdata.metrics.paired import paired_test
+from shiftdata.evaluation.metrics import GroupAccuracy, Resampling, bootstrap_groups, compare, group_accuracy
+from shiftdata.evaluation.metrics.groups import Linear
+from shiftdata.evaluation.metrics.paired import paired_test
 
 
 def judged(right, groups, origins, n_groups=None):
@@ -183,7 +183,7 @@ def test_beyond_exact_sums_the_paired_test_goes_on_smoothly(monkeypatch):
     differences = np.random.default_rng(5).integers(-3, 4, 4000)
     differences[:90] = 2
     exact = paired_test(differences)
-    monkeypatch.setattr("shiftdata.metrics.paired.EXACT", 10)
+    monkeypatch.setattr("shiftdata.evaluation.metrics.paired.EXACT", 10)
     assert paired_test(differences) == pytest.approx(exact, rel=0.03)
 
 

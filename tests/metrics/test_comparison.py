@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shiftdata.errors import InputError
-from shiftdata.metrics import Resampling, compare, group_accuracy, worst_of
+from shiftdata.evaluation.metrics import Resampling, compare, group_accuracy, worst_of
 
 
 @pytest.fixture

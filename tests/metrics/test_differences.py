@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from shiftdata.metrics.differences import holm, sign_flip, student_test
-from shiftdata.metrics.statistics import student, student_quantile
+from shiftdata.evaluation.metrics.differences import holm, sign_flip, student_test
+from shiftdata.evaluation.metrics.statistics import student, student_quantile
 
 DRAWN = np.random.default_rng(0)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shiftdata.errors import InputError
-from shiftdata.metrics import failure_points
+from shiftdata.evaluation.metrics import failure_points
 
 STEPS = [0, 0.5, 1, 1.5, 2, 2.5]  # CNS-Bench's grid
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import linalg, stats
 
 from shiftdata.errors import InputError
-from shiftdata.metrics import frechet_distance, stylization_fidelity
+from shiftdata.evaluation.metrics import frechet_distance, stylization_fidelity
 
 
 def by_scipy(a, b):

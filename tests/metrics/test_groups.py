@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.metrics import (
+from shiftdata.evaluation.metrics import (
     GroupAccuracy,
     adjusted_average,
     group_accuracy,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from shiftdata.errors import InputError
-from shiftdata.metrics import SelectionLeakage, probe_gap, selection_leakage, training_spread
+from shiftdata.evaluation.metrics import SelectionLeakage, probe_gap, selection_leakage, training_spread
 
 
 def by_hand(validation, test, k, weights):

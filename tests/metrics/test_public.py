@@ -10,8 +10,8 @@ import sys
 import numpy as np
 import pytest
 
-from shiftdata import metrics
-from shiftdata.metrics.records import Record, plain
+from shiftdata.evaluation import metrics
+from shiftdata.evaluation.metrics.records import Record, plain
 
 RECORDS = [
     value
@@ -25,7 +25,7 @@ def test_names_are_sorted_there_and_documented():
     for name in metrics.__all__:
         value = getattr(metrics, name)
         if callable(value):
-            assert value.__module__.startswith("shiftdata.metrics."), name
+            assert value.__module__.startswith("shiftdata.evaluation.metrics."), name
             assert len(inspect.getdoc(value)) > 20, name
 
 
@@ -57,7 +57,7 @@ def test_json_has_only_what_json_can_say():
 
 
 def test_numpy_is_enough():
-    code = "import sys, shiftdata.metrics; print(*sys.modules)"
+    code = "import sys, shiftdata.evaluation.metrics; print(*sys.modules)"
     loaded = {
         name.split(".")[0]
         for name in subprocess.check_output([sys.executable, "-c", code], text=True).split()

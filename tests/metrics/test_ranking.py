@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from shiftdata.errors import InputError
-from shiftdata.metrics import rank_agreement, ranks, spearman
+from shiftdata.evaluation.metrics import rank_agreement, ranks, spearman
 
 VALUES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=12)
 

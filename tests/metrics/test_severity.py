@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from shiftdata.errors import InputError
-from shiftdata.metrics import severity_accuracy
+from shiftdata.evaluation.metrics import severity_accuracy
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from shiftdata.errors import InputError
-from shiftdata.metrics import CONVENTIONS, mean_sem, sem, std
+from shiftdata.evaluation.metrics import CONVENTIONS, mean_sem, sem, std
 
 # Accuracies without adaptation over 25 scenarios of birds: SMA's table 4, which gives 77.19 ± 2.04.
 SMA_BIRDS = [

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shiftdata.papers import published, published_tables
+from shiftdata.bench.papers import published, published_tables
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 

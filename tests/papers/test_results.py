@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import shiftdata as sd
+from shiftdata.bench.papers import published_tables
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.papers import published_tables
 
 
 def test_every_table_is_there_with_its_numbers():

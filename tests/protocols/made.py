@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from shiftdata.metadata import Metadata, metadata_from_table
-from shiftdata.tasks import Task
+from shiftdata.data.metadata import Metadata, metadata_from_table
+from shiftdata.evaluation.tasks import Task
 
 NICO = ("autumn", "dark", "dim", "grass", "indoor", "outdoor", "rock", "sand", "water", "winter")
 

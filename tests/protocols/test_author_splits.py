@@ -16,13 +16,13 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build
+from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError
-from shiftdata.tasks import LeakWarning
-from shiftdata.verifying import verify
+from shiftdata.evaluation.tasks import LeakWarning
 from tests.replicas import pacs
 
 DOMAINS = ("art_painting", "cartoon", "photo", "sketch")
-pytestmark = pytest.mark.filterwarnings("ignore::shiftdata.tasks.LeakWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::shiftdata.evaluation.tasks.LeakWarning")
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import shiftdata as sd
+from shiftdata.data.format.conditions import rows_matching
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.format.conditions import rows_matching
-from shiftdata.protocols import protocol, protocols, severity
-from shiftdata.tasks import LeakWarning
+from shiftdata.evaluation.protocols import protocol, protocols, severity
+from shiftdata.evaluation.tasks import LeakWarning
 from tests.properties import share
 from tests.protocols.made import NICO, metadata
 

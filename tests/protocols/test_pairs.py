@@ -20,11 +20,11 @@ import pyarrow as pa
 import pytest
 
 import shiftdata as sd
+from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError
-from shiftdata.metadata import Metadata
-from shiftdata.protocols import Protocol, parse_protocol, protocols
-from shiftdata.protocols.base import PROMISES
-from shiftdata.tasks import LeakWarning, OnEmpty, Task
+from shiftdata.evaluation.protocols import Protocol, parse_protocol, protocols
+from shiftdata.evaluation.protocols.base import PROMISES
+from shiftdata.evaluation.tasks import LeakWarning, OnEmpty, Task
 from tests.protocols.made import NICO
 
 STEPS = (0.0, 1.0, 2.0)

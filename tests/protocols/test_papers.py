@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import shiftdata as sd
 from shiftdata.errors import InputError
-from shiftdata.protocols import SCENARIOS, GroupFairness, LabelShift, parse_protocol, protocol
-from shiftdata.tasks import LeakWarning
+from shiftdata.evaluation.protocols import SCENARIOS, GroupFairness, LabelShift, parse_protocol, protocol
+from shiftdata.evaluation.tasks import LeakWarning
 from tests.properties import share
 from tests.protocols.made import NICO, column, kinds, labels, metadata, origins
 

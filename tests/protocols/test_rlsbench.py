@@ -14,10 +14,10 @@ import pytest
 
 import shiftdata as sd
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.protocols import parse_protocol
-from shiftdata.protocols.halves import IN_CODE, RLSBENCH
-from shiftdata.protocols.rlsbench import canonical
-from shiftdata.tasks import LeakWarning
+from shiftdata.evaluation.protocols import parse_protocol
+from shiftdata.evaluation.protocols.halves import IN_CODE, RLSBENCH
+from shiftdata.evaluation.protocols.rlsbench import canonical
+from shiftdata.evaluation.tasks import LeakWarning
 from tests.protocols.made import column, kinds, labels
 
 HALVES = ("source_train", "source_test", "target_train", "target_test")

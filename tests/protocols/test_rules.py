@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import shiftdata as sd
 from shiftdata.errors import InputError
-from shiftdata.protocols import parse_protocol, protocol, protocols, severity
+from shiftdata.evaluation.protocols import parse_protocol, protocol, protocols, severity
 from tests.properties import share
 from tests.protocols.made import NICO, column, kinds, metadata, origins, table
 from tests.protocols.test_every import CASES, SHARED, STEPPED, WHOLE

@@ -9,9 +9,9 @@ import shutil
 import pytest
 
 from builders.publish import folder as into_folder
-from shiftdata.format.manifest import FILE_NAME
-from shiftdata.places.catalog import Catalog
-from shiftdata.verifying import verify
+from shiftdata.data.format.manifest import FILE_NAME
+from shiftdata.data.places.catalog import Catalog
+from shiftdata.data.verifying import verify
 from tests.publish.versions import PICTURE, SHARD, contents, manifest_is_true, rot, run_killed
 
 

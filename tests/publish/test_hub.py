@@ -21,11 +21,11 @@ from builders.publish.hub import RepoOptions
 from builders.publish.plain_errors import redacted
 from builders.publish.publishing import Publication, target_of
 from builders.publish.target import Source
+from shiftdata.data.format.manifest import FILE_NAME, Manifest
+from shiftdata.data.places.catalog import Catalog
+from shiftdata.data.places.hubs import HubRepo
+from shiftdata.data.places.store import FileInfo, Folder
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.places.catalog import Catalog
-from shiftdata.places.hubs import HubRepo
-from shiftdata.places.store import FileInfo, Folder
 from tests.publish.versions import PICTURE, contents
 from tests.web import answering
 

@@ -22,12 +22,12 @@ from huggingface_hub import HfApi
 import shiftdata as sd
 from builders.publish.checks import refuse_unchecked
 from builders.publish.publishing import WORK, Publication
+from shiftdata.data.places.catalog import Catalog
 from shiftdata.errors import StorageError
 from shiftdata.files import sha256_of
-from shiftdata.places.catalog import Catalog
 from tests.publish.versions import PICTURE, contents, edited, rot, run_killed
 
-pytest.importorskip("shiftdata.serving.app")
+pytest.importorskip("shiftdata.serve.app")
 # The client's own way to send a file.
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 
@@ -194,7 +194,7 @@ def test_without_the_token_it_is_said_what_to_do(publish, tiny, mirror, tmp_path
 def test_the_tars_of_a_dataset_are_published_alike(
     publish: Callable[..., str], tiny: Path, mirror: Mirror, tmp_path: Path
 ) -> None:
-    from shiftdata.exporting.webdataset import export
+    from shiftdata.data.exporting.webdataset import export
 
     tars = export(tiny, tmp_path / "tiny_wds")
     publish(tars, "--to", mirror.url)

@@ -23,8 +23,8 @@ import shiftdata as sd
 from builders.publish import objects
 from builders.publish.publishing import WORK
 from builders.publish.target import Source
-from shiftdata.format.manifest import FILE_NAME
-from shiftdata.places.catalog import Catalog
+from shiftdata.data.format.manifest import FILE_NAME
+from shiftdata.data.places.catalog import Catalog
 from tests.properties import share
 from tests.publish.versions import PICTURE, SHARD, contents, manifest_is_true, run_killed
 

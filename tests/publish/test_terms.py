@@ -17,13 +17,13 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.publish.checks import refuse_withheld
 from builders.recipe_files import load_recipe
+from shiftdata.data.exporting.webdataset import export
+from shiftdata.data.format.attribution import ATTRIBUTION, attribution_text
+from shiftdata.data.format.front_matter import cell
+from shiftdata.data.format.licenses import noncommercial, redistribution_problem, withheld
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.records import Credit
 from shiftdata.errors import InputError
-from shiftdata.exporting.webdataset import export
-from shiftdata.format.attribution import ATTRIBUTION, attribution_text
-from shiftdata.format.front_matter import cell
-from shiftdata.format.licenses import noncommercial, redistribution_problem, withheld
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.records import Credit
 from tests.publish.versions import edited
 from tests.tiny import write_recipe
 

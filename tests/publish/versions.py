@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from builders.describe.renderings import describe
+from shiftdata.data.format.addresses import absolute, is_listed
+from shiftdata.data.format.manifest import FILE_NAME, Manifest
+from shiftdata.data.format.paths import CROISSANT
+from shiftdata.data.format.records import FileRecord
 from shiftdata.errors import IntegrityError
-from shiftdata.format.addresses import absolute, is_listed
-from shiftdata.format.manifest import FILE_NAME, Manifest
-from shiftdata.format.paths import CROISSANT
-from shiftdata.format.records import FileRecord
 
 #: A file of the dataset that is small, and whose bytes no reader but a browser looks at.
 PICTURE = "preview.jpg"

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from shiftdata.protocols.domains import COMMON
+from shiftdata.evaluation.protocols.domains import COMMON
 from tests.replicas.drawing import put, put_odd
 
 NICO = "track_1/track_1"

@@ -8,7 +8,7 @@ from pathlib import Path
 import huggingface_hub.constants
 import pytest
 
-from shiftdata.serving.connections import Limits
+from shiftdata.serve.connections import Limits
 from tests.serving.hostile import SECRET, commit, file_line
 from tests.serving.serving import TOKEN, Running, request, serving
 

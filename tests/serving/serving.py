@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shiftdata.serving.app import server
-from shiftdata.serving.connections import Limits
-from shiftdata.serving.hosts import listen
-from shiftdata.serving.library import Library
-from shiftdata.serving.request import Mirror
-from shiftdata.serving.server import Server
+from shiftdata.serve.app import server
+from shiftdata.serve.connections import Limits
+from shiftdata.serve.hosts import listen
+from shiftdata.serve.library import Library
+from shiftdata.serve.request import Mirror
+from shiftdata.serve.server import Server
 
 TOKEN = "the-token-of-the-tests"
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from shiftdata.cli.app import main
-from shiftdata.serving import blobs
-from shiftdata.serving.checking import Background, Check, Findings
-from shiftdata.serving.library import Library
+from shiftdata.serve import blobs
+from shiftdata.serve.checking import Background, Check, Findings
+from shiftdata.serve.library import Library
 from tests.serving.hostile import announce, commit, file_line, wait_for
 from tests.serving.serving import TOKEN, Running, request
 from tests.serving.test_damage import create, head, repo

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shiftdata.serving.commits import LONGEST_LINE, MOST_LINES, CommitLines, Line
-from shiftdata.serving.names import Refusal
+from shiftdata.serve.commits import LONGEST_LINE, MOST_LINES, CommitLines, Line
+from shiftdata.serve.names import Refusal
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 values = st.recursive(

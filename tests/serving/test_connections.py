@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from shiftdata.serving.connections import MANY_PIECES, Limits
-from shiftdata.serving.logs import Bounded, Plain
+from shiftdata.serve.connections import MANY_PIECES, Limits
+from shiftdata.serve.logs import Bounded, Plain
 from tests.serving.hostile import announce, connected, is_stored, until_closed, wait_for
 from tests.serving.serving import Process, Running, request, serving
 

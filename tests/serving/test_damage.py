@@ -14,7 +14,7 @@ import pytest
 from huggingface_hub import HfApi
 from huggingface_hub.errors import RevisionNotFoundError
 
-from shiftdata.serving import names
+from shiftdata.serve import names
 from tests.serving.hostile import commit, file_line
 from tests.serving.serving import TOKEN, Answer, Process, Running, request, serving
 

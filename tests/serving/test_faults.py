@@ -21,10 +21,10 @@ from huggingface_hub import HfApi
 from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.hf_api import RepoFile
 
-from shiftdata.serving import blobs, uploaded
-from shiftdata.serving.checking import Check
-from shiftdata.serving.library import Library
-from shiftdata.serving.repos import git_blob_id
+from shiftdata.serve import blobs, uploaded
+from shiftdata.serve.checking import Check
+from shiftdata.serve.library import Library
+from shiftdata.serve.repos import git_blob_id
 from tests.serving.hostile import wait_for
 from tests.serving.serving import TOKEN, Process, Running, request
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from shiftdata.serving import blobs
-from shiftdata.serving.checking import Check
+from shiftdata.serve import blobs
+from shiftdata.serve.checking import Check
 from tests.serving.hostile import announce, commit, file_line
 from tests.serving.serving import TOKEN, Answer, Running, request, serving
 from tests.serving.test_damage import create

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from shiftdata.serving.connections import Limits
+from shiftdata.serve.connections import Limits
 from tests.serving.hostile import (
     check,
     commit,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shiftdata.serving.connections import Limits
+from shiftdata.serve.connections import Limits
 from tests.serving.serving import TOKEN, Running, request, serving
 
 FOREIGN = {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "Forwarded": "host=evil.example"}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from shiftdata.serving.folders import FolderRepo
+from shiftdata.serve.folders import FolderRepo
 from tests.serving.hostile import SECRET, commit, file_line
 from tests.serving.serving import TOKEN, Running, request, serving
 from tests.serving.test_damage import create

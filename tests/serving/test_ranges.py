@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shiftdata.serving.file_answers import byte_range
-from shiftdata.serving.names import Refusal
+from shiftdata.serve.file_answers import byte_range
+from shiftdata.serve.names import Refusal
 
 CONTENT = bytes(range(200))
 numbers = st.one_of(st.integers(0, 250), st.integers(0, 10**40))

@@ -23,13 +23,13 @@ from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundErro
 
 import shiftdata
 from shiftdata.cli.app import main
+from shiftdata.data.format.addresses import absolute, relative
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import CROISSANT
 from shiftdata.errors import InputError
 from shiftdata.files import sha256_of
-from shiftdata.format.addresses import absolute, relative
-from shiftdata.format.manifest import Manifest
-from shiftdata.format.paths import CROISSANT
-from shiftdata.serving import folders
-from shiftdata.serving.blobs import hash_of
+from shiftdata.serve import folders
+from shiftdata.serve.blobs import hash_of
 from tests.serving.serving import TOKEN, Running, client, client_env, request, serving
 
 SHARD = "data/mini/test-00000-of-00001.parquet"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from shiftdata.serving.blobs import Blobs
-from shiftdata.serving.names import Refusal
-from shiftdata.serving.repos import Commit, FileRecord, ListedFiles
-from shiftdata.serving.stored import read_commit, write_commit
+from shiftdata.serve.blobs import Blobs
+from shiftdata.serve.names import Refusal
+from shiftdata.serve.repos import Commit, FileRecord, ListedFiles
+from shiftdata.serve.stored import read_commit, write_commit
 
 LETTERS = ["a", "b", "-", ".b", '"', '",', "é", "\u2028", "😀", " ", "0", "!", "~", ",null", "]", "z" * 40]
 

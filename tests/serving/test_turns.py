@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
-from shiftdata.serving.names import Refusal
-from shiftdata.serving.turns import Turns
+from shiftdata.serve.names import Refusal
+from shiftdata.serve.turns import Turns
 
 
 def test_few_are_made_at_once_few_wait_and_the_others_may_ask_again():

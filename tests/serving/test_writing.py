@@ -28,7 +28,7 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 
-from shiftdata.serving.commits import UPLOAD_HEADER
+from shiftdata.serve.commits import UPLOAD_HEADER
 from tests.serving.serving import TOKEN, Running, client, client_env, request, serving
 
 MINE = {"repo_id": "lab/mine", "repo_type": "dataset"}

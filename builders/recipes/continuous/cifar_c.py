@@ -9,7 +9,7 @@ from builders.raw.domain_recipe import RELEASED
 from builders.raw.imagenet import CORRUPTIONS
 from builders.recipe import Base, Recipe, Shift
 from builders.shifts.steps import Corrupt, Trajectories
-from shiftdata.protocols import Continuous
+from shiftdata.evaluation.protocols import Continuous
 
 HENDRYCKS = (
     "D. Hendrycks, T. Dietterich. Benchmarking neural network robustness to common corruptions and "

@@ -5,7 +5,7 @@ from builders.raw.album import RawAlbum
 from builders.raw.cns_bench import CnsBench
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Trajectories
-from shiftdata.protocols import Continuous
+from shiftdata.evaluation.protocols import Continuous
 
 #: Each shift, and the words by which its folder is known: four folders' spelling is not verified.
 SHIFTS = {

@@ -7,7 +7,7 @@ from builders.datasheet import Datasheet
 from builders.encode import ImageEncoding
 from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import Continuous, OnGround
-from shiftdata.protocols import Continuous as Trajectories
+from shiftdata.evaluation.protocols import Continuous as Trajectories
 
 GROUND = OnGround(size=128)
 SHIFT = Continuous(dataset="cns_emoji", seeds=(0, 1, 2))

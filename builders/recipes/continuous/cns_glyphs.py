@@ -7,7 +7,7 @@ from builders.datasheet import Datasheet
 from builders.encode import ImageEncoding
 from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import Continuous, OnGround
-from shiftdata.protocols import Continuous as Trajectories
+from shiftdata.evaluation.protocols import Continuous as Trajectories
 
 #: The outer blocks of 8 pixels of a JPEG show nothing of the letter. A ground and an ink for each letter: who
 #: has only seen dark letters on one light ground is lost at the first step of any weather.

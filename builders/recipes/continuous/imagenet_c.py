@@ -6,7 +6,7 @@ from builders.raw.domain_recipe import RELEASED
 from builders.raw.imagenet import CORRUPTIONS, TERMS, Corrupted, labels
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Trajectories
-from shiftdata.protocols import Continuous
+from shiftdata.evaluation.protocols import Continuous
 
 RECIPE = Recipe(
     name="imagenet_c",

@@ -8,7 +8,7 @@ from builders.datasheet import Datasheet
 from builders.encode import ImageEncoding
 from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import Domains, OnGround
-from shiftdata.protocols import UDA, DomainBed, GroupFairness, LeaveOneDomainOut
+from shiftdata.evaluation.protocols import UDA, DomainBed, GroupFairness, LeaveOneDomainOut
 
 GROUND = OnGround(size=64, margin=0.125)  # the outer blocks of 8 pixels of a JPEG show nothing of the letter
 #: From print to what is written with a pen, and on to what is drawn.

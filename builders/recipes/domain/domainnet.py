@@ -4,9 +4,9 @@ from builders.raw.album import RawAlbum
 from builders.raw.domain_class import spelled
 from builders.raw.domain_recipe import cuts_of_codes, domain_recipe
 from builders.raw.domainnet import DomainNet
-from shiftdata.protocols import LeaveOneGroupOut, Listed
-from shiftdata.protocols.domains import GROUPS
-from shiftdata.protocols.rlsbench import CITED, canonical
+from shiftdata.evaluation.protocols import LeaveOneGroupOut, Listed
+from shiftdata.evaluation.protocols.domains import GROUPS
+from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 
 DOMAINS = ("clipart", "infograph", "painting", "quickdraw", "real", "sketch")
 

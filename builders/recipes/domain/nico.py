@@ -3,7 +3,7 @@
 from builders.raw.domain_class import spelled
 from builders.raw.domain_recipe import domain_recipe
 from builders.raw.nico import Nico, NicoAlbum
-from shiftdata.protocols import ClassicDG, HoldOut, LeaveOneGroupOut, Listed
+from shiftdata.evaluation.protocols import ClassicDG, HoldOut, LeaveOneGroupOut, Listed
 
 DOMAINS = ("autumn", "dim", "grass", "outdoor", "rock", "water")
 PAIRS = (("autumn", "rock"), ("dim", "grass"), ("outdoor", "water"))

@@ -12,7 +12,7 @@ from builders.encode import ImageEncoding
 from builders.recipe import Base, Expected, Recipe
 from builders.sample import Item
 from builders.shifts.steps import Contexts
-from shiftdata.protocols import ClassicDG, FlexibleDG, HoldOut, LeaveOneGroupOut
+from shiftdata.evaluation.protocols import ClassicDG, FlexibleDG, HoldOut, LeaveOneGroupOut
 from shiftdata.stable import content_hash
 
 SIZE = 128

@@ -5,8 +5,8 @@ from dataclasses import replace
 from builders.raw.domain_class import spelled
 from builders.raw.domain_recipe import domain_recipe
 from builders.raw.nico import AlbumDomains, Nico, NicoAlbum
-from shiftdata.protocols import ClassicDG, FlexibleDG, LeaveOneGroupOut
-from shiftdata.protocols.domains import COMMON
+from shiftdata.evaluation.protocols import ClassicDG, FlexibleDG, LeaveOneGroupOut
+from shiftdata.evaluation.protocols.domains import COMMON
 
 #: In the order of the paper's tables.
 LABELS = (

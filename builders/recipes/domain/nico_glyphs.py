@@ -7,7 +7,7 @@ from builders.datasheet import Datasheet
 from builders.encode import ImageEncoding
 from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import Contexts
-from shiftdata.protocols import ClassicDG, FlexibleDG, HoldOut, LeaveOneGroupOut
+from shiftdata.evaluation.protocols import ClassicDG, FlexibleDG, HoldOut, LeaveOneGroupOut
 
 SIZE = 64
 #: At full strength letters are so small and so far aside that a small network learns nothing in minutes.

@@ -3,7 +3,7 @@
 from builders.raw.album import RawAlbum
 from builders.raw.domain_class import DomainClass, spelled
 from builders.raw.domain_recipe import domain_recipe
-from shiftdata.protocols.rlsbench import CITED, canonical
+from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 
 DOMAINS = ("Art", "Clipart", "Product", "Real World")
 

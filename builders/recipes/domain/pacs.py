@@ -4,7 +4,7 @@ from builders.raw.album import RawAlbum
 from builders.raw.domain_class import spelled
 from builders.raw.domain_recipe import domain_recipe
 from builders.raw.pacs import Pacs
-from shiftdata.protocols import Listed
+from shiftdata.evaluation.protocols import Listed
 
 DOMAINS = ("art_painting", "cartoon", "photo", "sketch")
 LABELS = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")

@@ -6,7 +6,7 @@ from builders.raw.domain_recipe import cuts_of_codes
 from builders.raw.terra_incognita import CameraTraps
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
-from shiftdata.protocols import DomainBed, LeaveOneDomainOut
+from shiftdata.evaluation.protocols import DomainBed, LeaveOneDomainOut
 
 LOCATIONS = ("100", "38", "43", "46")
 DOMAIN_NAMES = tuple(f"location_{location}" for location in LOCATIONS)

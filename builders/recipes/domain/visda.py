@@ -4,8 +4,8 @@ from builders.raw.album import RawAlbum
 from builders.raw.domain_class import spelled
 from builders.raw.domain_recipe import domain_recipe
 from builders.raw.visda import Visda
-from shiftdata.protocols import UDA
-from shiftdata.protocols.rlsbench import CITED, canonical
+from shiftdata.evaluation.protocols import UDA
+from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 
 DOMAINS = ("train", "validation", "test")
 

@@ -9,7 +9,7 @@ from builders.raw.domain_recipe import RELEASED
 from builders.raw.imagenet import DOMAINS, TERMS, Breeds
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
-from shiftdata.protocols.rlsbench import CITED, canonical
+from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 
 TITLES = {
     "entity13": "Entity-13",

@@ -6,8 +6,8 @@ from builders.raw.camelyon17 import CENTERS, Camelyon17
 from builders.raw.domain_recipe import RELEASED
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
-from shiftdata.protocols import LeaveOneDomainOut
-from shiftdata.protocols.rlsbench import CITED, canonical
+from shiftdata.evaluation.protocols import LeaveOneDomainOut
+from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 
 LABELS = ("normal", "tumor")
 

@@ -6,7 +6,7 @@ from builders.raw.cifar import CIFAR10, CIFAR100, TERMS, Cifar
 from builders.raw.domain_recipe import RELEASED
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
-from shiftdata.protocols.rlsbench import CITED, canonical
+from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 
 
 def recipe(name: str, title: str, labels: tuple[str, ...], domains: tuple[str, ...], more: str) -> Recipe:

@@ -6,7 +6,7 @@ from builders.raw.civilcomments import SPLITS, CivilComments
 from builders.raw.domain_recipe import RELEASED
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
-from shiftdata.protocols.rlsbench import CITED, canonical
+from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 
 LABELS = ("non-toxic", "toxic")
 

@@ -8,7 +8,7 @@ from builders.datasheet import Datasheet
 from builders.encode import TableEncoding
 from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import Domains
-from shiftdata.protocols import LabelShift
+from shiftdata.evaluation.protocols import LabelShift
 
 DOMAINS = ("light", "medium", "heavy")
 TABLE = Path(__file__).parents[2] / "albums/assets/tables/digits.csv"

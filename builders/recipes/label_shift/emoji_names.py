@@ -8,7 +8,7 @@ from builders.datasheet import Datasheet
 from builders.encode import TextEncoding
 from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import Domains
-from shiftdata.protocols import GroupFairness, LabelShift
+from shiftdata.evaluation.protocols import GroupFairness, LabelShift
 
 LANGUAGES = ("de", "en", "es", "fr", "hi", "ja", "ru", "zh")
 SOURCE, NEAREST = "en", ("de", "fr", "ru", "zh")

@@ -6,8 +6,8 @@ from builders.raw.domain_recipe import RELEASED
 from builders.raw.fmow import PERIODS, Fmow
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
-from shiftdata.protocols import UDA
-from shiftdata.protocols.rlsbench import CITED, canonical
+from shiftdata.evaluation.protocols import UDA
+from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 
 #: In the order of their numbers in WILDS.
 LABELS = (

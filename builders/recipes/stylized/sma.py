@@ -9,8 +9,8 @@ from builders.raw.meta_album import MetaAlbum
 from builders.raw.sma import STYLE_NAMES, Sma
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import CropSquare, Domains, Stylize
-from shiftdata.protocols import UDA, GroupFairness, UniDA
-from shiftdata.protocols.adaptation import SCENARIOS
+from shiftdata.evaluation.protocols import UDA, GroupFairness, UniDA
+from shiftdata.evaluation.protocols.adaptation import SCENARIOS
 
 NON_COMMERCIAL = "CC-BY-NC-4.0"
 SMA_PAPER = (

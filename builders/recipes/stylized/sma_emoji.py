@@ -9,7 +9,7 @@ from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import OnGround, Stylize
 from builders.shifts.styles.bank import read_strengths
 from builders.shifts.styles.pairs import PAIRS
-from shiftdata.protocols import UDA, GroupFairness, UniDA
+from shiftdata.evaluation.protocols import UDA, GroupFairness, UniDA
 
 GROUND = OnGround(size=128)
 #: By how legible the emoji are in each style (scripts/calibrate_styles.py).

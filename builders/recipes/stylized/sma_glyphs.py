@@ -9,7 +9,7 @@ from builders.recipe import Base, Expected, Recipe
 from builders.shifts.steps import OnGround, Stylize
 from builders.shifts.styles.bank import read_strengths
 from builders.shifts.styles.pairs import PAIRS
-from shiftdata.protocols import UDA, GroupFairness, UniDA
+from shiftdata.evaluation.protocols import UDA, GroupFairness, UniDA
 
 GROUND = OnGround(size=64, margin=0.125)  # the outer blocks of 8 pixels of a JPEG show nothing of the letter
 #: Of each letter in each style; its test rows, 30 %, are the 60 of each group of a fairness split.

@@ -28,10 +28,10 @@ from builders.shifts.styles.listed import LISTED, read_listed
 from builders.shifts.styles.network import ASSETS
 from builders.shifts.stylizers import Arbitrary, Stylizer
 from builders.shifts.stylizers.stylizer import FloatArray
+from shiftdata.data.format.names import check_names
+from shiftdata.data.look_alikes import on_white
 from shiftdata.errors import InputError, not_found
 from shiftdata.files import whole_file
-from shiftdata.format.names import check_names
-from shiftdata.look_alikes import on_white
 from shiftdata.stable import content_hash
 
 BANK = ASSETS / "bank.parquet"

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.losses import EMA, SWAD, WeightAverage
 from shiftdata.baselines.method import Batch, Method, Setup, Stage, Wrapper
 from shiftdata.baselines.methods.batch_norm import batch_norms, batch_statistics
 from shiftdata.errors import InputError
-from shiftdata.losses import EMA, SWAD, WeightAverage
 
 #: Batches that the statistics of batch norm are taken of, at most.
 BATCHES = 500

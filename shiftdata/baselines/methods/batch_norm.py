@@ -13,13 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from shiftdata import losses
+from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.losses.averages import flat, in_place
 from shiftdata.baselines.method import Batch, Hyper, Setup, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import evaluating
 from shiftdata.errors import InputError
-from shiftdata.losses.averages import flat, in_place
 
 
 def batch_norms(network: nn.Module) -> list[_BatchNorm]:

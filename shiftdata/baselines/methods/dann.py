@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from shiftdata import losses
+from shiftdata.baselines import losses
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup
 
 #: Factors of rows: of the source's loss, and of the domain loss of source and target.

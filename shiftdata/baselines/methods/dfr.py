@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from shiftdata import losses
+from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.losses.groups import GRID
 from shiftdata.baselines.method import Hyper, Setup, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError
-from shiftdata.losses.groups import GRID
 
 
 class DFR(ERM):

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.losses import cross_entropy
 from shiftdata.baselines.method import Batch, Method
-from shiftdata.losses import cross_entropy
 
 
 class AcrossDomains(Method):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from shiftdata.baselines.losses import cross_entropy
 from shiftdata.baselines.method import Batch, Method
-from shiftdata.losses import cross_entropy
 
 
 class ERM(Method):

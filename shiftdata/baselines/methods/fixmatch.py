@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from shiftdata import losses
+from shiftdata.baselines import losses
 from shiftdata.baselines.method import Batch, Hyper, Method
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from shiftdata import losses
+from shiftdata.baselines import losses
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup
 from shiftdata.baselines.networks import Network
 

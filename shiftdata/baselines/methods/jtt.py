@@ -13,11 +13,11 @@ from typing import Any
 import torch
 
 from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.losses import jtt_weights
 from shiftdata.baselines.method import Hyper, Setup, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError
-from shiftdata.losses import jtt_weights
 
 
 class ErrorSetWarning(UserWarning):

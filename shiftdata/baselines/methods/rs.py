@@ -9,9 +9,9 @@ from torch import Tensor
 
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Method, Setup, Wrapper
+from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError
-from shiftdata.metrics.arrays import IntArray
-from shiftdata.sampling import PseudoBalanced, RowSampler, cells_of
+from shiftdata.evaluation.sampling import PseudoBalanced, RowSampler, cells_of
 
 
 def pseudo_balanced(trainer: Trainer, labels: Tensor, epoch: int, begins: bool) -> IntArray:

@@ -1,4 +1,4 @@
-"""RW: predictions re-weighted by label shares that `shiftdata.label_shift` estimates (RLSbench).
+"""RW: predictions re-weighted by label shares that `shiftdata.evaluation.label_shift` estimates (RLSbench).
 
 The logits are log p_j + log(p_t(j) / p_train(j)); rows of the source are predicted without.
 """
@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.losses.reduce import precise
 from shiftdata.baselines.method import Method, Setup, Wrapper
+from shiftdata.data.arrays import FloatArray
 from shiftdata.errors import InputError
-from shiftdata.label_shift.ratios import log_ratios
-from shiftdata.losses.reduce import precise
-from shiftdata.metrics.arrays import FloatArray
+from shiftdata.evaluation.label_shift.ratios import log_ratios
 
 
 def trained_shares(rule: str, known: Setup) -> FloatArray:

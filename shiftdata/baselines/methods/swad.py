@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shiftdata import losses
+from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Hyper, Method, Setup, Stage
 from shiftdata.baselines.methods.averages import Averaged, renew_statistics

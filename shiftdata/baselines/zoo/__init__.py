@@ -1,1 +1,1 @@
-"""Methods beside the first-class ones: one small file each over `shiftdata.losses`."""
+"""Methods beside the first-class ones: one small file each over `shiftdata.baselines.losses`."""

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from shiftdata import losses
+from shiftdata.baselines import losses
+from shiftdata.baselines.losses.reduce import precise
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup
 from shiftdata.baselines.networks import evaluating
 from shiftdata.baselines.zoo.clusters import clusters_of
 from shiftdata.errors import InputError
-from shiftdata.losses.reduce import precise
 from shiftdata.stable import hash64
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shiftdata import losses
+from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.losses.reduce import precise
 from shiftdata.baselines.method import Hyper, Setup, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.errors import InputError
-from shiftdata.losses.reduce import precise
 
 
 def logistic_regression(z: Tensor, y: Tensor, classes: int, strength: float) -> Tensor:

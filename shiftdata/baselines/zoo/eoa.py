@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from shiftdata import losses
+from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.losses.averages import flat
 from shiftdata.baselines.method import Hyper, Setup, Stage
 from shiftdata.baselines.methods.averages import Averaged
 from shiftdata.baselines.methods.batch_norm import batch_norms
-from shiftdata.losses.averages import flat
 
 
 class EoA(Averaged):

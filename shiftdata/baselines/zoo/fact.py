@@ -16,11 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shiftdata import losses
+from shiftdata.baselines import losses
+from shiftdata.baselines.losses.reduce import precise
 from shiftdata.baselines.method import Batch, Hyper, Setup
 from shiftdata.baselines.zoo.pictures import OfPictures
 from shiftdata.errors import InputError
-from shiftdata.losses.reduce import precise
 
 
 class FACT(OfPictures):

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from shiftdata import losses
+from shiftdata.baselines import losses
+from shiftdata.baselines.losses.pictures import crop_to_tiles, join_tiles, split_tiles, tile_orders
 from shiftdata.baselines.method import Batch, Hyper, Setup
 from shiftdata.baselines.zoo.pictures import OfPictures
-from shiftdata.losses.pictures import crop_to_tiles, join_tiles, split_tiles, tile_orders
 
 #: Luma of RGB.
 GREY = torch.tensor([0.299, 0.587, 0.114]).view(1, 3, 1, 1)

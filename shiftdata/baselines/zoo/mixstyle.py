@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from shiftdata import losses
+from shiftdata.baselines import losses
+from shiftdata.baselines.losses.reduce import precise
 from shiftdata.baselines.method import Batch, Hyper, Setup
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.errors import InputError
-from shiftdata.losses.reduce import precise
 
 
 class MixStyle(ERM):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from shiftdata import losses
+from shiftdata.baselines import losses
 from shiftdata.baselines.distributed import average
 from shiftdata.baselines.method import Batch, Hyper
 from shiftdata.baselines.methods.domains import AcrossDomains

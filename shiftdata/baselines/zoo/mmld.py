@@ -14,17 +14,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from shiftdata import losses
+from shiftdata.baselines import losses
+from shiftdata.baselines.losses.pictures import style
+from shiftdata.baselines.losses.reduce import precise
 from shiftdata.baselines.method import Batch, Hyper, Setup
 from shiftdata.baselines.methods.dann import discriminator
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import evaluating
 from shiftdata.baselines.zoo.clusters import clusters_of
+from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError
 from shiftdata.extras import require
-from shiftdata.losses.pictures import style
-from shiftdata.losses.reduce import precise
-from shiftdata.metrics.arrays import IntArray
 from shiftdata.stable import hash64
 
 if TYPE_CHECKING:

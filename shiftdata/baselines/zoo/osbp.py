@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from shiftdata import losses
+from shiftdata.baselines import losses
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup
 
 

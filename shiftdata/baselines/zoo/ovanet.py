@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from shiftdata import losses
+from shiftdata.baselines import losses
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup
 
 

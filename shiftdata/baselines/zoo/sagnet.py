@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from shiftdata import losses
+from shiftdata.baselines import losses
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup
 from shiftdata.errors import InputError
 

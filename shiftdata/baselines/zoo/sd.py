@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from shiftdata import losses
+from shiftdata.baselines import losses
 from shiftdata.baselines.method import Batch, Hyper, Method
 
 

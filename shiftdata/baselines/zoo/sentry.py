@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from shiftdata import losses
+from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage
 from shiftdata.baselines.methods.rs import pseudo_balanced
-from shiftdata.metrics.arrays import IntArray
-from shiftdata.sampling import RowSampler
+from shiftdata.data.arrays import IntArray
+from shiftdata.evaluation.sampling import RowSampler
 
 
 class SENTRY(Method):

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from shiftdata import losses
+from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage
-from shiftdata.metrics.arrays import IntArray
+from shiftdata.data.arrays import IntArray
 
 HIDDEN, WIDTH = 2048, 256
 

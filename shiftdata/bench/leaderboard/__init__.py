@@ -15,8 +15,8 @@ from shiftdata.bench.leaderboard.board import Refused, Table, tables_of
 from shiftdata.bench.leaderboard.judging import Entry, Judge
 from shiftdata.bench.leaderboard.rendering import markdown_of, page_of
 from shiftdata.bench.leaderboard.submission import Submission
+from shiftdata.data.format.names import shown
 from shiftdata.errors import InputError
-from shiftdata.format.names import shown
 
 __all__ = ["Board", "Submission", "leaderboard"]
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shiftdata.bench.leaderboard.judging import HEADLINES, Entry, Score
-from shiftdata.metrics import ranks
+from shiftdata.evaluation.metrics import ranks
 
 #: Figures of which less is better.
 LESS = ("drop@", "mean_drop", "failures", "marginal_error", "std_domain")

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from shiftdata.bench.selection import RULES
+from shiftdata.data.format.names import PATH_PART, line_fault
+from shiftdata.data.format.typed import read_json, record
 from shiftdata.errors import InputError, not_found
-from shiftdata.format.names import PATH_PART, line_fault
-from shiftdata.format.typed import read_json, record
 
 #: Bytes of a card, and characters of each of its texts.
 MOST_CARD, MOST_TEXT = 64_000, 1_000

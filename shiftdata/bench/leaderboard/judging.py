@@ -18,17 +18,17 @@ from shiftdata.bench.leaderboard.card import Card
 from shiftdata.bench.leaderboard.submission import FIT, Part, Submission, tests_of
 from shiftdata.bench.records import DONE, SCHEMA, STUDY, Records, evaluated
 from shiftdata.bench.selection import RULES, Selected, select
-from shiftdata.dataset import OpenDataset, open_dataset
+from shiftdata.data.arrays import FloatArray
+from shiftdata.data.dataset import OpenDataset, open_dataset
+from shiftdata.data.metadata import Metadata, read_metadata
 from shiftdata.errors import InputError, not_found
-from shiftdata.metadata import Metadata, read_metadata
-from shiftdata.metrics.arrays import FloatArray
-from shiftdata.metrics.records import number, some
-from shiftdata.protocols import parse_protocol
-from shiftdata.protocols import task as make_task
+from shiftdata.evaluation.metrics.records import number, some
+from shiftdata.evaluation.protocols import parse_protocol
+from shiftdata.evaluation.protocols import task as make_task
+from shiftdata.evaluation.tasks import Evaluation, LeakWarning, Task
+from shiftdata.evaluation.tasks.intervals import intervals_of
+from shiftdata.evaluation.tasks.predictions import predicted_rows
 from shiftdata.stable import content_hash
-from shiftdata.tasks import Evaluation, LeakWarning, Task
-from shiftdata.tasks.intervals import intervals_of
-from shiftdata.tasks.predictions import predicted_rows
 
 #: The figure that ranks, the first that a task has.
 HEADLINES = ("worst", "mean_domain", "h_score", "mean_drop", "overall")

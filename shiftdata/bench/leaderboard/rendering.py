@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from shiftdata.bench.leaderboard.board import LESS, Ranked, Refused, Table
-from shiftdata.metrics.records import number
-from shiftdata.pages.shell import render_alone
+from shiftdata.evaluation.metrics.records import number
+from shiftdata.evaluation.pages.shell import render_alone
 from shiftdata.tables import harmless, markdown
 
 #: Methods that are named where several may be the best.

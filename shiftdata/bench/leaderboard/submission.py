@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shiftdata.bench.leaderboard.card import MOST_CARD, Card, read_card
+from shiftdata.data.arrays import IntArray
+from shiftdata.data.format.bounds import flat_rows
 from shiftdata.errors import InputError, IntegrityError, ShiftdataError
+from shiftdata.evaluation.tasks import Task
+from shiftdata.evaluation.tasks.predictions import UNKNOWN
 from shiftdata.files import open_regular, whole_file
-from shiftdata.format.bounds import flat_rows
-from shiftdata.metrics.arrays import IntArray
-from shiftdata.tasks import Task
-from shiftdata.tasks.predictions import UNKNOWN
 
 CARD = b"shiftdata-submission"
 #: The set of keys that were trained on.

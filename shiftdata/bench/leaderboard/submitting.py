@@ -18,10 +18,10 @@ from shiftdata.bench.leaderboard.judging import Judge, is_leaky, task_named
 from shiftdata.bench.leaderboard.submission import Part, Submission, rows_of, tests_of
 from shiftdata.bench.records import DONE, Records
 from shiftdata.bench.selection import Selected, Ties, rule_of, select
+from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError
-from shiftdata.metadata import Metadata
-from shiftdata.tasks import Task
-from shiftdata.tasks.predictions import predicted_rows
+from shiftdata.evaluation.tasks import Task
+from shiftdata.evaluation.tasks.predictions import predicted_rows
 
 
 def from_predictions(

@@ -10,8 +10,8 @@ import numpy as np
 
 from shiftdata.bench.reporting.kinds import capital, title_of
 from shiftdata.bench.reporting.scores import Group, Score, Section, alike, rule_label, span
-from shiftdata.metrics.arrays import FloatArray
-from shiftdata.metrics.differences import EXACT, holm, sign_flip, student_test
+from shiftdata.data.arrays import FloatArray
+from shiftdata.evaluation.metrics.differences import EXACT, holm, sign_flip, student_test
 from shiftdata.tables import Table
 
 LEVEL = 0.05

@@ -25,9 +25,9 @@ from shiftdata.bench.reporting.scores import (
     rule_label,
 )
 from shiftdata.bench.selection import rule_of
-from shiftdata.metrics import ranks
-from shiftdata.metrics.arrays import FloatArray
-from shiftdata.metrics.statistics import spread
+from shiftdata.data.arrays import FloatArray
+from shiftdata.evaluation.metrics import ranks
+from shiftdata.evaluation.metrics.statistics import spread
 from shiftdata.tables import Cell, Cells, Table
 
 OVER_TASKS = "± is the standard error over seeds (SD / √seeds), in the row of means over scenarios (SEM)."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shiftdata.tasks.descriptions import steps_of
+from shiftdata.evaluation.tasks.descriptions import steps_of
 
 
 @dataclass(frozen=True)

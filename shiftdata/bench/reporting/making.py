@@ -28,8 +28,8 @@ from shiftdata.bench.reporting.scores import (
     with_variant,
 )
 from shiftdata.bench.selection import RULES, Selected, rule_of
-from shiftdata.charts import WIDTHS, figure_files, latex_figure, svg_chart
 from shiftdata.errors import InputError
+from shiftdata.evaluation.charts import WIDTHS, figure_files, latex_figure, svg_chart
 from shiftdata.files import write_bytes, write_text
 from shiftdata.tables import Table, csv_text
 
@@ -85,7 +85,7 @@ class Report:
 
     def to_html(self) -> str:
         """One page that needs nothing else: no script, no file, no network; every text in it is escaped."""
-        from shiftdata.pages.shell import render_alone
+        from shiftdata.evaluation.pages.shell import render_alone
 
         return render_alone("report.html", name=self.title, sections=self.sections, svg=svg_chart)
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
+from shiftdata.bench.papers import Results, published, ranking
+from shiftdata.bench.papers.numbers import SCHEMA
 from shiftdata.bench.reporting.comparisons import means_of
 from shiftdata.bench.reporting.kinds import Kind, capital, title_of
 from shiftdata.bench.reporting.scores import Group, Section, alike, rule_label
 from shiftdata.errors import InputError
-from shiftdata.papers import Results, published, ranking
-from shiftdata.papers.numbers import SCHEMA
 from shiftdata.tables import Table
 
 #: What papers call methods that have other names here than theirs in small letters.

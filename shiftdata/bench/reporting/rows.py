@@ -15,16 +15,16 @@ from shiftdata.bench.reporting.facts import Facts
 from shiftdata.bench.reporting.kinds import clean
 from shiftdata.bench.reporting.scores import Group, Score, Section
 from shiftdata.bench.selection import rule_of
+from shiftdata.data.arrays import IntArray
+from shiftdata.data.metadata import Metadata, read_metadata
+from shiftdata.data.places.search import find
+from shiftdata.data.places.store import Folder
 from shiftdata.errors import InputError, ShiftdataError
-from shiftdata.metadata import Metadata, read_metadata
-from shiftdata.metrics import compare
-from shiftdata.metrics.arrays import IntArray
-from shiftdata.places.search import find
-from shiftdata.places.store import Folder
-from shiftdata.protocols import parse_protocol
-from shiftdata.protocols import task as task_of
+from shiftdata.evaluation.metrics import compare
+from shiftdata.evaluation.protocols import parse_protocol
+from shiftdata.evaluation.protocols import task as task_of
+from shiftdata.evaluation.tasks import Task
 from shiftdata.tables import Table
-from shiftdata.tasks import Task
 
 #: Tasks whose rows are compared in each group of studies; more would fill pages.
 MOST_TASKS = 12

@@ -13,11 +13,11 @@ import numpy as np
 from shiftdata.bench.records import Records
 from shiftdata.bench.reporting.kinds import Kind, clean, kind_of, title_of, unit_of
 from shiftdata.bench.selection import Selected, rule_of, select
-from shiftdata.metrics.arrays import FloatArray
-from shiftdata.metrics.statistics import accuracies, spread
+from shiftdata.data.arrays import FloatArray
+from shiftdata.evaluation.metrics.statistics import accuracies, spread
+from shiftdata.evaluation.tasks import Evaluation
+from shiftdata.evaluation.tasks.descriptions import parameters_of
 from shiftdata.tables import Cell, Cells, Table
-from shiftdata.tasks import Evaluation
-from shiftdata.tasks.descriptions import parameters_of
 
 #: Characters of a hash that are shown.
 SHORT = 12

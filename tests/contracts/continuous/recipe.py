@@ -12,7 +12,7 @@ from builders.encode import ImageEncoding
 from builders.recipe import Base, Recipe
 from builders.sample import Sample
 from builders.shifts.steps import OnGround
-from shiftdata.protocols import Continuous, parse_protocol
+from shiftdata.evaluation.protocols import Continuous, parse_protocol
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from builders.albums.folder import FolderAlbum
 from builders.encode import ImageEncoding
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains, OnGround
-from shiftdata.protocols import UDA, DomainBed, LeaveOneDomainOut
+from shiftdata.evaluation.protocols import UDA, DomainBed, LeaveOneDomainOut
 
 RECIPE = Recipe(
     name="tiny_domain",

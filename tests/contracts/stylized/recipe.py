@@ -12,7 +12,7 @@ from builders.encode import ImageEncoding
 from builders.recipe import Base, Recipe
 from builders.sample import Sample
 from builders.shifts.steps import OnGround
-from shiftdata.protocols import GroupFairness
+from shiftdata.evaluation.protocols import GroupFairness
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from builders.albums.rows import Columns, RowsAlbum
 from builders.encode import TableEncoding
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
-from shiftdata.protocols import LabelShift
+from shiftdata.evaluation.protocols import LabelShift
 
 FEATURES = {"age": "int64", "dose": "float64", "smoker": ("no", "quit", "yes"), "town": "string"}
 

@@ -6,7 +6,7 @@ from builders.albums.rows import Columns, RowsAlbum
 from builders.encode import TextEncoding
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
-from shiftdata.protocols import GroupFairness
+from shiftdata.evaluation.protocols import GroupFairness
 
 RECIPE = Recipe(
     name="tiny_text",

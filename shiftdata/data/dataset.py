@@ -1,0 +1,187 @@
+"""A dataset, opened once: a place, its manifest and the hash of that manifest.
+
+Metadata, tasks, readers and exports keep this object, never a name to look up again: when the place changes
+underneath, they refuse instead of pairing the rows of one version with the pictures of another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar, cast
+
+from shiftdata.data.format.manifest import FILE_NAME, Manifest
+from shiftdata.data.places.catalog import look_up, unknown_dataset
+from shiftdata.data.places.http import Hub
+from shiftdata.data.places.search import find, is_offline, no_manifest, store_at
+from shiftdata.data.places.store import MissingFileError, Store, in_a_line, is_url
+from shiftdata.errors import (
+    ChangedError,
+    IntegrityError,
+    MissingExtraError,
+    ShiftdataError,
+    StorageError,
+)
+
+#: How long a place that is far away is believed to be unchanged, in seconds.
+BELIEVED = 10.0
+
+T = TypeVar("T")
+
+
+class OpenDataset:
+    """A dataset at a place, with the manifest that was there when it was opened; see `open_dataset`.
+
+    Its rows are addressed by position, so they are only valid for this manifest: `check_unchanged` raises
+    `ChangedError` once the place has another. On a Hub it is pinned to the commit it was opened at.
+    """
+
+    def __init__(self, store: Store, manifest: Manifest, sha256: str, version: str | None = None) -> None:
+        self.store = store
+        self.manifest = manifest
+        self.sha256 = sha256
+        self._version = version
+        self._begin()
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.store, self.manifest, self.sha256, self._version
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.store, self.manifest, self.sha256, self._version = state
+        self._begin()
+
+    def __repr__(self) -> str:
+        return (
+            f"<{self.manifest.name} {self.manifest.version} at {self.address}, manifest {self.sha256[:12]}>"
+        )
+
+    def _begin(self) -> None:
+        self._checked = time.monotonic()
+        self._kept: dict[Any, Any] = {}
+        self._lock = threading.RLock()
+
+    @property
+    def address(self) -> str:
+        """Where it lies: an absolute path or a URL."""
+        return self.store.address
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder on this machine, if it lies in one."""
+        return self.store.folder
+
+    @property
+    def has_version(self) -> bool:
+        """Whether the place says when a file changes; if not, readers check the hash of each example."""
+        return self.store.revision is not None or self._version is not None
+
+    def keep(self, key: object, make: Callable[[], T]) -> T:
+        """What `make` gives, computed once for this dataset: metadata and pointers are read only once."""
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = make()
+            return cast(T, self._kept[key])
+
+    def read_file(self, path: str) -> bytes:
+        """A whole file of the manifest; one that is not as it is listed there is an `IntegrityError`."""
+        record = self.manifest.files.get(path)
+        if record is None:
+            raise IntegrityError(f"the manifest of {self.address} does not list {path}")
+        data = self.store.read(path, record.bytes)
+        if hashlib.sha256(data).hexdigest() != record.sha256:
+            raise IntegrityError(
+                f"{self.address}/{path} is not the file that the manifest lists: fetch or build it again"
+            )
+        return data
+
+    def check_unchanged(self, *, believe: float = 0.0, force: bool = False) -> None:
+        """Raise `ChangedError` if the place has another manifest now.
+
+        A place that says when a file changed is asked for that alone. `believe`: a place that is far away
+        is not asked again within so many seconds. `force`: it is asked, whatever that costs.
+        """
+        if self.store.revision is not None:
+            return  # a commit does not change
+        now = time.monotonic()
+        # Without a version the manifest itself is read again, which is too much for every step.
+        wait = believe if self.has_version else max(believe, BELIEVED)
+        if self.store.is_far and not force and now - self._checked < wait:
+            return
+        try:
+            version = self.store.info(FILE_NAME).version
+            if version is None or version != self._version:
+                sha256 = hashlib.sha256(self.store.read(FILE_NAME)).hexdigest()
+                if sha256 != self.sha256:
+                    raise self._changed(f"is now {sha256[:12]}")
+                self._version = version
+        except MissingFileError as error:
+            raise self._changed("is gone") from error
+        self._checked = now
+
+    def _changed(self, what: str) -> ChangedError:
+        return ChangedError(
+            f"{self.address} has changed since it was opened: its manifest was {self.sha256[:12]}, {what}. "
+            "Open it again, and make tasks, loaders and exports anew"
+        )
+
+
+#: How a dataset is named: by an opened one, a name (`sma_emoji`), a repo id, a folder, or a URL.
+DatasetName: TypeAlias = str | Path | OpenDataset
+
+
+def open_dataset(name: DatasetName) -> OpenDataset:
+    """Open a dataset by name, `shift/<name>`, folder or URL; one that is open already is given back.
+
+    The manifest is read now, and nothing else.
+    """
+    if isinstance(name, OpenDataset):
+        return name
+    store = find(name)
+    if isinstance(store, Hub) and not is_url(str(name)):
+        return _open_by_name(str(name), store)
+    try:
+        return open_store(store)[0]
+    except MissingFileError as error:
+        raise no_manifest(store.address) from error
+
+
+def _open_by_name(name: str, hub: Hub) -> OpenDataset:
+    """Open a dataset that is in no folder: from the places of its catalog entry, or else from the Hub."""
+    offline = is_offline()
+    entry, notes = look_up(name, offline=offline)
+    reasons = []
+    for store in map(store_at, entry.places) if entry else [hub]:
+        try:
+            dataset = open_store(store)[0]
+        except (StorageError, MissingExtraError) as error:
+            reasons.append(f"{store.address}: {in_a_line(error)}")
+            continue
+        if entry is None or dataset.sha256 == entry.manifest:
+            return dataset
+        reasons.append(f"{store.address}: has another version than the catalog names")
+    raise unknown_dataset(hub.repo.repo_id.partition("/")[2], reasons, notes, offline=offline)
+
+
+def open_store(store: Store) -> tuple[OpenDataset, bytes]:
+    """Open the dataset in a store, and give its manifest as it is written; a Hub is pinned to a commit."""
+    if isinstance(store, Hub):
+        pinned, written = store.pinned(FILE_NAME)
+        return opened(pinned, written), written
+    version = store.info(FILE_NAME).version
+    written = store.read(FILE_NAME)
+    return opened(store, written, version), written
+
+
+def opened(store: Store, written: bytes, version: str | None = None) -> OpenDataset:
+    """The dataset whose manifest has just been read as some bytes."""
+    where = f"{store.address}/{FILE_NAME}"
+    try:
+        manifest = Manifest.from_json(written.decode(), where)
+    except ShiftdataError:
+        raise
+    except ValueError as error:  # not UTF-8, or lists of a wrong length
+        raise IntegrityError(f"{where} is not a shiftdata manifest ({error})") from error
+    return OpenDataset(store, manifest, hashlib.sha256(written).hexdigest(), version)

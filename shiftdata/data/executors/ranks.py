@@ -1,0 +1,89 @@
+"""Several processes that do the same jobs together, each started by itself, as in a Slurm array."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import SystemRandom
+from typing import Any
+
+from shiftdata.data.executors.executor import Executor, Job, Result, Work
+from shiftdata.errors import InputError
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One of `world` processes, counted from 0."""
+
+    number: int = 0
+    world: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.number < self.world:
+            raise InputError(
+                f"there is no rank {self.number} of {self.world}: ranks count from 0 to world - 1"
+            )
+
+    def __str__(self) -> str:
+        return f"rank {self.number} of {self.world}"
+
+    @classmethod
+    def of_slurm(cls, environ: Mapping[str, str] = os.environ) -> tuple[Rank, str]:
+        """The rank that Slurm gave this process, in an array or by srun, and the variables that say so.
+
+        Tasks of an array that were started again, such as 3 and 5 of 8, are ranks among those that were.
+        """
+        array, step = "SLURM_ARRAY_TASK_ID", "SLURM_PROCID"
+        tasks = "SLURM_STEP_NUM_TASKS" if array in environ else "SLURM_NTASKS"
+        try:
+            number, world, names = 0, 1, []
+            if array in environ:
+                first = int(environ.get("SLURM_ARRAY_TASK_MIN", 0))
+                stride = int(environ.get("SLURM_ARRAY_TASK_STEP", 1))
+                world = int(environ["SLURM_ARRAY_TASK_COUNT"])
+                number = (int(environ[array]) - first) // stride % world
+                names += [array, "SLURM_ARRAY_TASK_COUNT"]
+            if step in environ and tasks in environ:
+                number = number * int(environ[tasks]) + int(environ[step])
+                world *= int(environ[tasks])
+                names += [step, tasks]
+        except (KeyError, ValueError, ZeroDivisionError) as error:
+            raise InputError(
+                f"the SLURM_* variables say no rank ({error!r}): give --rank and --world"
+            ) from error
+        if not names:
+            raise InputError(
+                f"there is neither {array} nor {step} with {tasks}: start this by `sbatch --array=0-7` or by "
+                "`srun --ntasks=8`, or give --rank and --world"
+            )
+        return cls(number, world), ", ".join(f"{name}={environ[name]}" for name in names)
+
+
+#: The only process.
+ALONE = Rank()
+
+
+class Ranks(Executor):
+    """The jobs of one rank: first those of its own share, then what nobody has done of the shares of others.
+
+    A rank that is lost costs no more than what it was doing. `missing` says which of some jobs nobody has
+    done; the work should ask so again before it starts, for two ranks may be about to do the same job. Each
+    rank is given all jobs in the same order, and gives back those that it drew.
+    """
+
+    def __init__(
+        self, executor: Executor, rank: Rank, missing: Callable[[Sequence[Any]], Iterable[Any]]
+    ) -> None:
+        self.executor, self.rank, self.missing = executor, rank, missing
+
+    def run(self, work: Work[Job, Result], jobs: Iterable[Job]) -> Generator[tuple[Job, Result]]:
+        yield from self.executor.run(work, self._in_turn(list(jobs)))
+
+    def _in_turn(self, jobs: Sequence[Job]) -> Iterator[Job]:
+        """The shares in the order of each process: two that do the same one seldom do the same job."""
+        number, world = self.rank.number, self.rank.world
+        for share in (jobs[number::world], [job for n, job in enumerate(jobs) if n % world != number]):
+            left = list(self.missing(share)) if share else []
+            SystemRandom().shuffle(left)
+            yield from left

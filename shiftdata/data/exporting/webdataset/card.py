@@ -1,0 +1,205 @@
+"""The README of a dataset in WebDataset format: YAML for `datasets` and the Hub, and how to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from shiftdata.data.format.attribution import ATTRIBUTION
+from shiftdata.data.format.croissant_tars import render_croissant_of_tars
+from shiftdata.data.format.front_matter import cell, linked, split_entries, task_category, yaml_lines
+from shiftdata.data.format.licenses import hub_terms
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import CROISSANT, PACKED, README, data_files, data_prefix
+from shiftdata.data.format.schema import Feature, columns, json_columns
+
+Json: TypeAlias = dict[str, Any]
+
+TYPES = {pa.float64(): "float64", pa.string(): "string"}
+
+MOST_NAMES = 60
+PACKED_NOTE = (
+    " The tars are compressed: the library, `datasets` and `tar -xzf` unpack them as they read from front to "
+    "back; nothing in them can be read by itself."
+)
+#: What the index says of members, where the tars are compressed and where they are not.
+PLACES = {
+    True: "offset and length of each member in the unpacked tar.",
+    False: "offset and length of each member, for reading single ones by range.",
+}
+DRAWN = (
+    "- A row that a task drew several times lies in its tars as often: as `<key>`, `<key>+2`, .... The index "
+    "has its key, its `count`, and which `copy` a sample is.\n"
+)
+UNLABELLED = (
+    "- A set with the role `unlabelled` tells no classes: its samples have no `cls`, their keys are hashed, "
+    "and `json` and index are null but for key, nuisance and severity. Predictions on it are evaluated by "
+    "these keys.\n"
+)
+#: How this package reads tars whose samples can be addressed.
+OURS = """```python
+import shiftdata as sd
+
+train = sd.webdataset("{name}", "{config}", split="{set}", shuffle=1000)  # a pipeline of that library
+train.set_epoch(1)  # an order by seed and epoch, equal shares of nodes and workers, resumed to the sample
+task = sd.task("{name}_wds", {how}="{config}")  # samplers by group, loaders, evaluation
+```
+
+"""
+TEMPLATE = Path(__file__).with_name("card.md")
+
+
+def renderings(manifest: Manifest) -> dict[str, str]:
+    """The texts that describe the tars, by file name; each depends on the manifest alone."""
+    return {README: card(manifest), CROISSANT: render_croissant_of_tars(manifest)}
+
+
+def card(manifest: Manifest) -> str:
+    """The README.md of a dataset in WebDataset format; it depends on the manifest alone."""
+    roles, default = manifest.roles, manifest.base(manifest.default_base)
+    members = list(manifest.sample)
+    first = next(
+        (name for name in default.splits if not default.hides_labels(name)), next(iter(default.splits))
+    )
+    example = next(iter(members)) if roles.modality != "table" else "json"
+    target = "cls" if not default.hides_labels(first) else "json"
+    counts = {
+        len(data_files(manifest.files, base.name, name)) for base in manifest.bases for name in base.splits
+    }
+    packed = any(path.endswith(PACKED) for path in manifest.files)
+    has_tasks = any(base.task for base in manifest.bases)
+    return TEMPLATE.read_text(encoding="utf-8").format(
+        m=manifest,
+        citation=linked(manifest.citation),
+        front="\n".join(yaml_lines(_front_matter(manifest))),
+        preview="\n![Examples](preview.jpg)\n" if "preview.jpg" in manifest.files else "",
+        name=manifest.name.removesuffix("_wds"),
+        content_id=manifest.content_id[:16],
+        config=default.name,
+        ours="" if packed else _ours(manifest, first),
+        set=first,
+        braces=_braces(data_files(manifest.files, default.name, first)),
+        ending=PACKED if packed else ".tar",
+        packed=PACKED_NOTE if packed else "",
+        places=PLACES[packed],
+        counts=f"{min(counts)} to {max(counts)} of them" if len(counts) > 1 else f"{max(counts)} of them",
+        nuisance=roles.nuisance,
+        Nuisance=roles.nuisance.capitalize(),
+        example={"table": "row", "text": "text"}.get(roles.modality, "image"),
+        target="label" if target == "cls" else "info",
+        pair=f'"{example}", "{target}"',
+        members=", ".join(members),
+        files=", ".join(f"`<key>.{member}`" for member in members),
+        tables="\n".join(_tables(manifest)),
+        tasks=_task_notes(manifest) if has_tasks else "",
+        label_count=len(manifest.labels),
+        labels=_listed(manifest.labels),
+        nuisance_count=len(manifest.nuisances),
+        nuisances=_listed(manifest.nuisances),
+        attribution=f" [{ATTRIBUTION}]({ATTRIBUTION}) lists them." if ATTRIBUTION in manifest.files else "",
+    )
+
+
+def _ours(manifest: Manifest, first: str) -> str:
+    default = manifest.base(manifest.default_base)
+    return OURS.format(
+        name=manifest.name.removesuffix("_wds"),
+        config=default.name,
+        set=first,
+        how="of" if default.task else "base",
+    )
+
+
+def _braces(paths: Sequence[str]) -> str:
+    """The numbers of a set's tars as the library expands them: `{00000..00015}-of-00016`."""
+    last = f"{len(paths) - 1:05d}"
+    return f"{{00000..{last}}}-of-{len(paths):05d}" if len(paths) > 1 else f"00000-of-{len(paths):05d}"
+
+
+def _tables(manifest: Manifest) -> Iterator[str]:
+    """A table of the whole bases, and one of the tasks with the role of each set."""
+    bases = [base for base in manifest.bases if base.task is None]
+    if bases:
+        splits = list(bases[0].splits)
+        yield f"| base | {' | '.join(splits)} | what it is |\n|---|{'---|' * len(splits)}---|"
+        for base in bases:
+            rows = [f"{base.splits[split].rows:,}" for split in splits]
+            yield f"| {' | '.join([f'`{base.name}`', *rows, cell(base.summary)])} |"
+        yield ""
+    tasks = [base for base in manifest.bases if base.task is not None]
+    if tasks:
+        yield "| canonical split or task | sets, their roles and samples | what it is |\n|---|---|---|"
+        for base in tasks:
+            sets = ", ".join(
+                f"`{name}` ({' and '.join(base.roles[name])}) {size.rows:,}"
+                for name, size in base.splits.items()
+            )
+            about = f"{cell(base.summary)} `{base.protocol}` on `{base.task.base if base.task else ''}`."
+            yield f"| {' | '.join([f'`{base.name}`', sets, about])} |"
+        yield ""
+
+
+def _task_notes(manifest: Manifest) -> str:
+    hidden = any(base.hides_labels(name) for base in manifest.bases for name in base.splits)
+    return DRAWN + (UNLABELLED if hidden else "")
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in a sentence, not more than can be read."""
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more:,} more (manifest.json has all)" if more > 0 else "")
+
+
+def _front_matter(manifest: Manifest) -> Json:
+    configs = []
+    ending = next((PACKED for path in manifest.files if path.endswith(PACKED)), ".tar")
+    for base in manifest.bases:
+        default = {"default": True} if base.name == manifest.default_base else {}
+        files = [
+            {"split": split, "path": f"{data_prefix(base.name, split)}*{ending}"} for split in base.splits
+        ]
+        configs.append({"config_name": base.name} | default | {"data_files": files})
+    features = _features(manifest)
+    return {
+        "pretty_name": f"{manifest.title}, as WebDataset",
+        **hub_terms(manifest.license.split(" AND ")),
+        "task_categories": [task_category(manifest.roles.modality)],
+        "tags": ["distribution-shift", manifest.family, "shiftdata", "webdataset"],
+        "configs": configs,
+        "dataset_info": [
+            {"config_name": base.name, "features": features, "splits": split_entries(base.splits)}
+            for base in manifest.bases
+        ],
+    }
+
+
+def _features(manifest: Manifest) -> list[Json]:
+    """What `datasets` makes of a sample; without this it would guess from the first five."""
+    roles = manifest.roles
+    fields: dict[str, Feature] = {
+        name: TYPES.get(kind, str(kind))
+        for name, kind in columns(roles.nuisance).items()
+        if name in json_columns(roles.nuisance)
+    }
+    fields |= {roles.label: manifest.labels, roles.nuisance: manifest.nuisances}
+    if roles.modality == "table":
+        fields |= dict(roles.example)
+    first = [name for name in manifest.sample if name not in ("cls", "json")]
+    return [
+        *({"name": name, "dtype": "string" if name == "txt" else "image"} for name in first),
+        _feature("cls", manifest.labels),
+        {"name": "json", "struct": [_feature(name, feature) for name, feature in fields.items()]},
+        {"name": "__key__", "dtype": "string"},
+        {"name": "__url__", "dtype": "string"},
+    ]
+
+
+def _feature(name: str, feature: Feature) -> Json:
+    """One feature: a type by name, or a category by the names of its values."""
+    if isinstance(feature, str):
+        return {"name": name, "dtype": feature}
+    names = {str(number): value for number, value in enumerate(feature)}
+    return {"name": name, "dtype": {"class_label": {"names": names}}}

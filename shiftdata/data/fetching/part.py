@@ -1,0 +1,297 @@
+"""A part of a dataset: its metadata comes first, and says which bytes of the examples are needed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shiftdata.data.dataset import BELIEVED, OpenDataset
+from shiftdata.data.fetching.files import fetch_files
+from shiftdata.data.fetching.part_card import part_card
+from shiftdata.data.fetching.selection import Selection
+from shiftdata.data.fetching.sources import NoPlaceError, Sources
+from shiftdata.data.fetching.staging import MANIFEST
+from shiftdata.data.format.bounds import read_bounded
+from shiftdata.data.format.conditions import condition_text, rows_matching
+from shiftdata.data.format.front_matter import virtual_configs
+from shiftdata.data.format.manifest import FILE_NAME, Manifest
+from shiftdata.data.format.paths import README, data_files, data_prefix, metadata_file, protocol_file
+from shiftdata.data.format.records import CanonicalSet, CanonicalSplit, FileRecord
+from shiftdata.data.format.renderings import write_renderings
+from shiftdata.data.format.schema import SPLITS, metadata_schema
+from shiftdata.data.format.writer import (
+    BYTES_PER_GROUP,
+    ROWS_PER_GROUP,
+    SMALL_STRETCH,
+    Indices,
+    Ordered,
+    within_limits,
+    write_keys,
+    write_splits,
+)
+from shiftdata.data.format.written import finished
+from shiftdata.data.loading.byte_ranges import ExampleReader
+from shiftdata.data.places.store import OnBytes
+from shiftdata.data.verifying.bases import FROZEN
+from shiftdata.errors import InputError, IntegrityError
+
+#: In the staging folder: the whole's manifest and metadata, and images that came already.
+INDEX = ".index"
+IMAGES = ".images"
+ENDLESS = 1 << 62
+#: As a build cuts them: pictures of one group in short stretches, all else in long ones.
+MOST_ROWS = {"image": ROWS_PER_GROUP, "text": 5000, "table": 5000}
+
+
+@dataclass
+class PartFetch:
+    """Fetches the rows of a selection into `work`, and makes a dataset of them."""
+
+    sources: Sources
+    written: bytes
+    manifest: Manifest
+    selection: Selection
+    work: Path
+    jobs: int
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+    chosen: dict[str, Indices] = field(default_factory=dict)
+    frozen: pa.Table | None = None
+    files: dict[str, FileRecord] = field(default_factory=dict)
+
+    def metadata_files(self) -> dict[str, FileRecord]:
+        """The metadata in which rows are chosen, and the keys of the canonical split that was asked for."""
+        self.manifest.require_pixels(self.manifest.name)
+        paths = [metadata_file(self.selection.base, split) for split in self.selection.files]
+        if self.selection.canonical is not None:
+            paths.append(protocol_file(self.selection.canonical.name))
+        listed, base = self.manifest.files, self.selection.base
+        missing = [path for path in paths if path not in listed]
+        missing += [
+            data_prefix(base, one) for one in self.selection.files if not data_files(listed, base, one)
+        ]
+        for path in missing:
+            raise IntegrityError(f"{FILE_NAME} does not list {path}, which a part needs")
+        return {path: self.manifest.files[path] for path in paths}
+
+    def choose(self, files: Mapping[str, FileRecord], on_bytes: OnBytes) -> dict[str, int]:
+        """Fetch the metadata and choose the rows; give the files that no place has."""
+        index = self.work / INDEX
+        index.mkdir(exist_ok=True)
+        (index / FILE_NAME).write_bytes(self.written)
+        missing = fetch_files(self.sources, index, files, jobs=self.jobs, on_bytes=on_bytes)
+        if missing:
+            return missing
+        if self.selection.canonical is not None:
+            path = protocol_file(self.selection.canonical.name)
+            self.frozen = read_bounded(index / path, FROZEN, self.manifest.files[path].rows)
+        roles = self.manifest.roles
+        schema = metadata_schema(roles, self.manifest.labels, self.manifest.nuisances)
+        for split in self.selection.files:
+            path = metadata_file(self.selection.base, split)
+            table = read_bounded(index / path, schema, self.manifest.files[path].rows)
+            rows = self.selection.rows(table, self.frozen)
+            if len(rows):
+                self.tables[split], self.chosen[split] = table.replace_schema_metadata(None), rows
+        if not self.chosen:
+            what = f"no row of {self.selection.name} is selected by {self.description()}"
+            raise InputError(f"{what}: nothing to fetch")
+        return {}
+
+    def forget(self) -> None:
+        """Leave nothing behind, unless an earlier fetch was interrupted here."""
+        if not any((self.work / name).exists() for name in (IMAGES, "data")):
+            shutil.rmtree(self.work)
+
+    def sizes(self) -> tuple[int, int]:
+        """The bytes that are still to be fetched, and those that the disk must have room for."""
+        whole = sum(record.bytes for record in self._whole_files().values())
+        rows = sum(
+            int(pc.sum(self.tables[split]["length"].take(pa.array(rows))).as_py())
+            for split, rows in self.chosen.items()
+            if not self._is_whole(split)
+        )
+        kept = self.manifest.roles.modality == "image" and any(store.is_far for store in self.sources.stores)
+        return whole + rows, whole + rows * (2 if kept else 1)
+
+    def description(self) -> str:
+        """The selection as it was asked for."""
+        named = {"label": self.manifest.labels, self.manifest.roles.nuisance: self.manifest.nuisances}
+        parts = [condition_text(one, named) for one in self.selection.conditions]
+        if list(self.selection.splits) != list(self.manifest.splits_of(self.selection.name)):
+            parts.append(f"split={','.join(self.selection.splits)}")
+        return " ".join([self.selection.name, *parts])
+
+    def fetch(self, on_bytes: OnBytes) -> dict[str, int]:
+        """Fetch examples and write everything, the manifest last; give the files that no place has."""
+        whole = self._whole_files()
+        missing = fetch_files(self.sources, self.work, whole, jobs=self.jobs, on_bytes=on_bytes)
+        with ExitStack() as stack:
+            readers: dict[str, ExampleReader] = {}
+            for split in self.chosen:
+                path = metadata_file(self.selection.base, split)
+                if self._is_whole(split):
+                    (self.work / path).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(self.work / INDEX / path, self.work / path)
+                else:
+                    missing |= self._write_split(split, readers, stack, on_bytes)
+        canonical = self._canonical_splits()
+        frozen = {path: self.manifest.files[path] for path in (protocol_file(one.name) for one in canonical)}
+        index = self.work / INDEX
+        missing |= fetch_files(self.sources, index, frozen, jobs=self.jobs, on_bytes=lambda count: None)
+        if not missing:
+            for one in canonical:
+                self._freeze(one)
+            self._finish(canonical)
+        return missing
+
+    def _write_split(
+        self, split: str, readers: dict[str, ExampleReader], stack: ExitStack, on_bytes: OnBytes
+    ) -> dict[str, int]:
+        base, rows = self.selection.base, self.chosen[split]
+        splits = self.manifest.base(base).splits
+        first = sum(splits[name].rows for name in SPLITS if name in splits and SPLITS[name] < SPLITS[split])
+
+        def read(numbers: Indices) -> list[bytes]:
+            def act(dataset: OpenDataset) -> list[bytes]:
+                dataset.check_unchanged(believe=BELIEVED)
+                address = dataset.address
+                if address not in readers:
+                    reader = ExampleReader(
+                        self.work / INDEX,
+                        base,
+                        verify=True,
+                        cache=self.work / IMAGES,
+                        cache_limit=ENDLESS,
+                        connections=self.jobs,
+                        source=dataset.store,
+                    )
+                    readers[address] = stack.enter_context(reader)
+                return readers[address].read((rows[numbers] + first).tolist())
+
+            examples, store = self.sources.first(f"examples of data/{base}/{split}", act)
+            size = sum(map(len, examples))
+            self.sources.count(store, size, files=0)
+            on_bytes(size)
+            return examples
+
+        chosen = self.tables[split].take(pa.array(rows))
+        try:
+            groups = row_groups_in_order(chosen, self.manifest.roles.modality)
+            ordered = Ordered.of_table(chosen, groups, read)
+            self.files |= write_splits(self.work, self.manifest, base, {split: ordered})
+        except NoPlaceError:
+            return {f"data/{base}/{split} ({len(rows):,} rows)": int(pc.sum(chosen["length"]).as_py())}
+        return {}
+
+    def _canonical_splits(self) -> list[CanonicalSplit]:
+        """The canonical splits, each with those sets of which the part has every row.
+
+        Of a base in part, of those that only keys can say, the one that was asked for: its keys are here.
+        """
+        asked, kept = self.selection.canonical, []
+        for split in self.manifest.canonical_splits:
+            mine = asked is not None and split.name == asked.name
+            sets = {name: one for name, one in split.sets.items() if self._has(name, one, keys=mine)}
+            if (
+                split.base != self.selection.base
+                or not sets
+                or protocol_file(split.name) not in self.manifest.files
+            ):
+                continue
+            configs = {name: [one for one in of if one in sets] for name, of in split.configs.items()}
+            if mine and not configs:
+                configs = virtual_configs(split.name, sets)
+            configs = {name: of for name, of in configs.items() if of}
+            kept.append(replace(split, sets=sets, configs=configs))
+        return kept
+
+    def _has(self, name: str, one: CanonicalSet, *, keys: bool) -> bool:
+        """Whether every row of a set is in the part."""
+        if not set(one.splits) <= set(self.chosen):
+            return False
+        if all(self._is_whole(split) for split in one.splits):
+            return True
+        if one.filters is None and not keys:
+            return False
+        tables = {split: self.tables[split].take(pa.array(self.chosen[split])) for split in one.splits}
+        if one.filters is None:
+            here = pa.concat_tables(tables.values())["key"]
+            wanted = self.frozen.filter(pc.equal(self.frozen["split"], name))["key"] if self.frozen else here
+            return bool(pc.all(pc.is_in(wanted, value_set=here.combine_chunks()), min_count=0).as_py())
+        return all(
+            len(rows_matching(self.tables[split], one.filters)) == len(rows_matching(table, one.filters))
+            for split, table in tables.items()
+        )
+
+    def _freeze(self, split: CanonicalSplit) -> None:
+        """The frozen keys of a canonical split: the whole's file, or the sets of it that the part has."""
+        path = protocol_file(split.name)
+        file, target = self.work / INDEX / path, self.work / path
+        target.parent.mkdir(exist_ok=True)
+        whole, _, _ = self.manifest.rows_behind(split.name)
+        if whole is not None and set(whole.sets) == set(split.sets):
+            shutil.copyfile(file, target)
+            return
+        table = read_bounded(file, FROZEN, self.manifest.files[path].rows)
+        write_keys(target, [table.filter(pc.is_in(table["split"], value_set=pa.array(list(split.sets))))])
+
+    def _finish(self, canonical: Sequence[CanonicalSplit]) -> None:
+        base = self.manifest.base(self.selection.base)
+        cut = {} if all(map(self._is_whole, self.chosen)) else {"pyarrow": pa.__version__}
+        whole = replace(
+            self.manifest,
+            default_base=base.name,
+            canonical_splits=list(canonical),
+            versions={**self.manifest.versions, **cut},
+            shortcuts=None,  # those of the whole
+            calibration=None,
+            part=self.selection.record(hashlib.sha256(self.written).hexdigest(), self.manifest),
+        )
+        made = finished(self.work, whole, {base.name: list(self.chosen)}, self.files)
+        write_renderings(self.work, made, {README: part_card(made, self.description())}, MANIFEST)
+
+    def _is_whole(self, split: str) -> bool:
+        """Whether every row of a split is chosen: its files are fetched as they are."""
+        return len(self.chosen[split]) == len(self.tables[split])
+
+    def _whole_files(self) -> dict[str, FileRecord]:
+        whole = tuple(data_prefix(self.selection.base, one) for one in self.chosen if self._is_whole(one))
+        return {path: record for path, record in self.manifest.files.items() if path.startswith(whole)}
+
+
+def purpose_of(written: bytes, selection: Selection | None, manifest: Manifest) -> str:
+    """What a fetch is for, in a line that differs for every other manifest and selection."""
+    digest = hashlib.sha256(written).hexdigest()
+    record: Mapping[str, Any] = asdict(selection.record(digest, manifest)) if selection else {}
+    return json.dumps({"manifest": digest, "part": record}, sort_keys=True)
+
+
+def row_groups_in_order(rows: pa.Table, modality: str) -> list[Indices]:
+    """Cut rows of metadata into row groups, in their order, so that a filter by group skips what it can.
+
+    Rows that stood in one row group of the whole are neighbours, and stay together as far as they fit.
+    """
+    lengths = rows["length"].to_numpy().astype(np.int64)
+    runs = [np.arange(len(lengths))]
+    if modality == "image":
+        numbers = pc.fill_null(rows["group"], -1).to_numpy()
+        runs = np.split(runs[0], np.flatnonzero(np.diff(numbers)) + 1)
+    groups: list[Indices] = []
+    for run in runs:
+        last = groups[-1] if groups else None
+        small = last is not None and max(len(last), len(run)) < SMALL_STRETCH
+        if last is not None and small and lengths[last].sum() + lengths[run].sum() <= BYTES_PER_GROUP:
+            groups[-1] = np.concatenate([last, run])
+        else:
+            groups += within_limits(run, lengths, MOST_ROWS[modality])
+    return groups

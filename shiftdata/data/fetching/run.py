@@ -1,0 +1,273 @@
+"""From a name to a dataset in a folder: find places, preview, fetch, and put everything into its place."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shiftdata.data.fetching.files import bytes_here, fetch_files
+from shiftdata.data.fetching.part import INDEX, PartFetch, purpose_of
+from shiftdata.data.fetching.resolve import Candidates, resolve, short_name, unknown
+from shiftdata.data.fetching.selection import Select, Selection, parsed, selection_of
+from shiftdata.data.fetching.sources import NoPlaceError, Sources
+from shiftdata.data.fetching.staging import (
+    MANIFEST,
+    State,
+    check_space,
+    free_space,
+    install,
+    is_right,
+    staging,
+    staging_of,
+    state_of,
+)
+from shiftdata.data.format.conditions import condition_text
+from shiftdata.data.format.manifest import FILE_NAME, Manifest
+from shiftdata.data.format.records import FileRecord
+from shiftdata.data.places.search import NAMESPACE, is_offline, store_at
+from shiftdata.data.places.store import OnBytes
+from shiftdata.errors import InputError, StorageError
+from shiftdata.files import refuse_links, write_bytes
+
+MOST_LISTED = 10
+#: Comparisons as a file name can have them.
+SIGNS = {"!=": "-not-", "<=": "-to-", ">=": "-from-", "<": "-below-", ">": "-above-"}
+
+
+def fetch(
+    name: str | Path,
+    *,
+    config: str | None = None,
+    select: Select | None = None,
+    split: str | Sequence[str] | None = None,
+    out: str | Path | None = None,
+    places: Sequence[str | Path] = (),
+    offline: bool = False,
+    replace: bool = False,
+    jobs: int = 4,
+    on_bytes: OnBytes = lambda count: None,
+) -> Path:
+    """Fetch a dataset, or a part of it, into a folder, from the first place that has each file right.
+
+    Every file is compared with the manifest's hash, and every example of a part with its own. Called again,
+    it goes on where it was interrupted, and repairs what is damaged.
+
+    Args:
+        name: a name of a catalog or on the Hub, a folder, or a URL.
+        config: only this base or canonical split.
+        select: only rows with these values, such as `{"style": ["amber", "embers"]}` or `["severity<=1.5"]`.
+        split: only `train`, `validation` or `test`, or some of them; of a canonical split, some of its sets.
+        out: the folder to make; default: `shift/<name>`, for a part `shift/<name>-<what>`.
+        places: folders and URLs to ask before those that are known.
+        offline: do not touch the network; folders are still asked.
+        replace: replace another dataset or version that is in `out`.
+        jobs: how many files are fetched at a time.
+        on_bytes: called with how many more bytes came; a negative number takes some back.
+
+    """
+    job = Fetch(
+        name=str(name),
+        config=config,
+        select=select,
+        split=split,
+        out=Path(out) if out is not None else None,
+        places=[str(place) for place in places],
+        offline=offline,
+        replace=replace,
+        jobs=jobs,
+        on_bytes=on_bytes,
+    )
+    return job.run().target
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a fetch is about to do.
+
+    `files` counts whole files (rows of a part are in none); `here` are the bytes that are here already.
+    """
+
+    title: str
+    files: int
+    bytes: int
+    here: int
+    free: int
+    places: tuple[str, ...]
+
+
+@dataclass(kw_only=True)
+class Fetch:
+    """What is asked for, as in `fetch`, and what came of it: `sources` counts what each place gave."""
+
+    name: str
+    config: str | None = None
+    select: Select | None = None
+    split: str | Sequence[str] | None = None
+    out: Path | None = None
+    places: Sequence[str] = ()
+    offline: bool = False
+    replace: bool = False
+    jobs: int = 4
+    on_preview: Callable[[Preview], bool] = lambda preview: True
+    on_bytes: OnBytes = lambda count: None
+    notes: list[str] = field(default_factory=list)
+    sources: Sources = field(init=False)
+    manifest: Manifest = field(init=False)
+    _written: bytes = field(init=False)
+    _addresses: tuple[str, ...] = field(init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def target(self) -> Path:
+        """The folder to make: named like the dataset, for a part also by what was asked for."""
+        return self.out or Path(NAMESPACE) / self._folder_name()
+
+    @property
+    def command(self) -> str:
+        """The shell command that asks for the same."""
+        words = ["shiftdata", "fetch", self.name]
+        words += [word for place in self.places for word in ("--from", place)]
+        words += ["--config", self.config] if self.config else []
+        words += [word for one in parsed(self.select or ()) for word in ("--select", condition_text(one))]
+        words += ["--split", ",".join(self._splits())] if self.split else []
+        words += ["--out", str(self.out)] if self.out else []
+        return shlex.join([*words, "--replace"] if self.replace else words)
+
+    def run(self) -> Fetch:
+        """Fetch what is asked for; `on_preview` is called before anything large comes, and may say no."""
+        if self.jobs < 1:
+            raise InputError(f"jobs must be at least 1, got {self.jobs}")
+        offline = self.offline or is_offline()
+        candidates = resolve(self.name, self.places, self.target, offline=offline)
+        self._addresses, self.notes = candidates.addresses, list(candidates.notes)
+        self.sources = Sources([store_at(one) for one in candidates.addresses], candidates.manifest, offline)
+        self._written = _manifest_of(self.sources, candidates, self.target)
+        self.manifest = Manifest.from_json(self._written.decode(), candidates.name)
+        selection = None
+        if self.config or self.select or self.split:
+            selection = selection_of(self.manifest, self.config, self.select, self.split)
+        if selection is None or selection.is_whole(self.manifest):
+            self._whole()
+        else:
+            self._part(selection)
+        return self
+
+    def _splits(self) -> list[str]:
+        return [self.split] if isinstance(self.split, str) else list(self.split or ())
+
+    def _folder_name(self) -> str:
+        selected = [
+            condition_text(one).removeprefix(f"{one[0]}=").replace(",", "-")
+            for one in parsed(self.select or ())
+        ]
+        plain = short_name(self.name)
+        for word in filter(None, [self.config, *selected, *self._splits()]):
+            signed = re.sub("|".join(SIGNS), lambda sign: SIGNS[sign[0]], word)
+            plain += "-" + re.sub(r"[^\w.]+", "-", signed).strip("-")
+        digest = hashlib.sha256(plain.encode()).hexdigest()[:8]
+        return plain if len(plain) <= 80 else f"{plain[:70]}-{digest}"
+
+    def _count_bytes(self, count: int) -> None:
+        with self._lock:  # files come in several threads
+            self.on_bytes(count)
+
+    def _whole(self) -> None:
+        state = state_of(self.target, self._written, self.manifest, replace=self.replace)
+        work = staging_of(self.target)
+        files = self.manifest.files
+        todo = {path: one for path, one in files.items() if not is_right(self.target / path, one)}
+        size = _size(todo) - sum(bytes_here(work, path, one) for path, one in todo.items())
+        if state == "same" and not todo and (self.target / FILE_NAME).is_file():
+            self._nothing_to_do(files)
+            return
+        check_space(self.target, size)
+        if not self._agreed(self.manifest.title, len(todo), size, _size(files) - size):
+            return
+        with staging(self.target, purpose_of(self._written, None, self.manifest)) as folder:
+            write_bytes(folder / MANIFEST, self._written)
+            missing = fetch_files(self.sources, folder, todo, jobs=self.jobs, on_bytes=self._count_bytes)
+            self._refuse(missing, len(todo))
+            install(folder, self.target, state, files)
+
+    def _part(self, selection: Selection) -> None:
+        digest = hashlib.sha256(self._written).hexdigest()
+        state = self._state_of_part(selection.record(digest, self.manifest))
+        if state == "same":
+            self._nothing_to_do(Manifest.read(self.target).files)
+            return
+        with staging(self.target, purpose_of(self._written, selection, self.manifest)) as folder:
+            job = PartFetch(self.sources, self._written, self.manifest, selection, folder, self.jobs)
+            files = job.metadata_files()
+            check_space(self.target, _size(files))
+            self._refuse(job.choose(files, self._count_bytes), len(files))
+            size, needed = job.sizes()
+            check_space(self.target, needed)
+            rows = sum(map(len, job.chosen.values()))
+            if not self._agreed(f"{self.manifest.title}: {rows:,} rows of {job.description()}", 0, size, 0):
+                job.forget()
+                return
+            self._refuse(job.fetch(self._count_bytes), len(job.chosen))
+            install(folder, self.target, state, {})
+
+    def _nothing_to_do(self, files: Mapping[str, FileRecord]) -> None:
+        self._agreed(self.manifest.title, 0, 0, _size(files))
+        self.notes.append("everything is here already")
+
+    def _state_of_part(self, wanted: object) -> State:
+        """What is at the target of a part; the same part is made again only where it is damaged."""
+        refuse_links(self.target, [FILE_NAME])
+        if (self.target / FILE_NAME).is_file():
+            here = Manifest.read(self.target)
+            if here.part == wanted:
+                whole = all(is_right(self.target / path, one) for path, one in here.files.items())
+                return "same" if whole else "other"
+        state = state_of(self.target, b"", self.manifest, replace=self.replace)
+        return "other" if state == "same" else state
+
+    def _agreed(self, title: str, files: int, size: int, here: int) -> bool:
+        return self.on_preview(Preview(title, files, size, here, free_space(self.target), self._addresses))
+
+    def _refuse(self, missing: Mapping[str, int], of: int) -> None:
+        if not missing:
+            return
+        listed = [f"  {path}  {size / 1e6:,.2f} MB" for path, size in list(missing.items())[:MOST_LISTED]]
+        if len(missing) > MOST_LISTED:
+            listed.append(f"  and {len(missing) - MOST_LISTED:,} more")
+        failed, hint = "could not be fetched", "to go on, run"
+        if self.sources.offline:
+            failed, hint = "are not here, and this is offline", "with the network, run"
+        lines = [
+            f"{self.manifest.name} {self.manifest.version}: {len(missing):,} of {of:,} files "
+            f"({sum(missing.values()) / 1e6:,.2f} MB) {failed}:",
+            *listed,
+            "the places:",
+            *(f"  {reason}" for reason in self.sources.reasons()),
+            f"What came is kept; {hint}: {self.command}",
+        ]
+        raise StorageError("\n".join(lines))
+
+
+def _manifest_of(sources: Sources, candidates: Candidates, out: Path) -> bytes:
+    """The manifest from a place; where none answers, what an earlier fetch left here, if that is known."""
+    try:
+        return sources.manifest()
+    except NoPlaceError as error:
+        reasons = error.reasons
+    kept = (out / FILE_NAME, staging_of(out) / MANIFEST, staging_of(out) / INDEX / FILE_NAME)
+    for path in kept if sources.offline or candidates.manifest else ():
+        if path.is_file():
+            written = path.read_bytes()
+            digest = hashlib.sha256(written).hexdigest()
+            if candidates.manifest in (None, digest):
+                sources.wanted = digest
+                return written
+    raise unknown(candidates, reasons, sources.offline)
+
+
+def _size(files: Mapping[str, FileRecord]) -> int:
+    return sum(record.bytes for record in files.values())

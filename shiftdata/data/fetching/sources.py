@@ -1,0 +1,151 @@
+"""Several places for the same dataset, in the order in which they are asked, and what became of each."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from shiftdata.data.dataset import OpenDataset, open_store
+from shiftdata.data.places.store import Store, in_a_line
+from shiftdata.errors import ChangedError, MissingExtraError, StorageError
+from shiftdata.files import OUT_OF_SPACE
+
+#: A place that fails so often in a row is asked after the others; one that was slow each time, not at all.
+PATIENCE = 3
+#: Seconds after which a failure is a slow one.
+SLOW = 10.0
+
+T = TypeVar("T")
+
+
+class NoPlaceError(StorageError):
+    """No place gave what was wanted; `reasons` says why, by place."""
+
+    def __init__(self, what: str, reasons: Sequence[str]) -> None:
+        super().__init__("\n".join([what, *(f"  {reason}" for reason in reasons)]))
+        self.reasons = reasons
+
+
+@dataclass
+class Sources:
+    """The places of one dataset, what each gave (`files`, `sizes`), and what went wrong (`problems`).
+
+    `wanted` is the sha256 of its manifest; where it is not known, the first place that answers decides. A
+    place with another manifest, from the start or since it was opened, gives nothing.
+    """
+
+    stores: Sequence[Store]
+    wanted: str | None = None
+    offline: bool = False
+    files: Counter[str] = field(default_factory=Counter)
+    sizes: Counter[str] = field(default_factory=Counter)
+    problems: dict[str, list[str]] = field(default_factory=dict)
+    _opened: dict[str, OpenDataset] = field(default_factory=dict)
+    _failures: Counter[str] = field(default_factory=Counter)
+    _slow: Counter[str] = field(default_factory=Counter)
+    _ruled_out: set[str] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def manifest(self) -> bytes:
+        """The manifest from the first place that has the one that is wanted."""
+        for store in self.order():
+            written = self._open(store)
+            if written is not None:
+                return written
+        raise NoPlaceError("no place gave its manifest:", self.reasons())
+
+    def order(self) -> list[Store]:
+        """The places that may have it, those that keep failing last."""
+        with self._lock:
+            able = [store for store in self.stores if store.address not in self._ruled_out]
+            return sorted(able, key=lambda store: self._failures[store.address] >= PATIENCE)
+
+    def first(self, what: str, act: Callable[[OpenDataset], T]) -> tuple[T, Store]:
+        """What the first place gives that can, and that place. What goes wrong before is noted."""
+        for store in self.order():
+            if store.address not in self._opened and self._open(store) is None:
+                continue
+            dataset, began = self._opened[store.address], time.monotonic()
+            try:
+                result = act(dataset)
+            except Exception as error:  # each backend has its own kinds
+                if isinstance(error, MissingExtraError) or getattr(error, "errno", None) in OUT_OF_SPACE:
+                    raise
+                self._failed(store, dataset, f"{what}: {in_a_line(error)}")
+                self._note_time(store, time.monotonic() - began)
+                continue
+            with self._lock:
+                self._failures[store.address] = self._slow[store.address] = 0
+            return result, store
+        raise NoPlaceError(f"no place gave {what}:", self.reasons())
+
+    def count(self, store: Store, size: int, files: int = 1) -> None:
+        """Count what a place gave."""
+        with self._lock:
+            self.files[store.address] += files
+            self.sizes[store.address] += size
+
+    def reasons(self) -> list[str]:
+        """One line for each place that failed: what was wrong last, and how often."""
+        lines = []
+        for store in self.stores:
+            problems = self.problems.get(store.address, ["not needed"])
+            more = f" ({len(problems)} problems in all)" if len(problems) > 1 else ""
+            lines.append(f"{store.address}: {problems[-1]}{more}")
+        return lines
+
+    def _open(self, store: Store) -> bytes | None:
+        if self.offline and store.is_far:
+            self._rule_out(store, "not asked (offline)")
+            return None
+        try:
+            dataset, written = open_store(store)
+        except MissingExtraError as error:  # the others may do
+            self._rule_out(store, in_a_line(error))
+            return None
+        except Exception as error:  # each backend has its own kinds
+            self._note(store, f"manifest.json: {in_a_line(error)}", PATIENCE)
+            return None
+        with self._lock:
+            self.wanted = self.wanted or dataset.sha256
+            if dataset.sha256 == self.wanted:
+                self._opened[store.address] = dataset
+                return written
+        other = f"its manifest is {dataset.sha256[:12]}, not {self.wanted[:12]}"
+        self._rule_out(store, f"has another version: {other}")
+        return None
+
+    def _failed(self, store: Store, dataset: OpenDataset, why: str) -> None:
+        """Note a failure; a place that has another version by now is not asked again."""
+        try:
+            dataset.check_unchanged()
+        except ChangedError as changed:
+            self._rule_out(store, in_a_line(changed))
+        except Exception:  # it is away: the failure says so already
+            self._note(store, why)
+        else:
+            self._note(store, why)
+
+    def _note_time(self, store: Store, seconds: float) -> None:
+        with self._lock:
+            self._slow[store.address] += seconds > SLOW
+            if self._slow[store.address] < PATIENCE:
+                return
+        self._rule_out(store, f"is not asked any more: it was slow and gave nothing {PATIENCE} times")
+
+    def _note(self, store: Store, why: str, weight: int = 1) -> None:
+        with self._lock:
+            self._failures[store.address] += weight
+            problems = self.problems.setdefault(store.address, [])
+            if why not in problems:  # several threads may report the same
+                problems.append(why)
+
+    def _rule_out(self, store: Store, why: str) -> None:
+        with self._lock:
+            if store.address not in self._ruled_out:
+                self._ruled_out.add(store.address)
+                self.problems.setdefault(store.address, []).append(why)

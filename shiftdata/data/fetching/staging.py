@@ -1,0 +1,146 @@
+"""Where a fetch gathers files until all of them are there, and how they come into their place."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from shiftdata.data.format.manifest import FILE_NAME, Manifest
+from shiftdata.data.format.records import FileRecord
+from shiftdata.errors import InputError, StorageError
+from shiftdata.files import (
+    clear_when_full,
+    locked,
+    move_below,
+    open_regular,
+    own_folder,
+    real,
+    refuse_links,
+    remove,
+    sha256_of,
+    swap,
+    write_text,
+)
+
+#: The manifest while files are still missing: a folder with a `manifest.json` is whole.
+MANIFEST = ".manifest.json"
+#: What a staging folder is for: files of one fetch must not get into another.
+PURPOSE = ".purpose"
+LOCK = ".lock"
+
+#: What is at a target: nothing, files of the same dataset, or another one to be replaced.
+State: TypeAlias = Literal["new", "same", "other"]
+
+
+def staging_of(out: Path) -> Path:
+    """The hidden folder beside a target: on the same disk, so that a move is one step."""
+    place = real(out).absolute()
+    return place.parent / f".{place.name}.fetching"
+
+
+@contextmanager
+def staging(out: Path, purpose: str) -> Iterator[Path]:
+    """Make the staging folder for one fetch at a time; what one with another `purpose` left is deleted."""
+    folder = staging_of(out)
+    with clear_when_full(folder):
+        own_folder(folder)
+        names = {path.name for path in folder.iterdir()}
+        if names and not names & {LOCK, PURPOSE}:
+            raise InputError(f"{folder} was not made by a fetch: move it away, or give another --out")
+        message = f"another fetch is writing to {folder}: wait for it, or give another --out"
+        with locked(folder / LOCK, message):
+            written = folder / PURPOSE
+            if not written.is_file() or written.read_text(encoding="utf-8") != purpose:
+                for left in folder.iterdir():
+                    if left.name != LOCK:
+                        remove(left)
+                write_text(written, purpose)
+            yield folder
+
+
+def state_of(out: Path, written: bytes, manifest: Manifest, *, replace: bool) -> State:
+    """What is at the target; refuse what is neither this dataset nor may be replaced, and links in it."""
+    refuse_links(out, [*manifest.files, FILE_NAME])
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return "new"
+    here = out / FILE_NAME
+    if here.is_file():
+        with open_regular(here) as file:
+            same = file.read(len(written) + 1) == written
+        if same:
+            return "same"
+        if replace:
+            return "other"
+        raise InputError(
+            f"{out} has another dataset, another version or another part than {manifest.name} "
+            f"{manifest.version}: give another --out, or replace it with --replace"
+        )
+    known = {*manifest.files, FILE_NAME}
+    inside = [path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()]
+    if out.is_dir() and all(path in known or path.startswith(".") for path in inside):
+        return "same"
+    raise InputError(f"{out} is there and is not a shiftdata dataset: give another --out, or move it away")
+
+
+def is_right(file: Path, record: FileRecord) -> bool:
+    """Whether a file is the one that a manifest knows; a link is not."""
+    try:
+        found = file.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size == record.bytes and sha256_of(file) == record.sha256
+
+
+def free_space(out: Path) -> int:
+    """The bytes that are free where a folder is, or will be."""
+    folder = out.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
+
+
+PART_ADVICE = "free some, give another --out, or fetch a part (--config, --select, --split)"
+
+
+def check_space(out: Path, need: int, advice: str = PART_ADVICE) -> None:
+    """Refuse to begin what cannot end."""
+    free = free_space(out)
+    if need > free:
+        what = f"{out} needs {need / 1e6:,.1f} MB more, and {free / 1e6:,.1f} MB are free there"
+        raise StorageError(f"{what}: {advice}")
+
+
+def install(work: Path, out: Path, state: State, files: Mapping[str, FileRecord]) -> None:
+    """Bring what was gathered into its place, the manifest last; `work` is gone then."""
+    (work / MANIFEST).replace(work / FILE_NAME)
+    for left in [*work.rglob(".*"), *work.rglob("*.part")]:  # everything that is not of the dataset
+        if left.name != PURPOSE:  # which goes last: without it, all would be fetched again
+            remove(left)
+    if state == "same":
+        _move_into(work, out)
+        return
+    for path, record in files.items() if state == "other" else ():  # what the new version has unchanged
+        if not (work / path).exists() and is_right(out / path, record):
+            (work / path).parent.mkdir(parents=True, exist_ok=True)
+            _link(out / path, work / path)
+    swap(work, real(out), work.with_name(f"{work.name}-replaced"))
+    (out / PURPOSE).unlink()
+
+
+def _move_into(work: Path, out: Path) -> None:
+    gathered = sorted(path for path in work.rglob("*") if path.is_file() and path.name != PURPOSE)
+    for file in [*(path for path in gathered if path != work / FILE_NAME), work / FILE_NAME]:
+        move_below(file, out, file.relative_to(work).as_posix())
+    shutil.rmtree(work)
+
+
+def _link(file: Path, target: Path) -> None:
+    try:
+        os.link(file, target)
+    except OSError:  # a file system without links
+        shutil.copyfile(file, target)

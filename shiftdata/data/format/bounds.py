@@ -1,0 +1,233 @@
+"""How much a Parquet file may unpack to: one of a few kilobytes can say that it is gigabytes.
+
+`read_flat` and `flat_batches` read a table of plain columns from anywhere: what its footer declares, and
+the headers of its pages, are compared with the limits before a page is read, and what the pages give is
+counted batch by batch.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from shiftdata.data.format.page_headers import pages_fault
+from shiftdata.errors import IntegrityError
+
+#: What a file may have in memory for each of its bytes, and whatever its size is.
+TIMES, ALWAYS = 100, 256 << 20
+TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+#: Columns of a flat table; its rows, and bytes of them, that are decoded at once.
+MOST_COLUMNS, ROWS_AT_ONCE, BYTES_AT_ONCE = 30_000, 1 << 16, 16 << 20
+
+
+def most_unpacked(size: int) -> int:
+    """The bytes to which a file of `size` bytes may unpack."""
+    return max(TIMES * size, ALWAYS)
+
+
+def unpacked_fault(found: pq.FileMetaData, size: int) -> str | None:
+    """Why a file of `size` bytes is not read, by its footer."""
+    unpacked = sum(found.row_group(number).total_byte_size for number in range(found.num_row_groups))
+    most = most_unpacked(size)
+    if unpacked > most or found.num_rows > size:
+        return f"would unpack {size:,} bytes to {found.num_rows:,} rows, {unpacked:,} bytes: it is not read"
+    return None
+
+
+def texts_fault(table: pa.Table, size: int) -> str | None:
+    """Why the columns that are read as numbers are not decoded: their texts are far more than the file."""
+    coded = [name for name in table.column_names if pa.types.is_dictionary(table[name].type)]
+    if sum(_text_bytes(table[name]) for name in coded) <= most_unpacked(size):
+        return None
+    return f"would unpack {size:,} bytes to far more: it is not read"
+
+
+def read_bounded(file: Path, schema: pa.Schema, rows: int | None) -> pa.Table:
+    """The columns of a schema; a file without them, with other rows, or that unpacks to too much is an error.
+
+    A text that comes a million times stands in a file once: texts are read as numbers first, and counted.
+    """
+    size = file.stat().st_size
+    try:
+        with pq.ParquetFile(file) as opened:
+            found = opened.schema_arrow
+            fault = unpacked_fault(opened.metadata, size)
+            if rows is not None and opened.metadata.num_rows != rows:
+                fault = f"has {opened.metadata.num_rows:,} rows, the manifest says {rows:,}"
+            for field in schema:
+                if field.name not in found.names or found.field(field.name).type != field.type:
+                    fault = f"has no column {field.name} of {field.type}"
+        if fault is None:
+            texts = [one.name for one in schema if one.type in (pa.string(), pa.binary())]
+            table = pq.read_table(file, columns=schema.names, read_dictionary=texts)
+            fault = texts_fault(table, size)
+            if fault is None:
+                return table.cast(pa.schema([found.field(name) for name in schema.names], found.metadata))
+    except pa.ArrowException as error:
+        raise IntegrityError(f"{file.name} cannot be read ({error})") from error
+    raise IntegrityError(f"{file.name} {fault}")
+
+
+def read_flat(file: Path, columns: Sequence[str], *, most_rows: int) -> pa.Table:
+    """Read plain columns of a file from anywhere; one that unpacks to too much is an `IntegrityError`."""
+    try:
+        with file.open("rb") as stream:
+            return flat_rows(stream, columns, most_rows=most_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise IntegrityError(f"{file.name} cannot be read as Parquet ({error})") from error
+    except IntegrityError as error:
+        raise IntegrityError(f"{file.name} {error}") from error
+
+
+def flat_rows(stream: BinaryIO, columns: Sequence[str], *, most_rows: int) -> pa.Table:
+    """Read plain columns of an open file from anywhere."""
+    footer = pq.read_metadata(stream)
+    if fault := pages_fault(stream, footer):
+        raise IntegrityError(fault)
+    schema, size = footer.schema.to_arrow_schema(), stream.seek(0, io.SEEK_END)
+    with pq.ParquetFile(stream, metadata=footer, read_dictionary=texts_in(schema)) as opened:
+        batches = flat_batches(opened, columns, size=size, most_rows=most_rows)
+        tables = [pa.Table.from_batches([batch]) for batch in batches]
+        return pa.concat_tables(tables or [_decoded_rows(schema.empty_table().select(list(columns)))])
+
+
+def texts_in(schema: pa.Schema) -> list[str]:
+    """The columns that `flat_batches` must find opened with `read_dictionary`."""
+    return [field.name for field in schema if field.type in TEXTS]
+
+
+def flat_batches(
+    file: pq.ParquetFile, columns: Sequence[str], *, size: int, most_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield plain columns of a file of `size` bytes, its texts decoded, a row group after the other.
+
+    A text that stands in the file once may be that of every row: it is counted before it is decoded.
+    """
+    most, rows, unpacked = most_unpacked(size), 0, 0
+    if fault := _flat_fault(file, columns, size, most_rows):
+        raise IntegrityError(fault)
+    width = _width(file.schema_arrow, columns)
+    count = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE // max(1, width)))
+    for group in range(file.num_row_groups):
+        for batch in file.iter_batches(count, [group], columns=list(columns), use_threads=False):
+            rows += len(batch)
+            table = pa.Table.from_batches([batch])
+            texts = (one for one in table.columns if pa.types.is_dictionary(one.type))
+            unpacked += len(batch) * width + sum(map(_text_bytes, texts))
+            if rows > most_rows or unpacked > most:
+                raise IntegrityError(_too_much(size, rows, unpacked, most_rows, most))
+            yield from _decoded_rows(table.select(list(columns))).to_batches()
+
+
+def _flat_fault(file: pq.ParquetFile, columns: Sequence[str], size: int, most_rows: int) -> str | None:
+    """Why columns of a file are not read, by its footer."""
+    schema, footer, most = file.schema_arrow, file.metadata, most_unpacked(size)
+    if fault := _column_fault(schema, columns):
+        return fault
+    declared = sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
+    unpacked = max(declared, footer.num_rows * _width(schema, columns))
+    if footer.num_rows > most_rows or unpacked > most:
+        return _too_much(size, footer.num_rows, unpacked, most_rows, most)
+    return None
+
+
+def _column_fault(schema: pa.Schema, columns: Sequence[str]) -> str | None:
+    if len(schema) > MOST_COLUMNS:
+        return f"has {len(schema):,} columns: give at most {MOST_COLUMNS:,}"
+    counts = Counter(schema.names)
+    for name in columns:
+        if counts[name] != 1:
+            return f"has {counts[name]} columns {name!r}: give one"
+        if not _is_plain(kind := schema.field(name).type):
+            return f"has {kind} in its column {name!r}: give numbers or texts"
+    for name in counts.keys() - set(columns):  # pyarrow takes `a.b` for a field of `a`, and reads it too
+        if any(name.startswith(f"{column}.") for column in columns):
+            return f"has the column {name!r} besides those that are read: give it another name"
+    return None
+
+
+def _too_much(size: int, rows: int, unpacked: int, most_rows: int, most: int) -> str:
+    if rows > most_rows:
+        return f"has {rows:,} rows or more in {size:,} bytes: at most {most_rows:,} rows are read"
+    return (
+        f"would unpack {size:,} bytes to {rows:,} rows of {unpacked:,} bytes or more: "
+        f"at most {most:,} bytes are read"
+    )
+
+
+def _width(schema: pa.Schema, columns: Sequence[str]) -> int:
+    """The bytes of a row without those of its texts, which have an offset each."""
+    kinds = [schema.field(name).type for name in columns]
+    return sum(8 if _has_offsets(kind) else -(-kind.bit_width // 8) for kind in kinds)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    fixed = pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind)
+    return fixed or _has_offsets(kind)
+
+
+def _has_offsets(kind: pa.DataType) -> bool:
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return plain in TEXTS or bool(pa.types.is_null(kind))
+
+
+def _decoded_rows(table: pa.Table) -> pa.Table:
+    plain = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(plain))
+
+
+def read_group(
+    file: IO[bytes], footer: pq.FileMetaData, group: int, columns: Sequence[str], size: int
+) -> pa.Table:
+    """Columns of a row group of a file of `size` bytes; one that unpacks to far more is an error.
+
+    Texts that a file has once may come as numbers with a dictionary.
+    """
+    found, most = footer.row_group(group), max(4 * size, ALWAYS)
+    leaves = [found.column(number) for number in range(found.num_columns)]
+    coded = [
+        one.path_in_schema
+        for one in leaves
+        if one.physical_type == "BYTE_ARRAY"
+        and any("DICTIONARY" in encoding for encoding in one.encodings)
+        and one.path_in_schema.partition(".")[0] in columns
+    ]
+    unpacked = found.total_byte_size
+    if unpacked <= most:
+        read = pq.ParquetFile(file, metadata=footer, pre_buffer=True, read_dictionary=coded)
+        table = read.read_row_group(group, columns=list(columns))
+        for name in coded:
+            column = table[name.partition(".")[0]]
+            for field in name.split(".")[1:]:
+                column = pc.struct_field(column, field) if pa.types.is_struct(column.type) else column
+            unpacked += _text_bytes(column) if pa.types.is_dictionary(column.type) else 0
+        if unpacked <= most:
+            return table
+    raise IntegrityError(f"a row group would unpack to {unpacked:,} bytes: it is not read")
+
+
+def text_lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """The bytes of each text of a column, 0 for none; one that is read as numbers is not decoded."""
+    if pa.types.is_dictionary(column.type):
+        parts = [pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks]
+        column = pa.chunked_array([part.cast(pa.int64()) for part in parts], pa.int64())
+    else:
+        column = pc.binary_length(column)
+    lengths: NDArray[np.int64] = pc.fill_null(column, 0).to_numpy().astype(np.int64)
+    return lengths
+
+
+def _text_bytes(column: pa.ChunkedArray) -> int:
+    return int(text_lengths(column).sum())

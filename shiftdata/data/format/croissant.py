@@ -1,0 +1,343 @@
+"""Render a dataset's Croissant metadata from its manifest: what it is, where it lies, what its columns mean.
+
+Each Parquet file is a source and a record set of its own: mlcroissant reads no record from a set of files
+behind URLs, and venues ask every record set for its first. Addresses are relative here; whoever puts the
+dataset on the web writes absolute ones: see `shiftdata.data.format.addresses`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from shiftdata.data.format.attribution import ATTRIBUTION
+from shiftdata.data.format.manifest import FILE_NAME, Manifest
+from shiftdata.data.format.paths import protocol_file
+from shiftdata.data.format.records import CanonicalSplit, FileRecord, Split, by_reason
+from shiftdata.data.format.schema import FEATURE_TYPES, POINTER_COLUMNS, columns, example_type
+from shiftdata.errors import InputError
+
+Json: TypeAlias = dict[str, Any]
+Kind: TypeAlias = str | list[str]
+
+CONTEXT = Path(__file__).with_name("croissant_context.json")  # the standard one of Croissant 1.1
+CONFORMS_TO = ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
+PARQUET = "application/x-parquet"
+TAR = "application/x-tar"  # packed ones too: mlcroissant knows no archive by another name
+ENCODINGS = {"tar": TAR, "gz": TAR, "parquet": PARQUET, "json": "application/json", "md": "text/markdown"}
+
+#: What Croissant calls a set by its role, and each Arrow type: others are integers, and bytes have no name.
+ROLE_TYPES = {"select": "cr:ValidationSplit", "test": "cr:TestSplit"} | dict.fromkeys(
+    ("fit", "unlabelled"), "cr:TrainingSplit"
+)
+SPLIT_ROLES = {"train": "fit", "validation": "select", "test": "test"}
+TYPES = {pa.string(): "sc:Text", pa.binary(): "sc:Text", pa.float64(): "sc:Float", pa.bool_(): "sc:Boolean"}
+TYPES[FEATURE_TYPES["image"]] = "sc:ImageObject"
+
+#: Which answers of the datasheet make up each property of the Responsible AI vocabulary.
+RAI = {
+    "dataCollection": ("collection", "selection"),
+    "dataAnnotationProtocol": ("labelling",),
+    "dataPreprocessingProtocol": ("preprocessing",),
+    "personalSensitiveInformation": ("people",),
+    "dataBiases": ("biases",),
+    "dataLimitations": ("limitations", "misuses"),
+    "dataUseCases": ("purpose", "uses"),
+    "dataSocialImpact": ("impact",),
+    "dataReleaseMaintenancePlan": ("maintenance",),
+}
+
+#: What each column means; what is in braces is filled in for the dataset.
+MEANINGS = {
+    "key": "The name of the row, unique within its base.",
+    "split": "The canonical split of the row. It follows from `fold`.",
+    "fold": "Percentile (0 to 99) of the row's origin within its class (within its group, where each origin "
+    "has one {nuisance}): train is below 50, validation 50 to 69, test from 70. Other cuts of it are as free "
+    "of leaks.",
+    "label": "The class to predict, as its id in `labels`.",
+    "nuisance": "The {nuisance}: what shifts and is not to be predicted, as its id in `{nuisance}s`. "
+    "Null for untouched content.",
+    "severity": "Strength of the {nuisance}; 0 is the untouched example. Null where there is no scale.",
+    "group": "Class and {nuisance} as one: label * {nuisances} + {nuisance}. Null for untouched content.",
+    "origin": "What the example was made from. No origin is in two splits.",
+    "quantile": "(Position + 1/2) / size in split, group and severity: the share f of each lies below f.",
+    "license": "The licence of this row, as an SPDX expression. Rows may differ; each keeps its own.",
+    "attribution": "Whom the licence of this row asks to credit.",
+    "params": "JSON: everything needed to make this example again.",
+    "image": "The picture.",
+    "text": "The text.",
+    "feature": "A feature of the example. Null where it is not known.",
+    "category": "A feature of the example, as its id in `{column}_values`. Null where it is not known.",
+    "shard": "The number k of the file `data/{base}/<split>-0000k-of-0000n.parquet` with the example.",
+    "row": "Position of the row in that file, from 0.",
+    "offset": "Where the bytes of the example begin in that file. Null unless they are stored as they are.",
+    "length": "How many bytes the example has.",
+    "sha256": "SHA-256 of the bytes of the example, as 32 bytes.",
+    "count": "How many times the split takes the row.",
+}
+EQUIVALENT = {"license": "sc:license", "attribution": "sc:creditText"}
+LONGEST_FILTERS = 4_000  # characters; longer ones stand in manifest.json alone
+
+
+def render_croissant(manifest: Manifest) -> str:
+    """The whole text of croissant.json; equal manifests give equal bytes."""
+    return as_text(_dataset(manifest))
+
+
+def as_text(document: Json) -> str:
+    """The text of croissant.json."""
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A record set that is read from one Parquet file.
+
+    `links` gives for some columns the field that lists what their values name.
+    """
+
+    name: str
+    about: str
+    path: str
+    kinds: Mapping[str, pa.DataType]
+    links: Mapping[str, str]
+
+    def record_set(self, meanings: Mapping[str, str]) -> Json:
+        fields = [self._field(column, meanings[column]) for column in self.kinds]
+        return record_set(self.name, self.about, fields, "key")
+
+    def _field(self, column: str, meaning: str) -> Json:
+        kind = TYPES.get(self.kinds[column], "sc:Integer")
+        field = field_of(f"{self.name}/{column}", kind, meaning) | {"source": self._source(column)}
+        if column in self.links:
+            field["cr:annotation"] = self._link(field, self.links[column])
+        if column in EQUIVALENT:
+            field["equivalentProperty"] = EQUIVALENT[column]
+        if column == "label":
+            field["dataType"] = [kind, "cr:Label"]
+        return field
+
+    def _link(self, field: Json, target: str) -> Json:
+        """Which entry of another record set a field names, as an annotation.
+
+        A field with its own `references` makes mlcroissant 1.1 join: it keeps every shard in memory, and
+        gives no rows when it is read a second time. Rows that can be read again are worth more to users.
+        """
+        about = f"The entry of `{target.split('/')[0]}` that it names."
+        link = field_of(f"{field['@id']}/entry", field["dataType"], about)
+        return link | {"source": field["source"], "references": {"field": {"@id": target}}}
+
+    def _source(self, column: str) -> Json:
+        source = {"fileObject": {"@id": self.path}, "extract": {"column": column}}
+        if self.kinds[column] == FEATURE_TYPES["image"]:
+            source["transform"] = {"jsonPath": "bytes"}
+        return source
+
+
+def _dataset(manifest: Manifest) -> Json:
+    tables, meanings = list(_tables(manifest)), meanings_of(manifest)
+    record_sets = [*enumerations(manifest), *(table.record_set(meanings) for table in tables)]
+    files = []
+    if ATTRIBUTION in manifest.files:  # not of a draft
+        about = "Every licence and attribution of the rows; each row has its own in its columns."
+        files.append(file_object(ATTRIBUTION, manifest.files[ATTRIBUTION]) | {"description": about})
+    files += [file_object(table.path, manifest.files[table.path]) for table in tables]
+    return document(manifest, files, record_sets)
+
+
+def document(manifest: Manifest, files: Sequence[Json], record_sets: Sequence[Json]) -> Json:
+    """Everything of croissant.json, from the files and the record sets that it describes."""
+    repeated = [name for name, times in Counter(it["name"] for it in record_sets).items() if times > 1]
+    if repeated:
+        raise InputError(f"croissant.json would have two record sets {', '.join(repeated)}: rename it")
+    return {
+        "@context": json.loads(CONTEXT.read_text(encoding="utf-8")) | {"prov": "http://www.w3.org/ns/prov#"},
+        "@type": "sc:Dataset",
+        "conformsTo": CONFORMS_TO,
+        **about_dataset(manifest),
+        "distribution": list(files),
+        "recordSet": list(record_sets),
+    }
+
+
+def about_dataset(manifest: Manifest) -> Json:
+    """Everything about the dataset but its files and records; what the datasheet leaves open is left out."""
+    said = manifest.datasheet
+    rai = {f"rai:{name}": " ".join(said[key] for key in keys if key in said) for name, keys in RAI.items()}
+    rai["rai:dataCollectionMissingData"] = " ".join(
+        f"{count:,} left out of {base.name}: {reason}."
+        for base in manifest.bases
+        for reason, count in by_reason(base.dropped).items()
+    )
+    more: Json = {name: text for name, text in rai.items() if text} | _provenance(manifest)
+    # A manifest knows no more of its creators than their names.
+    kinds = {name: "Organization" if name.startswith("The ") else "Person" for name in manifest.creators}
+    if "funding" in said:
+        more["funding"] = {"@type": "sc:Grant", "description": said["funding"]}
+    return {
+        "name": manifest.name,
+        "alternateName": manifest.title,
+        "description": " ".join([manifest.summary, said.get("instances", "")]).strip(),
+        "url": f"https://huggingface.co/datasets/shift/{manifest.name}",
+        "version": manifest.version,
+        "identifier": manifest.content_id,
+        "datePublished": manifest.released,
+        "isLiveDataset": False,
+        "license": [_license(name) for name in manifest.license.split(" AND ")],
+        "creator": [{"@type": f"sc:{kind}", "name": name} for name, kind in kinds.items()],
+        "citeAs": manifest.citation,
+        "keywords": ["distribution shift", manifest.family, manifest.roles.modality, "shiftdata"],
+        **more,
+    }
+
+
+def _provenance(manifest: Manifest) -> Json:
+    """Whom the content came from, by licence and attribution, and what was done to it, in turn."""
+    sources: list[Json] = [
+        {"@type": "prov:Entity", "prov:label": credit.attribution, "license": _license(credit.license)}
+        for credit in manifest.credits
+    ]
+    if manifest.more_credits:
+        about = f"{manifest.more_credits:,} more, which {ATTRIBUTION} lists."
+        sources.append({"@type": "prov:Entity", "prov:label": about})
+    found: Json = {"prov:wasDerivedFrom": sources} if sources else {}
+    if manifest.provenance is None:
+        return found
+    agent = {
+        "@type": "prov:SoftwareAgent",
+        "prov:label": f"shiftdata {manifest.versions.get('shiftdata', '')}",
+    }
+    activities = [
+        {
+            "@type": "prov:Activity",
+            "prov:label": one.name,
+            "description": one.how,
+            "prov:wasAssociatedWith": agent,
+        }
+        for one in manifest.provenance.activities
+    ]
+    synthetic = manifest.provenance.synthetic
+    return found | {"rai:hasSyntheticData": synthetic, "prov:wasGeneratedBy": activities}
+
+
+def _license(name: str) -> str:
+    """The page of a licence; custom terms, or a choice between several, have none."""
+    has_page = re.fullmatch(r"(?!LicenseRef-)[A-Za-z0-9.+-]+", name)
+    return f"https://spdx.org/licenses/{name}.html" if has_page else name
+
+
+def named_columns(manifest: Manifest) -> dict[str, tuple[str, str, Sequence[str]]]:
+    """The columns of ids that stand for names: the record set of the names, what they are, and the names."""
+    nuisance = manifest.roles.nuisance
+    named: dict[str, tuple[str, str, Sequence[str]]] = {
+        "label": ("labels", "The classes.", manifest.labels),
+        nuisance: (f"{nuisance}s", f"The {nuisance}s: what shifts.", manifest.nuisances),
+    }
+    for column, feature in manifest.roles.example.items():
+        if not isinstance(feature, str):
+            named[column] = (f"{column}_values", f"The categories of the feature `{column}`.", feature)
+    return named
+
+
+def enumerations(manifest: Manifest) -> Iterator[Json]:
+    """The record sets whose records stand in croissant.json itself."""
+    fields: dict[str, tuple[Kind, str]] = {
+        "name": ("sc:Text", "The name."),
+        "url": (["sc:URL", "cr:Split"], "What Croissant calls it."),
+    }
+    roles = {name: one.roles[0] for split in manifest.canonical_splits for name, one in split.sets.items()}
+    roles |= {name: of[0] for base in manifest.bases for name, of in base.roles.items()}
+    splits = ((name, ROLE_TYPES[role]) for name, role in ({**roles, **SPLIT_ROLES}).items())
+    about = "The splits of the files (no origin is in two) and the sets of canonical splits."
+    yield _enumeration("splits", about, fields, splits, "cr:Split")
+    fields = {"id": ("sc:Integer", "The number in the files."), "name": fields["name"]}
+    for name, about, values in named_columns(manifest).values():
+        yield _enumeration(name, about, fields, enumerate(values), "sc:Enumeration")
+
+
+def _enumeration(
+    name: str,
+    about: str,
+    fields: Mapping[str, tuple[Kind, str]],
+    rows: Iterable[tuple[object, str]],
+    kind: str,
+) -> Json:
+    listed = [field_of(f"{name}/{field}", *what) for field, what in fields.items()]
+    data = [dict(zip((field["@id"] for field in listed), row, strict=True)) for row in rows]
+    return record_set(name, about, listed, next(iter(fields))) | {"dataType": kind, "data": data}
+
+
+def _tables(manifest: Manifest) -> Iterator[Table]:
+    """The record sets that are read from files: a shard of a base, the metadata of a split, frozen keys."""
+    roles, default = manifest.roles, manifest.default_base
+    ids = {column: f"{names}/id" for column, (names, *_) in named_columns(manifest).items()}
+    links = {"split": "splits/name"} | ids
+    plain = columns(roles.nuisance)
+    whole = plain | {column: example_type(feature) for column, feature in roles.example.items()}
+    for base in manifest.bases if manifest.pixels_included else ():
+        for path in sorted(path for path in manifest.files if path.startswith(f"data/{base.name}/")):
+            name = path.removeprefix("data/").removesuffix(".parquet")
+            about = f"{base.summary} {manifest.files[path].rows:,} of {_counts(base.splits)}."
+            yield Table(name=name, about=about, path=path, kinds=whole, links=links)
+    for path in sorted(path for path in manifest.files if path.startswith(f"metadata/{default}/")):
+        name = f"metadata/{path.rpartition('/')[2].removesuffix('.parquet')}"
+        about = f"The rows of `{default}` without the example, and where it lies."
+        yield Table(name=name, about=about, path=path, kinds=plain | POINTER_COLUMNS, links=links)
+    chosen = {"key": pa.string(), "split": pa.string(), "count": pa.int32()}
+    for split in manifest.canonical_splits:
+        links, path = {"split": "splits/name"}, protocol_file(split.name)
+        yield Table(name=split.name, about=_about(split), path=path, kinds=chosen, links=links)
+
+
+def _about(split: CanonicalSplit) -> str:
+    rule = f"{split.summary} Keys of rows of `{split.base}`, chosen by {split.protocol}"
+    filters = "; ".join(
+        f"{name} {json.dumps(one.filters, ensure_ascii=False)}"
+        for name, one in split.sets.items()
+        if one.filters is not None
+    )
+    where = filters or f"none, {next((one.reason for one in split.sets.values()), 'not built')}."
+    where = where if len(where) <= LONGEST_FILTERS else f"see {FILE_NAME}"
+    sizes = _counts({name: one.size for name, one in split.sets.items()})
+    return " ".join([f"{rule}: {sizes}.", *(f"{note}." for note in split.notes), f"Filters: {where}"])
+
+
+def _counts(splits: Mapping[str, Split]) -> str:
+    return ", ".join(f"{split.rows:,} {name}" for name, split in splits.items()) + " rows"
+
+
+def meanings_of(manifest: Manifest) -> dict[str, str]:
+    """What each column of this dataset means."""
+    roles = manifest.roles
+    meanings = MEANINGS | {roles.nuisance: MEANINGS["nuisance"]}
+    if roles.modality == "table":
+        for column, feature in roles.example.items():
+            meanings[column] = MEANINGS["feature" if isinstance(feature, str) else "category"]
+    values = {"nuisance": roles.nuisance, "nuisances": len(manifest.nuisances), "base": manifest.default_base}
+    return {column: text.format(column=column, **values) for column, text in meanings.items()}
+
+
+def record_set(name: str, about: str, fields: Sequence[Json], key: str) -> Json:
+    """A record set whose records the field `key` names."""
+    entry = {"@type": "cr:RecordSet", "@id": name, "name": name, "description": about}
+    return entry | {"key": {"@id": f"{name}/{key}"}, "field": fields}
+
+
+def field_of(identifier: str, kind: Kind, about: str) -> Json:
+    """A field, without its source."""
+    name = identifier.rsplit("/", 1)[-1]
+    return {"@type": "cr:Field", "@id": identifier, "name": name, "description": about, "dataType": kind}
+
+
+def file_object(path: str, record: FileRecord) -> Json:
+    """A file of the dataset."""
+    encoding = ENCODINGS[path.rpartition(".")[2]]
+    entry = {"@type": "cr:FileObject", "@id": path, "name": path, "contentUrl": path, "sha256": record.sha256}
+    return entry | {"contentSize": f"{record.bytes} B", "encodingFormat": encoding}

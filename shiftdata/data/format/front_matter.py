@@ -1,0 +1,129 @@
+"""The YAML of every card, so that plain `datasets` finds configs and splits, and the cells of its tables."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.records import CanonicalSet, Split
+from shiftdata.data.format.schema import SPLITS
+from shiftdata.errors import InputError
+
+Entry: TypeAlias = dict[str, Any]
+
+#: How many virtual configs and bytes of YAML a card may have: every load of any config parses all of it.
+MOST_VIRTUAL = 24
+MOST_BYTES = 100_000
+
+SPLIT_NAME = re.compile(r"\w+(\.\w+)*")  # as `datasets` takes it
+
+ARXIV = re.compile(r"arXiv:([0-9]{4}\.[0-9]{4,5})(?:v[0-9]+)?")
+
+#: What is written one line an entry.
+LISTS = ("configs", "dataset_info")
+
+
+def config_entry(manifest: Manifest, name: str) -> Entry:
+    """A config of a Parquet dataset: its files, and the filters of a canonical split."""
+    config = manifest.configs[name]
+    pattern = "metadata/{}/{}.parquet" if name == "metadata" else "data/{}/{}-*.parquet"
+    entry: Entry = {"config_name": name}
+    if name == next(iter(manifest.configs)):
+        entry["default"] = True
+    read = config.read or {split: [split] for split in SPLITS}  # a card may be drawn before anything is built
+    paths = {split: [pattern.format(config.base, one) for one in of] for split, of in read.items()}
+    entry["data_files"] = [
+        {"split": split, "path": several if len(several) > 1 else several[0]}
+        for split, several in paths.items()
+    ]
+    if config.filters is not None:
+        entry["filters"] = [[list(condition) for condition in clause] for clause in config.filters]
+    return entry
+
+
+def loading_entries(manifest: Manifest) -> dict[str, list[Entry]]:
+    """The part of the YAML that `datasets` loads by: every config, and how much is in its splits."""
+    configs = manifest.configs
+    entries = {"configs": [config_entry(manifest, name) for name in configs]}
+    sizes = [
+        {"config_name": name, "splits": split_entries(config.splits)}
+        for name, config in configs.items()
+        if name != "metadata"
+    ]
+    if manifest.files and sizes:  # else nothing is built, or the examples are not published
+        entries["dataset_info"] = sizes
+    return entries
+
+
+def virtual_configs(name: str, sets: Mapping[str, CanonicalSet]) -> dict[str, list[str]]:
+    """The configs of a canonical split: one where every set is read from a split of its own, else one a set.
+
+    None where filters cannot say a set, or `datasets` takes no split of its name.
+    """
+    if any(one.filters is None or not SPLIT_NAME.fullmatch(of) for of, one in sets.items()):
+        return {}
+    read = [split for one in sets.values() for split in one.splits]
+    if len(set(read)) == len(read) == len(sets):
+        return {name: list(sets)}
+    return {f"{name}_{one}": [one] for one in sets}
+
+
+def check_size(lines: Sequence[str], configs: int) -> None:
+    """Refuse a card of which every load would parse too much."""
+    size = sum(len(line.encode()) + 1 for line in lines)
+    if configs > MOST_VIRTUAL or size > MOST_BYTES:
+        raise InputError(
+            f"the card would have {configs} virtual configs and {size:,} bytes of YAML, and every load "
+            f"parses all of it: at most {MOST_VIRTUAL} and {MOST_BYTES:,}. Give the recipe a lower "
+            "`virtual`: only so many of its first protocols become configs, the others are key files"
+        )
+
+
+def split_entries(splits: Mapping[str, Split]) -> list[Entry]:
+    """How much each split holds, as `datasets` checks it."""
+    return [
+        {"name": name, "num_bytes": split.bytes, "num_examples": split.rows} for name, split in splits.items()
+    ]
+
+
+def task_category(modality: str) -> str:
+    """What the Hub calls the task.
+
+    >>> task_category("image"), task_category("table")
+    ('image-classification', 'tabular-classification')
+    """
+    return f"{'tabular' if modality == 'table' else modality}-classification"
+
+
+def yaml_lines(front: Mapping[str, Any]) -> Iterator[str]:
+    """The front matter, in which JSON is YAML."""
+    for key, value in front.items():
+        if key in LISTS:
+            yield f"{key}:"
+            yield from (f"- {json.dumps(entry, ensure_ascii=False)}" for entry in value)
+        else:
+            yield f"{key}: {json.dumps(value, ensure_ascii=False)}"
+
+
+def linked(citation: str) -> str:
+    """Return a citation in which each arXiv id leads to its paper: the Hub makes its `arxiv:` tags of that.
+
+    >>> linked("A. Author. A paper. arXiv:2305.15253v2.")
+    'A. Author. A paper. [arXiv:2305.15253v2](https://arxiv.org/abs/2305.15253).'
+    """
+    return ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\1)", citation)
+
+
+def cell(text: object) -> str:
+    r"""Text that cannot break the table or the line it stands in.
+
+    >>> print(cell("a|b <c>"))
+    a\|b \<c\>
+    """
+    plain = str(text).replace("\\", "\\\\")
+    for mark in "|<>*_`[]":
+        plain = plain.replace(mark, f"\\{mark}")
+    return " ".join(plain.split())

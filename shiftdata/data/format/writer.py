@@ -1,0 +1,364 @@
+"""Write a dataset's files. The only writer, for both halves of shiftdata.
+
+A build (`builders.make.pack`) and a fetched part (`shiftdata.data.fetching.part`) do the same::
+
+    files = write_splits(folder, draft, "mini", {split: Ordered(...) for split in SPLITS})
+    manifest = finished(folder, draft, {"mini": list(SPLITS)}, files)
+
+What is written is asked for a stretch at a time, in the order of the files: no split is ever in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from itertools import accumulate, chain, pairwise
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import DROPPED, data_file, metadata_file
+from shiftdata.data.format.records import FileRecord
+from shiftdata.data.format.schema import (
+    FEATURE_TYPES,
+    POINTER_COLUMNS,
+    Roles,
+    columns,
+    data_schema,
+    example_type,
+    metadata_schema,
+)
+from shiftdata.errors import IntegrityError
+from shiftdata.files import whole_file
+from shiftdata.threads import ahead
+
+#: A row group holds a stretch of one group, so that a filter skips the others: at most so much of it ...
+ROWS_PER_GROUP = 40
+BYTES_PER_GROUP = 1 << 20
+#: ... and shorter stretches than this share one.
+SMALL_STRETCH = 16
+BYTES_PER_SHARD = 256 << 20
+BYTES_OF_GROUP = 26 << 10  # that a row group counts at least: a footer, read as a whole, describes each
+METADATA_ROWS_PER_GROUP = 20_000
+METADATA_LEVEL = 9  # it is read from afar: keys take a third less than at level 1, for 3 microseconds a row
+BYTES_AT_ONCE = 16 << 20  # that are asked for at once: examples, and so much of a row's metadata
+BYTES_OF_ROW = 512
+OFFSET_BYTES = 4  # Arrow keeps a 32-bit offset beside each text or image, Parquet its length before it
+SUFFIXES = {b"\xff\xd8": ".jpg", b"\x89P": ".png"}  # of an image's file name, by how its bytes begin
+KEYS_PER_GROUP = 1 << 20
+
+#: Nobody filters by these: statistics on them would only make the footer longer.
+UNFILTERED = {"license", "attribution", "params", "image", "text", *POINTER_COLUMNS}
+#: Nearly every row has its own value: a dictionary would only repeat them.
+DISTINCT = {"key", "quantile", "params", "image", "text", "sha256", "offset"}
+#: In metadata, neighbours differ by little: these take fewer bytes as differences.
+DIFFERENCES = dict.fromkeys(("row", "offset", "length"), "DELTA_BINARY_PACKED")
+
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """The rows of a split in the order of its files. Several threads may ask for a stretch of them.
+
+    `lengths` has the bytes of each example, `groups` the rows of each row group. From one row to before
+    another, `table` gives the columns of the metadata and `sha256`, and `examples` the encoded examples.
+    """
+
+    lengths: Indices
+    groups: Indices
+    table: Callable[[int, int], pa.Table]
+    examples: Callable[[int, int], pa.Array]
+
+    @classmethod
+    def of_table(
+        cls, rows: pa.Table, groups: Sequence[Indices], read: Callable[[Indices], Sequence[bytes]]
+    ) -> Ordered:
+        """Rows in any order, of which `groups` says what shares a row group; `read` gives their examples."""
+        order = np.concatenate(groups)
+        return cls(
+            lengths=rows["length"].to_numpy().astype(np.int64)[order],
+            groups=np.array([len(group) for group in groups]),
+            table=lambda start, stop: rows.take(pa.array(order[start:stop])),
+            examples=lambda start, stop: pa.array(read(order[start:stop]), pa.binary()),
+        )
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """A data file: its split, the first of its rows there, and the rows of each row group."""
+
+    path: str
+    split: str
+    start: int
+    groups: Indices
+
+
+def write_splits(
+    folder: Path,
+    manifest: Manifest,
+    base: str,
+    splits: Mapping[str, Ordered],
+    *,
+    workers: int = 0,
+    on_rows: Callable[[int], object] = lambda count: None,
+) -> dict[str, FileRecord]:
+    """Write the data files and the metadata of some splits of a base; give the record of each file.
+
+    `manifest` may be a draft: only its roles, labels and nuisances count. As many files are written at a time
+    as there are `workers`. `on_rows` is called with how many more rows were written.
+    """
+    described = (manifest.roles, manifest.labels, manifest.nuisances)
+    schema = data_schema(*described)
+    shards = [shard for split, rows in splits.items() for shard in _shards(base, split, rows)]
+    offsets: dict[str, list[Indices]] = {split: [] for split in splits}
+
+    def write(shard: _Shard) -> tuple[Indices, FileRecord]:
+        tables = _row_groups(splits[shard.split], shard, schema, manifest.roles)
+        return write_shard(folder / shard.path, schema, tables, on_rows)
+
+    def describe(split: str) -> FileRecord:
+        tables = _pointed(splits[split], offsets[split], metadata_schema(*described))
+        return write_metadata(folder / metadata_file(base, split), tables)
+
+    records: dict[str, FileRecord] = {}
+    written = ahead(write, shards, workers, queued=len(shards))
+    for shard, (places, record) in zip(shards, written, strict=True):
+        offsets[shard.split].append(places)
+        records[shard.path] = record
+    for split, record in zip(splits, ahead(describe, splits, workers, queued=1), strict=True):
+        records[metadata_file(base, split)] = record
+    return records
+
+
+def _shards(base: str, split: str, rows: Ordered) -> list[_Shard]:
+    """The data files of a split."""
+    starts = np.cumsum(rows.groups) - rows.groups
+    number = cut_into_shards(np.add.reduceat(rows.lengths, starts))
+    cuts = np.flatnonzero(np.diff(number)) + 1
+    firsts = [0, *starts[cuts].tolist()]
+    return [
+        _Shard(data_file(base, split, shard, len(firsts)), split, first, groups)
+        for shard, (first, groups) in enumerate(zip(firsts, np.split(rows.groups, cuts), strict=True))
+    ]
+
+
+def write_dropped(folder: Path, dropped: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+    """Write base, key and reason of everything that could not be used, if there is anything."""
+    rows = [(base, *pair) for base, pairs in dropped.items() for pair in sorted(pairs)]
+    if rows:
+        columns_ = zip(*rows, strict=True)
+        names = ("base", "key", "reason")
+        table = pa.table(
+            {name: pa.array(column, pa.string()) for name, column in zip(names, columns_, strict=True)}
+        )
+        write_metadata(folder / DROPPED, [table])
+
+
+def within_limits(rows: Indices, sizes: Indices, most_rows: int) -> list[Indices]:
+    """Cut rows into stretches of about equal length below the limits of rows and bytes."""
+    count = max(1, -(-len(rows) // most_rows))
+    while True:
+        pieces = np.array_split(rows, count)
+        if count >= len(rows) or max(sizes[piece].sum() for piece in pieces) <= BYTES_PER_GROUP:
+            return pieces
+        count += 1
+
+
+def cut_into_shards(sizes: Indices) -> Indices:
+    """The shard of each of some row groups that follow each other, about equally many bytes a shard."""
+    sizes = np.maximum(sizes, BYTES_OF_GROUP)
+    total = int(sizes.sum())
+    shards = max(1, -(-total // BYTES_PER_SHARD))
+    ends = np.cumsum(sizes) - sizes / 2
+    numbers = np.minimum((ends * shards // max(1, total)).astype(int), shards - 1)
+    return np.unique(numbers, return_inverse=True)[1]
+
+
+def write_shard(
+    path: Path,
+    schema: pa.Schema,
+    groups: Iterable[pa.Table],
+    on_rows: Callable[[int], object] = lambda count: None,
+) -> tuple[Indices, FileRecord]:
+    """Write one data file, a row group a table; give the offset of each image, -1 where there are none.
+
+    Texts are compressed; images stay as they are, and so do numbers, which are few in a row group.
+    """
+    compression = {
+        name: "zstd" if pa.types.is_string(schema.field(name).type) else "none" for name in schema.names
+    }
+    name = schema.names[-1]
+    images = schema.field(-1).type == FEATURE_TYPES["image"]
+    if images:
+        del compression[name]
+        compression |= {f"{name}.bytes": "none", f"{name}.path": "zstd"}
+    offsets: list[Indices] = []
+
+    def on_group(group: pa.Table, start: int, content: bytearray) -> None:
+        if images:
+            encoded = pc.struct_field(group[name].combine_chunks(), "bytes")
+            offsets.append(_offsets(path, content, encoded) + start)
+        else:
+            offsets.append(np.full(len(group), -1))
+        on_rows(len(group))
+
+    options = {"compression": compression, **_options(schema)}
+    record = _write(path, schema, groups, options, on_group)
+    return np.concatenate(offsets), record
+
+
+def write_metadata(path: Path, tables: Iterable[pa.Table]) -> FileRecord:
+    """Write one metadata file, of one table or of several of `METADATA_ROWS_PER_GROUP` rows."""
+    pieces = (piece for table in tables for piece in _cut(table, METADATA_ROWS_PER_GROUP))
+    first = next(pieces)
+    level = {"compression": "zstd", "compression_level": METADATA_LEVEL}
+    options = level | _options(first.schema, DIFFERENCES)
+    return _write(path, first.schema, chain([first], pieces), options)
+
+
+def _write(
+    path: Path,
+    schema: pa.Schema,
+    groups: Iterable[pa.Table],
+    options: Mapping[str, Any],
+    on_group: Callable[[pa.Table, int, bytearray], object] = lambda group, start, content: None,
+) -> FileRecord:
+    """Write a Parquet file, a row group a table, and hash it meanwhile.
+
+    `on_group` gets each table, where its bytes begin in the file, and a buffer that begins with them.
+    """
+    digest, end, rows, content = hashlib.sha256(), 0, 0, bytearray()
+    with (
+        whole_file(path) as temporary,
+        pa.OSFile(str(temporary), "wb") as sink,
+        temporary.open("rb", buffering=0) as written,
+    ):
+        with pq.ParquetWriter(sink, schema, **options) as writer:
+            for group in groups:
+                writer.write_table(group, row_group_size=len(group))
+                size = sink.tell() - end
+                content += bytes(max(0, size - len(content)))
+                with memoryview(content)[:size] as new:
+                    written.readinto(new)
+                    digest.update(new)
+                on_group(group, end, content)
+                end, rows = end + size, rows + len(group)
+        footer = written.read()
+        digest.update(footer)
+    return FileRecord(bytes=end + len(footer), sha256=digest.hexdigest(), rows=rows)
+
+
+def write_keys(path: Path, tables: Iterable[pa.Table]) -> None:
+    """Write one frozen canonical split: key, split, count."""
+    waiting: list[pa.Table] = []
+    with whole_file(path) as temporary, ExitStack() as stack:
+        writer: pq.ParquetWriter | None = None
+        for table in chain(tables, [None]):
+            if writer is None:
+                options = {"compression": "zstd", "use_dictionary": ["split", "count"]}
+                writer = stack.enter_context(pq.ParquetWriter(temporary, table.schema, **options))
+            waiting += [] if table is None else [table]
+            rows = sum(map(len, waiting))
+            if table is None or rows >= KEYS_PER_GROUP:
+                joined = pa.concat_tables(waiting)
+                full = rows if table is None else rows - rows % KEYS_PER_GROUP
+                writer.write_table(joined.slice(0, full), row_group_size=KEYS_PER_GROUP)
+                waiting = [joined.slice(full)]
+
+
+def _cut(table: pa.Table, count: int) -> Iterator[pa.Table]:
+    return (table.slice(start, count) for start in range(0, len(table), count))
+
+
+def _row_groups(rows: Ordered, shard: _Shard, schema: pa.Schema, roles: Roles) -> Iterator[pa.Table]:
+    """The row groups of a data file; the next ones are made while the caller writes some."""
+    ends = np.cumsum(shard.groups)
+    sizes = rows.lengths[shard.start : shard.start + ends[-1]] + BYTES_OF_ROW
+    cuts = np.flatnonzero(np.diff(np.cumsum(sizes)[ends - 1] // BYTES_AT_ONCE)) + 1
+    stretches = np.split(shard.groups, cuts)
+    bounds = pairwise(accumulate((int(groups.sum()) for groups in stretches), initial=shard.start))
+
+    def made(bound: tuple[int, int]) -> pa.Table:
+        table, examples = rows.table(*bound), rows.examples(*bound)
+        known = [table[name] for name in columns(roles.nuisance)]
+        of_example = _example_columns(roles, table["key"].combine_chunks(), examples)
+        return pa.table([*known, *of_example], schema=schema).combine_chunks()
+
+    with closing(ahead(made, bounds, 1, queued=1)) as tables:
+        for table, groups in zip(tables, stretches, strict=True):
+            for end, count in zip(np.cumsum(groups).tolist(), groups.tolist(), strict=True):
+                yield table.slice(end - count, count)
+
+
+def _pointed(rows: Ordered, offsets: Sequence[Indices], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The metadata of a split whose examples were written at some offsets of each shard."""
+    counts = [len(of_shard) for of_shard in offsets]
+    shard = np.repeat(np.arange(len(counts)), counts)
+    row = np.concatenate([np.arange(count) for count in counts])
+    offset = np.concatenate(offsets)
+    for start in range(0, len(shard), METADATA_ROWS_PER_GROUP):
+        mine = slice(start, start + METADATA_ROWS_PER_GROUP)
+        table = rows.table(start, min(mine.stop, len(shard)))
+        pointers = {
+            "shard": pa.array(shard[mine], pa.int32()),
+            "row": pa.array(row[mine], pa.int32()),
+            "offset": pa.array(offset[mine], pa.int64(), mask=offset[mine] < 0),
+            "length": pa.array(rows.lengths[mine], pa.int32()),
+            "sha256": table["sha256"].cast(pa.binary()),
+        }
+        arrays = [pointers[name] if name in pointers else table[name] for name in schema.names]
+        yield pa.table(arrays, schema=schema).combine_chunks()
+
+
+def _example_columns(roles: Roles, keys: pa.StringArray, encoded: pa.BinaryArray) -> list[pa.Array]:
+    """The columns of some encoded examples."""
+    if roles.modality == "text":
+        return [encoded.cast(pa.string())]
+    if roles.modality == "table":
+        values = json.loads(b"[" + b",".join(encoded.to_pylist()) + b"]")
+        types = [example_type(feature) for feature in roles.example.values()]
+        return [pa.array([row[number] for row in values], kind) for number, kind in enumerate(types)]
+    begins = pc.index_in(pc.binary_slice(encoded, 0, 2), pa.array(list(SUFFIXES), pa.binary()))
+    if begins.null_count:
+        raise IntegrityError("an image is neither JPEG nor PNG, the only formats that shiftdata writes")
+    names = pc.binary_join_element_wise(keys, pa.array(SUFFIXES.values(), pa.string()).take(begins), "")
+    return [pa.StructArray.from_arrays([encoded, names], fields=list(FEATURE_TYPES["image"]))]
+
+
+def _offsets(path: Path, content: bytearray, images: pa.BinaryArray) -> Indices:
+    """Where each image begins in the bytes of its row group."""
+    bounds = np.frombuffer(images.buffers()[1], np.int32)[images.offset :][: len(images) + 1]
+    data, end = memoryview(images.buffers()[2]), 0
+    places = np.empty(len(images), np.int64)
+    for number, (first, last) in enumerate(pairwise(bounds.tolist())):
+        image, at = data[first:last], end + OFFSET_BYTES
+        if not content.startswith(image, at):  # it begins a page
+            at = content.find(image, end)
+        if at < 0:
+            raise IntegrityError(
+                f"{path}: image {number} of a row group is not in the file as it was encoded"
+            )
+        places[number] = at
+        end = at + len(image)
+    return places
+
+
+def _options(schema: pa.Schema, encodings: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+    """Which columns get statistics, which a dictionary, and which another encoding."""
+    return {
+        "write_statistics": [name for name in schema.names if name not in UNFILTERED],
+        "use_dictionary": [name for name in schema.names if name not in DISTINCT | set(encodings)],
+        "column_encoding": {name: one for name, one in encodings.items() if name in schema.names},
+    }

@@ -1,0 +1,217 @@
+"""What a manifest says of files that were written: identities, counts, sizes, credits, hashes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from shiftdata.data.format.attribution import ATTRIBUTION, attribution_text, credited, terms
+from shiftdata.data.format.bounds import text_lengths
+from shiftdata.data.format.identity import base_content_id, dataset_content_id
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import data_prefix, metadata_file
+from shiftdata.data.format.records import FileRecord, Split, Untouched
+from shiftdata.data.format.schema import Roles, columns
+from shiftdata.data.format.writer import METADATA_ROWS_PER_GROUP, OFFSET_BYTES, Indices
+from shiftdata.files import sha256_of, write_text
+
+#: A few values fill these.
+REPEATED = ["split", "origin", "license", "attribution"]
+
+
+def finished(
+    folder: Path, manifest: Manifest, bases: Mapping[str, Sequence[str]], files: Mapping[str, FileRecord]
+) -> Manifest:
+    """The manifest of what was written: identities, counts, credits, a sample row and the hash of every file.
+
+    `bases` names the splits of each base; of `manifest`, the other bases are left out. `files` are the
+    records that are known already. Writes ATTRIBUTION.md. `canonical_splits` are for the caller, who knows
+    which rows they need.
+    """
+    described, origins, terms_of = [], [], Counter[tuple[str, str]]()
+    for base in manifest.bases:
+        if base.name in bases:
+            paths = {split: folder / metadata_file(base.name, split) for split in bases[base.name]}
+            tables = {split: written_rows(path) for split, path in paths.items()}
+            splits = {
+                split: size_of(groups_of(tables[split]), sizes_of(path, manifest.roles))
+                for split, path in paths.items()
+            }
+            rows = pa.concat_tables(tables.values()).unify_dictionaries()
+            base_id = base_content_id(rows, manifest, base)
+            base = replace(base, untouched=untouched(rows), equal_apart=len(equal_apart(rows)))
+            described.append(replace(base, content_id=base_id, splits=splits))
+            terms_of.update(_terms_of_rows(rows))
+            origins.append(_pairs(rows, "origin", manifest.roles.nuisance))
+    everyone = credited(terms_of)
+    default = manifest.default_base
+    first = min(folder.glob(f"{data_prefix(default, bases[default][0])}*.parquet"))
+    write_text(folder / ATTRIBUTION, attribution_text(manifest.name, everyone))
+    names = [*_parquet_files(folder), ATTRIBUTION]
+    every = {**files, **file_records(folder, [name for name in names if name not in files])}
+    return replace(
+        manifest,
+        **terms(everyone),
+        content_id=dataset_content_id(described),
+        origins_shared=_origins_shared(pa.concat_tables(origins), manifest.roles.nuisance),
+        bases=described,
+        sample=sample_of(manifest, first),
+        files={name: every[name] for name in names},
+    )
+
+
+def written_rows(path: Path) -> pa.Table:
+    """The rows of a metadata file, without `params`; texts that repeat are read as numbers."""
+    with pq.ParquetFile(path, read_dictionary=REPEATED) as file:
+        return file.read([name for name in file.schema_arrow.names if name != "params"])
+
+
+def sizes_of(file: Path, roles: Roles) -> Indices:
+    """The bytes in memory of each row of a metadata file; read a few at a time, for `params` are long."""
+    texts = [name for name, kind in columns(roles.nuisance).items() if kind == pa.string()]
+    with pq.ParquetFile(file, read_dictionary=texts) as opened:
+        names = [name for name in opened.schema_arrow.names if name in (*columns(roles.nuisance), "length")]
+        sizes = [
+            row_bytes(pa.Table.from_batches([part]), roles)
+            for group in range(opened.num_row_groups)  # asked for together, all would stay in memory
+            for part in opened.iter_batches(METADATA_ROWS_PER_GROUP, [group], columns=names)
+        ]
+    return np.concatenate([np.empty(0, np.int64), *sizes])
+
+
+def untouched(rows: pa.Table) -> Untouched | None:
+    """The untouched starts of trajectories among some rows of metadata; None where all rows are different."""
+    starts = rows.filter(pc.and_(pc.equal(rows["severity"], 0.0), pc.is_valid(rows["group"])))
+    lengths = starts.group_by("sha256").aggregate([("length", "min")])["length_min"]
+    if len(lengths) == len(starts):
+        return None
+    copied = pc.sum(starts["length"]).as_py() - pc.sum(lengths).as_py()
+    return Untouched(rows=len(starts), examples=len(lengths), bytes=copied)
+
+
+def equal_apart(rows: pa.Table) -> list[list[str]]:
+    """The keys of each set of untouched examples, equal to the byte, of several origins in several splits.
+
+    Rows without a scale of severity count as untouched; strong shifts make equal examples by chance.
+    """
+    starts = rows.filter(pc.equal(pc.fill_null(rows["severity"], 0.0), 0.0))
+    counts = pc.value_counts(starts["sha256"])
+    repeated = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
+    copies = starts.filter(pc.is_in(starts["sha256"], value_set=repeated))
+    texts = {name: copies[name].cast(pa.string()) for name in ("key", "origin", "split")}
+    copies = pa.table({"sha256": copies["sha256"], **texts})
+    sets = copies.group_by("sha256").aggregate(
+        [("key", "list"), ("origin", "count_distinct"), ("split", "count_distinct")]
+    )
+    apart = pc.and_(pc.greater(sets["origin_count_distinct"], 1), pc.greater(sets["split_count_distinct"], 1))
+    return sorted(map(sorted, sets.filter(apart)["key_list"].to_pylist()))
+
+
+def leak_warnings(manifest: Manifest) -> Iterator[str]:
+    """Warn of equal examples that were rendered from unequal files or rows, as the manifest counts them."""
+    for base in manifest.bases:
+        if base.equal_apart:
+            yield (
+                f"warning: {base.equal_apart:,} sets of equal untouched examples in the base {base.name!r} "
+                "have several origins in several splits, so they leak: their files or rows differ, the "
+                "examples do not. `shiftdata gallery` lists them under Duplicates; give each set one origin "
+                "(the column origin of a table or of items.csv), or delete all but one"
+            )
+
+
+def size_of(groups: Indices, sizes: Indices) -> Split:
+    """How much some rows are, from the group (-1 for none) and the bytes of each."""
+    counts = np.unique(groups[groups >= 0], return_counts=True)[1]
+    return Split(
+        rows=len(groups),
+        bytes=int(sizes.sum()),
+        groups=len(counts),
+        smallest=int(counts.min(initial=len(groups))) if len(counts) else 0,
+        largest=int(counts.max(initial=0)),
+    )
+
+
+def groups_of(rows: pa.Table) -> Indices:
+    """The group of each row of metadata, -1 for none."""
+    groups: Indices = pc.fill_null(rows["group"], -1).to_numpy().astype(np.int64)
+    return groups
+
+
+def row_bytes(rows: pa.Table, roles: Roles) -> Indices:
+    """The bytes of each row as `datasets` counts them: fixed widths, and texts with an offset."""
+    total: Indices = pc.fill_null(rows["length"], 0).to_numpy().astype(np.int64)
+    if roles.modality == "image":
+        total += text_lengths(rows["key"]) + len(".jpg") + 2 * OFFSET_BYTES
+    else:
+        texts = sum(feature == "string" for feature in roles.example.values())
+        total = total + texts * OFFSET_BYTES if texts else np.full(len(rows), 8 * len(roles.example))
+    for name in columns(roles.nuisance):
+        column = rows[name]
+        if pa.types.is_string(column.type) or pa.types.is_dictionary(column.type):
+            total += text_lengths(column) + OFFSET_BYTES
+        else:
+            total += column.type.bit_width // 8
+    return total
+
+
+def file_records(folder: Path, names: Sequence[str]) -> dict[str, FileRecord]:
+    """The manifest's record of some files in a folder."""
+    return {
+        name: FileRecord(
+            bytes=(folder / name).stat().st_size,
+            sha256=sha256_of(folder / name),
+            rows=rows_in(folder / name) if name.endswith(".parquet") else None,
+        )
+        for name in names
+    }
+
+
+def _parquet_files(folder: Path) -> list[str]:
+    """Every Parquet file in a folder, hidden ones left out."""
+    paths = [path.relative_to(folder) for path in folder.rglob("*.parquet")]
+    return sorted(path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts))
+
+
+def rows_in(path: Path) -> int:
+    """How many rows a Parquet file has."""
+    rows: int = pq.read_metadata(path).num_rows
+    return rows
+
+
+def _terms_of_rows(rows: pa.Table) -> dict[tuple[str, str], int]:
+    """How many rows carry each licence and attribution."""
+    counts = rows.group_by(["license", "attribution"]).aggregate([([], "count_all")]).to_pylist()
+    return {(row["license"], row["attribution"]): row["count_all"] for row in counts}
+
+
+def _pairs(rows: pa.Table, *names: str) -> pa.Table:
+    """The values of some columns that stand in a row together, each once, texts as texts."""
+    pairs = rows.group_by(list(names)).aggregate([])
+    return pairs.cast(pa.schema([(of.name, getattr(of.type, "value_type", of.type)) for of in pairs.schema]))
+
+
+def _origins_shared(pairs: pa.Table, nuisance: str) -> bool:
+    """Whether any origin occurs under several nuisances."""
+    under = pairs.group_by("origin").aggregate([(nuisance, "count_distinct")])[f"{nuisance}_count_distinct"]
+    return bool((pc.max(under).as_py() or 0) > 1)
+
+
+def sample_of(manifest: Manifest, file: Path) -> dict[str, Any]:
+    """The row that the manifest shows: the first of a data file, or none where no row may be passed on."""
+    return {} if manifest.publishes == "nothing" else first_row(file)
+
+
+def first_row(path: Path) -> dict[str, Any]:
+    """The first row of a data file as it is loaded, but for an image."""
+    with pq.ParquetFile(path) as file:
+        names = [name for name in file.schema_arrow.names if name != "image"]
+        (row,) = next(file.iter_batches(batch_size=1, columns=names)).to_pylist()
+    return dict(row)

@@ -1,0 +1,233 @@
+"""The examples of a set one by one: what torch calls a map-style dataset."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from shiftdata.data.loading.batches.decode import Pixels, Size, decode
+from shiftdata.data.loading.batches.draws import Draws
+from shiftdata.data.loading.byte_ranges import ExampleReader, read_ahead
+from shiftdata.data.metadata import Metadata
+from shiftdata.errors import InputError, IntegrityError
+from shiftdata.stable import content_hash, hash64
+
+#: (x, y, what else is known), or where labels are hidden (x, what else is known).
+Example: TypeAlias = tuple[Any, ...]
+#: The number of a batch, which examples must be read, all that are in it, and how often each came before.
+Job: TypeAlias = tuple[int, list[int], list[int], list[int]]
+#: Makes another x of one example's x, with a generator for what is random.
+Transform: TypeAlias = Callable[[Any, np.random.Generator], Any]
+Numbers: TypeAlias = NDArray[np.int64]
+
+#: Bytes of rows of a table that are kept once they are decoded, which takes longer than all else.
+KEPT = 256 * 2**20
+BESIDE = 250  # bytes of each such row beside its numbers
+
+
+class Examples:
+    """The examples of some rows of the metadata: `(x, y, metadata)` each, read when they are asked for.
+
+    x is a uint8 array of height x width x 3, or a text, or a row's features in the order of `features`, as
+    float32: categories by their numbers, NaN where a value is not known. Where some feature is a text, x is
+    the list of the features as they are stored. With `decode=False` x is the encoded bytes. y is the label's
+    number, by `remapped` if that is given. `metadata` has key, group, nuisance and position: the row in
+    `task.table(...)`. torch's DataLoader takes it as it is, with workers too. `reader` is one with options of
+    its own.
+
+    `only` chooses some positions among the rows, `names` has the names of labels, nuisances and groups by
+    their numbers. Where `hashes` of the keys are given, labels are hidden: examples are `(x, metadata)` with
+    key (the hash), nuisance and position.
+
+    `transform` gets x and a generator keyed by seed, epoch, example, and how often the example came before in
+    this epoch. `set_epoch` says which epoch it is, before workers start: then x is what a `Loader` of the
+    same seed hands out. Without it, worker processes draw anew in each epoch, as torch seeds them.
+    """
+
+    def __init__(
+        self,
+        metadata: Metadata,
+        indices: Numbers,
+        counts: Numbers | None = None,
+        *,
+        only: Numbers | None = None,
+        hashes: Numbers | None = None,
+        remapped: Numbers | None = None,
+        reader: ExampleReader | None = None,
+        transform: Transform | None = None,
+        seed: int = 0,
+        size: int | Size | None = None,
+        decode: bool = True,
+        names: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        dataset = metadata.dataset
+        if dataset is None:
+            raise InputError(
+                f"{metadata.name} is a table of your own, without examples to read: make the task from a "
+                "dataset, by its name, folder or URL"
+            )
+        self.reader = reader or ExampleReader(dataset, metadata.base)
+        if (self.reader.dataset.sha256, self.reader.base) != (dataset.sha256, metadata.base):
+            raise InputError(
+                f"the reader is of {self.reader.dataset!r}, base {self.reader.base}, and the task of "
+                f"{dataset!r}, base {metadata.base}: make the reader from `task.metadata.dataset`"
+            )
+        self.names = dict(names or {})
+        self.name, self.modality = metadata.name, dataset.manifest.roles.modality
+        #: The type of each feature of a table, or the names of its categories, in the order of x.
+        self.features = dict(dataset.manifest.roles.example) if self.modality == "table" else {}
+        self._kept: dict[int, NDArray[np.float32]] = {}
+        self.transform, self.seed, self._decode = transform, seed, decode
+        self.size = _size(size, self.modality if decode else "encoded bytes")
+        positions = np.repeat(np.arange(len(indices)), 1 if counts is None else counts)
+        positions = positions if only is None else only
+        self._rows = indices[positions]  # not public: neighbours in a file are of one group
+        self.known = {"nuisance": metadata.nuisance[self._rows].astype(np.int64), "position": positions}
+        self.labels: Numbers | None = None
+        if hashes is not None:
+            self.known["key"] = hashes[positions]
+        else:
+            label = metadata.label[self._rows].astype(np.int64)
+            self.labels = label if remapped is None else remapped[label]
+            self.known["group"] = metadata.group[self._rows].astype(np.int64)
+            self._keys = metadata.keys(self._rows)
+        self._epoch: int | None = None
+        self._times = np.zeros(len(self) if transform else 0, np.int32)
+
+    def __repr__(self) -> str:
+        what = "labels hidden" if self.labels is None else f"{len(np.unique(self.labels)):,} labels"
+        return f"<{type(self).__name__}: {len(self):,} of {self.name}, {what}>"
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, number: int) -> Example:
+        return self.__getitems__([number])[0]
+
+    def __getitems__(self, numbers: Sequence[int]) -> list[Example]:
+        data = self.read(numbers)
+        epoch, times = self._drawing(), self.times(numbers, self._times)
+        return [self._example(*one, epoch) for one in zip(numbers, data, times, strict=True)]
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch the next examples are of: `transform` draws by it."""
+        self._epoch = epoch
+        self._times[:] = 0
+
+    def read(self, numbers: Sequence[int]) -> list[Any]:
+        """What `decoded` needs of some examples: their bytes as they are stored, or rows that are kept."""
+        missing = [number for number in numbers if number not in self._kept]
+        rows = self._rows[missing].tolist() if missing else []
+        data = dict(zip(missing, self.reader.read(rows), strict=True))
+        return [data[number] if number in data else self._kept[number] for number in numbers]
+
+    def read_ahead(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Callable[[], list[Any]]]]:
+        """Each job, and what reads the examples that are its second part: from afar those of many jobs."""
+        if self.reader.ahead:
+            return read_ahead(self.reader, ((job, self._rows[job[1]]) for job in jobs))
+        return ((job, partial(self.read, job[1])) for job in jobs)
+
+    def block(self, numbers: Sequence[int]) -> NDArray[Any] | None:
+        """The x of several examples as one array, where they lie in memory."""
+        return None
+
+    def check_unchanged(self) -> None:
+        """Refuse to go on where the dataset is another one now."""
+        self.reader.check_unchanged()
+
+    def close(self) -> None:
+        """Close the reader."""
+        self.reader.close()
+
+    def keys(self, numbers: Sequence[int]) -> list[str]:
+        """The keys of some examples; their hashes where labels are hidden."""
+        if self.labels is None:
+            return [f"{one:016x}" for one in self.known["key"][numbers].view(np.uint64).tolist()]
+        keys: list[str] = self._keys.take(pa.array(numbers)).to_pylist()
+        return keys
+
+    def hashes(self) -> NDArray[np.void]:
+        """The sha256 of each example as it is stored, by the metadata."""
+        return self.reader.hashes(self._rows)
+
+    def identity(self) -> int:
+        """A hash of which examples these are, and of the seed."""
+        return hash64("examples", self.seed, content_hash(self._rows.tobytes()))
+
+    def named(self, number: int, error: Exception) -> IntegrityError:
+        """What is wrong with an example, by its name."""
+        position = self.known["position"][number]
+        row = f"position {position:,}" if self.labels is None else f"row {self._rows[number]:,}"
+        return IntegrityError(
+            f"{self.keys([number])[0]}, {row} of {self.name}: {error}. `shiftdata verify` "
+            'checks every file; fetch or build the dataset again, or take a loader with on_error="skip"'
+        )
+
+    def times(self, numbers: Sequence[int], seen: NDArray[np.int32]) -> list[int]:
+        """How often each of some examples came before, by `seen`, which is brought up to date."""
+        if self.transform is None:
+            return [0] * len(numbers)
+        times = []
+        for number in numbers:
+            times.append(int(seen[number]))
+            seen[number] += 1
+        return times
+
+    def transformed(self, x: Any, number: int, times: int, epoch: int) -> Any:
+        """What `transform` makes of the x of an example that came `times` times before in an epoch."""
+        if self.transform is None:
+            return x
+        return self.transform(x, self._draws.rng(epoch, number, times))
+
+    @cached_property
+    def _draws(self) -> Draws:
+        return Draws(self.seed, "transform")
+
+    def _drawing(self) -> int:
+        """The epoch; a worker process whose epoch nobody says takes torch's seed for it."""
+        if self._epoch is None and (torch := sys.modules.get("torch.utils.data")):
+            worker = torch.get_worker_info()
+            return 0 if worker is None else int(worker.seed)
+        return self._epoch or 0
+
+    def _example(self, number: int, data: bytes, times: int, epoch: int) -> Example:
+        try:
+            x = self.decoded(number, data) if self._decode else data
+        except IntegrityError as error:
+            raise self.named(number, error) from error
+        x = self.transformed(x, number, times, epoch)
+        known: dict[str, Any] = {name: int(column[number]) for name, column in self.known.items()}
+        if self.labels is None:
+            return x, known
+        return x, int(self.labels[number]), {"key": self.keys([number])[0], **known}
+
+    def decoded(self, number: int, data: Any, out: Pixels | None = None) -> Any:
+        """The x of an example that was read; that of a picture is put into `out` if it fits."""
+        if self.modality == "image":
+            return decode(data, size=self.size, out=out)
+        if self.modality == "text":
+            return data.decode()
+        if isinstance(data, bytes):
+            data = json.loads(data)
+            if "string" in self.features.values():
+                return data
+            data = np.array(data, np.float32)
+            if len(self._kept) < KEPT // (BESIDE + data.nbytes):
+                self._kept[number] = data
+        return data.copy()
+
+
+def _size(given: int | tuple[int, int] | None, what: str) -> Size | None:
+    size = (given, given) if isinstance(given, int) else given
+    if size is not None and (len(size) != 2 or min(size) < 1):
+        raise InputError(f"size is a height and a width in pixels, or one number for both; got {given}")
+    if size is not None and what != "image":
+        raise InputError(f"size is for pictures that are decoded, and these are {what}: leave it out")
+    return size

@@ -1,0 +1,228 @@
+"""Which shard has which row of a base, and where in it the row's example lies."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from shiftdata.data.dataset import OpenDataset
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import PACKED, data_files, in_order, row_files
+from shiftdata.data.format.records import FileRecord
+from shiftdata.data.format.schema import features_as_bytes
+from shiftdata.data.format.typed import read_json
+from shiftdata.data.loading.byte_ranges.ranges import Piece
+from shiftdata.data.metadata.columns import read_columns
+from shiftdata.data.places.store import Store
+from shiftdata.errors import InputError, IntegrityError
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A data file: the position in the base of its first row, and its record in the manifest."""
+
+    path: str
+    split: str
+    first: int
+    rows: int
+    record: FileRecord
+
+
+def wrong_hash(store: Store, shard: Shard, row: int) -> IntegrityError:
+    """The error for an example that is not the one in the metadata."""
+    return IntegrityError(
+        f"{store.address}/{shard.path}: row {row} does not have the sha256 that its metadata says: fetch or "
+        "build the file again; `shiftdata verify` lists everything that is wrong"
+    )
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The rows of a base over its shards: splits one after another in their order.
+
+    Within a split rows are in the order of its files, as in `shiftdata.Metadata`. Pointers are read when a
+    row of their split is first asked for, once for an opened dataset: from the metadata of Parquet files, or
+    from the index of each tar. Of tars, the bytes of some `members` of a sample are read, with the headers
+    between them: the one with the example alone, or of `whole` samples all.
+    """
+
+    dataset: OpenDataset
+    base: str
+    shards: tuple[Shard, ...]
+    firsts: dict[str, int]
+    members: tuple[str, ...] = ()
+    whole: bool = False
+
+    @classmethod
+    def of(cls, dataset: OpenDataset, base: str, *, whole: bool = False) -> Layout:
+        manifest = dataset.manifest
+        splits = manifest.base(base).splits
+        manifest.require_pixels(dataset.address)
+        shards: list[Shard] = []
+        firsts, total = {}, 0
+        for split in in_order(splits):
+            firsts[split] = total
+            for path in data_files(manifest.files, base, split):
+                record = manifest.files[path]
+                shards.append(Shard(path, split, total, record.rows or 0, record))
+                total += shards[-1].rows
+            if total - firsts[split] != splits[split].rows:
+                raise IntegrityError(
+                    f"{dataset.address}: the manifest lists {total - firsts[split]} rows in the files of "
+                    f"{base}/{split} and {splits[split].rows} in the split: fetch or build it again"
+                )
+        members: tuple[str, ...] = ()
+        if manifest.is_webdataset:
+            if any(shard.path.endswith(PACKED) for shard in shards):
+                raise InputError(
+                    f"{dataset.address} has compressed tars, of which no part can be read: export it without "
+                    "--gzip, or read them front to back with the webdataset library alone"
+                )
+            members = tuple(manifest.sample) if whole else (example_member(manifest),)
+        return cls(dataset, base, tuple(shards), firsts, members, whole)
+
+    def __len__(self) -> int:
+        return sum(shard.rows for shard in self.shards)
+
+    @property
+    def has_bytes(self) -> bool:
+        """Whether each example lies at bytes of its own; texts and tables in Parquet files do not."""
+        return bool(self.members) or self.dataset.manifest.roles.modality == "image"
+
+    def by_shard(self, positions: Indices) -> list[tuple[Shard, Indices]]:
+        """Sorted positions, cut by shard."""
+        cuts = np.searchsorted(positions, [shard.first + shard.rows for shard in self.shards])
+        parts = np.split(positions, cuts)
+        return [(shard, part) for shard, part in zip(self.shards, parts, strict=False) if len(part)]
+
+    def pieces(self, shard: Shard, positions: Indices, *, hashes: bool) -> list[Piece]:
+        """Where the images at some positions of a shard lie; with their hashes if asked."""
+        start, length = self.bounds(shard, positions)
+        sha256 = self.hashes(shard, positions).tolist() if hashes else [None] * len(start)
+        rows = (positions - shard.first).tolist()
+        return list(map(Piece, positions.tolist(), rows, start, length, sha256))
+
+    def bounds(self, shard: Shard, positions: Indices) -> tuple[list[int], list[int]]:
+        """Where the images at some positions of a shard begin, and how long they are."""
+        at, end = positions - self.firsts[shard.split], shard.record.bytes
+        start, length = (self._column(shard.split, name)[at] for name in ("offset", "length"))
+        wrong = np.flatnonzero((start < 0) | (length < 0) | (start > end) | (length > end - start))
+        if len(wrong):
+            first, size = int(start[wrong[0]]), int(length[wrong[0]])
+            raise IntegrityError(
+                f"{self.dataset.address}: metadata puts row {positions[wrong[0]] - shard.first} of "
+                f"{shard.path} at the bytes {first} to {first + size} of {end}: fetch or build it again"
+            )
+        return start.tolist(), length.tolist()
+
+    def lengths(self, positions: Indices) -> Indices:
+        """The bytes of the images at some positions."""
+        lengths = np.empty(len(positions), np.int64)
+        split_of = np.searchsorted(list(self.firsts.values()), positions, side="right") - 1
+        for number, (split, first) in enumerate(self.firsts.items()):
+            if (mine := split_of == number).any():
+                lengths[mine] = self._column(split, "length")[positions[mine] - first]
+        return lengths
+
+    def fits(self, piece: Piece, data: bytes | None) -> bool:
+        """Whether some bytes can be those of a piece: by length, and by the example's hash if known."""
+        if data is None or len(data) != piece.length:
+            return False
+        if piece.sha256 is None:
+            return True
+        try:
+            example = self.example(piece.position, data)
+        except IntegrityError:
+            return False
+        return hashlib.sha256(example).digest() == piece.sha256
+
+    def example(self, position: int, data: bytes) -> bytes:
+        """The example among the bytes that were read of a row: of a table its features, among its JSON."""
+        if self.whole:
+            split = next(name for name, start in reversed(self.firsts.items()) if start <= position)
+            start, length = (self._column(split, name) for name in ("example", "example_length"))
+            row = position - self.firsts[split]
+            data = data[start[row] :][: length[row]]
+        if not self.members:
+            return data
+        roles = self.dataset.manifest.roles
+        if roles.modality != "table":
+            return data
+        try:
+            values = read_json(data)
+            return features_as_bytes([values[name] for name in roles.example])
+        except (ValueError, TypeError, KeyError) as error:
+            raise IntegrityError(
+                f"{self.dataset.address}: the JSON of row {position} of {self.base} does not have the "
+                f"features of a row ({error!r:.200}): fetch or export it again"
+            ) from error
+
+    def hashes(self, shard: Shard, positions: Indices) -> NDArray[np.void]:
+        """The sha256 of the examples at some positions of a shard, 32 bytes each."""
+        hashes: NDArray[np.void] = self._column(shard.split, "sha256")[positions - self.firsts[shard.split]]
+        return hashes
+
+    def _column(self, split: str, name: str) -> NDArray[Any]:
+        """A column of a split's pointers; hashes are read apart, since they are most of the bytes."""
+        if name == "sha256":
+            return self.dataset.keep((self.base, split, name), lambda: self._hashes(split))
+        key = (self.base, split, self.members)
+        return self.dataset.keep(key, lambda: self._places(split))[name]
+
+    def _hashes(self, split: str) -> NDArray[np.void]:
+        table = self._read(split, ["sha256"])
+        try:
+            hashes = table["sha256"].cast(pa.binary(32)).combine_chunks()
+        except pa.ArrowInvalid as error:
+            where = f"{self.dataset.address}: a file of the rows of {self.base}/{split}"
+            raise IntegrityError(f"{where} has a sha256 not of 32 bytes") from error
+        return np.ndarray(len(hashes), "V32", hashes.buffers()[1])  # no object each: there may be many
+
+    def _places(self, split: str) -> dict[str, NDArray[Any]]:
+        """Where what is read of each row begins and how long it is, and the length of the example in it."""
+        if not self.members:
+            table = self._read(split, ["offset", "length"])
+            return {name: table[name].to_numpy() for name in table.column_names}
+        member = example_member(self.dataset.manifest)
+        table = self._read(split, [f"{member}_offset", f"{member}_length"], self.members)
+        start, end = member_bounds(table, self.members)
+        example, length = (table[f"{member}_{name}"].to_numpy() for name in ("offset", "length"))
+        return {"offset": start, "length": end - start, "example": example - start, "example_length": length}
+
+    def _read(self, split: str, names: list[str], members: Sequence[str] = ()) -> pa.Table:
+        """Columns of the files with a split's rows, missing in none; also where `members` lie, if they do."""
+        manifest = self.dataset.manifest
+        paths = row_files(manifest.files, self.base, split)
+        places = [f"{member}_{name}" for member in members for name in ("offset", "length")]
+        wanted = list(dict.fromkeys([*names, *places]))
+        table = pa.concat_tables([read_columns(self.dataset, path, wanted) for path in paths])
+        self.dataset.check_unchanged()  # else these pointers may be of another version
+        expected = manifest.base(self.base).splits[split].rows
+        if len(table) != expected or any(table[name].null_count for name in names):
+            files = paths[0] if len(paths) == 1 else f"{paths[0]} to {paths[-1]}"
+            raise IntegrityError(
+                f"{self.dataset.address}: {files} has {len(table)} rows of {expected}, or rows without a "
+                "pointer: fetch or build the dataset again"
+            )
+        return table.select(wanted)
+
+
+def example_member(manifest: Manifest) -> str:
+    """The member of a tar's samples that has the example: of a table its JSON."""
+    return "json" if manifest.roles.modality == "table" else next(iter(manifest.sample))
+
+
+def member_bounds(index: pa.Table, members: Sequence[str]) -> tuple[Indices, Indices]:
+    """Where the first of some members of each sample begins, and the last of them ends."""
+    starts = [index[f"{member}_offset"] for member in members]
+    ends = [pc.add(start, index[f"{member}_length"]) for start, member in zip(starts, members, strict=True)]
+    return pc.min_element_wise(*starts).to_numpy(), pc.max_element_wise(*ends).to_numpy()

@@ -1,0 +1,308 @@
+"""Examples by their positions in a base."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import warnings
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftdata.data.dataset import BELIEVED, DatasetName, OpenDataset, open_dataset
+from shiftdata.data.loading.byte_ranges.cache import Cache
+from shiftdata.data.loading.byte_ranges.layout import Indices, Layout, Shard, wrong_hash
+from shiftdata.data.loading.byte_ranges.ranges import Piece, Span, spans
+from shiftdata.data.loading.byte_ranges.row_groups import RowGroups
+from shiftdata.data.places.client import NoRangesError, PoorAnswerError
+from shiftdata.data.places.store import Store
+from shiftdata.errors import InputError, StorageError
+from shiftdata.threads import in_threads
+
+#: What a pickled reader takes along; counts begin anew.
+_CARRIED = ("ahead", "_verify", "_tolerance", "_connections", "_cache", "_layout", "_store")
+#: How often an image is asked for that arrives with another hash, or in an answer that is not right.
+TRIES = 3
+
+
+@dataclass(kw_only=True)
+class ReadStats:
+    """What one process has read since its reader was made, without metadata and manifest.
+
+    `asked` are the bytes of the examples, `fetched` those that came from the shards by byte range, in
+    `requests`. `row_groups` were read instead where bytes cannot be addressed.
+    """
+
+    asked: int = 0
+    fetched: int = 0
+    requests: int = 0
+    cache_hits: int = 0
+    row_groups: int = 0
+
+
+class ExampleReader:
+    """Reads the examples of a base of a dataset, wherever it is, and of no row that is not asked for.
+
+    Many threads may use one reader. It can be pickled, and used after a fork: each process has its own
+    connections and `stats`. Once the dataset's manifest has changed, it refuses.
+
+    Args:
+        dataset: an opened dataset, or its name, folder or URL.
+        base: `mini`, `content`, ...
+        verify: compare each example with its sha256.
+        cache: a folder on this machine in which images from elsewhere are kept; processes may share it.
+        cache_limit: the most bytes that are kept there.
+        tolerance: images that lie nearer than this are fetched by one request, if few bytes are wasted.
+        connections: how many requests may be under way at once.
+        ahead: the most bytes that a `Loader`, which knows the order of an epoch, fetches ahead of their turn
+            and keeps in memory, where the examples are elsewhere (`windows.py`).
+        source: where the examples lie, if not beside the manifest.
+        whole: of tars, give each sample as it lies, from its first member to the end of its last.
+
+    """
+
+    def __init__(
+        self,
+        dataset: DatasetName,
+        base: str,
+        *,
+        verify: bool = False,
+        cache: Path | None = None,
+        cache_limit: int = 10 * 2**30,
+        tolerance: int = 64 * 2**10,
+        connections: int = 16,
+        ahead: int = 256 * 2**20,
+        source: Store | None = None,
+        whole: bool = False,
+    ) -> None:
+        if min(tolerance, cache_limit, ahead) < 0 or connections < 1:
+            raise InputError(
+                f"tolerance={tolerance}, cache_limit={cache_limit}, ahead={ahead} must be at least 0, "
+                f"connections={connections} at least 1"
+            )
+        opened = open_dataset(dataset)
+        opened.check_unchanged()
+        near = opened.store.folder is not None
+        # Handles of its own: closing it must not close files that another thread reads.
+        self._store = source or (copy.copy(opened.store) if near else opened.store)
+        self._verify = verify
+        self._tolerance = tolerance
+        # Threads gain nothing where no answer is waited for.
+        self._connections = connections if self._store.folder is None else 1
+        self._cache = Cache(cache, cache_limit) if cache is not None and self._store.folder is None else None
+        self._layout = Layout.of(opened, base, whole=whole)
+        #: 0 where reading ahead gains nothing: on this machine, and of row groups, which are kept in memory.
+        self.ahead = ahead if self._store.folder is None and self._layout.has_bytes else 0
+        self._begin()
+
+    def __len__(self) -> int:
+        return len(self._layout)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in _CARRIED}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._begin()
+
+    def read(self, rows: Sequence[int]) -> list[bytes]:
+        """The examples at some positions, in the order asked; a position may be asked twice.
+
+        Positions count the rows of the base as `shiftdata.Metadata` does: train, then validation, then test,
+        each in the order of its files. An example is an encoded image, a text as UTF-8, or the features of
+        a table's row as JSON (`shiftdata.data.format.schema.features_as_bytes`).
+        """
+        asked = np.asarray(rows)
+        if asked.size and (asked.ndim != 1 or asked.dtype.kind not in "iu"):
+            raise InputError(f"rows are whole numbers in one sequence, not {asked.dtype} in {asked.ndim}")
+        bad = asked[(asked < 0) | (asked >= len(self))]
+        if bad.size:
+            raise InputError(
+                f"there is no row {bad[0]} in {self._layout.base}: rows are 0 to {len(self) - 1}"
+            )
+        found: dict[int, bytes] = {}
+        for part in self.parts(np.unique(asked.astype(np.int64))):
+            found |= part
+        return self.chosen(asked.tolist(), found)
+
+    def chosen(self, rows: Sequence[int], examples: Mapping[int, bytes]) -> list[bytes]:
+        """Some of the examples that were read, counted as asked for."""
+        given = [examples[row] for row in rows]
+        self._count(asked=sum(map(len, given)))
+        return given
+
+    def parts(self, positions: Indices) -> Generator[dict[int, bytes]]:
+        """The examples at some sorted positions, part by part as they come; all shards together."""
+        self.check_unchanged()
+        for part in self._parts(positions):
+            yield part if self._as_stored else {row: self._layout.example(row, part[row]) for row in part}
+        self.check_unchanged()  # again: what was opened just now may be of another version
+
+    def lengths(self, positions: Indices) -> Indices:
+        """The bytes of the images at some positions."""
+        return self._layout.lengths(positions)
+
+    def hashes(self, rows: Indices) -> NDArray[np.void]:
+        """The sha256 that the metadata gives the examples at some positions, 32 bytes each."""
+        hashes, order = np.empty(len(rows), "V32"), np.argsort(rows, kind="stable")
+        parts = self._layout.by_shard(rows[order])
+        hashes[order] = np.concatenate([self._layout.hashes(shard, some) for shard, some in parts])
+        return hashes
+
+    @property
+    def dataset(self) -> OpenDataset:
+        return self._layout.dataset
+
+    @property
+    def base(self) -> str:
+        return self._layout.base
+
+    def check_unchanged(self, *, believe: float = BELIEVED) -> None:
+        """Raise `ChangedError` if the dataset is not the one that was opened any more."""
+        self.dataset.check_unchanged(believe=believe)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of files and connections. Reading again opens them again."""
+        self._store.close()
+
+    def _begin(self) -> None:
+        self.stats = ReadStats()
+        self._row_groups = RowGroups(self._layout, self._store)
+        self._known: dict[str, bool | None] = {}
+        table = self.dataset.manifest.roles.modality == "table"
+        #: Whether what is handed out is what lies in the shard: not the features among a table's JSON.
+        self._as_stored = self._layout.whole or not self._layout.members or not table
+        self._lock = threading.Lock()
+
+    def _parts(self, positions: Indices) -> Iterator[dict[int, bytes]]:
+        parts = self._layout.by_shard(positions)
+        if not self._layout.has_bytes:
+            for shard, some in parts:
+                verify = self._verify or not self.dataset.has_version
+                yield self._by_row_group(shard, some, verify=verify)
+            return
+        known = dict(in_threads(self._identity, [shard for shard, _ in parts], self._connections))
+        missing: list[tuple[Shard, Sequence[Piece]]] = []
+        for shard, some in parts:
+            if known[shard.path] is False and not self._layout.members:
+                yield self._by_row_group(shard, some, verify=True)
+                continue
+            if known[shard.path] and self._store.folder is not None and not self._verify:
+                near: dict[int, bytes] = {}
+                with suppress(StorageError):  # else it is read once more, and the error names the row
+                    near = self._near(shard, some)
+                if near:
+                    yield near
+                    continue
+            pieces = self._layout.pieces(shard, some, hashes=self._verify or not known[shard.path])
+            cached = self._cached(shard, pieces)
+            yield cached
+            missing.append((shard, [piece for piece in pieces if piece.position not in cached]))
+        yield from self._by_range(missing)
+
+    def _near(self, shard: Shard, positions: Indices) -> dict[int, bytes]:
+        """The images at some positions of a shard on this machine, one by one."""
+        start, length = self._layout.bounds(shard, positions)
+        data = self._store.ranges(shard.path, zip(start, length, strict=True))
+        self._count(fetched=sum(length), requests=len(data))
+        return dict(zip(positions.tolist(), data, strict=True))
+
+    def _by_range(self, parts: Sequence[tuple[Shard, Sequence[Piece]]]) -> Iterator[dict[int, bytes]]:
+        def fetch(job: tuple[Shard, Span]) -> dict[int, bytes]:
+            shard, span = job
+            data = self._fetched(shard, span)
+            length = span.end - span.start if self._store.folder is None else sum(map(len, data))
+            self._count(fetched=length, requests=1)
+            return {piece.position: one for piece, one in zip(span.pieces, data, strict=True)}
+
+        cut = partial(spans, tolerance=self._tolerance, neighbours=bool(self._layout.members))
+        jobs = [(shard, span) for shard, pieces in parts for span in cut(pieces)]
+        images: dict[int, bytes] = {}
+        for some in in_threads(fetch, jobs, self._connections):
+            yield some
+            if self._cache is not None:
+                images |= some
+        for shard, pieces in parts:
+            if self._cache is not None and pieces:
+                new = [(piece.start, images[piece.position]) for piece in pieces]
+                self._cache.put(shard.record.sha256, new)
+
+    def _fetched(self, shard: Shard, span: Span) -> list[bytes]:
+        """The images of a span; asked for again where one arrived with another hash than it should have.
+
+        So it is where the answer was poor; a server that has given ranges may fail to once.
+        """
+        tries = TRIES if self._store.folder is None else 1
+        for left in reversed(range(tries)):
+            try:
+                data = self._bytes(shard, span)
+            except StorageError as error:
+                passing = PoorAnswerError if not self.stats.requests else (PoorAnswerError, NoRangesError)
+                if left and isinstance(error, passing):
+                    continue
+                rows = " to ".join(map(str, sorted({span.pieces[0].row, span.pieces[-1].row})))
+                raise StorageError(f"{error} (row {rows})") from error
+            pairs = zip(span.pieces, data, strict=True)
+            wrong = [piece.row for piece, one in pairs if not self._layout.fits(piece, one)]
+            if not wrong:
+                return data
+        raise wrong_hash(self._store, shard, wrong[0])
+
+    def _bytes(self, shard: Shard, span: Span) -> list[bytes]:
+        if self._store.folder is not None:
+            return [self._store.range(shard.path, piece.start, piece.end) for piece in span.pieces]
+        data = self._store.range(shard.path, span.start, span.end)
+        return [data[piece.start - span.start : piece.end - span.start] for piece in span.pieces]
+
+    def _by_row_group(self, shard: Shard, positions: Indices, *, verify: bool) -> dict[int, bytes]:
+        examples: dict[int, bytes] = {}
+        read = self._row_groups.read(shard, positions, verify=verify, connections=self._connections)
+        for part, fresh in read:
+            examples |= part
+            self._count(row_groups=int(fresh))
+        return examples
+
+    def _cached(self, shard: Shard, pieces: Sequence[Piece]) -> dict[int, bytes]:
+        if self._cache is None:
+            return {}
+        kept = self._cache.get(shard.record.sha256, [piece.start for piece in pieces])
+        fitting = [piece for piece in pieces if self._layout.fits(piece, kept.get(piece.start))]
+        found = {piece.position: kept[piece.start] for piece in fitting}
+        self._count(cache_hits=len(found))
+        return found
+
+    def _identity(self, shard: Shard) -> tuple[str, bool | None]:
+        """Whether a shard is the manifest's, asked once; None where the place does not say."""
+        if shard.path not in self._known:
+            info = self._store.info(shard.path)
+            same = info.size == shard.record.bytes and info.sha256 in (None, shard.record.sha256)
+            self.check_unchanged(believe=0)  # after the look at the shard: it is of this manifest, or gone
+            with self._lock:
+                first = shard.path not in self._known
+                unsure = info.size is None or (same and not self.dataset.has_version)
+                self._known[shard.path] = None if unsure else same
+            if first and self._known[shard.path] is False:
+                more = "" if self._layout.members else ", and whole row groups are read"
+                warnings.warn(
+                    f"{self._store.address}/{shard.path} is not the file that the manifest lists: each "
+                    f"example is checked{more}; fetch the original to read less",
+                    stacklevel=4,
+                )
+        return shard.path, self._known[shard.path]
+
+    def _count(self, **more: int) -> None:
+        with self._lock:
+            for name, number in more.items():
+                setattr(self.stats, name, getattr(self.stats, name) + number)

@@ -1,0 +1,141 @@
+"""Some columns of a dataset's Parquet file, wherever it lies, without the bytes of the others."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import IO, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from shiftdata.data.dataset import OpenDataset
+from shiftdata.data.format.bounds import flat_batches, unpacked_fault
+from shiftdata.data.format.page_headers import pages_fault
+from shiftdata.data.places.client import NoRangesError
+from shiftdata.data.places.store import MissingFileError
+from shiftdata.errors import IntegrityError
+
+#: Files of fewer bytes are read whole, once: their footer and a column are most of them anyway.
+SMALL = 1 << 18
+#: Bytes that contain most footers.
+TAIL = 12 << 10
+
+T = TypeVar("T")
+
+
+def read_columns(
+    dataset: OpenDataset,
+    path: str,
+    names: Sequence[str],
+    *,
+    groups: Sequence[int] | None = None,
+    coded: Sequence[str] = (),
+) -> pa.Table:
+    """Read columns of a file, or of some of its row groups; `coded` are texts to read with a dictionary.
+
+    Of a file that is far away, only their bytes and the footer are fetched.
+    """
+
+    def table(file: pq.ParquetFile) -> pa.Table:
+        return file.read(list(names)) if groups is None else file.read_row_groups(list(groups), list(names))
+
+    return _opened(dataset, path, names, table, coded).replace_schema_metadata(None)
+
+
+def pass_columns(
+    dataset: OpenDataset,
+    path: str,
+    names: Sequence[str],
+    on_batch: Callable[[pa.RecordBatch], object],
+    *,
+    coded: Sequence[str],
+    most_rows: int,
+) -> None:
+    """Pass the rows of plain columns on, a batch at a time; `coded` are all their texts."""
+    footer, size = read_footer(dataset, path, names), dataset.manifest.files[path].bytes
+
+    def every(file: pq.ParquetFile) -> None:
+        try:
+            with dataset.store.open(path) as stream:
+                if fault := pages_fault(stream, footer):
+                    raise IntegrityError(fault)
+            for batch in flat_batches(file, names, size=size, most_rows=most_rows):
+                on_batch(batch)
+        except IntegrityError as error:
+            raise IntegrityError(f"{dataset.address}: {path} {error}") from error
+
+    _opened(dataset, path, names, every, coded)
+
+
+def read_footer(dataset: OpenDataset, path: str, names: Sequence[str]) -> pq.FileMetaData:
+    """The footer of a file, which must have some columns; read once for an opened dataset."""
+    return _opened(dataset, path, names, lambda file: file.metadata)
+
+
+def _opened(
+    dataset: OpenDataset,
+    path: str,
+    names: Sequence[str],
+    use: Callable[[pq.ParquetFile], T],
+    coded: Sequence[str] = (),
+) -> T:
+    def checked(file: pq.ParquetFile) -> T:
+        _check_size(dataset, path, file.metadata)
+        missing = [name for name in names if name not in file.schema_arrow.names]
+        if missing:
+            raise IntegrityError(f"{dataset.address}: {path} lacks the columns {', '.join(missing)}")
+        return use(file)
+
+    try:
+        return _with_file(dataset, path, checked, coded)
+    except (pa.ArrowInvalid, MissingFileError) as error:
+        dataset.check_unchanged(force=True)
+        raise IntegrityError(
+            f"{dataset.address}: {path} cannot be read ({error}): fetch or build the dataset again"
+        ) from error
+
+
+def _with_file(
+    dataset: OpenDataset, path: str, use: Callable[[pq.ParquetFile], T], coded: Sequence[str]
+) -> T:
+    options = {"read_dictionary": list(coded)}
+    if dataset.folder is not None:
+        dataset.store.info(path)  # it is a file, which has an end
+        with pq.ParquetFile(dataset.folder / path, **options) as file:
+            return use(file)
+
+    def whole() -> T:
+        data = dataset.keep(
+            ("file", path), lambda: dataset.store.read(path, record.bytes if record else SMALL)
+        )
+        return use(pq.ParquetFile(pa.BufferReader(data), **options))
+
+    record = dataset.manifest.files.get(path)
+    if record is not None and record.bytes <= SMALL:
+        return whole()
+    try:
+        with dataset.store.open(path) as source:
+            footer = dataset.keep(("footer", path), lambda: _footer(source))
+            return use(pq.ParquetFile(source, metadata=footer, pre_buffer=True, **options))
+    except NoRangesError:
+        return whole()
+
+
+def _footer(source: IO[bytes]) -> pq.FileMetaData:
+    """The footer of an open file, from its last bytes: pyarrow would read 64 KiB at least."""
+    size = source.seek(0, io.SEEK_END)
+    source.seek(max(0, size - TAIL))
+    tail = source.read()
+    length = int.from_bytes(tail[-8:-4], "little") + 8
+    if len(tail) < min(length, size):
+        source.seek(max(0, size - length))
+        tail = source.read()
+    return pq.read_metadata(pa.BufferReader(tail))
+
+
+def _check_size(dataset: OpenDataset, path: str, footer: pq.FileMetaData) -> None:
+    """Refuse a file that unpacks to more memory than it can need."""
+    record = dataset.manifest.files.get(path)
+    if record is not None and (fault := unpacked_fault(footer, record.bytes)):
+        raise IntegrityError(f"{dataset.address}: {path} {fault}")

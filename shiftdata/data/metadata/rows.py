@@ -1,0 +1,382 @@
+"""What protocols know about a dataset: a row of names and numbers for each example, and no pixel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from numpy.typing import NDArray
+
+from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
+from shiftdata.data.format.conditions import number_of
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import in_order, row_files
+from shiftdata.data.format.records import TaskOf
+from shiftdata.data.format.schema import SPLITS
+from shiftdata.data.metadata.columns import read_columns
+from shiftdata.data.metadata.folds import hashes64, strata
+from shiftdata.data.metadata.listing import Listing, listing_of
+from shiftdata.data.metadata.stored import FileRows, TableRows
+from shiftdata.errors import InputError, IntegrityError
+
+Array = NDArray[Any]
+#: The columns of a metadata table, the nuisance's under its own name in the place of `nuisance`.
+COLUMNS = ("key", "split", "fold", "label", "nuisance", "severity", "group", "origin", "quantile")
+
+
+#: Bytes above which one array of texts needs wider offsets.
+MOST_TEXT = 1 << 31
+#: Of the columns that filters name, the type of the array and what stands for a missing value.
+NUMBERS: Mapping[str, tuple[type[np.generic], Any]] = {
+    "split": (np.int8, -1),
+    "fold": (np.int8, None),
+    "label": (np.int32, None),
+    "nuisance": (np.int32, -1),
+    "severity": (np.float64, np.nan),
+    "quantile": (np.float64, np.nan),
+}
+
+
+class Numbers(Mapping[str, Array]):
+    """The columns that filters name, as arrays: splits as numbers, a missing nuisance as -1.
+
+    Each is read when it is first asked for.
+    """
+
+    def __init__(self, metadata: Metadata) -> None:
+        self._metadata, self._read = metadata, dict[str, Array]()
+
+    def __iter__(self) -> Iterator[str]:
+        nuisance = self._metadata.nuisance_column
+        return (nuisance if name == "nuisance" else name for name in NUMBERS)
+
+    def __len__(self) -> int:
+        return len(NUMBERS)
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._read:
+            self._read[name] = self._metadata.numbers_of(dict(zip(self, NUMBERS, strict=True))[name])
+        return self._read[name]
+
+
+@dataclass(frozen=True, eq=False)
+class Metadata:
+    """The rows of one base: keys, labels, nuisances, origins, folds and quantiles.
+
+    `source` has the columns of `COLUMNS`, with numbers for labels and nuisances, and `trajectory` where your
+    own table names one. Of a dataset's files a column is read when it is first asked for; of keys only those
+    of the rows that are asked for. `nuisance_column` is what the nuisance is called: `style`, `domain`,
+    `shift`. `origins_shared`: some origin has several nuisances.
+    `dataset` has the examples, row by row in this order; for your own table it is None.
+    """
+
+    source: pa.Table | FileRows
+    labels: tuple[str, ...]
+    nuisances: tuple[str, ...]
+    nuisance_column: str
+    origins_shared: bool
+    name: str = "rows"
+    dataset: OpenDataset | None = None
+    base: str = ""
+
+    @cached_property
+    def _rows(self) -> TableRows | FileRows:
+        return TableRows(self.source) if isinstance(self.source, pa.Table) else self.source
+
+    @cached_property
+    def _size(self) -> int:
+        return len(self._rows)
+
+    def __len__(self) -> int:
+        return self._size
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """Every column of every row: for small datasets. `take` reads some."""
+        return self.source if isinstance(self.source, pa.Table) else self.take(self.names)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of `take` and `table`."""
+        return self._rows.names
+
+    def take(self, names: Sequence[str], rows: Array | None = None) -> pa.Table:
+        """Some columns of all rows, or of some in their order: no row group without any is read."""
+        if rows is None or (rows[1:] >= rows[:-1]).all():
+            return pa.concat_tables(part for _, part in self._rows.blocks(names, rows))
+        order = np.argsort(rows, kind="stable")
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return self.take(names, rows[order]).take(pa.array(back))
+
+    def blocks(self, names: Sequence[str], among: Array | None = None) -> Iterator[tuple[slice, pa.Table]]:
+        """Some columns, stretch by stretch, of all rows or those among some sorted ones, and their place."""
+        return self._rows.blocks(names, among)
+
+    def rows_of(self, keys: pa.Array) -> NDArray[np.int64]:
+        """The row of each of some different keys, -1 for none. All keys pass by, none is kept."""
+        kind, result, first = pa.schema({"key": pa.large_string()}), np.full(len(keys), -1, np.int64), 0
+        batches = (one for _, part in self.blocks(["key"]) for one in part.cast(kind).to_batches())
+        place = pc.index_in(pc.field("key"), options=pc.SetLookupOptions(value_set=keys.cast(kind.types[0])))
+        # A scanner makes the table to look keys up in once for all batches.
+        scanner = ds.Scanner.from_batches(batches, schema=kind, columns={"place": place}, use_threads=False)
+        for batch in scanner.to_batches():
+            known = batch["place"].is_valid().to_numpy(zero_copy_only=False)
+            result[batch["place"].drop_null().to_numpy()] = first + np.flatnonzero(known)
+            first += len(batch)
+        return result
+
+    def keys(self, rows: Array) -> pa.Array:
+        """The keys of some rows, in their order."""
+        keys = self.take(["key"], rows)["key"]
+        return (keys if keys.nbytes < MOST_TEXT else keys.cast(pa.large_string())).combine_chunks()
+
+    def hashes(self, rows: Array, *salt: str | int) -> NDArray[np.uint64]:
+        """A stable number for each of some sorted rows, by its key."""
+        result = np.empty(len(rows), np.uint64)
+        for at, part in self._rows.blocks(["key"], rows):
+            result[at] = hashes64(part["key"], *salt)
+        return result
+
+    def key_hashes(self, rows: Array) -> NDArray[np.uint64]:
+        """What stands for the keys of some sorted rows where labels are hidden.
+
+        Tars of an unlabelled set have the hashes in the place of the keys, and no labels.
+        """
+        hashes = self.hashes(rows, "key")
+        if self.task is not None and (hidden := self.label[rows] < 0).any():
+            try:
+                hashes[hidden] = [int(key, 16) for key in self.keys(rows[hidden]).to_pylist()]
+            except (ValueError, OverflowError) as error:
+                raise IntegrityError(
+                    f"{self.name}: a key without a label is not a hash ({error}): fetch or export it again"
+                ) from error
+        return hashes
+
+    @property
+    def task(self) -> TaskOf | None:
+        """The task that these rows were drawn for, where they are in tars of its own."""
+        return self.dataset.manifest.base(self.base).task if self.dataset and self.base else None
+
+    @cached_property
+    def columns(self) -> Mapping[str, Array]:
+        return Numbers(self)
+
+    def numbers_of(self, what: str) -> Array:
+        """A column of `NUMBERS`, read anew."""
+        dtype, missing = NUMBERS[what]
+        if self.task is not None and missing is None:  # of an unlabelled set
+            missing = -1
+        if what == "split" and isinstance(self._rows, FileRows) and self.task is None:
+            numbers = [list(SPLITS).index(split) for split in self._rows.splits]
+            return np.repeat(np.array(numbers, dtype), list(self._rows.splits.values()))
+        name = self.nuisance_column if what == "nuisance" else what
+        limit = {"label": len(self.labels), "nuisance": len(self.nuisances)}.get(what)
+        result = np.empty(len(self), dtype)
+        for at, part in self._rows.blocks([name]):
+            column = part[name]
+            if what == "split":
+                column = pc.index_in(column, value_set=pa.array(list(SPLITS)))
+            if column.null_count:
+                if missing is None:
+                    raise InputError("a label, fold or group is missing in some row: every row needs one")
+                column = pc.fill_null(column, missing)
+            result[at] = column.to_numpy()
+        if limit is not None and self.dataset is not None and result.max(initial=-1) >= limit:
+            raise IntegrityError(
+                f"{self.dataset.address}: metadata/{self.base} has {name} {result.max()}, and the manifest "
+                f"lists {limit}: fetch or build the dataset again"
+            )
+        return result
+
+    @property
+    def label(self) -> Array:
+        return self.columns["label"]
+
+    @property
+    def nuisance(self) -> Array:
+        """The number of each row's nuisance; -1 where it has none."""
+        return self.columns[self.nuisance_column]
+
+    @cached_property
+    def group(self) -> Array:
+        """The group of each row, `label * nuisances + nuisance`; -1 where it has none."""
+        numbers = self.label * len(self.nuisances)
+        numbers += self.nuisance
+        numbers[(self.nuisance < 0) | (self.label < 0)] = -1
+        return numbers
+
+    @cached_property
+    def _origins(self) -> tuple[Array, pa.Array]:
+        return self._coded("origin")
+
+    def _coded(self, name: str) -> tuple[Array, pa.Array]:
+        """The number of each row's text, in the order of their first rows, and the texts."""
+        codes, known = np.empty(len(self), np.int32), []
+        stretches = []
+        for at, part in self._rows.blocks([name], coded=[name]):
+            if part[name].null_count:
+                part = part.set_column(0, name, pc.fill_null(part[name].cast(pa.string()), ""))
+            column = part[name] if pa.types.is_dictionary(part[name].type) else part[name].dictionary_encode()
+            one = column.unify_dictionaries().combine_chunks()
+            codes[at] = one.indices.to_numpy(zero_copy_only=False)
+            known.append(one.dictionary.cast(pa.large_string()))
+            stretches.append(at)
+        # Every chunk gets the same dictionary; to unify them would compare it once a chunk.
+        every = pa.chunked_array(known, pa.large_string()).dictionary_encode()
+        for at, one in zip(stretches, every.chunks, strict=True):
+            codes[at] = one.indices.to_numpy()[codes[at]]
+        return codes, every.chunk(0).dictionary if known else pa.array([], pa.large_string())
+
+    @property
+    def origin(self) -> Array:
+        """The number of each row's origin."""
+        return self._origins[0]
+
+    @property
+    def origin_names(self) -> pa.Array:
+        return self._origins[1]
+
+    @cached_property
+    def strata(self) -> Array:
+        """The stratum of each origin, within which another seed ranks origins anew.
+
+        Groups of very few origins are pooled by nuisance: sets of some nuisances keep their sizes.
+        """
+        label, nuisance = self.label.astype(np.int64), self.nuisance.astype(np.int64)
+        return strata(label, nuisance, self.origin, pool="nuisance")
+
+    @cached_property
+    def recurs(self) -> Array:
+        """Which rows are of an origin that occurs under several nuisances."""
+        if not self.origins_shared:
+            return np.zeros(len(self), bool)
+        several = np.zeros(len(self.origin_names), bool)
+        one = np.empty(len(several), np.int64)
+        one[self.origin] = self.nuisance
+        several[self.origin[one[self.origin] != self.nuisance]] = True
+        recurs: Array = several[self.origin]
+        return recurs
+
+    @cached_property
+    def trajectory(self) -> Array:
+        """The number of each row's trajectory: your table's, or the rows of a (split, group, quantile)."""
+        if "trajectory" in self.names:
+            return self._coded("trajectory")[0]
+        if not self.base:
+            raise InputError(
+                f"{self.name} has two rows of an origin under one {self.nuisance_column} at one severity: "
+                "name the column of trajectories, metadata_from_table(..., trajectory=...)"
+            )
+        parts = (self.columns["quantile"], self.group, self.columns["split"])
+        order = np.lexsort(parts)
+        changes = np.zeros(len(order), np.int64)
+        for part in parts:
+            changes[1:] |= part[order][1:] != part[order][:-1]
+        result = np.empty(len(order), np.int64)
+        result[order] = np.cumsum(changes)
+        return result
+
+    @cached_property
+    def listing(self) -> Listing:
+        """The file that each row was made from, and its places in the authors' lists, as `params` say."""
+        if self.dataset is None and "params" not in self.names:
+            raise InputError(f"{self.name} does not say which file each of its rows was made from")
+        if self.dataset is not None and self.dataset.manifest.part is not None:
+            raise InputError(
+                f"{self.name} is a part of a dataset, and this split is a cut of all files: "
+                "make it from the whole, and freeze it"
+            )
+        return listing_of((part["params"] for _, part in self.blocks(["params"])), self.name)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether rows may have the same example: see `picture`."""
+        return self.dataset is not None and len(self.dataset.manifest.severities) > 1
+
+    @cached_property
+    def picture(self) -> Array:
+        """For each row the first row with the same example.
+
+        Only rows at severity 0 of a dataset with several severities are compared, by the hashes of their
+        bytes: each trajectory begins with the untouched example. The rows of your own table count as
+        different.
+        """
+        first, opened = np.arange(len(self)), self.dataset
+        if opened is None or not self.repeats:
+            return first
+        rows = np.flatnonzero(self.columns["severity"] == 0)
+        manifest = opened.manifest
+        splits = in_order(manifest.base(self.base).splits)
+        paths = [path for split in splits for path in row_files(manifest.files, self.base, split)]
+        files = [read_columns(opened, path, ["sha256"]) for path in paths]
+        hashes = pa.concat_tables(files)["sha256"].combine_chunks().take(pa.array(rows))
+        codes = hashes.dictionary_encode().indices.to_numpy()
+        first[rows] = rows[np.unique(codes, return_index=True)[1]][codes]
+        return first
+
+    @cached_property
+    def group_counts(self) -> NDArray[np.int64]:
+        """How many rows each group has, in any split."""
+        size = len(self.labels) * len(self.nuisances)
+        return np.bincount(self.group[self.group >= 0], minlength=size).astype(np.int64)
+
+    @property
+    def groups(self) -> Mapping[str, Array]:
+        """The label and the nuisance of every possible group, as the columns that filters name."""
+        numbers = np.arange(len(self.labels) * len(self.nuisances))
+        size = max(1, len(self.nuisances))
+        return {"label": numbers // size, self.nuisance_column: numbers % size}
+
+    def group_name(self, group: int) -> str:
+        label, nuisance = divmod(group, len(self.nuisances))
+        return f"{self.labels[label]} / {self.nuisances[nuisance]}"
+
+    def numbers(self, column: str, names: Sequence[str]) -> list[int]:
+        """The numbers of labels (`column` is "label") or nuisances; `_`, spaces and case do not count."""
+        what, known = self.nuisance_column, self.nuisances
+        if column == "label":
+            what, known = "label", self.labels
+        return [number_of(what, name, known, f"It was asked of {self.name}.") for name in names]
+
+
+def read_metadata(dataset: DatasetName, base: str | None = None) -> Metadata:
+    """The metadata of a dataset's base (default: its default base); read once for an opened dataset."""
+    opened = open_dataset(dataset)
+    name = opened.manifest.base(base or opened.manifest.default_base).name
+    return opened.keep(("metadata", name), lambda: _read(opened, name))
+
+
+def _read(dataset: OpenDataset, base: str) -> Metadata:
+    nuisance = dataset.manifest.roles.nuisance
+    rows = FileRows(dataset, base, [nuisance if name == "nuisance" else name for name in COLUMNS])
+    len(rows)  # reads the footers: a dataset without metadata is refused here
+    dataset.check_unchanged()
+    return metadata_of(dataset.manifest, base, rows, dataset)
+
+
+def metadata_of(
+    manifest: Manifest, base: str, rows: pa.Table | FileRows, dataset: OpenDataset | None = None
+) -> Metadata:
+    """The metadata of a base from its files or the table of all its rows, in the order of its splits."""
+    nuisance = manifest.roles.nuisance
+    if isinstance(rows, pa.Table):
+        names = [nuisance if name == "nuisance" else name for name in COLUMNS]
+        rows = rows.select([*names, *({"params"} & set(rows.column_names))])
+        rows = rows.replace_schema_metadata(None)
+    return Metadata(
+        rows,
+        tuple(manifest.labels),
+        tuple(manifest.nuisances),
+        nuisance,
+        manifest.origins_shared,
+        f"{manifest.name}/{base}",
+        dataset,
+        base,
+    )

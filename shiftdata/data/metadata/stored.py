@@ -1,0 +1,117 @@
+"""The rows of a base, column by column: of a table in memory, or of files that are read when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from shiftdata.data.dataset import OpenDataset
+from shiftdata.data.format.paths import in_order, row_files
+from shiftdata.data.metadata.columns import read_columns, read_footer
+
+Indices: TypeAlias = NDArray[np.int64]
+#: The rows that are read at once: a column of texts is never in memory as a whole unless it is asked for.
+BLOCK = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """Rows that are in memory: your own table."""
+
+    table: pa.Table
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.table.column_names)
+
+    def blocks(
+        self, names: Sequence[str], among: Indices | None = None, *, coded: Sequence[str] = ()
+    ) -> Iterator[tuple[slice, pa.Table]]:
+        """See `FileRows.blocks`."""
+        table = self.table.select(list(names))
+        for start in range(0, max(1, len(self) if among is None else len(among)), BLOCK):
+            mine = slice(start, start + BLOCK)
+            if among is None or not len(among):
+                yield mine, table.slice(start, BLOCK if among is None else 0)
+                continue
+            first, last = int(among[mine][0]), int(among[mine][-1])
+            yield mine, table.slice(first, last + 1 - first).take(pa.array(among[mine] - first))
+
+
+@dataclass(frozen=True, eq=False)
+class FileRows:
+    """Rows of a base in its metadata files, or in the indices of its tars, split after split."""
+
+    dataset: OpenDataset
+    base: str
+    names: list[str]
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        """The split of each file, in order."""
+        manifest = self.dataset.manifest
+        splits = in_order(manifest.base(self.base).splits)
+        return {path: split for split in splits for path in row_files(manifest.files, self.base, split)}
+
+    @cached_property
+    def groups(self) -> dict[str, Indices]:
+        """Of each file, where its row groups end, counted over all files; from their footers."""
+        ends, total = {}, 0
+        for path in self.files:
+            footer = read_footer(self.dataset, path, self.names)
+            sizes = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
+            ends[path] = total + np.cumsum([0, *sizes])
+            total = int(ends[path][-1])
+        return ends
+
+    @property
+    def splits(self) -> dict[str, int]:
+        """How many rows each split has."""
+        sizes = dict.fromkeys(self.files.values(), 0)
+        for path, ends in self.groups.items():
+            sizes[self.files[path]] += int(ends[-1] - ends[0])
+        return sizes
+
+    def __len__(self) -> int:
+        return max((int(ends[-1]) for ends in self.groups.values()), default=0)
+
+    def blocks(
+        self, names: Sequence[str], among: Indices | None = None, *, coded: Sequence[str] = ()
+    ) -> Iterator[tuple[slice, pa.Table]]:
+        """Some columns, stretch by stretch, of all rows or of those among some, which are sorted.
+
+        Each stretch comes with its place among the rows that were asked for. Row groups that have none of
+        them are not read. `coded` are texts that come with a dictionary, if they are in files.
+        """
+        for number, (path, ends) in enumerate(self.groups.items()):
+            sizes, wanted = np.diff(ends), np.arange(len(ends) - 1)
+            if among is not None:
+                inside = np.searchsorted(among, ends)
+                wanted = np.flatnonzero(np.diff(inside))
+            firsts = np.cumsum(sizes[wanted]) - sizes[wanted]
+            most = 4 * BLOCK if coded else BLOCK  # the fewer stretches, the fewer texts come again
+            parts = np.split(wanted, np.flatnonzero(np.diff(firsts // most)) + 1)
+            for some in parts if len(wanted) or not number else ():  # at least one, if an empty one
+                table = read_columns(self.dataset, path, names, groups=some.tolist(), coded=coded)
+                table = table.select(list(names))
+                if among is None or not len(some):
+                    start = int(ends[some[0]]) if len(some) else 0
+                    yield slice(start, start + len(table)), table
+                    continue
+                mine = slice(int(inside[some[0]]), int(inside[some[-1] + 1]))
+                group = np.searchsorted(ends, among[mine], side="right") - 1
+                before = np.cumsum(sizes[some]) - sizes[some]  # in the table
+                at = among[mine] - ends[group] + before[np.searchsorted(some, group)]
+                # Rows may be asked for twice: as many as there are need not be all of them.
+                every = len(at) == len(table) and (np.diff(at) == 1).all()
+                yield mine, table if every else table.take(pa.array(at))
+        self.dataset.check_unchanged()  # else these rows may be of another version

@@ -1,0 +1,227 @@
+"""A catalog: the name of a dataset -> the places that hold it, and the hash of its manifest.
+
+It is one small JSON file. With the hash every byte of a dataset can be checked, whichever place gives it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from shiftdata.data.format.manifest import FILE_NAME as MANIFEST
+from shiftdata.data.format.names import is_path_part, line_fault
+from shiftdata.data.format.typed import read_json
+from shiftdata.data.places.hubs import config_folder
+from shiftdata.data.places.recipes import build_advice, recipes
+from shiftdata.data.places.search import NAMESPACE, datasets_below, local_datasets, search_path, store_at
+from shiftdata.data.places.store import MissingFileError, is_url
+from shiftdata.errors import InputError, NotFoundError, ShiftdataError, not_found
+from shiftdata.files import absolute, write_text
+
+FILE_NAME = "catalog.json"
+#: Paths and URLs of catalogs, with commas between them: a colon is a part of every URL.
+VARIABLE = "SHIFTDATA_CATALOG"
+
+#: Protocols that any catalog may name; those that one on this machine may name, beside folders.
+NETWORK = ("https", "http", "hf", "hf+https", "hf+http", "s3", "s3a", "gs", "gcs")
+NEARBY = ("file", "local", "memory")
+MOST_BYTES = 4 << 20
+LONGEST = 2000
+SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One dataset: the sha256 of its `manifest.json`, and the places that hold it, the first tried first."""
+
+    manifest: str
+    places: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Datasets by name; `where` is what it was read from."""
+
+    entries: Mapping[str, Entry]
+    where: str = FILE_NAME
+
+    @classmethod
+    def read(cls, address: str | Path) -> Catalog:
+        where = str(address)
+        place, name = os.path.split(where) if is_url(where) else os.path.split(absolute(where))
+        if where.startswith(("http://", "https://")):  # which may have a query
+            place, name = where, ""
+        try:
+            return cls.from_json(store_at(place).read(name, MOST_BYTES).decode(), where)
+        except MissingFileError as error:
+            raise NotFoundError(f"{where} does not exist: check ${VARIABLE}") from error
+        except UnicodeDecodeError as error:
+            raise InputError(f"{where} is not a catalog: it is not UTF-8 ({error})") from error
+
+    @classmethod
+    def from_json(cls, text: str, where: str = FILE_NAME) -> Catalog:
+        """Read the text of a catalog; `where` names it in errors."""
+        try:
+            raw = read_json(text, partial(_unique, where))
+        except ShiftdataError:
+            raise
+        except ValueError as error:
+            raise InputError(f"{where} is not JSON: {error}") from error
+        if not isinstance(raw, dict):
+            raise InputError(f'{where} is not a catalog: {{"<name>": {{"manifest": .., "places": ..}}}}')
+        return cls({name: _entry(f"{where}: the entry {name!r}", name, raw[name]) for name in raw}, where)
+
+    def to_json(self) -> str:
+        """The text of the file: equal catalogs give equal bytes."""
+        entries = {
+            name: {"manifest": entry.manifest, "places": list(entry.places)}
+            for name, entry in sorted(self.entries.items())
+        }
+        return json.dumps(entries, indent=1, ensure_ascii=False) + "\n"
+
+    def write(self, path: Path) -> None:
+        """Write the whole file; it is checked as one that is read."""
+        write_text(path, self.from_json(self.to_json(), str(path)).to_json())
+
+
+def addresses() -> list[str]:
+    """Where catalogs are looked for: those of $SHIFTDATA_CATALOG, then the user's own, if it is there.
+
+    The user's own is `shiftdata/catalog.json` in $XDG_CONFIG_HOME, or else in `~/.config`.
+    """
+    given = [part.strip() for part in os.environ.get(VARIABLE, "").split(",")]
+    own = config_folder() / FILE_NAME
+    return [*(part for part in given if part), *([str(own)] if own.is_file() else [])]
+
+
+def look_up(name: str, *, offline: bool = False) -> tuple[Entry | None, list[str]]:
+    """The entry of a name in the first catalog that has one, and why catalogs could not be read.
+
+    One that cannot be read must not hide a dataset that another one has. Offline, URLs are not read. Places
+    that a catalog may not name are left out. `shift/<name>` is also looked up as `<name>`.
+    """
+    notes: list[str] = []
+    short = name.removeprefix(f"{NAMESPACE}/")
+    for address in addresses():
+        if offline and is_url(address):
+            notes.append(f"{address}: not asked (offline)")
+            continue
+        try:
+            entries = Catalog.read(address).entries
+        except ShiftdataError as error:
+            if isinstance(error, InputError) and not isinstance(error, NotFoundError) and not is_url(address):
+                raise  # the user's own file
+            notes.append(str(error))
+            continue
+        entry = entries.get(name) or entries.get(short)
+        if entry is not None:
+            faults = {place: place_fault(place, far=is_url(address)) for place in entry.places}
+            notes += [f"{address}: {place[:100]!a} {fault}" for place, fault in faults.items() if fault]
+            return replace(entry, places=tuple(one for one in entry.places if not faults[one])), notes
+    return None, notes
+
+
+def catalogued(*, offline: bool = False) -> dict[str, str]:
+    """Each name in a catalog that can be read, and the first catalog that has it."""
+    names: dict[str, str] = {}
+    for address in addresses():
+        if not (offline and is_url(address)):
+            with suppress(ShiftdataError):
+                names = dict.fromkeys(Catalog.read(address).entries, address) | names
+    return names
+
+
+def unknown_dataset(
+    name: str, reasons: Sequence[str], notes: Sequence[str] = (), *, offline: bool = False
+) -> NotFoundError:
+    """The error for a dataset that no place has.
+
+    Args:
+        name: what was looked for.
+        reasons: the places that were asked, a line each: why it did not come from there.
+        notes: what went wrong with catalogs.
+        offline: whether places far away were left out.
+
+    """
+    named, short = catalogued(offline=offline), name.rpartition("/")[2]
+    known = {path.name for path in local_datasets()} | set(named)
+    folders = [f"{root}: {_contents(root, short)}" for root in search_path()]
+    catalogs = [f"catalog {note}" for note in notes]
+    if not notes:
+        has = {named.get(name), named.get(short)}
+        catalogs = [
+            f"catalog {one}: {'has places of it' if one in has else 'has no entry of this name'}"
+            for one in addresses()
+        ]
+    advice = [
+        "check the name; or give the folder or URL of the dataset itself",
+        "SHIFTDATA_HOME=<the folder above the dataset's folder> adds a folder to those that are searched",
+        f"{VARIABLE}=<file or URL of your lab's catalog.json> adds the datasets of a catalog",
+    ]
+    building = build_advice(short)
+    advice = [*building, *advice] if short in recipes() else [*advice, *building]
+    if offline:
+        advice.insert(0, f"this is offline; with the network: shiftdata fetch {name}")
+    if below := datasets_below(Path(name)):
+        folders.append(f"./{name}: it is a folder of datasets; give {' or '.join(below)}")
+    lines = ["Looked in:", *folders, *(catalogs or [f"catalogs: none (${VARIABLE} is not set)"]), *reasons]
+    said = "\n  ".join(lines) + "\nWhat to do:\n  " + "\n  ".join(advice)
+    if short in known:
+        return NotFoundError(f"the dataset {name!r} is known, and none of its places gave it. {said}")
+    return not_found("dataset", name, known, said)
+
+
+def _contents(root: Path, name: str) -> str:
+    if not root.is_dir():
+        return "there is no such folder"
+    if (root / name / MANIFEST).is_file():
+        return "it is there"
+    count = len(list(root.glob(f"*/{MANIFEST}")))
+    return f"{count} dataset{'s' if count != 1 else ''}, not this one"
+
+
+def place_fault(place: str, *, far: bool) -> str | None:
+    """Why a place of a catalog is not asked, or None. A catalog that is `far` away may not name files here.
+
+    >>> place_fault("hf+https://lab/datasets/shift/toy", far=True), place_fault("/data/toy", far=False)
+    (None, None)
+    >>> place_fault("/data/toy", far=True)
+    'is not used: a catalog at a URL names only https, http, hf, hf+https, hf+http, s3, s3a, gs, gcs'
+    """
+    if line_fault(place) or len(place) > LONGEST:
+        return "is not used: it is not the address of a place"
+    protocol = place.partition(":")[0].lower() if is_url(place) else "file"
+    allowed = NETWORK if far else (*NETWORK, *NEARBY)
+    if "::" in place or protocol not in allowed:
+        where = "a catalog at a URL" if far else "a catalog"
+        return f"is not used: {where} names only {', '.join(allowed)}"
+    return "is not used: it has a login in it" if "@" in place.partition("://")[2].partition("/")[0] else None
+
+
+def _entry(where: str, name: str, raw: Any) -> Entry:
+    if name.count("/") > 1 or not all(map(is_path_part, name.split("/"))):
+        raise InputError(f"{where}: a name is <name> or <owner>/<name> of letters, digits, '.', '_' and '-'")
+    if not isinstance(raw, dict) or set(raw) != {"manifest", "places"}:
+        raise InputError(f"{where} is {raw!r:.80}; it needs exactly manifest and places")
+    manifest, places = raw["manifest"], raw["places"]
+    if not isinstance(manifest, str) or not SHA256.fullmatch(manifest):
+        raise InputError(f"{where}: manifest is {manifest!r}; give its sha256, 64 digits of 0-9a-f")
+    if not isinstance(places, list) or not places or not all(isinstance(one, str) and one for one in places):
+        raise InputError(f"{where}: places is {places!r}; give a list of at least one folder or URL")
+    return Entry(manifest, tuple(places))
+
+
+def _unique(where: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; a name that comes twice would hide an entry."""
+    for name, count in Counter(name for name, _ in pairs).items():
+        if count > 1:
+            raise InputError(f"{where} has {name!r} twice: keep one")
+    return dict(pairs)

@@ -1,0 +1,330 @@
+"""Stores at http(s): a plain server of files, and a repo on a Hub."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, TypeVar, cast
+from urllib.parse import parse_qs, quote, unquote, urljoin, urlsplit
+
+from shiftdata.data.format.addresses import is_listed, relative
+from shiftdata.data.format.manifest import FILE_NAME
+from shiftdata.data.format.paths import CROISSANT
+from shiftdata.data.format.records import FileRecord
+from shiftdata.data.format.typed import read_json
+from shiftdata.data.places.client import Answer, Client, HttpError, NoRangesError
+from shiftdata.data.places.hubs import HubRepo, hub_endpoint, origin_of, token_for
+from shiftdata.data.places.store import MOST_SMALL, FileInfo, OnBytes, Store, append_ranges, copy, is_hidden
+from shiftdata.errors import StorageError
+from shiftdata.files import open_new, sha256_of, write_bytes
+
+SHA256 = re.compile(r"[0-9a-f]{64}")
+COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+LINK = re.compile(r"<a\s[^>]*?href\s*=\s*[\"']([^\"'?#]+)[\"']", re.IGNORECASE)
+#: Characters of a URL that stand for themselves.
+PLAIN = "/%:@!$&'()*+,;=~?-._"
+#: What a listing may have: files, and pages of folders.
+MOST_FILES, MOST_PAGES = 200_000, 2_000
+MOST_PAGE = 8 << 20
+#: Seconds for a listing.
+PATIENCE = 120.0
+#: The most bytes that a reader of a file may ask for at once: the footer or a column of a large row group.
+MOST_AT_ONCE = 1 << 29
+
+T = TypeVar("T")
+
+
+class Http(Store):
+    """A folder at a URL. Its files end where they should; no login of the user's goes there."""
+
+    is_far = True
+
+    def __init__(self, url: str) -> None:
+        origin_of(url)
+        self.address = url
+        self._client = self._connect()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.address,)
+
+    def listing(self) -> dict[str, FileInfo] | None:
+        """Every file of an index of links, or None: a page of links is not always a list of files."""
+        root, found, waiting = self.url("") + "/", dict[str, FileInfo](), [""]
+        seen, until, pages = {""}, time.monotonic() + PATIENCE, 0
+        while waiting and pages < MOST_PAGES and len(seen) <= MOST_FILES and time.monotonic() < until:
+            folder, pages = waiting.pop(), pages + 1
+            try:
+                page = self._page(root + quote(folder))
+            except (OSError, StorageError):
+                return None
+            for link in LINK.findall(page):
+                target = urljoin(root + quote(folder), link)
+                path = unquote(target).removeprefix(unquote(root))
+                if not target.startswith(root) or path in seen or not path or is_hidden(path.rstrip("/")):
+                    continue
+                seen.add(path)
+                if path.endswith("/"):
+                    waiting.append(path)
+                else:
+                    found[path] = FileInfo(size=None)
+        return found if FILE_NAME in found and not waiting else None
+
+    def info(self, path: str) -> FileInfo:
+        return self._try(path, lambda url: _info(self._head(url)))
+
+    def read(self, path: str, most: int = MOST_SMALL) -> bytes:
+        return self._try(path, lambda url: self._client.get(url, most).body)
+
+    def range(self, path: str, start: int, end: int) -> bytes:
+        def once(url: str) -> bytes:
+            data = self._client.get(url, end - start, first=start).body if end > start else b""
+            if len(data) != end - start:
+                raise OSError(f"{len(data)} bytes came for {end - start}")
+            return data
+
+        return self._try(path, once)
+
+    def open(self, path: str) -> IO[bytes]:
+        size = self.info(path).size
+        if size is None:
+            raise NoRangesError(f"{self.address}/{path}: the server does not say how long it is")
+        return cast(IO[bytes], _Ranges(lambda start, end: self.range(path, start, end), size))
+
+    def download(self, path: str, file: Path, record: FileRecord, on_bytes: OnBytes) -> None:
+        try:
+            append_ranges(self, path, file, record.bytes, on_bytes)
+        except NoRangesError:
+
+            def whole(url: str) -> None:
+                on_bytes(-file.stat().st_size)
+                with open_new(file) as target:
+
+                    def sink(data: bytes) -> None:
+                        target.write(data)
+                        on_bytes(len(data))
+
+                    self._client.get(url, record.bytes, sink=sink)
+
+            self._try(path, whole)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _connect(self) -> Client:
+        return Client(self.address)
+
+    def url(self, path: str) -> str:
+        """The URL of a file, or of the place itself."""
+        base = quote(self.address, safe=PLAIN)
+        return f"{base}/{quote(path)}" if path else base
+
+    def _page(self, url: str) -> str:
+        return self._client.get(url, MOST_PAGE).body.decode(errors="replace")
+
+    def _head(self, url: str) -> Answer:
+        try:
+            return self._client.get(url, 0, method="HEAD")
+        except HttpError as error:
+            if error.status not in (405, 501):
+                raise
+            return self._client.get(url, 1, first=0)
+
+    def _try(self, path: str, act: Callable[[str], T]) -> T:
+        """Act on the URL of a file, again where the error may pass."""
+
+        def once() -> T:
+            try:
+                return act(self.url(path))
+            except HttpError as error:
+                if error.status in (404, 410):
+                    raise FileNotFoundError(str(error)) from error
+                raise
+
+        return self.persistently(path, once)
+
+
+class Hub(Http):
+    """A repo on a Hub, by its protocol; what `huggingface_hub` has in its cache is used where it is right.
+
+    The client of the Hub itself would put what any server says under any name into that cache.
+    """
+
+    def __init__(self, repo: HubRepo) -> None:
+        self.repo = repo
+        self.revision = repo.revision
+        self.endpoint = (repo.endpoint or hub_endpoint()).rstrip("/")
+        super().__init__(self.endpoint)
+        self.address = repo.address
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Hub, (self.repo,)
+
+    def pinned(self, path: str) -> tuple[Hub, bytes]:
+        """A small file, and this repo at the commit that the file was read from."""
+        if _is_off():
+            return self._pinned_in_cache(path)
+        answer = self._try(path, lambda url: self._client.get(url, MOST_SMALL))
+        commit = answer.headers.get("x-repo-commit", "")
+        if not COMMIT.fullmatch(commit):
+            raise self.failed(path, OSError("the server names no commit, so it is not a Hub"))
+        if self.repo.endpoint is None:
+            self._remember(commit, path, answer.body)
+        return Hub(replace(self.repo, revision=commit)), answer.body
+
+    def listing(self) -> dict[str, FileInfo] | None:
+        """Every file of the revision."""
+        found: dict[str, FileInfo] = {}
+        query = {"recursive": "true", "expand": "false"}
+        url = f"{self.endpoint}/api/datasets/{self.repo.repo_id}/tree/{self._revision}?"
+        until = time.monotonic() + PATIENCE
+        for _ in range(MOST_PAGES):
+            asked = url + "&".join(f"{name}={quote(value)}" for name, value in query.items())
+            answer = self._try("", partial(self._page_of, asked))
+            try:
+                for entry in read_json(answer.body):
+                    if entry["type"] == "file" and not is_hidden(entry["path"]):
+                        found[entry["path"]] = _entry(entry)
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                raise self.failed("", OSError("its list of files cannot be read")) from error
+            following = re.search(r'<([^>]+)>;\s*rel="?next', answer.headers.get("link", ""))
+            cursor = parse_qs(urlsplit(following[1]).query).get("cursor") if following else None
+            if not cursor:
+                return found
+            query["cursor"] = cursor[0]
+            if len(found) > MOST_FILES or time.monotonic() > until:
+                break
+        raise self.failed("", OSError("its list of files does not end"))
+
+    def download(self, path: str, file: Path, record: FileRecord, on_bytes: OnBytes) -> None:
+        cached = self._cached(path)
+        if cached is None or cached.stat().st_size != record.bytes or sha256_of(cached) != record.sha256:
+            super().download(path, file, record, on_bytes)
+            return
+        with cached.open("rb") as source:
+            copy(source, file, record.bytes, on_bytes)
+
+    def fetch_listed(self, path: str, file: Path, record: FileRecord, on_bytes: OnBytes) -> None:
+        cached = self._cached(path) if path == CROISSANT else None
+        if cached is None or not is_listed(path, cached.read_bytes(), record):
+            super().fetch_listed(path, file, record, on_bytes)
+            return
+        copy(io.BytesIO(relative(cached.read_bytes())), file, record.bytes, on_bytes)
+
+    def _connect(self) -> Client:
+        token = self.repo.token
+        return Client(self.endpoint, token_for(self.repo.endpoint) if token is None else token)
+
+    def _page_of(self, asked: str, _: str) -> Answer:
+        return self._client.get(asked, MOST_PAGE)
+
+    @property
+    def _revision(self) -> str:
+        return quote(self.repo.revision or "main", safe="")
+
+    def url(self, path: str) -> str:
+        return f"{self.endpoint}/datasets/{self.repo.repo_id}/resolve/{self._revision}/{quote(path)}"
+
+    def _try(self, path: str, act: Callable[[str], T]) -> T:
+        if _is_off():
+            raise self.failed(path, OSError("the network is off (HF_HUB_OFFLINE is set)"))
+        return super()._try(path, act)
+
+    def _cached(self, path: str) -> Path | None:
+        """A file of this revision in the cache of `huggingface_hub`; what it is is not checked."""
+        from huggingface_hub import try_to_load_from_cache
+
+        found = try_to_load_from_cache(
+            self.repo.repo_id, path, revision=self.repo.revision, repo_type="dataset"
+        )
+        return Path(found) if isinstance(found, str) and Path(found).is_file() else None
+
+    def _pinned_in_cache(self, path: str) -> tuple[Hub, bytes]:
+        file = self._cached(path) if self.repo.endpoint is None else None
+        if file is None or file.stat().st_size > MOST_SMALL:
+            raise self.failed(path, OSError("the network is off (HF_HUB_OFFLINE is set)"))
+        commit = file.parents[path.count("/")].name  # .../snapshots/<commit>/<path>
+        return Hub(replace(self.repo, revision=commit)), file.read_bytes()
+
+    def _remember(self, commit: str, path: str, data: bytes) -> None:
+        """Put a file of the Hub into its cache, where it is looked for without a network."""
+        from huggingface_hub import constants
+
+        folder = Path(constants.HF_HUB_CACHE) / f"datasets--{self.repo.repo_id.replace('/', '--')}"
+        revision = self.repo.revision or "main"
+        try:
+            if not (folder / "snapshots" / commit / path).exists():
+                write_bytes(folder / "snapshots" / commit / path, data)
+            if revision != commit and re.fullmatch(r"[\w.-]+", revision):
+                write_bytes(folder / "refs" / revision, commit.encode())
+        except OSError:  # a cache that cannot be written to is not needed
+            return
+
+
+class _Ranges(io.RawIOBase):
+    """A file at a URL that is read by ranges, and no further than it is asked."""
+
+    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
+        self._read, self._size, self._at = read, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = max(0, offset + (0, self._at, self._size)[whence])
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        end = self._size if size is None or size < 0 else min(self._at + size, self._size)
+        if end - self._at > MOST_AT_ONCE:
+            raise StorageError(f"{end - self._at:,} bytes at once are too many")
+        data = self._read(self._at, end) if end > self._at else b""
+        self._at += len(data)
+        return data
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _info(answer: Answer) -> FileInfo:
+    """What a server says of a file: more in some answers than in others, so one mark is its version."""
+    headers = answer.headers
+    etag = (headers.get("x-linked-etag") or headers.get("etag", "")).removeprefix("W/").strip('"')
+    linked = headers.get("x-linked-size", "")
+    size = int(linked) if linked.isdecimal() and len(linked) < 19 else answer.size
+    mark = etag or headers.get("last-modified")
+    return FileInfo(
+        size=size,
+        sha256=etag if SHA256.fullmatch(etag) else None,
+        version=f"{mark}-{size}" if mark else None,
+        git=etag if re.fullmatch(r"[0-9a-f]{40}", etag) and "x-repo-commit" in headers else None,
+    )
+
+
+def _entry(entry: dict[str, Any]) -> FileInfo:
+    """A file in the list of a Hub."""
+    sha256 = entry["lfs"]["oid"] if entry.get("lfs") else None
+    git = None if sha256 else entry.get("oid")
+    size = entry["size"]
+    if not isinstance(size, int) or not all(isinstance(one, str | None) for one in (sha256, git)):
+        raise TypeError
+    return FileInfo(size=size, sha256=sha256, git=git, version=f"{sha256 or git}-{size}")
+
+
+def _is_off() -> bool:
+    """Whether `huggingface_hub` may not use the network."""
+    from huggingface_hub import constants
+
+    return bool(constants.HF_HUB_OFFLINE)

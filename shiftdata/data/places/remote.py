@@ -1,0 +1,151 @@
+"""Stores that are reached through fsspec: s3, memory and the like."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from shiftdata.data.format.records import FileRecord
+from shiftdata.data.places.store import (
+    MOST_SMALL,
+    FileInfo,
+    OnBytes,
+    Store,
+    append_ranges,
+    is_hidden,
+    persistently,
+)
+from shiftdata.errors import InputError, IntegrityError, MissingExtraError
+from shiftdata.extras import install_hint
+
+#: The module that fsspec needs for the URLs of a protocol.
+MODULES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs"}
+#: Protocols that need no network.
+NEAR = ("memory",)
+SHA256 = re.compile(r"[0-9a-f]{64}")
+#: What file systems call the time of a file's last change, the most exact first.
+TIMES = ("Last-Modified", "LastModified", "mtime", "created")
+
+T = TypeVar("T")
+
+
+class Remote(Store):
+    """A URL, through a file system of its own for each process, whose connections end with `close`."""
+
+    def __init__(self, url: str) -> None:
+        self.address = url
+        self.is_far = url.partition(":")[0].lower() not in NEAR
+        self._made: tuple[int, Any, str] | None = None
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.address,)
+
+    def listing(self) -> dict[str, FileInfo] | None:
+        """Every file that the place lists, or None where it cannot."""
+        system, root = self._system()
+        system.invalidate_cache()  # what is there now, not when it was last asked
+        try:
+            found = persistently(lambda: system.find(root, detail=True), self.address)
+        except Exception:  # each backend has its own
+            return None
+        names = {name: name.removeprefix(root + "/") for name in found if name.startswith(root + "/")}
+        return {path: _info(found[name]) for name, path in names.items() if not is_hidden(path)}
+
+    def info(self, path: str) -> FileInfo:
+        def ask(system: Any, where: str) -> dict[str, Any]:
+            system.invalidate_cache(where.rpartition("/")[0])
+            found: dict[str, Any] = system.info(where)
+            return found
+
+        return _info(self._try(path, ask))
+
+    def read(self, path: str, most: int = MOST_SMALL) -> bytes:
+        size = self.info(path).size
+        if size is not None and size > most:
+            raise IntegrityError(f"{self.address}/{path} has {size:,} bytes, and {most:,} are allowed")
+        return self._try(path, lambda system, where: bytes(system.cat_file(where)))
+
+    def range(self, path: str, start: int, end: int) -> bytes:
+        def once(system: Any, where: str) -> bytes:
+            # Only file systems with no way of their own to fetch a range take, and need, the option.
+            plain = {} if getattr(system, "async_impl", False) else {"cache_type": "none"}
+            data = bytes(system.cat_file(where, start=start, end=end, **plain))
+            if len(data) != end - start:
+                raise OSError(f"{len(data)} bytes came for {end - start}")
+            return data
+
+        return self._try(path, once)
+
+    def open(self, path: str) -> IO[bytes]:
+        """The file, without reading ahead; fsspec would read megabytes more than it is asked for."""
+
+        def once(system: Any, where: str) -> IO[bytes]:
+            file: IO[bytes] = system.open(where, "rb", cache_type="none")
+            return file
+
+        return self._try(path, once)
+
+    def download(self, path: str, file: Path, record: FileRecord, on_bytes: OnBytes) -> None:
+        append_ranges(self, path, file, record.bytes, on_bytes)
+
+    def close(self) -> None:
+        with self._lock:
+            made, self._made = self._made, None
+        session = getattr(made[1], "_session", None) if made else None
+        if made and session is not None and made[0] == os.getpid():
+            made[1].close_session(made[1].loop, session)
+
+    def _try(self, path: str, act: Callable[[Any, str], T]) -> T:
+        """Act on the file system and the path in it, again where the error may pass."""
+
+        def once() -> T:
+            system, root = self._system()
+            return act(system, f"{root}/{path}")
+
+        return self.persistently(path, once)
+
+    def _system(self) -> tuple[Any, str]:
+        """The file system and the root in it; after a fork another, for connections cannot be shared."""
+        with self._lock:
+            if self._made is None or self._made[0] != os.getpid():
+                shared, root = filesystem(self.address)
+                options = shared.storage_options | {"skip_instance_cache": True}
+                self._made = (os.getpid(), type(shared)(*shared.storage_args, **options), root)
+            return self._made[1], self._made[2]
+
+
+def _info(found: dict[str, Any]) -> FileInfo:
+    """What a file system says of a file: more in some answers than in others, so one mark is its version."""
+    etag = str(found.get("ETag") or found.get("etag") or "").strip('"')
+    mark = next((mark for mark in [etag, *map(found.get, TIMES)] if mark), None)
+    if isinstance(mark, datetime):  # some listings give seconds
+        mark = mark.timestamp()
+    return FileInfo(
+        size=found.get("size"),
+        sha256=etag if SHA256.fullmatch(etag) else None,
+        version=f"{mark}-{found.get('size')}" if mark else None,
+    )
+
+
+def filesystem(url: str) -> tuple[Any, str]:
+    """The fsspec file system of a URL, and the URL's path in it."""
+    from fsspec.core import url_to_fs
+
+    protocol = re.split("::|://", url)[0].lower()
+    try:
+        system, root = url_to_fs(url)
+    except ImportError as error:
+        hint = install_hint(MODULES[protocol]) if protocol in MODULES else str(error)
+        raise MissingExtraError(f"cannot read {url}: {protocol} URLs need another package: {hint}") from error
+    except ValueError as error:
+        raise InputError(
+            f"cannot read {url} ({error}): give a folder, a name, or a URL that fsspec knows, "
+            "such as https://..., hf://datasets/..., s3://..."
+        ) from error
+    return system, str(root).rstrip("/")

@@ -1,0 +1,138 @@
+"""Check a dataset in the WebDataset format: each sample against its index, each base by its identity."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from shiftdata.data.format.bounds import most_unpacked
+from shiftdata.data.format.identity import base_content_id, task_content_id
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import PACKED, index_file, is_tar
+from shiftdata.data.format.records import Base
+from shiftdata.data.format.schema import features_as_bytes, index_schema, json_columns
+from shiftdata.data.format.typed import read_json
+from shiftdata.data.verifying.files import CHUNK, Files, LocalFile
+from shiftdata.data.verifying.manifest import tar_paths
+from shiftdata.data.verifying.problem import Problem
+from shiftdata.data.verifying.tables import read_table
+
+#: What samples of an unlabelled set must not say.
+HIDDEN = ("label", "group", "origin")
+
+
+def tar_problems(files: Files) -> Iterator[Problem]:
+    """Everything that is wrong with the files and samples of a dataset of tars."""
+    manifest, done = files.dataset.manifest, set[str]()
+    for base in manifest.bases:
+        schema = index_schema(manifest.roles.nuisance, list(manifest.sample), task=base.task is not None)
+        sets: dict[str, list[pa.Table]] = {}
+        whole = True
+        for name in base.splits:
+            pairs = [path for tar in tar_paths(manifest, base, name) for path in (index_file(tar), tar)]
+            done |= set(pairs)
+            tables = sets[name] = []
+            for local in files.each(pairs):
+                yield from local.problems()
+                if not is_tar(local.path):
+                    table, problems = read_table(local, schema)
+                    yield from problems
+                    tables += [table] if table is not None else []
+                elif local.file is not None and table is not None:
+                    yield from _samples_problems(local, table, manifest, hidden=base.hides_labels(name))
+                    files.progress.report(files.progress.on_rows, len(table))
+            whole = whole and len(tables) == len(pairs) // 2
+        if whole and _content_id(sets, manifest, base) != base.content_id:
+            what = f"has other rows than the content_id of {base.name} says: fetch or export it again"
+            yield Problem(f"index/{base.name}", what, "content_id")
+    for local in files.each(sorted(set(manifest.files) - done)):
+        yield from local.problems()
+
+
+def _content_id(sets: Mapping[str, Sequence[pa.Table]], manifest: Manifest, base: Base) -> str:
+    joined = {name: pa.concat_tables(tables) for name, tables in sets.items() if tables}
+    if base.task is None:
+        return base_content_id(pa.concat_tables(joined.values()), manifest, base)
+    return task_content_id(joined, manifest, base.task.roles)
+
+
+def _samples_problems(
+    local: LocalFile, table: pa.Table, manifest: Manifest, *, hidden: bool
+) -> Iterator[Problem]:
+    """Compare each sample of a tar with its row in the index."""
+    assert local.file is not None
+    with local.file.open("rb") as raw:
+        tar = Unpacked(raw) if local.path.endswith(PACKED) else raw
+        try:
+            for row in table.to_pylist():
+                yield from _sample_problems(local.path, tar, row, manifest, hidden=hidden)
+        except (OSError, EOFError, zlib.error, MemoryError, TypeError, ValueError, OverflowError) as error:
+            what = f"is not as its index says ({error}): fetch or export it again"
+            yield Problem(local.path, what, "unreadable")
+
+
+class Unpacked:
+    """A gzip stream read forwards: no more is unpacked than is asked for, or than a file may unpack to."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self._most = most_unpacked(os.fstat(raw.fileno()).st_size)
+        self._inflate = zlib.decompressobj(31)
+        self._packed = b""
+        self._position = 0
+
+    def seek(self, offset: int) -> None:
+        """Go forwards to a byte."""
+        if offset < self._position:
+            raise OSError(f"byte {offset:,} lies before {self._position:,}")
+        while self._position < offset:
+            self.read(min(CHUNK, offset - self._position))
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, all of them."""
+        if not 0 <= size <= self._most - self._position:
+            raise OSError(f"{size:,} bytes at {self._position:,} are more than it may unpack to")
+        found = bytearray()
+        while len(found) < size:
+            self._packed = self._packed or self._raw.read(CHUNK)
+            part = self._inflate.decompress(self._packed, size - len(found))
+            if not part and (self._inflate.eof or not self._packed):
+                raise EOFError("it ends too early")
+            self._packed = self._inflate.unconsumed_tail
+            found += part
+        self._position += size
+        return bytes(found)
+
+
+def _sample_problems(
+    path: str, tar: BinaryIO | Unpacked, row: Mapping[str, Any], manifest: Manifest, *, hidden: bool
+) -> Iterator[Problem]:
+    members = {}
+    for member in manifest.sample:
+        if not (hidden and member == "cls"):
+            tar.seek(row[f"{member}_offset"])
+            members[member] = tar.read(row[f"{member}_length"])
+    values: dict[str, Any] = {}
+    with suppress(ValueError, TypeError):
+        values = dict(read_json(members["json"]))
+    example = next(iter(members.values()))
+    if manifest.roles.modality == "table":
+        example = features_as_bytes([values.get(name) for name in manifest.roles.example])
+    names = json_columns(manifest.roles.nuisance)
+    wrong = {
+        "has another example than its index says": hashlib.sha256(example).digest() != row["sha256"],
+        "has another label (.cls) than its index says": not hidden
+        and members["cls"] != str(row["label"]).encode(),
+        "has other metadata (.json) than its index says": any(
+            values.get(name, ...) != row[name] for name in names
+        ),
+        "names its class": hidden and any(values.get(name) is not None for name in HIDDEN),
+    }
+    for what in (what for what, is_wrong in wrong.items() if is_wrong):
+        yield Problem(path, f"{what}: fetch or export it again", what, row["key"])

@@ -1,0 +1,1 @@
+"""From rows to figures: protocols make tasks, samplers choose rows, predictions are judged."""

@@ -1,0 +1,153 @@
+"""What an estimate of a label marginal rests on, checked once, and what can be wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shiftdata.data.arrays import FloatArray, IntArray, as_codes, as_floats, as_ids, check_lengths
+from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.evaluation.metrics import label_marginal
+
+#: How far the probabilities of a row may be from summing to 1: half precision rounds this much.
+SUM_TOLERANCE = 5e-3
+
+#: From here on, noise of double precision alone could change the estimate.
+LARGEST_CONDITION = 1e7
+
+
+class EstimationError(ShiftdataError):
+    """The data do not allow this estimate; `fallback="mean"` takes the mean prediction instead."""
+
+
+class AbsentClassError(EstimationError):
+    """A class has no example, or no prediction, in the source hold-out."""
+
+
+class SingularMatrixError(EstimationError):
+    """The predictions on the hold-out do not separate the classes."""
+
+
+class NotConvergedError(EstimationError):
+    """An iteration did not converge."""
+
+
+class LabelShiftWarning(UserWarning):
+    """An estimate of a label marginal rests on little, or on probabilities that are not what they say."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evidence:
+    """Predictions and labels of a source hold-out, and predictions on the target.
+
+    `soft` says whether the predictions are probabilities; if not, each is 1 for the predicted class. Rows
+    that share an origin are drawn together where an interval is asked for.
+    """
+
+    source: FloatArray
+    labels: IntArray
+    target: FloatArray
+    soft: bool
+    source_origins: IntArray
+    target_origins: IntArray
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.target.shape[1])
+
+    @property
+    def prior(self) -> FloatArray:
+        """The label marginal of the hold-out."""
+        return label_marginal(self.labels, self.n_classes)
+
+    @property
+    def observed(self) -> FloatArray:
+        """The mean prediction on the target."""
+        return np.asarray(self.target.mean(axis=0))
+
+    @property
+    def class_means(self) -> FloatArray:
+        """The mean of f_i(x) over the hold-out rows of class j: row i predicted, column j true."""
+        return np.asarray(self.confusion / self.prior)
+
+    @property
+    def confusion(self) -> FloatArray:
+        """Mean of f_i(x) 1[y = j] over the hold-out: row i predicted, column j true."""
+        sums = [np.bincount(self.labels, column, self.n_classes) for column in self.source.T]
+        return np.stack(sums) / len(self.labels)
+
+    def hardened(self) -> Evidence:
+        """The same with all the mass of each row on its most probable class."""
+        source, target = (np.eye(self.n_classes)[soft.argmax(axis=1)] for soft in (self.source, self.target))
+        return replace(self, source=source, target=target, soft=False)
+
+    def need_every_class(self) -> None:
+        """Refuse a hold-out in which a class has no example: nothing can be learnt about its weight."""
+        absent = np.flatnonzero(self.prior == 0)
+        if absent.size:
+            raise AbsentClassError(
+                f"{named_classes(absent)} of {self.n_classes} have no example among the {len(self.labels)} "
+                'of the hold-out: add some, leave these classes out everywhere, or pass fallback="mean"'
+            )
+
+
+def evidence_of(
+    source: ArrayLike,
+    labels: ArrayLike,
+    target: ArrayLike,
+    *,
+    origins: ArrayLike | None = None,
+    source_origins: ArrayLike | None = None,
+) -> Evidence:
+    """Check predictions and labels. Predictions are probabilities, a row each, or class numbers."""
+    numbers = as_ids("labels", labels)
+    soft = {np.ndim(source) == 2, np.ndim(target) == 2}
+    if len(soft) == 2:
+        raise InputError("source and target must both be probabilities (2 axes) or both class numbers (1)")
+    if True in soft:
+        rows = [probabilities_of(source, "source"), probabilities_of(target, "target")]
+    else:
+        classes = [as_ids("source", source), as_ids("target", target)]
+        n_classes = 1 + max(int(array.max()) for array in (numbers, *classes))
+        rows = [np.eye(n_classes)[array] for array in classes]
+    check_lengths(source=rows[0], labels=numbers)
+    (_, k), (_, of_target) = (array.shape for array in rows)
+    if k != of_target:
+        raise InputError(f"source has {k} classes and target {of_target}: they must be the same")
+    as_ids("labels", numbers, k)
+    return Evidence(
+        source=rows[0],
+        labels=numbers,
+        target=rows[1],
+        soft=True in soft,
+        source_origins=_origins("source_origins", source_origins, rows[0]),
+        target_origins=_origins("origins", origins, rows[1]),
+    )
+
+
+def _origins(name: str, values: ArrayLike | None, rows: FloatArray) -> IntArray:
+    """A number for each row's origin; without names every row is its own."""
+    if values is None:
+        return np.arange(len(rows))
+    codes = as_codes(name, values)[1]
+    check_lengths(**{name: codes, "rows": rows})
+    return codes
+
+
+def probabilities_of(values: ArrayLike, what: str) -> FloatArray:
+    """Probabilities in double precision, each row summing to exactly 1; anything else is refused."""
+    array = as_floats(what, values, ndim=2)
+    sums = array.sum(axis=1, keepdims=True)
+    if not (array >= 0).all() or not (np.abs(sums - 1) <= SUM_TOLERANCE).all():
+        raise InputError(
+            f"{what} must be probabilities: at least 0, each row summing to 1. Softmax logits first"
+        )
+    return np.asarray(array / sums)
+
+
+def named_classes(classes: IntArray) -> str:
+    """Some class numbers as text."""
+    shown = ", ".join(map(str, classes[:5].tolist()))
+    return f"classes {shown}, ..." if classes.size > 5 else f"classes {shown}"

@@ -1,0 +1,144 @@
+"""Errors by origin: the rows of one origin are one observation, however many they are.
+
+A figure F that depends on the accuracies p_g of groups has, to first order, the influence
+I_o = sum over groups of dF/dp_g * d_go of origin o, and its squared standard error is the sum of I_o^2 over
+origins: the cluster-robust ("sandwich") variance of a ratio estimator (K.-Y. Liang and S. L. Zeger,
+Biometrika 73, 1986). Within a group, d_go = w_go (x_go - p_g) / sqrt(1 - 2 w_go + sum of w_go^2), where w_go
+is the origin's share of the group's rows and x_go its accuracy there. The root makes the variance unbiased
+where origins are equally hard, also for few origins of unequal weights (bias-reduced linearization: R. M.
+Bell and D. F. McCaffrey, Survey Methodology 28, 2002); of C equal origins its square is (C - 1) / C. A group
+of one origin says nothing of its own error: in figures over several groups its d_go is x_go minus the
+accuracy of all rows, which rather overstates it (collapsed strata: K. M. Wolter, Introduction to Variance
+Estimation, 2007).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from shiftdata.data.arrays import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """The rows `n` and right rows `right` of each origin in each group: one entry a pair of both.
+
+    `groups` and `origins` count the numbers that these can have. `plain`: every row is an origin of its own,
+    and right or wrong, so that errors are a binomial's.
+    Of an evaluation that was read back the pairs are not known: there are none, and errors are nan.
+    """
+
+    group: IntArray
+    origin: IntArray
+    n: IntArray
+    right: FloatArray
+    groups: int
+    origins: int
+    plain: bool = False
+
+    @classmethod
+    def of_rows(cls, group: IntArray, origin: IntArray, right: FloatArray, groups: int) -> Clusters:
+        """Count rows, of which some may be there several times; `right` may be any number to average."""
+        origins = int(origin.max(initial=-1)) + 1
+        once = np.ones(len(group), np.int64)
+        if len(origin) and np.bincount(origin).max() == 1:
+            return cls(group, origin, once, right, groups, origins, plain=bool(np.isin(right, (0, 1)).all()))
+        group, origin, sums = pairs(group, origin, np.stack([once, right], axis=-1), groups, origins)
+        return cls(group, origin, sums[:, 0].astype(np.int64), sums[:, 1], groups, origins)
+
+    @classmethod
+    def unknown(cls, groups: int) -> Clusters:
+        """The clusters of an evaluation that was read back."""
+        nothing = np.zeros(0, np.int64)
+        return cls(nothing, nothing, nothing, np.zeros(0), groups, 0)
+
+    def merge(self, place: IntArray, groups: int) -> Clusters:
+        """Put each group into another: `place` has the number of its new one."""
+        group = place[self.group]
+        if self.plain or not len(group):
+            return replace(self, group=group, groups=groups)
+        sums = np.stack([self.n, self.right], axis=-1)
+        group, origin, sums = pairs(group, self.origin, sums, groups, self.origins)
+        return Clusters(group, origin, sums[:, 0].astype(np.int64), sums[:, 1], groups, self.origins)
+
+    @cached_property
+    def count(self) -> IntArray:
+        """How many origins each group has."""
+        return np.bincount(self.group, minlength=self.groups).astype(np.int64)
+
+    @cached_property
+    def effective(self) -> FloatArray:
+        """Kish's effective size of each group: that many origins of equal weight would vary as much."""
+        with np.errstate(divide="ignore"):
+            return np.where(self.count > 0, 1 / self._squares, 0.0)
+
+    @cached_property
+    def deviations(self) -> FloatArray:
+        """The part d_go of each pair; nan where all groups together have a single origin."""
+        mean = np.bincount(self.group, self.right, self.groups) / np.maximum(self._rows, 1)
+        left = np.maximum(1 - 2 * self._share + self._squares[self.group], 0)
+        off = (self.right - self.n * mean[self.group]) / self._rows[self.group]
+        several = np.count_nonzero(np.bincount(self.origin)) > 1
+        overall = self.right.sum() / self.n.sum() if several else np.nan
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(self.count[self.group] > 1, off / np.sqrt(left), self.right / self.n - overall)
+
+    @cached_property
+    def sem(self) -> FloatArray:
+        """The standard error of each group's accuracy; nan where it has less than two origins."""
+        squares = np.bincount(self.group, self.deviations**2, self.groups)
+        return np.where(self.count > 1, np.sqrt(squares), np.nan)
+
+    def influence(self, coefficients: FloatArray) -> FloatArray:
+        """How far each origin moves a figure whose derivatives by the groups' accuracies are given."""
+        used = coefficients[self.group] != 0
+        parts = coefficients[self.group[used]] * self.deviations[used]
+        moved = np.asarray(np.bincount(self.origin[used], parts, self.origins), np.float64)
+        return np.full(self.origins, np.nan) if (self.count[coefficients != 0] == 0).any() else moved
+
+    def weights(self, coefficients: FloatArray) -> FloatArray:
+        """The weight of each origin in such a figure; 0 for those that it does not depend on."""
+        parts = np.abs(coefficients)[self.group] * self._share
+        return np.asarray(np.bincount(self.origin, parts, self.origins), np.float64)
+
+    @cached_property
+    def linked(self) -> IntArray:
+        """For each group the first of those that it shares origins with, by way of others too."""
+        first, known = np.arange(self.groups), np.arange(0)
+        while not np.array_equal(first, known):
+            known = first
+            least = np.full(self.origins, self.groups)
+            np.minimum.at(least, self.origin, known[self.group])
+            first = known.copy()
+            np.minimum.at(first, self.group, least[self.origin])
+            first = first[first]
+        return first
+
+    @cached_property
+    def _rows(self) -> IntArray:
+        return np.bincount(self.group, self.n, self.groups).astype(np.int64)
+
+    @cached_property
+    def _share(self) -> FloatArray:
+        return np.asarray(self.n / self._rows[self.group])
+
+    @cached_property
+    def _squares(self) -> FloatArray:
+        return np.asarray(np.bincount(self.group, self._share**2, self.groups), np.float64)
+
+
+def pairs(
+    group: IntArray, origin: IntArray, sums: FloatArray, groups: int, origins: int
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Add up rows that share group and origin: both of each pair, sorted, and its sums, a column each."""
+    code = group.astype(np.int64) * max(1, origins) + origin
+    if groups * origins <= 4 * len(code):  # a table of all pairs is faster than sorting
+        found = np.flatnonzero(np.bincount(code, minlength=groups * origins))
+        columns = [np.bincount(code, column, groups * origins)[found] for column in sums.T]
+    else:
+        found, place = np.unique(code, return_inverse=True)
+        columns = [np.bincount(place, column, len(found)) for column in sums.T]
+    return *np.divmod(found, max(1, origins)), np.stack(columns, axis=-1)

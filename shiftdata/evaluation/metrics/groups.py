@@ -1,0 +1,332 @@
+"""Accuracy by group or domain, the figures that sum it up, and their standard errors over origins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from shiftdata.data.arrays import (
+    FloatArray,
+    IntArray,
+    as_codes,
+    as_ids,
+    as_labels_and_predictions,
+    check_lengths,
+)
+from shiftdata.errors import InputError
+from shiftdata.evaluation.metrics.chance import WorstByChance, worst_by_chance
+from shiftdata.evaluation.metrics.clusters import Clusters
+from shiftdata.evaluation.metrics.records import Record, number
+from shiftdata.evaluation.metrics.statistics import (
+    Convention,
+    GroupStatistic,
+    accuracies,
+    adjusted_average,
+    count_correct,
+    normal,
+    reach,
+    spread,
+    statistic_of,
+    wilson,
+    worst_of,
+)
+from shiftdata.tables import aligned, markdown
+
+#: Groups that `str` shows at most.
+MOST_LINES = 20
+
+
+@dataclass(frozen=True, eq=False)
+class GroupAccuracy(Record):
+    """The accuracy of each group, domain or label, and its number of rows.
+
+    A group without rows has accuracy nan and n = 0, and whatever needs its accuracy is nan too: call
+    `without_empty()` to leave such groups out knowingly. Without `names` the groups are 0, 1, 2, ...; `by`
+    says what they are groups of. `clusters` has the origins of the rows, from which errors are computed: the
+    rows of an origin are one observation. Without them each row is an origin of its own.
+    """
+
+    accuracy: FloatArray
+    n: IntArray
+    names: tuple[str | int, ...] | None = None
+    by: str = "group"
+    clusters: Clusters | None = None
+
+    derived: ClassVar[tuple[str, ...]] = ("overall", "mean", "worst", "empty", "sem", "origins")
+    omitted: ClassVar[tuple[str, ...]] = ("clusters",)
+
+    def __post_init__(self) -> None:
+        if self.accuracy.shape != self.n.shape or self.n.ndim != 1:
+            raise InputError(f"accuracy {self.accuracy.shape} and n {self.n.shape}: give one of each a group")
+        if self.names is not None and len(self.names) != len(self.n):
+            raise InputError(f"names: {len(self.names)} for {len(self.n)} groups; give one a group")
+
+    @property
+    def correct(self) -> IntArray:
+        return count_correct(self.accuracy, self.n)
+
+    @property
+    def overall(self) -> float:
+        """The share of all rows that are right: micro average, NICO++'s Overall."""
+        return self.summary("overall")
+
+    @property
+    def mean(self) -> float:
+        """The mean over groups or domains: SMA's mean-group accuracy, NICO++'s Average."""
+        return self.summary("mean")
+
+    @property
+    def worst(self) -> float:
+        """The lowest accuracy of a group: worst-group accuracy."""
+        return self.summary("worst")
+
+    @property
+    def worst_group(self) -> str | int | None:
+        """The name of the group that is worst, the first if several are; None while a group is empty."""
+        return None if self.empty else self._named([int(self.accuracy.argmin())])[0]
+
+    @property
+    def empty(self) -> tuple[str | int, ...]:
+        """The names of the groups without rows."""
+        return self._named(np.flatnonzero(self.n == 0).tolist())
+
+    @property
+    def sem(self) -> FloatArray:
+        """The standard error of each group's accuracy, over its origins; nan below two of them.
+
+        Where each row is an origin it is SMA's formula, the root of p (1 - p) / (n - 1).
+        """
+        if self.clusters is not None and not self.clusters.plain:
+            return self.clusters.sem
+        return np.asarray(np.sqrt(accuracies(self.accuracy * (1 - self.accuracy), self.n - 1)))
+
+    @property
+    def origins(self) -> IntArray:
+        """How many origins each group has; 0 where they are not known, in an evaluation read back."""
+        return self.n if self.clusters is None else self.clusters.count
+
+    @property
+    def effective(self) -> FloatArray:
+        """How many rows of different origins would be as uncertain, if an origin's rows are alike (Kish)."""
+        return self.n.astype(np.float64) if self.clusters is None else self.clusters.effective
+
+    def strata(self) -> IntArray:
+        """The number of origins in each stratum of a bootstrap: a group, or those that share origins."""
+        if self.clusters is None or self.clusters.plain:
+            return self.n[self.n > 0]
+        origins = np.unique(
+            np.stack([self.clusters.linked[self.clusters.group], self.clusters.origin]), axis=1
+        )
+        return np.unique(origins[0], return_counts=True)[1]
+
+    def intervals(self, level: float = 0.95) -> list[tuple[float, float]]:
+        """Wilson's interval of each accuracy, at the number of independent rows with its error.
+
+        That number is 1 + p (1 - p) / sem^2, the rows where each is an origin of its own; where all or none
+        are right it is the effective size. Student's quantile allows for errors from few origins (E. L. Korn
+        and B. I. Graubard, Survey Methodology 24, 1998).
+        """
+        parts = zip(self.accuracy, self.n, self.sem, self.effective, self.origins == self.n, strict=True)
+        return [
+            wilson(p * n, n, normal(level)) if alone or not n else _clustered(p, n, sem, size, level)
+            for p, n, sem, size, alone in parts
+        ]
+
+    def worst_interval(self, m: int = 1, level: float = 0.95) -> tuple[float, float]:
+        """An interval of the mean accuracy of the m groups that are worst in truth, whichever they are.
+
+        The group that looks worst is partly the unluckiest, and a bootstrap draws its bad luck again: of many
+        groups that are equally hard its interval hardly ever has the truth. Simultaneous limits do. The m
+        worst lie above the m lowest of all lower ends as soon as their own hold (Bonferroni over m), and
+        below the m lowest of all upper ends as soon as every one holds (over all groups). nan while a group
+        is empty.
+        """
+        if self.empty:
+            return math.nan, math.nan
+        below, above = (np.array(self.intervals(1 - (1 - level) / size)) for size in (m, len(self.n)))
+        return float(np.sort(below[:, 0])[:m].mean()), float(np.sort(above[:, 1])[:m].mean())
+
+    def merge(self, place: IntArray, names: tuple[str | int, ...], by: str) -> GroupAccuracy:
+        """Put each group into another: `place` has the number of its new one."""
+        n, correct = (np.bincount(place, of, len(names)).astype(np.int64) for of in (self.n, self.correct))
+        clusters = None if self.clusters is None else self.clusters.merge(place, len(names))
+        return GroupAccuracy(accuracies(correct, n), n, names, by, clusters)
+
+    def worst_of(self, m: int) -> float:
+        """SMA's top-M worst-group accuracy: the mean of the M groups that are worst."""
+        return self.summary(worst_of(m))
+
+    def adjusted(self, train_n: Any) -> float:
+        """The average weighted by the groups' counts in training, as WILDS does for Waterbirds."""
+        return self.summary(adjusted_average(train_n))
+
+    def std(self, convention: Convention = "nico++") -> float:
+        """The standard deviation over groups or domains: by K - 1 as NICO++ says, by K as its tables do."""
+        return spread(self.accuracy, convention)
+
+    def summary(self, statistic: str | GroupStatistic) -> float:
+        """Any statistic over the groups."""
+        return float(statistic_of(statistic)(self.accuracy, self.n))
+
+    def without_empty(self) -> GroupAccuracy:
+        """The same without the groups that have no rows; the others keep their names."""
+        kept = np.flatnonzero(self.n)
+        place, names = np.cumsum(self.n > 0) - 1, self._named(kept.tolist())
+        clusters = None if self.clusters is None else self.clusters.merge(place, len(kept))
+        return GroupAccuracy(self.accuracy[kept], self.n[kept], names, self.by, clusters)
+
+    def worst_by_chance(self) -> WorstByChance:
+        """What the worst group would be if all had the overall accuracy; empty groups are left out.
+
+        A group counts as its effective size: the rows of an origin are taken to be right or wrong together.
+        """
+        sizes = np.maximum(1, np.rint(self.effective)).astype(np.int64)
+        return worst_by_chance(sizes[self.n > 0], self.overall)
+
+    def to_markdown(self) -> str:
+        """Every group in its order as a Markdown table, with its standard error and number of rows."""
+        return markdown(*self._lines(range(len(self.n))))
+
+    def __str__(self) -> str:
+        """The figures, and every group in its order; of many groups the worst, empty ones first."""
+        what = "groups" if self.by == "group" or " / " in self.by else f"values of {self.by}"
+        lines = [
+            f"overall {number(self.overall)}, mean {number(self.mean)}, worst {number(self.worst)}, "
+            f"std {number(self.std())} over {len(self.n):,} {what}, {int(self.n.sum()):,} rows"
+        ]
+        if self.empty:
+            lines.append(
+                f"{len(self.empty):,} groups are empty: mean, worst and std are undefined; "
+                "see without_empty()"
+            )
+        shown: Sequence[int] = range(len(self.n))
+        if len(self.n) > MOST_LINES:
+            shown = np.argsort(np.where(self.n > 0, self.accuracy, -1), kind="stable")[:MOST_LINES].tolist()
+            lines.append(f"the {MOST_LINES} worst of them:")
+        return "\n".join([*lines, aligned(*self._lines(shown))])
+
+    def differing(self) -> dict[str, IntArray]:
+        """The column `origins` of tables, where it does not repeat the rows."""
+        return {"origins": self.origins} if self.origins.any() and (self.origins != self.n).any() else {}
+
+    def _named(self, positions: Sequence[int]) -> tuple[str | int, ...]:
+        return tuple(positions) if self.names is None else tuple(self.names[i] for i in positions)
+
+    def _lines(self, positions: Sequence[int]) -> tuple[list[str], list[list[str]]]:
+        names, sem = self._named(positions), self.sem
+        counts = {"n": self.n} | self.differing()
+        figures = (
+            [
+                number(self.accuracy[place]),
+                number(sem[place]),
+                *(f"{one[place]:,}" for one in counts.values()),
+            ]
+            for place in positions
+        )
+        rows = [[str(name), *shown] for name, shown in zip(names, figures, strict=True)]
+        return [self.by, "accuracy", "sem", *counts], rows
+
+
+def _clustered(p: float, n: int, sem: float, effective: float, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval of a share of n rows of fewer origins."""
+    rows = min(1 + p * (1 - p) / sem**2, n) if sem > 0 else effective
+    return wilson(p * rows, rows, reach(effective, level))
+
+
+def group_accuracy(
+    labels: Any,
+    predictions: Any,
+    groups: Any,
+    *,
+    n_groups: int,
+    n_classes: int | None = None,
+    origins: Any = None,
+) -> GroupAccuracy:
+    """Accuracy by group (label and style), by domain, by style, or by whatever ids are given.
+
+    Predictions are class ids, or one row of class scores for each example. With `n_classes`, unknown classes
+    are refused. `origins` name what each row was made from: errors count its rows as one observation.
+
+    >>> result = group_accuracy([0, 1, 1, 0], [0, 1, 0, 0], [0, 1, 1, 2], n_groups=4)
+    >>> result.accuracy.tolist(), result.n.tolist(), result.overall
+    ([1.0, 0.5, 1.0, nan], [1, 2, 1, 0], 0.75)
+    """
+    true, predicted = as_labels_and_predictions(labels, predictions, n_classes)
+    ids = as_ids("groups", groups, n_groups)
+    check_lengths(labels=true, groups=ids)
+    right = true == predicted
+    n = np.bincount(ids, minlength=n_groups)
+    correct = np.bincount(ids[right], minlength=n_groups)
+    clusters = None
+    if origins is not None:
+        codes = as_codes("origins", origins)[1]
+        check_lengths(labels=true, origins=codes)
+        clusters = Clusters.of_rows(ids, codes, right.astype(np.float64), n_groups)
+    return GroupAccuracy(accuracies(correct, n), n, clusters=clusters)
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """A figure to first order: its derivatives by the accuracies of groups, 1 / G each for a mean over G."""
+
+    groups: GroupAccuracy
+    derivatives: FloatArray
+
+    @property
+    def n(self) -> int:
+        """The rows that the figure depends on."""
+        return int(self.groups.n[self.derivatives != 0].sum())
+
+    @property
+    def origins(self) -> int:
+        """The origins that the figure depends on."""
+        return self.n if self._plain else int(np.count_nonzero(self._weights))
+
+    @property
+    def sem(self) -> float:
+        """The standard error over origins, of which each may have rows in several groups."""
+        of, used = self.groups, self.derivatives != 0
+        if not self._plain and used.sum() > 1:
+            return math.sqrt(float((self.influence() ** 2).sum()))
+        errors = of.sem
+        if used.sum() > 1:  # as `Clusters.deviations`
+            errors = np.where((of.n == 1) & (of.n.sum() > 1), of.accuracy - of.overall, errors)
+        return math.sqrt(float(((self.derivatives * errors)[used] ** 2).sum()))
+
+    @property
+    def effective(self) -> float:
+        """How many origins of equal weight would be as uncertain (Kish)."""
+        if self._plain:
+            return float(self.n)
+        weights = self._weights
+        return float(weights.sum() ** 2 / (weights**2).sum()) if weights.any() else math.nan
+
+    @property
+    def reach(self) -> float:
+        """How many standard errors a 95 % interval reaches, by the effective number of origins."""
+        return reach(self.effective)
+
+    def share_interval(self, share: float) -> tuple[float, float]:
+        """Wilson's 95 % interval of a figure that is a share, as `GroupAccuracy.intervals`."""
+        return _clustered(share, self.n, self.sem, self.effective)
+
+    def influence(self) -> FloatArray:
+        """How far each origin moves the figure; the number of an origin is its place."""
+        if self.groups.clusters is None:
+            raise InputError("influences need the rows' origins: give group_accuracy(..., origins=...)")
+        return self.groups.clusters.influence(self.derivatives)
+
+    @property
+    def _plain(self) -> bool:
+        """Whether each row is an origin of its own: then no row needs to be looked at."""
+        return self.groups.clusters is None or self.groups.clusters.plain
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        assert self.groups.clusters is not None
+        return self.groups.clusters.weights(self.derivatives)

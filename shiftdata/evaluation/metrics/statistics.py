@@ -1,0 +1,223 @@
+"""Figures that sum up groups, computed for one result or for many bootstrap replicates; means with errors.
+
+A statistic takes the accuracy and the rows of each group, groups in the last axis, and gives one figure for
+each position of the axes before. A group without rows has accuracy nan: a figure that needs it is nan too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from shiftdata.data.arrays import FloatArray, IntArray, as_floats
+from shiftdata.errors import InputError, not_found
+from shiftdata.evaluation.metrics.records import Record, number
+
+Convention: TypeAlias = Literal["domainbed", "nico++", "nico++-tables", "sma"]
+
+#: What a sum of squares is divided by: n - ddof, by who does so.
+#: `domainbed`: DomainBed's `collect_results.py`.
+#: `nico++`: equation 9 of NICO++; `nico++-tables`: what its tables 2 and 5 show instead.
+#: `sma`: section 3.2.2 of SMA (sample standard deviation), as in its tables of 25 scenarios.
+CONVENTIONS: Mapping[str, int] = MappingProxyType({"domainbed": 0, "nico++": 1, "nico++-tables": 0, "sma": 1})
+
+
+Z = 1.959964  # of 95 %
+#: Degrees of freedom from which Student's quantile is taken for the normal one: they differ by .2 %.
+MANY = 500
+
+
+@dataclass(frozen=True)
+class GroupStatistic:
+    """A named figure over groups; call it with the accuracy and the rows of each group.
+
+    `worst` is how many of the worst groups it averages, 0 for a figure that does not choose by accuracy.
+    """
+
+    name: str
+    compute: Callable[[FloatArray, IntArray], FloatArray]
+    worst: int = 0
+
+    def __call__(self, accuracy: FloatArray, n: IntArray) -> FloatArray:
+        return self.compute(accuracy, n)
+
+
+@dataclass(frozen=True)
+class MeanSEM(Record):
+    """A mean over scenarios or seeds with its standard error, as SMA and DomainBed print them."""
+
+    mean: float
+    sem: float
+    n: int
+
+    def __str__(self) -> str:
+        return f"{number(self.mean)} ± {number(self.sem)} (n={self.n})"
+
+
+def accuracies(correct: IntArray | FloatArray, n: IntArray) -> FloatArray:
+    """The accuracy of each group, nan where a group has no rows."""
+    accuracy: FloatArray = np.divide(correct, n, out=np.full(np.shape(correct), np.nan), where=n > 0)
+    return accuracy
+
+
+def wilson(correct: float, n: float, z: float = Z) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share, `correct` of `n`; from 0 to 1 where n is 0. `z` is the quantile.
+
+    >>> tuple(round(end, 3) for end in wilson(9, 10))
+    (0.596, 0.982)
+    """
+    if n <= 0:
+        return 0.0, 1.0
+    middle, spare = (correct + z * z / 2) / (n + z * z), z * z / 4 + correct * (n - correct) / n
+    half = z * math.sqrt(max(spare, 0)) / (n + z * z)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def student(t: float, df: int) -> float:
+    """The probability that Student's t with `df` degrees of freedom is at most so far from 0, either side.
+
+    The finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4.
+
+    >>> round(student(2.776445, 4), 6)
+    0.95
+    """
+    angle = math.atan(abs(t) / math.sqrt(df))
+    term = math.cos(angle) if df % 2 else 1.0
+    total = term if df > 1 or df % 2 == 0 else 0.0
+    for power in range(2 + df % 2, df - 1, 2):
+        term *= math.cos(angle) ** 2 * (power - 1) / power
+        total += term
+    return (2 / math.pi) * (angle + math.sin(angle) * total) if df % 2 else math.sin(angle) * total
+
+
+@lru_cache(maxsize=MANY)
+def student_quantile(level: float, df: int) -> float:
+    """How far from 0 Student's t reaches with a probability, either side."""
+    low, high = 0.0, 1.0
+    while student(high, df) < level:
+        high *= 2
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if student(middle, df) < level else (low, middle)
+    return high
+
+
+def reach(effective: float, level: float = 0.95) -> float:
+    """How many standard errors an interval reaches, of a number of independent observations.
+
+    >>> round(reach(14), 2), round(reach(1e6), 2)
+    (2.16, 1.96)
+    """
+    if math.isnan(effective):
+        return math.nan
+    return normal(level) if effective > MANY else student_quantile(level, max(1, math.floor(effective) - 1))
+
+
+def normal(level: float) -> float:
+    """How many standard errors a normal interval of that level reaches."""
+    return Z if level == 0.95 else NormalDist().inv_cdf((1 + level) / 2)
+
+
+def count_correct(accuracy: FloatArray, n: IntArray) -> IntArray:
+    """How many of n rows are right."""
+    return np.asarray(np.rint(np.nan_to_num(accuracy) * n), np.int64)
+
+
+def worst_of(m: int) -> GroupStatistic:
+    """SMA's top-M worst-group accuracy (section 3.1.3): the mean of the M groups that are worst."""
+    if m < 1:
+        raise InputError(f"m must be at least 1 (how many of the worst groups to average), got {m}")
+    return GroupStatistic(f"worst_{m}", lambda accuracy, n: _mean_of_worst(accuracy, m), worst=m)
+
+
+def adjusted_average(train_n: Any) -> GroupStatistic:
+    """Group accuracies weighted by how frequent each group is in training, as WILDS does for Waterbirds.
+
+    A group that training never saw has no weight, so that it may be empty in the test set too.
+    """
+    weights = as_floats("train_n", train_n)
+    if (weights < 0).any() or weights.sum() == 0:
+        raise InputError("train_n: give the counts of the groups in training, none negative, not all 0")
+    weights = weights / weights.sum()
+
+    def average(accuracy: FloatArray, n: IntArray) -> FloatArray:
+        if accuracy.shape[-1] != len(weights):
+            raise InputError(
+                f"train_n: {len(weights)} counts for {accuracy.shape[-1]} groups; give one a group"
+            )
+        weighted = weights > 0
+        return np.asarray(accuracy[..., weighted] @ weights[weighted])
+
+    return GroupStatistic("adjusted_average", average)
+
+
+def statistic_of(given: str | GroupStatistic) -> GroupStatistic:
+    """A statistic by its name, or the statistic itself."""
+    if isinstance(given, GroupStatistic):
+        return given
+    if given not in _BY_NAME:
+        raise not_found(
+            "statistic", given, _BY_NAME, "worst_of(m) and adjusted_average(train_n) give others."
+        )
+    return GroupStatistic(given, _BY_NAME[given], worst=int(given == "worst"))
+
+
+def std(values: Any, convention: Convention = "nico++") -> float:
+    """The standard deviation over domains, seeds or epochs; nan where the convention leaves none.
+
+    >>> std([1.0, 3.0, 5.0]), round(std([1.0, 3.0, 5.0], "domainbed"), 3), std([1.0])
+    (2.0, 1.633, nan)
+    """
+    return spread(as_floats("values", values), convention)
+
+
+def sem(values: Any, convention: Convention = "sma") -> float:
+    """The standard error of the mean: the standard deviation over the square root of n."""
+    return mean_sem(values, convention).sem
+
+
+def mean_sem(values: Any, convention: Convention = "sma") -> MeanSEM:
+    """Mean and standard error over scenarios (SMA, section 3.2.2) or trials (DomainBed).
+
+    >>> print(mean_sem([0.81, 0.84, 0.87]))
+    0.8400 ± 0.0173 (n=3)
+    """
+    array = as_floats("values", values)
+    return MeanSEM(float(array.mean()), spread(array, convention) / math.sqrt(len(array)), len(array))
+
+
+def spread(array: FloatArray, convention: Convention) -> float:
+    """`std` of an array that was checked; nan entries make it nan."""
+    if convention not in CONVENTIONS:
+        raise InputError(f"unknown convention {convention!r}; known: {', '.join(CONVENTIONS)}")
+    ddof = CONVENTIONS[convention]
+    return float(array.std(ddof=ddof)) if len(array) > ddof else math.nan
+
+
+def _overall(accuracy: FloatArray, n: IntArray) -> FloatArray:
+    correct = np.where(n > 0, accuracy * n, 0).sum(axis=-1)
+    return accuracies(correct, n.sum(axis=-1))
+
+
+def _mean_of_worst(accuracy: FloatArray, m: int) -> FloatArray:
+    groups = accuracy.shape[-1]
+    if m > groups:
+        raise InputError(f"m={m} of the worst groups, and there are {groups}: lower m")
+    # A partition would leave nan at the end, unseen.
+    undefined = np.isnan(accuracy).any(axis=-1)
+    lowest = np.partition(accuracy, m - 1, axis=-1)[..., :m].mean(axis=-1)
+    return np.where(undefined, np.nan, lowest)
+
+
+_BY_NAME: dict[str, Callable[[FloatArray, IntArray], Any]] = {
+    "mean": lambda accuracy, n: accuracy.mean(axis=-1),
+    "overall": _overall,
+    "worst": lambda accuracy, n: accuracy.min(axis=-1),
+}

@@ -1,0 +1,113 @@
+"""The shell of every page: templates that escape what they show, one style, a policy that forbids the rest.
+
+Pages run no script but their own, and ask nobody but where they come from: labels, captions and cards are
+texts of strangers. What scripts need stands in the page as JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shiftdata.errors import InputError
+from shiftdata.extras import require
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+#: Each room may have templates and assets of its own.
+ROOMS = Path(__file__).parents[2]
+
+#: What a page may load and run. `form-action` and `base-uri` are not covered by `default-src`.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'self'"
+)
+
+
+def render(template: str, *, root: str, index: str = "index.html", **context: Any) -> str:
+    """A page from its template; `root` is how a link from it to the front page's folder begins.
+
+    `index` is the front page's name there: a server has none.
+    """
+
+    def asset(name: str) -> str:
+        return f"{root}assets/{name}?{asset_hash(name)}"
+
+    page = environment().get_template(template)
+    return page.render(root=root, index=index, asset=asset, policy=POLICY, **context)
+
+
+def render_alone(template: str, **context: Any) -> str:
+    """A page that is one file: without a script, with its style in it, and allowed to load nothing."""
+    style = assets()["style.css"].read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return environment().get_template(template).render(style=style, policy=policy, **context)
+
+
+def asset_hash(name: str) -> str:
+    """What a link to a script or a style ends with: another release is another address."""
+    return hashlib.sha256(assets()[name].read_bytes()).hexdigest()[:12]
+
+
+def assets() -> dict[str, Path]:
+    """Scripts and styles by name; they all stand in one folder beside the pages."""
+    return {path.name: path for path in sorted(ROOMS.glob("**/assets/*"))}
+
+
+def write_assets(out: Path) -> None:
+    """Put the scripts and the style of all pages beside pages that are files."""
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file: give a folder for the pages")
+    (out / "assets").mkdir(parents=True, exist_ok=True)
+    for name, file in assets().items():
+        shutil.copyfile(file, out / "assets" / name)
+
+
+@cache
+def environment() -> Environment:
+    """The templates, with what they share."""
+    jinja2 = require("jinja2", "a page")
+    made: Environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(sorted(ROOMS.glob("**/templates"))),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"data": as_data, "size": as_size, "count": "{:,}".format}
+    return made
+
+
+def as_data(value: Mapping[str, Any]) -> Any:
+    """A value as JSON that can stand in a `<script type="application/json">`: no text in it ends that."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return require("markupsafe", "a page").Markup(text)
+
+
+def data_script(name: str, value: Mapping[Any, Any]) -> str:
+    """A file of data as a script, the only way in which a page that is opened from a disk can read it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return f"shiftdata.receive({json.dumps(name)},{text});\n"
+
+
+def as_size(size: float) -> str:
+    """Bytes as people read them.
+
+    >>> [as_size(one) for one in (420, 5_300, 2_500_000, 7_250_000_000)]
+    ['0.4 kB', '5.3 kB', '2.5 MB', '7.25 GB']
+    """
+    if size >= 1e9:
+        return f"{size / 1e9:,.2f} GB"
+    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"

@@ -1,0 +1,277 @@
+"""Label shift of RLSbench: a target whose label marginal is drawn from a Dirichlet around its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftdata.errors import InputError
+from shiftdata.evaluation.protocols.base import Protocol, Stage, first_of_each, named
+from shiftdata.evaluation.protocols.cuts import Shares, cut
+from shiftdata.evaluation.protocols.halves import SHARED, Halves, Sides, halves_of
+from shiftdata.evaluation.sampling.subsets import dirichlet_marginal, largest_counts
+from shiftdata.evaluation.tasks import Role, Task
+from shiftdata.evaluation.tasks.making import check_empty, choose, recut, units
+from shiftdata.evaluation.tasks.report import MarginalDraw
+from shiftdata.evaluation.tasks.sets import NewSet
+from shiftdata.stable import rng
+
+ROLE: Mapping[str, Role] = {
+    "source_train": "fit",
+    "source_test": "select",
+    "target_train": "unlabelled",
+    "target_test": "test",
+}
+#: Where each set begins and ends, in folds: of two domains that share no origin, and of one.
+APART: Shares = {
+    "source_train": (0, 80), "source_test": (80, 100), "target_train": (0, 80), "target_test": (80, 100)
+}  # fmt: skip
+SAME: Shares = {
+    "source_train": (0, 64), "source_test": (64, 80), "target_train": (80, 96), "target_test": (96, 100)
+}  # fmt: skip
+#: Alphas that an error offers: those of RLSbench, and larger ones, which shift less.
+ALPHAS = (0.5, 1, 3, 10, 30, 100, 300, 1000)
+#: Which Dirichlet it is, as reports say it.
+LAWS: Mapping[str, str] = {
+    "paper": "Dirichlet(alpha p), alpha = {alpha:g}, by the paper's text (its published numbers are of the "
+    "released code's draw, label-shift@code, which shifts far less)",
+    "code": "Dirichlet(alpha K p), alpha = {alpha:g}, K = {classes}, by the released code, of which the "
+    "published numbers are (the paper's text has Dirichlet(alpha p))",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelShift(Protocol):
+    """One drawn label marginal for the target's training and test rows; the source stays as it is.
+
+    With `source` and `target` (domains; the same one for pure label shift) the task is cut into source_train
+    (fit), source_test (select), target_train (unlabelled), target_test (test), 80/20 each. Without them the
+    unlabelled sets and the test of a task are shifted alike. `alpha=None` does not shift.
+
+    `rlsbench` names one of that benchmark's 14 datasets: source and halves are its own (`halves.RLSBENCH`).
+
+    Without replacement, n = floor(min_k n_k / P_k) and label k keeps floor(n P_k) rows: labels may vanish,
+    which `on_empty="report"` accepts. With replacement, as many rows as there are are drawn. After
+    `continuous` trajectories are drawn instead of rows, each whole.
+    """
+
+    alpha: float | None
+    rlsbench: str = ""
+    source: str | Sequence[str] = ()
+    target: str | Sequence[str] = ()
+    replacement: bool = False
+    seed: int = 0
+
+    id: ClassVar[str] = "label-shift"
+    short: ClassVar[str] = "ls"
+    promises: ClassVar[Sequence[str]] = ("marginal", "hidden")
+    gives_up: ClassVar[Sequence[str]] = ("whole-test", "ratio", "per-cell", "every-row", "balanced")
+    metrics: ClassVar[Sequence[str]] = ("label-shift",)
+    paper: ClassVar[str] = "RLSbench, section 3.1 and appendix D"
+    about: ClassVar[str] = "target labels from Dirichlet(alpha * p), 80/20 cuts of source and target"
+    variants: ClassVar = {
+        "code": "the released code's Dirichlet(alpha * K * p), which shifts far less",
+        "files": "that Dirichlet, and the released code's halves, whatever leaks: drawn from the authors' "
+        "files in their order; for the datasets of rlsbench",
+    }
+    leaking: ClassVar = ("files",)
+    from_files: ClassVar = ("files",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.alpha is not None and not 0 < self.alpha < np.inf:
+            raise InputError(f"alpha is above 0, or None for no shift, got {self.alpha}")
+        if self.variant == "files" and not self.rlsbench:
+            raise InputError("label-shift@files cuts as RLSbench's code does: give rlsbench=, its dataset")
+        if self.rlsbench and (self.source or not self.target):
+            raise InputError("with rlsbench= give the target alone: the source is that of its dataset")
+        if not self.rlsbench and bool(self.source) != bool(self.target):
+            given, missing = ("source", "target") if self.source else ("target", "source")
+            raise InputError(
+                f"{given}={getattr(self, given)!r} goes with {missing}=, another domain or the same; without "
+                "both, the task's own sets are shifted"
+            )
+        if self.rlsbench:
+            self._halves()
+
+    def _halves(self) -> Halves | None:
+        return halves_of(self.rlsbench, in_code=self.variant == "files") if self.rlsbench else None
+
+    @property
+    def reads_params(self) -> bool:
+        halves = self._halves()
+        return super().reads_params or bool(halves and halves.select)
+
+    @classmethod
+    def pairs(
+        cls,
+        source: str,
+        targets: Sequence[str],
+        alphas: Sequence[float | None] = (None, 10, 3, 1, 0.5),
+        seeds: Sequence[int] = (0, 1),
+    ) -> list[LabelShift]:
+        """Every (target, alpha, seed) of a benchmark: the source itself is the first target.
+
+        >>> len(LabelShift.pairs("real", ["painting", "sketch", "clipart"]))
+        40
+        """
+        every = product(dict.fromkeys([source, *targets]), alphas, seeds)
+        return [cls(source=source, target=one, alpha=alpha, seed=seed) for one, alpha, seed in every]
+
+    @property
+    def stage(self) -> Stage:
+        return Stage.CUT if self.target else Stage.DRAW
+
+    @property
+    def leaves(self) -> Stage:
+        return self.stage if self.alpha is None else Stage.DRAW
+
+    @property
+    def promised(self) -> Sequence[str]:
+        return [one for one in super().promised if one != "marginal" or self.alpha is not None]
+
+    @property
+    def given_up(self) -> Sequence[str]:
+        return self.gives_up if self.alpha is not None else ()
+
+    def parts(self) -> tuple[Protocol, ...]:
+        """The cut, and the draw in the sets that it makes."""
+        if not self.target or self.alpha is None:
+            return (self,)
+        variant = "code" if self.variant else ""
+        draw = replace(self, source=(), target=(), rlsbench="", variant=variant)
+        return (replace(self, alpha=None), draw)
+
+    def in_order(self, task: Task) -> str:
+        return f"{super().in_order(task)}; what chooses rows goes between its cut (alpha=none) and its draw"
+
+    def summary(self, nuisance: str) -> str:
+        """The split in a sentence, with the draw of its variant."""
+        return (
+            super().summary(nuisance).replace("alpha * p", "alpha * K * p" if self.variant else "alpha * p")
+        )
+
+    def make(self, task: Task) -> Task:
+        if self.target:
+            task = self._cut(task)
+        shifted = self._shifted(task)
+        if self.alpha is None:
+            return task
+        return self._drawn(task, shifted)
+
+    def advice(self, task: Task) -> str:
+        """Offer draws that give every group a row, with their sizes: each was tried."""
+        if self.alpha is None:
+            return super().advice(task)
+        cut = self._cut(task) if self.target else task
+        return self._attainable(cut, self._shifted(cut))
+
+    def _attainable(self, task: Task, shifted: list[str]) -> str:
+        """Offer the smallest alpha, without replacement and with it, that leaves no group without a row."""
+        offers = []
+        for replacement in sorted({self.replacement, True}):
+            for alpha in sorted(one for one in {*ALPHAS, self.alpha} if one and one >= (self.alpha or 0)):
+                try:
+                    made = replace(self, alpha=alpha, replacement=replacement)._drawn(task, shifted)
+                    check_empty(made)
+                except InputError:
+                    continue
+                sizes = ", ".join(f"{name} {len(made.sets[name]):,}" for name in shifted)
+                offers.append(f"alpha={alpha:g}, {replacement=} ({sizes} rows)")
+                break
+        if offers:
+            return f"with seed={self.seed} take {' or '.join(offers)}"
+        return f"with seed={self.seed} no alpha up to {ALPHAS[-1]:,} avoids it: take a larger base"
+
+    def _shifted(self, task: Task) -> list[str]:
+        """The sets whose labels are drawn: those without labels, and the first that tests."""
+        tests = [name for name, one in task.sets.items() if one.role == "test"][:1]
+        shifted = [name for name, one in task.sets.items() if one.role == "unlabelled"] + tests
+        if not shifted:
+            raise InputError(
+                f"label-shift needs an unlabelled or a test set, and there are {', '.join(task.sets)}: "
+                "give source and target"
+            )
+        for name in shifted:
+            if self.alpha is not None and not len(task.sets[name]):
+                raise InputError(f"{name} has no row to shift: take a larger base, or more target domains")
+        return shifted
+
+    def _drawn(self, task: Task, shifted: list[str]) -> Task:
+        own = _label_counts(task, shifted[0])
+        variant: Literal["paper", "code"] = "code" if self.variant else "paper"
+        p = own / own.sum()
+        marginal = dirichlet_marginal(p, self.alpha, variant=variant, seed=self.seed, names=(self.id,))
+        fit = next((name for name, one in task.sets.items() if one.role == "fit"), "")
+        source = _label_counts(task, fit) if fit else np.zeros_like(own)
+        for name in shifted:
+            task = self._resampled(task, name, marginal)
+        draw = MarginalDraw(
+            law=LAWS[variant].format(alpha=self.alpha, classes=len(own)),
+            labels=task.metadata.labels,
+            source=tuple((source / max(1, source.sum())).tolist()),
+            before=tuple(p.tolist()),
+            drawn=tuple(marginal.tolist()),
+            rows={name: tuple(_label_counts(task, name).tolist()) for name in shifted},
+        )
+        return replace(task, draws=(*task.draws, draw), notes=(*task.notes, draw.note()))
+
+    def _cut(self, task: Task) -> Task:
+        rows, halves = task.metadata, self._halves()
+        of = {
+            side: sorted(rows.numbers("nuisance", named(names)))
+            for side, names in (("source", halves.source if halves else self.source), ("target", self.target))
+        }
+        same = of["source"] == of["target"]
+        if not same and set(of["source"]) & set(of["target"]):
+            raise InputError("source and target are the same domains, or have none in common")
+        if halves:
+            sides = Sides.of(rows, halves, of["source"], of["target"])
+            parts = sides.by_files(self.seed) if self.variant == "files" else sides.parts(self.seed)
+        else:
+            shares, single = (SAME, SAME) if same else (SHARED, APART)
+            parts = cut(rows, shares, single, seed=self.seed)
+        column = rows.nuisance_column
+        return recut(
+            task,
+            {name: NewSet(parts[name], [(column, "in", of[name[:6]])], role) for name, role in ROLE.items()},
+        )
+
+    def _resampled(self, task: Task, name: str, marginal: NDArray[np.float64]) -> Task:
+        rows, one = task.metadata, task.sets[name]
+        if one.counts is not None:
+            raise InputError(f"{name} was drawn with replacement already: shift the labels once")
+        first, unit = units(task, name)
+        labels = rows.label[one.indices[first]].astype(np.int64)
+        counts = np.bincount(labels, minlength=len(rows.labels)).astype(np.int64)
+        shares = np.where(counts > 0, marginal, 0)
+        if not shares.sum():
+            raise InputError(f"the drawn marginal has only labels that {name} lacks: take another seed")
+        shares = shares / shares.sum()
+        order = rows.hashes(one.indices[first], self.id, self.seed, name)
+        reason = "its labels are drawn from a Dirichlet"
+        if not self.replacement:
+            kept = first_of_each(labels, order, largest_counts(counts, shares))[unit]
+            return choose(task, name, one.indices[kept], reason)
+        generator = rng(self.id, self.seed, name)
+        by_label = np.lexsort((order, labels))
+        starts = np.cumsum(counts) - counts
+        takes = generator.multinomial(len(labels), shares)
+        drawn = np.zeros(len(labels), np.int64)
+        for label in np.flatnonzero(takes).tolist():
+            places = generator.integers(counts[label], size=takes[label])
+            np.add.at(drawn, by_label[starts[label] + places], 1)
+        drawn = drawn[unit]
+        return choose(task, name, one.indices[drawn > 0], reason, counts=drawn[drawn > 0])
+
+
+def _label_counts(task: Task, name: str) -> NDArray[np.int64]:
+    """How many examples of each label a set has, each as often as it was drawn."""
+    rows = task.sets[name]
+    labels = task.metadata.label[rows.indices]
+    return np.bincount(labels, rows.counts, minlength=len(task.metadata.labels)).astype(np.int64)

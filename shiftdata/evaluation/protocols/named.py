@@ -1,0 +1,237 @@
+"""Protocols by name and from text, and `sd.task`: from a dataset and a protocol to a task."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import reduce
+from operator import and_
+from pathlib import Path
+from typing import Any
+
+from shiftdata.data.dataset import DatasetName, open_dataset
+from shiftdata.data.format.conditions import parse_condition
+from shiftdata.data.format.paths import protocol_file
+from shiftdata.data.format.records import CanonicalSplit
+from shiftdata.data.metadata import Metadata, read_metadata
+from shiftdata.errors import InputError, not_found
+from shiftdata.evaluation.protocols.adaptation import UDA, UniDA
+from shiftdata.evaluation.protocols.base import REQUIRED, Chain, Protocol, Where
+from shiftdata.evaluation.protocols.continuous import Continuous
+from shiftdata.evaluation.protocols.domains import ALL as DOMAIN_PROTOCOLS
+from shiftdata.evaluation.protocols.evaluate_only import EvaluateOnly
+from shiftdata.evaluation.protocols.flexible import FlexibleDG
+from shiftdata.evaluation.protocols.group_fairness import GroupFairness
+from shiftdata.evaluation.protocols.label_shift import LabelShift
+from shiftdata.evaluation.protocols.listed import Listed
+from shiftdata.evaluation.protocols.per_domain import PerDomain
+from shiftdata.evaluation.tasks import OnEmpty, Task
+
+#: Another protocol is another entry.
+_ALL: tuple[type[Protocol], ...] = (
+    *DOMAIN_PROTOCOLS,
+    *(Continuous, EvaluateOnly, FlexibleDG, GroupFairness, LabelShift, Listed, PerDomain, UDA, UniDA),
+)
+_BY_NAME: Mapping[str, type[Protocol]] = {protocol.id: protocol for protocol in _ALL}
+
+_COMPARISON = re.compile(r"[<>]|[!=]=")
+
+
+def task(
+    dataset: DatasetName | Metadata,
+    of: str | Protocol | None = None,
+    *,
+    base: str | None = None,
+    on_empty: OnEmpty = "error",
+    **params: Any,
+) -> Task:
+    """Make a task from a dataset by a protocol.
+
+    Args:
+        dataset: a name, `shift/<name>`, a folder, a URL, an opened dataset, or metadata.
+        of: a protocol, or in words "group-fairness k=8 mu=0.1 severity<=1.5", as on the command line; the
+            name of a canonical split, or a .parquet file that `freeze` wrote; None is the canonical train,
+            validation and test.
+        base: the dataset's base; default: its default base.
+        on_empty: what to do about a promised group without rows: an "error", or n = 0 in the "report".
+        params: of the named protocol, see `shiftdata.evaluation.protocols.protocols()`.
+
+    """
+    frozen = isinstance(of, str) and of.endswith(".parquet")
+    if params and (frozen or not isinstance(of, str)):
+        raise InputError(f"{', '.join(params)}: parameters go with the name of a protocol, not an object")
+    if isinstance(dataset, Metadata) and base is not None:
+        raise InputError(f"base={base!r} goes with the name of a dataset; metadata is of one base")
+    metadata, of = _chosen(dataset, of, base, named=bool(params))
+    if metadata.task is not None:
+        return _in_tars(metadata, of)
+    if isinstance(of, str):
+        if frozen:
+            return Task.frozen(metadata, Path(of))
+        split = _canonical_split(metadata, lambda split: split.name == of)
+        if split is not None and not params and of not in _BY_NAME:
+            return published(metadata, split)
+        of = protocol(of, **params) if params else parse_protocol(of)
+    if of is None:
+        return Task.canonical(metadata)
+    words = of.words()
+    split = _canonical_split(metadata, lambda split: split.protocol == words)
+    if split is not None and metadata.dataset is not None and metadata.dataset.manifest.part is not None:
+        return published(metadata, split)  # of the whole's rows: a share of the part's would be another
+    return of(Task.canonical(metadata), on_empty=on_empty)
+
+
+def _chosen(
+    dataset: DatasetName | Metadata, of: str | Protocol | None, base: str | None, *, named: bool
+) -> tuple[Metadata, str | Protocol | None]:
+    """The rows to make a task of, and what is asked for; a task that tars contain is a base of its own."""
+    if isinstance(dataset, Metadata):
+        return dataset, of
+    opened = open_dataset(dataset)
+    tasks = [one.name for one in opened.manifest.bases if one.task is not None]
+    if base is None and not named and of in tasks:
+        return read_metadata(opened, str(of)), None
+    return read_metadata(opened, base), of
+
+
+def _in_tars(metadata: Metadata, of: str | Protocol | None) -> Task:
+    """The task that tars contain, with the official metrics of its protocol."""
+    if metadata.task is None or of is not None:
+        raise InputError(
+            f"{metadata.name} has the rows of a task, chosen already, and not those that {of} would choose "
+            "from: leave it out, or name a whole base"
+        )
+    return Task.of_tars(metadata, _metrics(metadata.task.protocol))
+
+
+def _metrics(words: str) -> Sequence[str]:
+    """The official metrics of a protocol in words."""
+    with suppress(InputError):
+        made = parse_protocol(words)
+        steps = made.steps if isinstance(made, Chain) else [made]
+        return list(dict.fromkeys(metric for step in steps if step for metric in step.metrics))
+    # As a task describes itself: "uda@1(source='rock', seed=0) & (severity <= 1.5)".
+    names = [step.partition("@")[0] for step in words.split(" & ")]
+    return list(
+        dict.fromkeys(metric for name in names if name in _BY_NAME for metric in _BY_NAME[name].metrics)
+    )
+
+
+def published(metadata: Metadata, split: CanonicalSplit) -> Task:
+    """The task that is frozen with a dataset as one of its canonical splits."""
+    if metadata.dataset is None:
+        raise InputError(f"{metadata.name} is a table of your own: it has no canonical split {split.name}")
+    with tempfile.TemporaryDirectory() as scratch:
+        keys = Path(scratch) / f"{split.name}.parquet"
+        path = protocol_file(split.name)
+        keys.write_bytes(metadata.dataset.read_file(path))
+        made = Task.frozen(metadata, keys)
+    sets = {
+        name: replace(rows, filters=split.sets[name].filters, reason=split.sets[name].reason)
+        for name, rows in made.sets.items()
+    }
+    return replace(made, sets=sets)
+
+
+def _canonical_split(metadata: Metadata, which: Callable[[CanonicalSplit], bool]) -> CanonicalSplit | None:
+    known = metadata.dataset.manifest.canonical_splits if metadata.dataset else ()
+    return next((split for split in known if split.base == metadata.base and which(split)), None)
+
+
+def protocols() -> list[type[Protocol]]:
+    """Every protocol that `protocol` makes; each has `parameters()`, `variants`, `paper`, `about`."""
+    return [_BY_NAME[name] for name in sorted(_BY_NAME)]
+
+
+def protocol(name: str, **params: Any) -> Protocol:
+    """Make a protocol by name: `uda`, with its version `uda@1`, or with a variant `uda@paired`.
+
+    >>> protocol("group-fairness@code", k=4, mu=0.1).variant
+    'code'
+    """
+    short, _, after = name.partition("@")
+    if short not in _BY_NAME:
+        raise not_found("protocol", short, _BY_NAME)
+    chosen = _BY_NAME[short]
+    if after:
+        params |= _after_at(chosen, after, params.get("variant", ""))
+    known = chosen.parameters()
+    for param in params:
+        if param not in known:
+            raise not_found(f"parameter of {short}", param, known)
+    missing = [param for param, value in known.items() if value is REQUIRED and param not in params]
+    if missing:
+        raise InputError(f"{short} needs {', '.join(missing)}")
+    try:
+        return chosen(**params)
+    except TypeError as error:
+        raise InputError(f"{short} cannot take {params}: {error}") from error
+
+
+def _after_at(chosen: type[Protocol], after: str, given: str) -> dict[str, str]:
+    """The parameters that stand after the @ of a name: none for a version, else a variant."""
+    if after.isdigit():
+        if int(after) != chosen.version:
+            raise InputError(f"{chosen.id} has version {chosen.version} here, and {after} was asked for")
+        return {}
+    if not chosen.variants:
+        raise InputError(f"{chosen.id} has no variants, and {after!r} was asked for")
+    if given not in ("", after):
+        raise InputError(f"{chosen.id}@{after} and variant={given!r} disagree: give one of them")
+    return {"variant": after}
+
+
+def parse_protocol(text: str | Sequence[str]) -> Protocol | None:
+    """Compose the protocols that a text names; None if it names none.
+
+    Each name is followed by its parameters; a condition (`severity<=1.5`, `style==amber,embers`,
+    `label!=dog`) may stand anywhere. One `=` is a parameter, so equality in a condition is `==`.
+
+    >>> print(parse_protocol("group-fairness k=8 mu=0.1 severity<=1.5 style!=ink,oil"))
+    (severity <= 1.5) & (style != ink, oil) & group-fairness@1(k=8, mu=0.1, seed=0)
+    """
+    steps: list[Protocol | tuple[str, dict[str, Any]]] = []
+    for word in _split(text) if isinstance(text, str) else text:
+        name, equals, value = word.partition("=")
+        if _COMPARISON.search(word):
+            steps.append(Where(*parse_condition(word)))
+        elif not equals:
+            steps.append((word, {}))
+        elif steps and isinstance(steps[-1], tuple):
+            steps[-1][1][name] = parse_value(value)
+        else:
+            hint = f"name the protocol first (a condition is written {name}=={value})"
+            raise InputError(f"{word} is a parameter without a protocol: {hint}")
+    made = [protocol(one[0], **one[1]) if isinstance(one, tuple) else one for one in steps]
+    return reduce(and_, made) if made else None
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise InputError(
+            f"{text!r} has a quote that is not closed ({error}): quote a name as a shell does"
+        ) from error
+
+
+def parse_value(text: str) -> Any:
+    """Read the value of a parameter: a number, none, true, false, a name, or several with commas and colons.
+
+    >>> [parse_value(text) for text in ("8", "0.1", "none", "photo,sketch", "dog:ink,cat:oil")]
+    [8, 0.1, None, ('photo', 'sketch'), (('dog', 'ink'), ('cat', 'oil'))]
+    """
+    for separator in ",:":
+        if separator in text:
+            return tuple(parse_value(part) for part in text.split(separator) if part)
+    constants = {"none": None, "true": True, "false": False}
+    if text.lower() in constants:
+        return constants[text.lower()]
+    for number in (int, float):
+        with suppress(ValueError):
+            return number(text)
+    return text

@@ -1,0 +1,203 @@
+"""Tasks as files: which keys are in which set, how often, and what each set is for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from shiftdata.data.dataset import OpenDataset
+from shiftdata.data.format.paths import in_order, row_files
+from shiftdata.data.format.typed import read_json
+from shiftdata.data.format.writer import KEYS_PER_GROUP, write_keys
+from shiftdata.data.metadata import Metadata
+from shiftdata.data.metadata.columns import read_columns
+from shiftdata.errors import InputError, IntegrityError, NotFoundError
+
+if TYPE_CHECKING:
+    from shiftdata.evaluation.tasks.sets import Indices, Role, RowSet
+
+KEY = b"shiftdata"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frozen:
+    """What a frozen task says of itself: where it is from, its metrics, and what its sets are for."""
+
+    dataset: str = ""
+    base: str = ""
+    history: tuple[str, ...] = ()
+    roles: Mapping[str, tuple[Role, ...]] = field(default_factory=dict)
+    sides: Mapping[str, str] = field(default_factory=dict)
+    metrics: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    #: The numbers of the groups that a set should have and does not.
+    empty: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> Frozen:
+        """What a file says; nothing where it was written by others."""
+        text = (_opened(path).schema_arrow.metadata or {}).get(KEY)
+        if text is None:
+            return cls()
+        try:
+            raw: dict[str, Any] = read_json(text)
+            raw["roles"] = {name: tuple(roles) for name, roles in raw["roles"].items()}
+            raw |= {name: tuple(raw[name]) for name in ("history", "metrics", "notes")}
+            raw["empty"] = {name: tuple(groups) for name, groups in raw["empty"].items()}
+            return cls(**raw)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"{path} was frozen by another version of shiftdata ({error!r}): freeze the task again"
+            ) from error
+
+
+def freeze(
+    metadata: Metadata,
+    sets: Mapping[str, RowSet],
+    path: Path | None = None,
+    about: Frozen | None = None,
+) -> str:
+    """Write each set in the order of its keys: key, split (the set's name), count. Give the hash of it all.
+
+    Without a path only the hash is made. One set after the other is sorted: what is in memory are its keys.
+    """
+    roles = json.dumps({name: list(sets[name].roles) for name in sorted(sets)}).encode()
+    digest = hashlib.sha256(b"%d:%s%d:" % (len(roles), roles, _length(metadata, sets)))
+    begun = False
+
+    def passing() -> Iterator[pa.Table]:
+        nonlocal begun
+        for table in _sorted_keys(metadata, sets):
+            texts = (table["split"], table["key"], table["count"].cast(pa.string()))
+            for chunk in pc.binary_join_element_wise(
+                "", pc.binary_join_element_wise(*texts, "\t"), "\n"
+            ).chunks:
+                ends = np.frombuffer(chunk.buffers()[1], np.int32)[[chunk.offset, chunk.offset + len(chunk)]]
+                digest.update(memoryview(chunk.buffers()[2])[ends[0] + (not begun) : ends[1]])
+                begun = True
+            yield table if about is None else table.replace_schema_metadata({KEY: json.dumps(asdict(about))})
+
+    if path is None:
+        deque(passing(), maxlen=0)
+    else:
+        write_keys(path, passing())
+    return digest.hexdigest()
+
+
+def _length(metadata: Metadata, sets: Mapping[str, RowSet]) -> int:
+    """The bytes of the text that is hashed: a line for each row of a set."""
+    total = -1  # no line ends after the last one
+    for name, rows in sets.items():
+        for at, part in metadata.blocks(["key"], rows.indices):
+            counts = pa.array(np.ones(len(part), np.int64) if rows.counts is None else rows.counts[at])
+            lengths = (pc.binary_length(part["key"]), pc.binary_length(counts.cast(pa.string())))
+            total += sum(pc.sum(one).as_py() or 0 for one in lengths) + len(part) * (len(name.encode()) + 3)
+    return max(0, total)
+
+
+def _sorted_keys(metadata: Metadata, sets: Mapping[str, RowSet]) -> Iterator[pa.Table]:
+    for name, rows in sets.items():
+        counts = np.ones(len(rows.indices), np.int64) if rows.counts is None else rows.counts
+        keys = metadata.keys(rows.indices)
+        order = pc.sort_indices(keys)
+        for start in range(0, max(1, len(order)), KEYS_PER_GROUP):
+            mine = order.slice(start, KEYS_PER_GROUP)
+            columns = {
+                "key": keys.take(mine).cast(pa.string()),
+                "split": pa.repeat(name, len(mine)),
+                "count": pa.array(counts[mine.to_numpy()], pa.int32()),
+            }
+            yield pa.table(columns)
+
+
+def read_frozen(metadata: Metadata, path: Path) -> tuple[Frozen, dict[str, tuple[Indices, Indices | None]]]:
+    """What a frozen task says, the rows of each set, and how often each was drawn where that is not once."""
+    found: dict[str, list[tuple[Indices, Indices]]] = {}
+    missing, example = 0, ""
+    for table in _tables(path):
+        rows = _rows_of(metadata, table["key"])
+        missing += int((rows < 0).sum())
+        example = example or (table["key"][int(np.argmax(rows < 0))].as_py() if missing else "")
+        for name in pc.unique(table["split"]).to_pylist():
+            mine = pc.equal(table["split"], name).to_numpy()
+            counts = table["count"].to_numpy()[mine].astype(np.int64)
+            found.setdefault(name, []).append((rows[mine], counts))
+    if missing:
+        raise InputError(
+            f"{missing} keys of {path} are not in {metadata.name}, such as {example!r}: "
+            "give the base that the task was frozen from"
+        )
+    sets: dict[str, tuple[Indices, Indices | None]] = {}
+    for name, parts in found.items():
+        indices, counts = (np.concatenate(of) for of in zip(*parts, strict=True))
+        order = np.argsort(indices)
+        sets[name] = (indices[order], counts[order] if (counts != 1).any() else None)
+    return Frozen.read(path), sets
+
+
+def drawn_rows(dataset: OpenDataset, base: str) -> dict[str, tuple[Indices, Indices | None]]:
+    """The rows of each set of a task in tars, and how often each was drawn where that is not once.
+
+    Of the samples of a row that was drawn several times, the first stands for all.
+    """
+    manifest, sets, start = dataset.manifest, {}, 0
+    splits = manifest.base(base).splits
+    for name in in_order(splits):
+        paths = row_files(manifest.files, base, name)
+        drawn = pa.concat_tables([read_columns(dataset, path, ["count", "copy"]) for path in paths])
+        first = np.flatnonzero(drawn["copy"].to_numpy() == 1)
+        counts = drawn["count"].to_numpy()[first].astype(np.int64)
+        if len(drawn) != splits[name].rows or counts.sum() != len(drawn):
+            raise IntegrityError(
+                f"{dataset.address}: index/{base} does not have the {splits[name].rows:,} samples of {name}: "
+                "fetch or export it again"
+            )
+        sets[name] = (start + first, counts if (counts != 1).any() else None)
+        start += len(drawn)
+    return sets
+
+
+def _tables(path: Path) -> Iterator[pa.Table]:
+    """The rows of a frozen task, an eighth of its row groups at a time: all keys at once need much memory."""
+    try:
+        with _opened(path) as file:
+            step = max(1, file.num_row_groups // 8)
+            for start in range(0, file.num_row_groups, step):
+                groups = range(start, min(start + step, file.num_row_groups))
+                yield file.read_row_groups(groups, columns=["key", "split", "count"])
+    except (OSError, pa.ArrowInvalid, KeyError) as error:
+        raise InputError(
+            f"{path} is not a frozen task with the columns key, split, count: {error}"
+        ) from error
+
+
+def _rows_of(metadata: Metadata, keys: pa.ChunkedArray) -> Indices:
+    """The row of each of some keys, which may be there for several sets; -1 for none."""
+    none = pa.array([], pa.large_string())
+    encoded = pa.chunked_array([none, *keys.cast(pa.large_string()).chunks]).dictionary_encode().chunks
+    rows = metadata.rows_of(encoded[0].dictionary)  # each chunk has the same
+    numbers = np.concatenate([one.indices.to_numpy() for one in encoded])
+    return np.asarray(rows[numbers])
+
+
+def _opened(path: Path) -> pq.ParquetFile:
+    if not path.exists():
+        raise NotFoundError(
+            f"there is no frozen task {path}: `shiftdata task DATASET PROTOCOL ... --freeze {path}` writes it"
+        )
+    try:
+        return pq.ParquetFile(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(
+            f"{path} is not a frozen task with the columns key, split, count: {error}"
+        ) from error

@@ -1,0 +1,326 @@
+"""The official metrics of tasks: a table by name, each a function from what was judged to named figures.
+
+A figure's name has one meaning wherever it occurs. `mean`, `worst`, `worst_3`, `worst_5` are over groups;
+`mean_class` over labels that have rows; `mean_domain`, `std_domain`, `worst_domain` over nuisances; `overall`
+is the share of rows that are right, which some papers call accuracy.
+
+Errors are over origins, from the derivatives of a figure by the accuracies of groups: `metrics/clusters.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shiftdata.data.arrays import FloatArray, IntArray, as_floats
+from shiftdata.errors import InputError, not_found
+from shiftdata.evaluation.metrics import (
+    FailurePoints,
+    GroupAccuracy,
+    failure_points,
+    h_score,
+    label_marginal,
+    label_marginal_l1,
+    severity_accuracy,
+)
+from shiftdata.evaluation.metrics.adaptation import Average
+from shiftdata.evaluation.metrics.clusters import Clusters
+from shiftdata.evaluation.metrics.groups import Linear
+from shiftdata.evaluation.metrics.records import Record, number, some
+from shiftdata.evaluation.metrics.severity import severity_steps
+from shiftdata.evaluation.tasks.predictions import UNKNOWN
+
+
+@dataclass(frozen=True, eq=False)
+class Figure(float, Record):
+    """A number with its rows `n`, what it is taken `of`, and its standard error `sem` over their `origins`.
+
+    It is a float, so that it compares, rounds and adds as one. `linear` says how it depends on the accuracies
+    of groups; it is there for what was just evaluated.
+    """
+
+    value: float
+    n: int
+    of: str = "rows"
+    sem: float = math.nan
+    origins: int = 0
+    linear: Linear | None = field(default=None, repr=False)
+
+    omitted: ClassVar[tuple[str, ...]] = ("linear",)
+
+    def __new__(cls, value: float, *_: object, **__: object) -> Self:
+        """Make the float; the dataclass sets the fields."""
+        return super().__new__(cls, value)
+
+    @classmethod
+    def over(
+        cls, of: GroupAccuracy, derivatives: FloatArray, value: float, said: str, n: int | None = None
+    ) -> Self:
+        """Give a figure its error over origins, from its derivatives by the accuracies of groups."""
+        linear = Linear(of, derivatives)
+        sem = linear.sem if math.isfinite(value) else math.nan
+        return cls(value, linear.n if n is None else n, said, sem, linear.origins, linear)
+
+    @property
+    def rows(self) -> str:
+        """The rows for a table, "300 of 34 origins" where these are fewer."""
+        return f"{self.n:,}" + (f" of {self.origins:,} origins" if 0 < self.origins < self.n else "")
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Student's 95 % interval from the standard error; nan where there is none."""
+        reach = math.nan if self.linear is None else self.linear.reach * self.sem
+        return self.value - reach, self.value + reach
+
+    def __str__(self) -> str:
+        error = f" ± {number(self.sem)}" if math.isfinite(self.sem) else ""
+        return f"{number(self.value)}{error} (n={self.rows}, {self.of})"
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Rows of a set with their true and predicted labels (unknown ones as `UNKNOWN`), and counts by name.
+
+    `known` are the labels of training, of which `expected` should be in the set, one for each of `classes`;
+    `marginal` is an estimate of the set's shares of labels. `all` has all rows as one group; `along` those of
+    each nuisance and severity, where rows have one.
+    """
+
+    all: GroupAccuracy
+    groups: GroupAccuracy
+    classes: GroupAccuracy
+    domains: GroupAccuracy
+    along: GroupAccuracy | None
+    true: IntArray
+    predicted: IntArray
+    nuisance: IntArray
+    nuisances: tuple[str, ...]
+    severity: NDArray[np.float64]
+    trajectory: IntArray
+    known: IntArray
+    expected: IntArray
+    labels: int
+    origin: IntArray
+    marginal: Any = None
+
+    def __len__(self) -> int:
+        return len(self.true)
+
+    @cached_property
+    def failure_points(self) -> FailurePoints:
+        """The failure points of every shift, by name; refused where a trajectory is not complete."""
+        wrong = (self.true != self.predicted).astype(np.int64)
+        points = failure_points(
+            np.zeros_like(wrong), wrong, self.severity, trajectories=self.trajectory, shifts=self.nuisance
+        )
+        return replace(points, shifts=tuple(self.nuisances[one] for one in np.unique(self.nuisance)))
+
+
+Named: TypeAlias = Iterator[tuple[str, Figure]]
+
+
+def accuracy_of(rows: GroupAccuracy) -> Figure:
+    """The share of rows that are right; `rows` has all as one group."""
+    return Figure.over(rows, np.ones(1), rows.overall, "rows")
+
+
+def _overall(judged: Judged) -> Named:
+    yield "overall", accuracy_of(judged.all)
+
+
+def _mean(of: GroupAccuracy, what: str, m: int | None = None) -> Figure:
+    """The mean over groups, or over the `m` that are worst."""
+    chosen = np.arange(len(of.n)) if m is None else np.argsort(of.accuracy, kind="stable")[:m]
+    value = of.mean if m is None else of.worst_of(m)
+    over = f"{len(of.n):,} {what}" if m is None else f"the {m} worst of {len(of.n):,} {what}"
+    return Figure.over(of, _equal(of, chosen), value, over)
+
+
+def _equal(of: GroupAccuracy, chosen: Any) -> FloatArray:
+    """The derivatives of the mean over some groups."""
+    derivatives = np.zeros(len(of.n))
+    derivatives[chosen] = 1
+    return np.asarray(derivatives / max(1.0, derivatives.sum()))
+
+
+def _worst(of: GroupAccuracy) -> Figure:
+    if of.empty:
+        return Figure(math.nan, 0, f"{of.empty[0]}: no rows")
+    return Figure.over(of, _equal(of, [of.accuracy.argmin()]), of.worst, str(of.worst_group))
+
+
+def _plain(judged: Judged) -> Named:
+    yield from _adaptation(judged)
+    yield "mean", _mean(judged.groups, "groups")
+    yield "worst", _worst(judged.groups)
+
+
+def _fairness(judged: Judged) -> Named:
+    """SMA, section 3.1.3 and appendix E.4."""
+    groups = judged.groups
+    yield "mean", _mean(groups, "groups")
+    yield "worst", _worst(groups)
+    for m in (3, 5):
+        if len(groups.n) >= m:
+            yield f"worst_{m}", _mean(groups, "groups", m)
+    yield from _overall(judged)
+    if not groups.empty:
+        chance = groups.worst_by_chance()
+        yield "worst_by_chance", Figure(chance.expected, len(judged), "groups that are equally hard")
+        likely = chance.at_most(groups.worst)
+        yield "worst_by_chance_p", Figure(likely, len(judged), "probability of a worst group this low")
+
+
+def _domains(judged: Judged) -> Named:
+    """NICO++, equations 7 to 9; DomainBed."""
+    domains = judged.domains
+    yield "mean_domain", _mean(domains, "domains")
+    yield "std_domain", Figure(domains.std("nico++"), len(judged), f"{len(domains.n):,} domains")
+    yield from _overall(judged)
+    yield "worst_domain", _worst(domains)
+
+
+def _adaptation(judged: Judged) -> Named:
+    """Accuracy over rows, and over the classes that have some: a label shift may leave a class without."""
+    yield from _overall(judged)
+    every, there = len(judged.classes.n), judged.classes.without_empty()
+    what = "classes" if len(there.n) == every else f"of {every:,} classes, those with rows"
+    yield "mean_class", _mean(there, what)
+
+
+def _universal(judged: Judged) -> Named:
+    """The H-score over rows as in SMA's code, and over classes as in OVANet's."""
+    shared = np.intersect1d(judged.known, judged.expected)
+    known = np.isin(judged.expected, shared)
+    conventions: Mapping[str, Average] = {"": "rows", "_classes": "classes"}
+    for suffix, average in conventions.items():
+        score = h_score(
+            judged.true, judged.predicted, shared=shared.tolist(), unknown=UNKNOWN, average=average
+        )
+        # The unknown are one class, the last; the known are one too where rows are averaged.
+        parts = np.zeros(len(known), np.int64) if average == "rows" else np.cumsum(known) - 1
+        last = 1 if average == "rows" else len(shared)
+        groups = judged.classes.merge(np.where(known, parts, last), tuple(range(last + 1)), "part")
+        ours, others = _equal(groups, np.arange(last)), _equal(groups, [last])
+        total = score.known + score.unknown
+        # d/dk of 2 k u / (k + u) is 2 u^2 / (k + u)^2, and d/du likewise.
+        by = 2 * (np.array([score.unknown, score.known]) / total) ** 2 if total else np.zeros(2)
+        both = by[0] * ours + by[1] * others
+        said = f"harmonic mean, known over {average}"
+        yield f"h_score{suffix}", Figure.over(groups, both, score.h, said, len(judged))
+        said = f"{len(shared):,} shared classes, {average}"
+        yield f"known{suffix}", Figure.over(groups, ours, score.known, said)
+        if not suffix:
+            yield "unknown", Figure.over(groups, others, score.unknown, "rows of unknown classes")
+
+
+def _label_shift(judged: Judged) -> Named:
+    """RLSbench: accuracy, and the l1 error of the marginal of labels, 0 to 2."""
+    yield from _adaptation(judged)
+    places = judged.labels + 1  # the last for unknown
+    true = label_marginal(np.where(judged.true < 0, judged.labels, judged.true), places)
+    if judged.marginal is None:
+        of = "shares of predictions"
+        estimate = label_marginal(np.where(judged.predicted < 0, judged.labels, judged.predicted), places)
+    else:
+        of, estimate, given = "the given marginal", np.zeros(places), as_floats("marginal", judged.marginal)
+        if len(given) not in (judged.labels, len(judged.known)):
+            raise InputError(
+                f"marginal: {len(given)} shares; give one a label, of the dataset's {judged.labels} or the "
+                f"task's {len(judged.known)}"
+            )
+        estimate[np.arange(judged.labels) if len(given) == judged.labels else judged.known] = given
+    yield "marginal_error", Figure(label_marginal_l1(estimate, true), len(judged), of)
+
+
+def _continuous(judged: Judged) -> Named:
+    """CNS-Bench, appendix A: the mean over shifts at each severity, drops, failure points."""
+    wrong = (judged.true != judged.predicted).astype(np.int64)
+    right = np.zeros_like(wrong)
+    curve = severity_accuracy(right, wrong, judged.severity, shifts=judged.nuisance)
+    if lost := len(judged.domains.empty):  # a promised shift without rows leaves the means undefined
+        rows = ((0, lost), (0, 0))
+        curve = replace(
+            curve,
+            shifts=(*curve.shifts, *judged.domains.empty),
+            accuracy=np.pad(curve.accuracy, rows, constant_values=np.nan),
+            n=np.pad(curve.n, rows),
+        )
+    shifts = f"mean over {len(curve.shifts):,} shifts"
+    assert judged.along is not None  # rows have severities
+    cells, count = judged.along, len(curve.severities)
+    step = severity_steps([float(str(name).rpartition(" / ")[2]) for name in cells.names or ()])[1]
+    at = [np.where(step == place, 1 / len(curve.shifts), 0.0) for place in range(count)]
+    for place, severity in enumerate(curve.severities):
+        value = float(curve.mean[place])
+        yield f"accuracy@{severity:g}", Figure.over(cells, at[place], value, shifts)
+    if curve.severities[0] == 0 and count > 1:
+        for place, severity in enumerate(curve.severities[1:], start=1):
+            yield (
+                f"drop@{severity:g}",
+                Figure.over(cells, at[0] - at[place], float(curve.drop[place]), shifts),
+            )
+        over = f"{count} severities, {shifts}"
+        yield "mean_drop", Figure.over(cells, at[0] - np.mean(at, axis=0), curve.mean_drop, over)
+    yield from _failures(judged)
+
+
+def _failures(judged: Judged) -> Named:
+    """The mean failure point and the share that fails, with the error over the trajectories' origins."""
+    points = judged.failure_points
+    names, first = np.unique(judged.trajectory, return_index=True)
+    origin = judged.origin[first[np.searchsorted(names, np.array(points.trajectory))]]
+    fails = ~np.isnan(points.point)
+
+    def mean(values: FloatArray, said: str) -> Figure:
+        clusters = Clusters.of_rows(np.zeros(points.n, np.int64), origin, values, 1)
+        whole = GroupAccuracy(values.mean(keepdims=True), np.array([points.n]), clusters=clusters)
+        said = f"{points.n:,} trajectories{said}"
+        return Figure.over(whole, np.ones(1), float(whole.accuracy[0]), said, len(judged))
+
+    reached = np.where(fails, points.point, points.beyond)
+    yield "mean_failure_point", mean(reached, f", {points.beyond:g} where none")
+    yield "failures", mean(fails.astype(np.float64), " that fail anywhere")
+
+
+#: Another official metric is another entry; protocols name theirs.
+OFFICIAL: Mapping[str, Callable[[Judged], Named]] = {
+    "fairness": _fairness,
+    "domains": _domains,
+    "adaptation": _adaptation,
+    "universal": _universal,
+    "label-shift": _label_shift,
+    "continuous": _continuous,
+}
+
+
+def figures_of(judged: Judged, metrics: tuple[str, ...]) -> tuple[dict[str, Figure], list[str]]:
+    """The figures of some official metrics (plain ones for none), and why some are missing."""
+    figures: dict[str, Figure] = {}
+    notes: list[str] = []
+    if judged.marginal is not None and "label-shift" not in metrics:
+        raise InputError("marginal= goes with a task of label shift; this one has no figure that uses it")
+    for name in metrics:
+        if name not in OFFICIAL:
+            raise not_found("official metric", name, OFFICIAL)
+    for metric in [OFFICIAL[name] for name in metrics] or [_plain]:
+        try:
+            for name, figure in metric(judged):
+                figures[name] = figure
+        except InputError as error:
+            if metric is not _continuous:
+                raise
+            notes.append(f"no failure points: {error}")
+    for what, of in (("groups", judged.groups), ("classes", judged.classes), ("domains", judged.domains)):
+        if of.empty:
+            notes.append(
+                f"{len(of.empty):,} {what} have no rows ({some(of.empty)}): what needs them is undefined, "
+                "without_empty() leaves them out"
+            )
+    return figures, notes

@@ -1,0 +1,108 @@
+"""The datasets of a mirror, opened for its pages: each at one commit, through the repo that serves it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any, TypeVar, cast
+
+from shiftdata.data.dataset import OpenDataset, opened
+from shiftdata.data.format.manifest import FILE_NAME
+from shiftdata.data.format.records import FileRecord as ManifestRecord
+from shiftdata.data.places.store import MOST_SMALL, FileInfo, MissingFileError, OnBytes, Store
+from shiftdata.errors import ChangedError, IntegrityError, StorageError
+from shiftdata.serve.library import Repo
+from shiftdata.serve.repos import Changed, Commit
+
+#: Datasets whose metadata stay in memory, and answers that took seconds to make.
+KEPT, KEPT_ANSWERS = 8, 64
+
+T = TypeVar("T")
+
+
+class CommitStore(Store):
+    """The files of one commit of a repo, opened as the repo opens them: through no link, and never others."""
+
+    def __init__(self, repo: Repo, commit: Commit) -> None:
+        self.repo, self.commit = repo, commit
+        self.address = f"{repo.owner}/{repo.name}"
+        self.revision = commit.id
+
+    def listing(self) -> dict[str, FileInfo]:
+        return {path: FileInfo(size=one.size, sha256=one.sha256) for path, one in self.commit.files.items()}
+
+    def info(self, path: str) -> FileInfo:
+        if path not in self.commit.files:
+            raise MissingFileError(f"{self.address}/{path} does not exist")
+        one = self.commit.files[path]
+        return FileInfo(size=one.size, sha256=one.sha256, version=one.sha256)
+
+    def read(self, path: str, most: int = MOST_SMALL) -> bytes:
+        size = self.info(path).size or 0
+        if size > most:
+            raise IntegrityError(f"{self.address}/{path} has more than the {most:,} bytes that are allowed")
+        return self.range(path, 0, size)
+
+    def range(self, path: str, start: int, end: int) -> bytes:
+        with self.open(path) as file:
+            file.seek(start)
+            data = file.read(end - start)
+        if len(data) != end - start:
+            raise StorageError(f"{self.address}/{path} ends before byte {end}")
+        return data
+
+    def open(self, path: str) -> IO[bytes]:
+        self.info(path)
+        try:
+            return os.fdopen(self.repo.open(self.commit, path), "rb", buffering=0)
+        except Changed:
+            raise ChangedError(f"{self.address} has changed: load the page again") from None
+
+    def download(self, path: str, file: Path, record: ManifestRecord, on_bytes: OnBytes) -> None:
+        raise StorageError(f"{self.address} is served here: nothing is downloaded from it")
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+
+class Live:
+    """The datasets that pages have asked for, the latest ones."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, str, str], OpenDataset] = OrderedDict()
+        self._answers: OrderedDict[tuple[str, str | None], Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def dataset(self, repo: Repo, commit: Commit) -> OpenDataset | None:
+        """The dataset of a repo at a commit; None where it is not one of ours."""
+        if FILE_NAME not in commit.files:
+            return None
+        key = repo.owner, repo.name, commit.id
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+                return self._known[key]
+        store = CommitStore(repo, commit)
+        made = opened(store, store.read(FILE_NAME))
+        with self._lock:
+            made = self._known.setdefault(key, made)
+            while len(self._known) > KEPT:
+                self._known.popitem(last=False)
+        return made
+
+    def answer(self, dataset: OpenDataset, make: Callable[[], T]) -> T:
+        """What `make` gives for a dataset at its commit, kept longer than its metadata are."""
+        key = dataset.address, dataset.store.revision
+        with self._lock:
+            if key in self._answers:
+                self._answers.move_to_end(key)
+                return cast(T, self._answers[key])
+        made = make()
+        with self._lock:
+            self._answers[key] = made
+            while len(self._answers) > KEPT_ANSWERS:
+                self._answers.popitem(last=False)
+        return made

@@ -1,0 +1,71 @@
+"""Threads for what takes time and memory: answers made in them do not keep waiting those who read files."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Literal, TypeAlias, TypeVar
+
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+
+from shiftdata.serve.names import Refusal
+
+#: Seconds after which a client that was refused may ask again.
+AGAIN = 5
+
+#: What is made: the catalog, which programs read; a page or its rows; a picture, which is decoded; what takes
+#: seconds.
+Work: TypeAlias = Literal["catalog", "page", "picture", "task", "look-alikes"]
+#: Threads for each kind of work, requests that wait for one, and for how many seconds.
+TURNS: Mapping[Work, tuple[int, int, float]] = {
+    "catalog": (2, 256, 10),
+    "page": (4, 64, 10),
+    "picture": (2, 64, 30),
+    "task": (2, 8, 10),
+    "look-alikes": (1, 8, 10),
+}
+
+T = TypeVar("T")
+
+
+def turns() -> Mapping[Work, Turns]:
+    """The threads of a server for its pages."""
+    return {kind: Turns(*limits) for kind, limits in TURNS.items()}
+
+
+class Turns:
+    """A few threads, and a short queue for them; whoever finds it full is told to ask again.
+
+    Those who wait take up no thread: the ones that read files are others.
+    """
+
+    def __init__(self, threads: int, waiting: int, patience: float) -> None:
+        self._free, self._most, self._waiting = asyncio.Semaphore(threads), waiting, 0
+        self._patience = patience
+        self._threads = CapacityLimiter(threads)
+
+    async def run(self, make: Callable[..., T], *given: object) -> T:
+        """Give what `make` gives, made in one of the threads."""
+        await self._wait()
+        try:
+            return await run_sync(make, *given, limiter=self._threads)
+        finally:
+            self._free.release()
+
+    async def _wait(self) -> None:
+        if self._free.locked() and self._waiting >= self._most:
+            raise _busy()
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._free.acquire()
+        except TimeoutError:
+            raise _busy() from None
+        finally:
+            self._waiting -= 1
+
+
+def _busy() -> Refusal:
+    text = "too many pages are being made: ask again"
+    return Refusal(503, text, headers={"Retry-After": f"{AGAIN}", "Cache-Control": "no-store"})
