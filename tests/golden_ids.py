@@ -17,8 +17,8 @@ from builders.recipe_files import embedded_recipes, load_recipe
 from shiftdata.evaluation.metrics import bootstrap_rows, compare
 from shiftdata.evaluation.sampling import SAMPLERS, make_sampler
 from shiftdata.stable import content_hash
-from tests.protocols.made import metadata
-from tests.protocols.test_every import CASES, NICO
+from tests.evaluation.protocols.made import metadata
+from tests.evaluation.protocols.test_every import CASES, NICO
 
 GOLDEN = Path(__file__).parent / "golden" / "ids.tsv"
 

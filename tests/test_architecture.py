@@ -7,13 +7,12 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from pathlib import Path
 
 import pytest
 
 import shiftdata
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parent.parent
 HEAVY = ["datasets", "huggingface_hub", "numpy", "onnxruntime", "pandas", "PIL", "pyarrow", "torch"]
 
 

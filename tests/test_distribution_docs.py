@@ -10,9 +10,10 @@ import pytest
 from etils import epath
 
 import shiftdata as sd
-from tests.serving.serving import serving
+from tests.paths import ROOT
+from tests.serve.serving import serving
 
-DOC = Path(__file__).parent.parent / "docs" / "distribution.md"
+DOC = ROOT / "docs" / "distribution.md"
 
 
 def test_the_examples_of_the_docs_run(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

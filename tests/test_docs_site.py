@@ -16,9 +16,10 @@ import pytest
 
 import shiftdata as sd
 from tests.browser import accessibility_problems
+from tests.paths import ROOT
 from tests.web import answering
 
-REPO = Path(__file__).parents[1]
+REPO = ROOT
 TUTORIALS = sorted((REPO / "docs" / "tutorials").glob("*.md"))
 
 

@@ -10,8 +10,7 @@ import pytest
 
 import shiftdata as sd
 from shiftdata.cli.app import main
-
-ROOT = Path(__file__).parent.parent
+from tests.paths import ROOT
 
 
 def test_the_python_of_readme_and_start_runs_from_the_root_of_a_checkout(

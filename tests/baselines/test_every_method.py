@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import io
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from torch import nn
 from shiftdata.baselines import METHODS, make_method
 from shiftdata.baselines.methods import FIRST_CLASS, method_class
 from tests.baselines.problems import fitting, picture_problem, problem, same, trainer_of
+from tests.paths import ROOT
 
 #: Those that train for seconds are tried by `make test-slow`.
 HEAVY = {"dfr", "erm-aug", "fact", "fixmatch", "jigen", "mixstyle", "mmld", "noisy-student", "sentry"}
@@ -61,7 +61,7 @@ def test_it_learns(name):
     assert (known.argmax(1) == data.select_y).mean() > 0.6  # chance: 0.33
 
 
-PAGE = (Path(__file__).parents[2] / "docs" / "baselines.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "baselines.md").read_text(encoding="utf-8")
 
 
 class LayerNormed(nn.Module):

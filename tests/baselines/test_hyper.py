@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from shiftdata.baselines.methods import METHODS, method_class
+from tests.paths import ROOT
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "hyper.tsv"
+GOLDEN = ROOT / "tests/golden" / "hyper.tsv"
 
 
 def lines() -> list[str]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 
 import pytest
 
 from shiftdata.baselines import losses
+from tests.paths import ROOT
 
 MODULES = [import_module(f"shiftdata.baselines.losses.{each.name}") for each in iter_modules(losses.__path__)]
 PUBLIC = sorted(name for module in MODULES for name in module.__all__)
-PAGE = (Path(__file__).parents[2] / "docs" / "losses.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "losses.md").read_text(encoding="utf-8")
 PREAMBLE, *EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 NAMES = {"x", "y", "domain", "group", "z", "logits", "x_target", "z_target", "logits_target"}
 NAMES |= {"encoder", "head", "optimizer"}

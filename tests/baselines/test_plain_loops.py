@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from torch.nn.functional import cross_entropy
 import shiftdata as sd
 from shiftdata.baselines import Training, initial_network, losses
 from shiftdata.data.loading.augment import Shift
+from tests.paths import ROOT
 
 STEPS, BATCH = 20, 24
 PLAIN: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 1e-3, "schedule": "constant"}
@@ -80,7 +80,7 @@ def test_a_plain_loop_equals_the_trainer(task, method, loop, hyper):
 
 
 def test_the_loop_of_the_docs_equals_the_trainer(task):
-    page = (Path(__file__).parents[2] / "docs" / "baselines.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "baselines.md").read_text(encoding="utf-8")
     section = page.split("## The same training in a loop of your own")[1]
     (example, *_) = re.findall(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     threads = torch.get_num_threads()

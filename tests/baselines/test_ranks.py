@@ -10,7 +10,6 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,8 @@ import shiftdata as sd
 from shiftdata.baselines import METHODS, Training, make_method
 from shiftdata.evaluation.label_shift.ratios import EstimateWarning
 from tests.baselines.problems import PLAIN, fitting, trainer_of
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 #: One of each kind: a mean over rows, over groups, over pairs of domains; several moves; an inner step.
 KINDS = ("erm", "group-dro", "coral", "mcd", "swad")
 #: Of scores that the method multiplies: by estimated shares, a whitening, a temperature.

@@ -32,6 +32,7 @@ from shiftdata.cli.app import main as cli
 from shiftdata.cli.train import _tests
 from shiftdata.errors import InputError, NotFoundError
 from tests.baselines.problems import problem, trainer_of
+from tests.paths import ROOT
 
 QUICK = Training(steps=12, batch=16, evaluate_every=6)
 
@@ -92,7 +93,7 @@ sd.train(task, "rwg", side=24, training=training, folder=sys.argv[2], save_every
 @pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_and_ends_in_the_same_bits(tiny, tmp_path):
     def start(folder: Path, pace: str) -> subprocess.Popen[str]:
-        known = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+        known = os.environ | {"PYTHONPATH": str(ROOT)}
         command = [sys.executable, "-c", WORK, str(tiny), str(folder), pace]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=known)
 

@@ -13,7 +13,7 @@ import shiftdata as sd
 from shiftdata.bench import Records
 from shiftdata.bench.records import RECORDS, evaluated, write_runs, write_task
 from shiftdata.stable import content_hash
-from tests.protocols.made import metadata
+from tests.evaluation.protocols.made import metadata
 
 TASK = sd.task(metadata(4, 4, 20), "group-fairness", k=4, mu=0.5)
 GROUPS = sorted(set(TASK.metadata.group[TASK.rows("validation")].tolist()))

@@ -14,7 +14,7 @@ from shiftdata.data.metadata import Metadata
 from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.evaluation.tasks import Task
 from shiftdata.stable import content_hash, rng
-from tests.protocols.made import metadata
+from tests.evaluation.protocols.made import metadata
 
 #: How often a method is right in its dominant groups, and in the others.
 METHODS = {"erm": (0.9, 0.4), "rwg": (0.85, 0.65), "group-dro": (0.86, 0.7)}

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -25,9 +24,9 @@ from shiftdata.bench.leaderboard.submitting import from_records
 from shiftdata.cli.app import main as cli
 from shiftdata.errors import InputError
 from tests.bench.submissions import GF, edited, fair, guess, part, submitted, written
-from tests.protocols.made import metadata
+from tests.evaluation.protocols.made import metadata
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 HOSTILE = "<script>alert(1)</script>|`x` [a](http://b) @all =1+1 & \"'"
 
 

@@ -6,15 +6,13 @@ import re
 import runpy
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from builders.recipe_files import load_recipe
 from shiftdata.bench.sweep import read_sweep
-
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
 
 
 @pytest.fixture(scope="module")

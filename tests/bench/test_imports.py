@@ -12,6 +12,7 @@ import pytest
 from shiftdata.baselines.method import _OWN, _source_hash
 from shiftdata.bench import Records, kept_sweep, progress_of, read_sweep, run_sweep
 from shiftdata.errors import InputError
+from tests.paths import ROOT
 
 MODULE = "methods_of_an_import_test"
 CODE = """
@@ -96,7 +97,7 @@ def test_the_command_says_the_same_of_a_sweep_in_every_process(tiny, tmp_path):
     def command(*words: str, cwd: Path = tmp_path) -> subprocess.CompletedProcess[str]:
         # As the command on the PATH is: it does not look for modules in the folder it runs in.
         start = "import sys; sys.path.remove(''); from shiftdata.cli.app import main; sys.exit(main())"
-        known = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+        known = os.environ | {"PYTHONPATH": str(ROOT)}
         return subprocess.run(
             [sys.executable, "-c", start, *words], cwd=cwd, env=known, capture_output=True, text=True
         )

@@ -14,7 +14,7 @@ from shiftdata.bench.reporting import report
 from shiftdata.errors import MissingExtraError
 from tests.bench.submissions import fair, part, submitted, written
 from tests.bench.synthetic import made_task, synthetic
-from tests.protocols.made import metadata
+from tests.evaluation.protocols.made import metadata
 
 
 @pytest.fixture(scope="module")

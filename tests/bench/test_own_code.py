@@ -13,8 +13,9 @@ import shiftdata as sd
 from builders.make.build import build
 from shiftdata.cli.app import main
 from tests.contracts.kinds import prepare
+from tests.paths import ROOT
 
-DOC = Path(__file__).parents[2] / "docs" / "own_code.md"
+DOC = ROOT / "docs" / "own_code.md"
 OPTIONAL = ("transformers", "lightning")
 
 

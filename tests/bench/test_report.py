@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -24,7 +23,8 @@ from shiftdata.cli.app import main
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.evaluation.metrics import compare, mean_sem
 from tests.bench.synthetic import made_task, synthetic
-from tests.protocols.made import metadata
+from tests.evaluation.protocols.made import metadata
+from tests.paths import ROOT
 
 PAIRS = (("kind0", "kind1"), ("kind2", "kind3"), ("kind1", "kind2"))
 
@@ -351,7 +351,7 @@ def test_a_sweep_that_is_asked_for_is_described(fair):
 
 
 def test_the_examples_of_the_page_of_docs_run(fair):
-    text = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     known = {"folder": fair.folders[0]}
     exec(compile(block, "report.md", "exec"), known)

@@ -11,7 +11,7 @@ from shiftdata.bench.reporting import Report, report
 from shiftdata.bench.reporting.scores import Section
 from shiftdata.tables import Table
 from tests.bench.synthetic import made_task, synthetic
-from tests.protocols.made import metadata
+from tests.evaluation.protocols.made import metadata
 
 HOSTILE = ('<script>alert("x")</script>', "$\\frac{$ & co", "=cmd|' /C calc'!A0", "_under | pipe")
 

@@ -26,8 +26,8 @@ from shiftdata.data.executors import Here, Pool
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols import parse_protocol
 from tests.bench.jobs import SWEEP
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 QUIET = subprocess.DEVNULL
 COST = ("seconds", "processor_seconds", "peak_memory")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
 
@@ -17,6 +16,7 @@ from shiftdata.bench.sweep import PRESETS, kept_sweep, plain_sweep
 from shiftdata.cli.app import main as cli
 from shiftdata.data.dataset import open_dataset
 from shiftdata.errors import InputError
+from tests.paths import ROOT
 
 SMALL = {
     "name": "small",
@@ -147,7 +147,7 @@ def test_the_command_lists_presets_and_refuses_two_wishes(capsys):
 
 
 def test_the_sweep_of_the_docs_is_one(tiny):
-    text = (Path(__file__).parents[2] / "docs/sweeps.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/sweeps.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     named = [one.name for one in open_dataset(tiny).manifest.canonical_splits]
     made = sweep_of(

@@ -20,7 +20,7 @@ import pytest
 from builders.publish.publishing import Publication
 from shiftdata import verify
 from shiftdata.data.format.addresses import absolute, relative
-from tests.serving.serving import serving
+from tests.serve.serving import serving
 from tests.web import answering
 
 CHECKER = """

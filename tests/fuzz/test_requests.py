@@ -25,8 +25,8 @@ from shiftdata.serve.request import Mirror
 from tests.fuzz.guard import SECRET, confined
 from tests.fuzz.mutations import SEEDS, fuzzed
 from tests.fuzz.requests import CARDS, HOST, MARKER, TOKEN, Asked, asked
-from tests.serving.hostile import file_line
-from tests.serving.serving import Process, Running, request, serving
+from tests.serve.hostile import file_line
+from tests.serve.serving import Process, Running, request, serving
 
 #: Seconds of processor time for one request.
 MOST_SECONDS = 5.0

@@ -1,0 +1,351 @@
+"""The checker: verdicts, the room that rounding leaves, what it finds in the papers, planted errors."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shiftdata.bench.papers import published, published_tables
+from tests.paths import ROOT
+
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from check_published import VERDICTS, check
+from check_published.__main__ import main
+from check_published.cells import Book
+from check_published.judging import box, exactly, judge, std_span
+from check_published.rules import spread_of_mean
+
+REPORT = check(published().rows)
+
+
+def results(rows: list[tuple[str, str, str]], **same: str) -> pa.Table:
+    """(row, column, printed) as results."""
+    schema = published("sma", 4).rows.schema
+    usual = {
+        "paper": "own",
+        "table": "1",
+        "part": "",
+        "metric": "accuracy",
+        "unit": "%",
+        "section": "",
+    } | same
+    records = []
+    for row, column, printed in rows:
+        value, _, spread = printed.partition("±")
+        number = {"value": float(value), "spread": float(spread) if spread else None, "printed": printed}
+        records.append(usual | {"row": row, "column": column} | number)
+    return pa.Table.from_pylist(records, schema)
+
+
+def judged(printed: str, inputs: list[str], span=None, **more: str):
+    sheet = Book(results([("r", str(n), text) for n, text in enumerate([printed, *inputs])]))("own", 1)
+    cells = [sheet.get("r", str(n)) for n in range(len(inputs) + 1)]
+    (found,) = judge(cells[0], span or box(lambda x: float(x.mean())), cells[1:], "mean", **more)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("printed", "inputs", "verdict"),
+    [
+        ("76.10", ["74.19", "78.01"], "reproduces"),
+        ("67.15", ["66.09", "68.20"], "reproduces"),  # 67.145: either way to round a half
+        ("67.14", ["66.09", "68.20"], "reproduces"),
+        ("67.16", ["66.09", "68.20"], "inconsistent"),
+        ("70.2", ["70.0", "70.2"], "within rounding"),  # 70.1; 70.05 and 70.25 would do
+        ("70.3", ["70.0", "70.2"], "inconsistent"),
+        ("3", ["2", "4"], "reproduces"),
+        ("4", ["2", "4"], "inconsistent"),  # counts are exact
+    ],
+)
+def test_verdicts(printed, inputs, verdict):
+    assert judged(printed, inputs).verdict == verdict
+    under = judged(printed, inputs, assumption="All count.")
+    excluded = verdict == "inconsistent"  # without the assumption; with it, the finding depends on it
+    assert (under.verdict, under.assumption) == (("depends", "All count.") if excluded else (verdict, ""))
+
+
+def test_a_missing_input_gives_no_finding():
+    sheet = Book(results([("r", "a", "1.0")]))("own", 1)
+    assert judge(sheet.get("r", "a"), exactly(1.0), [sheet.get("r", "b")], "mean") == []
+    assert judge(None, exactly(1.0), [sheet.get("r", "a")], "mean") == []
+
+
+def test_digits_belong_to_the_column():
+    book = Book(results([("a", "x", "0.9"), ("b", "x", "0.92"), ("a", "y", "3"), ("b", "y", "4")]))
+    sheet = book("own", 1)
+    assert [sheet.get(*place).half for place in (("a", "x"), ("b", "x"), ("a", "y"))] == [0.005, 0.005, 0.0]
+
+
+VALUES = st.lists(st.integers(0, 9999).map(lambda number: number / 100), min_size=2, max_size=5)
+
+
+@given(VALUES, st.sampled_from([0.005, 0.05, 0.5]))
+def test_the_room_of_a_standard_deviation_holds_every_corner_and_no_more(values, half):
+    halves = [half] * len(values)
+    corners = [np.array(signs) * half + values for signs in itertools.product((-1, 1), repeat=len(values))]
+    value, low, high = std_span("nico++-tables")(values, halves)
+    spreads = [float(corner.std()) for corner in corners]
+    assert value == pytest.approx(np.std(values))
+    assert high == pytest.approx(max(spreads))
+    assert low <= min(spreads) + 1e-12
+    assert low >= 0
+
+
+@given(VALUES)
+def test_the_room_of_a_mean_is_half_a_unit(values):
+    value, low, high = box(lambda x: float(x.mean()))(values, [0.05] * len(values))
+    assert (low, high) == (pytest.approx(value - 0.05), pytest.approx(value + 0.05))
+
+
+@given(st.lists(st.lists(st.floats(0, 100), min_size=3, max_size=3), min_size=2, max_size=6))
+def test_the_spread_of_a_mean_over_seeds_is_always_called_possible(accuracies):
+    seeds = np.array(accuracies)  # domains x seeds
+    of_parts, of_mean = seeds.std(axis=1), seeds.mean(axis=0).std()
+    rows = [("r", f"d{n}", f"0.0±{spread:.6f}") for n, spread in enumerate(of_parts)]
+    sheet = Book(results([*rows, ("r", "Avg", f"0.0±{of_mean:.6f}")]))("own", 1)
+    parts = [sheet.spread("r", f"d{n}") for n in range(len(of_parts))]
+    (found,) = spread_of_mean(sheet.spread("r", "Avg"), parts, "domains")
+    assert found.verdict != "inconsistent"
+
+
+def test_an_impossible_spread_of_a_mean_is_found():
+    sheet = Book(results([("r", "a", "0.0±1.0"), ("r", "b", "0.0±1.0"), ("r", "Avg", "0.0±1.5")]))("own", 1)
+    parts = [sheet.spread("r", name) for name in "ab"]
+    assert spread_of_mean(sheet.spread("r", "Avg"), parts, "domains")[0].verdict == "inconsistent"
+
+
+def test_the_shipped_numbers_are_those_that_were_extracted():
+    assert REPORT.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("paper", "table", "place", "recomputed"),
+    [
+        ("sma", "1", "Multi-source benchmarks, Office-31, instances per source, min", "4,410"),
+        ("sma", "7", "PLT_DOC, mean, CDAN", "DANN 43.00"),
+        ("sma", "12", "PLT_DOC, mean, UniOT", "OSBP 39.75"),
+        ("nico++", "2", "test S, Wi, O, Da, Deepall, Ova.", "0.063"),
+        ("nico++", "5", "test A, Wi, Da, Di, Deepall, Ova.", "0.347"),
+        ("nico++", "9", "test R, I, O, Di, Deepall, R", "autumn, dark, grass, sand, water, winter"),
+        ("nico++", "11", "lizard, Total", "601"),
+        ("domainbed-v2", "15", "PACS, MoCo-v3 ViT-B/16, SagNet, Avg", "85.43"),
+        ("domainbed-v2", "5", "MoCo-v2 ResNet-50, SagNet, OfficeHome", "61.20"),
+        ("domainbed-v2", "6", "TerraInc, ViT-B/16, MoCo-v3, FT, L38", "VLCS"),
+        ("domainbed-v2", "21", "NICO++, ResNet-50 trained from scratch, SWAD, Avg", "Mixup 46.65"),
+        ("rlsbench", "5", "RS+RW, Avg, NoisyStudent", "69.7 to 69.6"),
+    ],
+)
+def test_known_inconsistencies_are_found(paper, table, place, recomputed):
+    found = [one for one in REPORT.of(paper, table).inconsistent if one.place.endswith(place)]
+    assert any(recomputed in one.recomputed for one in found), found
+
+
+@pytest.mark.parametrize(
+    ("paper", "table", "place", "recomputed"),
+    [
+        ("sma", "2", "SMA_PLT_DOC, stylized images", "42700"),
+        ("sma", "text", "scenarios of OfficeHome, figure 9, stated", "12"),
+        ("nico++", "1", "concept shift, min, DomainNet", "-0.055"),
+        ("nico++", "2", "test S, Wi, O, Da, Deepall, Ova.", "77.549"),
+        ("nico++", "4", "NICO++, SagNet, seed spread", "DomainNet 0.23"),
+        ("nico++", "5", "test A, Wi, Da, Di, StableNet, Ova.", "72.272"),
+        ("nico++", "7", "test S, Wi, O, Da, Deepall, Std", "3.557"),
+        ("nico++", "8", "Rand., Deepall", "flexible DG"),
+        ("nico++", "text", "images, thousands, stated", "218.62"),
+        ("domainbed-v2", "14", "NICO++, MoCo-v2 ResNet-50, ERM, autumn", "table 8"),
+        ("domainbed-v2", "19", "NICO++, MoCo-v3 ViT-B/16, ERM, autumn", "table 8"),
+        ("domainbed-v2", "text", "examples of DomainNet, stated", "596006"),
+        ("rlsbench", "2", "RW, Civilcomments, Source", "PseudoLabel with RW 89.30"),
+        ("rlsbench", "5", "RS+RW, FMoW, BN-adapt", "1 of 6 methods gain"),
+    ],
+)
+def test_what_depends_on_an_assumption_names_it(paper, table, place, recomputed):
+    report = REPORT.of(paper, table)
+    (found,) = [one for one in report.findings if one.verdict == "depends" and one.place.endswith(place)]
+    assert recomputed in found.recomputed
+    assert found.assumption.endswith(".")
+    assert found in report.depends[found.assumption]
+
+
+@pytest.mark.parametrize(
+    ("table", "part", "methods"),
+    [
+        ("2", "test S, Wi, O, Da", {"SWAD", "MMLD", "RSC", "StableNet"}),
+        ("5", "test S, Wi, O, Da", {"StableNet"}),
+        ("9", "test R, I, O, Di", set(published("nico++", 9).rows["row"].to_pylist())),
+    ],
+)
+def test_overall_accuracies_agree_with_the_domain_sizes_of_table_10(table, part, methods):
+    findings = REPORT.of("nico++", table).findings
+    overall = [one for one in findings if "weighted by their images" in one.check and one.part == part]
+    assert methods <= {one.row for one in overall if one.verdict in ("reproduces", "within rounding")}
+
+
+def test_overall_accuracies_and_any_domain_sizes():
+    report = REPORT.of("nico++")
+    by_any = [one for one in report.findings if one.check.startswith("some domain sizes")]
+    assert [one.verdict for one in by_any] == ["inconsistent"] * 6 + ["reproduces"]
+    assert all("weighted by" not in one.check for one in report.inconsistent)
+
+
+@pytest.mark.parametrize(
+    ("paper", "table", "check_name"),
+    [
+        ("sma", "4", "SEM over 25 scenarios (ddof 1)"),
+        ("sma", "1", "sum over 12 datasets of table 2"),
+        ("nico++", "3", "mean over 2 settings"),
+        ("nico++", "10", "sum over 10 domains"),
+        ("cns-bench", "2", "mean drop over 6 scales, 0 among them"),
+        ("cns-bench", "5", "mean weighted by images"),
+        ("cns-bench", "text", "stage (ii) less stage (iii), all scales"),
+        ("domainbed-v2", "4", "leakage against K = 1"),
+        ("domainbed-v2", "5", "rank by the recomputed average"),
+        ("domainbed-v2", "text", "Spearman correlation of the averages"),
+        ("rlsbench", "text", "sum over 14 datasets"),
+    ],
+)
+def test_known_agreements_are_found(paper, table, check_name):
+    found = [one for one in REPORT.of(paper, table).findings if one.check == check_name]
+    assert found
+    assert "inconsistent" not in {one.verdict for one in found}
+
+
+@pytest.mark.parametrize("one", published_tables(), ids=lambda one: f"{one.paper}-{one.table}")
+def test_a_planted_error_is_found_in_every_table(one):
+    rows = published(one.paper, one.table).rows.to_pylist()
+    place = len(rows) // 2
+    for changes in ({"value": rows[place]["value"] + 1}, _moved(rows[place]), {"row": "another"}):
+        damaged = pa.Table.from_pylist(
+            [*rows[:place], rows[place] | changes, *rows[place + 1 :]], published("sma").rows.schema
+        )
+        problems = check(damaged).problems
+        assert any(problem.startswith(f"{one.paper}, ") for problem in problems), changes
+
+
+def _moved(row: dict[str, object]) -> dict[str, object]:
+    """Another number, printed and stored alike."""
+    value, sign, spread = str(row["printed"]).partition("±")
+    return {"printed": f"9{value.lstrip('+-')}{sign}{spread}", "value": float(f"9{value.lstrip('+-')}")}
+
+
+ARITHMETIC = [
+    ("sma", "5"),
+    ("nico++", "6"),
+    ("nico++", "10"),
+    ("cns-bench", "5"),
+    ("domainbed-v2", "16"),
+    ("rlsbench", "4"),
+]
+
+
+@pytest.mark.parametrize(("paper", "table"), ARITHMETIC)
+def test_arithmetic_alone_finds_an_error_in_any_cell(paper, table):
+    rows = published(paper, table).rows
+    known = {(one.place, one.check) for one in check(rows).inconsistent}
+    listed = rows.to_pylist()
+    for place in range(0, len(listed), max(1, len(listed) // 8)):
+        damaged = pa.Table.from_pylist(
+            [*listed[:place], listed[place] | _moved(listed[place]), *listed[place + 1 :]], rows.schema
+        )
+        found = {(one.place, one.check) for one in check(damaged).inconsistent}
+        assert found - known, listed[place]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("paper", "table", "row", "column", "part", "printed", "verdict"),
+    [
+        ("sma", "2", "SMA_PLT_DOC", "stylized images", "", "42700", "reproduces"),
+        ("sma", "2", "SMA_APL", "stylized images", "", "204101", "depends"),
+        ("nico++", "1", "concept shift, min", "DomainNet", "", "0.347±0.055", "reproduces"),
+        ("nico++", "1", "concept shift, min", "PACS", "", "0.234±0.023", "depends"),
+        ("nico++", "4", "SagNet", "seed spread", "NICO++", "0.01", "reproduces"),
+        ("nico++", "4", "SWAD", "seed spread", "NICO++", "0.95", "depends"),
+        ("nico++", "7", "Deepall", "Std", "test S, Wi, O, Da", "3.56", "reproduces"),
+        ("nico++", "9", "Deepall", "Ova.", "test R, I, O, Di", "72.99", "depends"),
+        ("nico++", "text", "images, thousands", "stated", "", "218.6", "reproduces"),
+        ("domainbed-v2", "text", "examples of OfficeHome", "stated", "", "15913", "reproduces"),
+        ("domainbed-v2", "text", "examples of PACS", "stated", "", "9981", "depends"),
+        ("rlsbench", "2", "Civilcomments", "Source", "RW", "89.4", "reproduces"),
+        ("rlsbench", "3", "Retiring Adults", "CDANN", "RS+RW", "70.4", "depends"),
+    ],
+)
+def test_another_digit_changes_what_depends(paper, table, row, column, part, printed, verdict):
+    place = {"paper": paper, "table": table, "part": part, "row": row, "column": column}
+
+    def verdicts(report):
+        chosen = [one for one in report.findings if one.to_dict().items() >= place.items()]
+        return {(one.check, one.verdict) for one in chosen}
+
+    other = {"printed": printed, "value": float(printed.partition("±")[0])}
+    rows = [one | other if one.items() >= place.items() else one for one in published()]
+    changed = verdicts(check(pa.Table.from_pylist(rows, published("sma").rows.schema))) - verdicts(REPORT)
+    assert verdict in {one for _, one in changed}
+
+
+def test_two_numbers_for_one_place_are_a_problem():
+    twice = results([("a", "x", "1.0"), ("a", "x", "2.0")])
+    assert check(twice).problems == ("own, 1, a, x: two numbers for one place",)
+
+
+def test_own_results_are_checked_for_possible_values():
+    report = check(results([("a", "x", "101.0"), ("b", "x", "50.0±2.0")]))
+    assert [(one.check, one.printed) for one in report.inconsistent] == [("a possible value", "101.0")]
+
+
+def test_identical_rows_are_found():
+    numbers = ["71.9", "54.5", "97.6", "70.8"]
+    rows = [(name, f"c{n}", text) for name in ("a", "b") for n, text in enumerate(numbers)]
+    (found,) = check(results(rows)).inconsistent
+    assert found.check == "identical rows in different places"
+    assert check(results(rows[:6])).inconsistent == ()
+
+
+def test_a_report_counts_prints_and_exports():
+    report = REPORT.of("rlsbench")
+    assert sum(report.count(verdict) for verdict in VERDICTS) == len(report.findings)
+    listed = report.count("inconsistent") + report.count("depends")
+    assert report.text().count("printed") == listed == report.to_markdown().count("\n") - 2
+    assert all(f"depends on: {assumption}" in report.text() for assumption in report.depends)
+    assert report.to_csv().count("\n") > len(report.findings)
+
+
+@pytest.mark.slow
+def test_the_command_prints_counts_and_findings(tmp_path, capsys):
+    assert main([]) == 0
+    assert "SagNet, OfficeHome" in capsys.readouterr().out
+    assert main(["cns-bench", "--strict"]) == 0
+    assert (
+        main(["sma", "2", "--strict", "--format", "csv", "--output", str(tmp_path / "f.csv")]) == 0
+    )  # depends
+    assert "42620" in (tmp_path / "f.csv").read_text()
+    assert main(["sma", "7", "--strict"]) == 1
+    assert main(["nico"]) == 2
+    assert "unknown paper 'nico'" in capsys.readouterr().err
+
+
+def test_the_command_names_damaged_numbers_and_exits_with_1(tmp_path, capsys):
+    rows = published("sma", 3).rows.to_pylist()
+    rows[5] |= {"printed": "60.44±1.9", "value": 60.44}
+    pq.write_table(pa.Table.from_pylist(rows, published("sma").rows.schema), tmp_path / "mine.parquet")
+    assert main(["--file", str(tmp_path / "mine.parquet")]) == 1
+    err = capsys.readouterr().err
+    assert "damaged: sma, table 3" in err
+    assert "Airplanes, K=4, Top-3 Worst Acc. 60.44±1.9 (extracted: 70.74±2.7)" in err
+
+
+def test_the_command_runs_from_anywhere(tmp_path):
+    script = ROOT / "scripts" / "check_published"
+    command = [sys.executable, str(script), "cns-bench"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("paper")

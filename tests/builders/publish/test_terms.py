@@ -1,0 +1,222 @@
+"""Licences: what an expression lets others do, and what becomes of each row's terms."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+
+import mlcroissant
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders.make.build import build
+from builders.make.check import check
+from builders.publish.checks import refuse_withheld
+from builders.recipe_files import load_recipe
+from shiftdata.data.exporting.webdataset import export
+from shiftdata.data.format.attribution import ATTRIBUTION, attribution_text
+from shiftdata.data.format.front_matter import cell
+from shiftdata.data.format.licenses import noncommercial, redistribution_problem, withheld
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.records import Credit
+from shiftdata.errors import InputError
+from tests.builders.publish.versions import edited
+from tests.tiny import write_recipe
+
+FREE = [
+    *(
+        "CC0-1.0",
+        "CC-BY-4.0",
+        "CC-BY-SA-3.0",
+        "CC-BY-NC-SA-4.0",
+        "CC-BY-3.0-DE",
+        "MIT",
+        "Apache-2.0",
+        "OFL-1.1",
+    ),
+    *("BSD-3-Clause", "GPL-2.0-or-later", "LGPL-2.1+", "ODbL-1.0", "CDLA-Permissive-2.0", "Unicode-3.0"),
+]
+NOT_KNOWN = [
+    "LicenseRef-Mine",
+    "NOASSERTION",
+    "NONE",
+    "BUSL-1.1",
+    "CC-BY-ND-4.0",
+    "CC-BY-NC-ND-3.0",
+    "Nonsense-1",
+]
+
+
+@st.composite
+def expressions(draw: st.DrawFn, depth: int = 3) -> tuple[str, bool]:
+    """An expression in parentheses where needed, and whether it lets others pass files on."""
+    kind = draw(st.sampled_from(["free", "not", "with", "and", "or"] if depth else ["free", "not"]))
+    if kind == "free":
+        return draw(st.sampled_from(FREE)), True
+    if kind == "not":
+        return draw(st.sampled_from(NOT_KNOWN)), False
+    if kind == "with":
+        name = draw(st.sampled_from([*FREE, *NOT_KNOWN]))
+        return f"{name} WITH Classpath-exception-2.0", name in FREE
+    parts = draw(st.lists(expressions(depth - 1), min_size=2, max_size=3))
+    text = f" {kind.upper()} ".join(f"({text})" if " " in text else text for text, _ in parts)
+    return text, (all if kind == "and" else any)(free for _, free in parts)
+
+
+@given(expressions())
+def test_and_needs_all_and_or_needs_one(made):
+    text, free = made
+    assert (redistribution_problem(text) is None) == free
+    names = withheld(text)
+    assert set(names) <= set(NOT_KNOWN)
+    assert withheld(text, names) == ()
+    assert withheld(f"({text})") == names
+
+
+@given(st.text(alphabet="ANDORWITH ()-1MITCC0.", max_size=30))
+def test_any_text_gets_an_answer(text):
+    assert withheld(text, withheld(text)) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "(" * 9999, "MIT AND", "OR MIT", "(MIT", "MIT)", "MIT MIT", "WITH x", "MIT WITH", "MIT WITH AND"],
+)
+def test_a_text_that_is_no_expression_lets_nobody(text):
+    assert withheld(text) == (text,)
+    assert withheld(text, [text]) == ()
+
+
+def test_and_binds_closer_than_or():
+    assert withheld("MIT OR NONE AND NONE") == ()
+    assert withheld("NONE AND MIT OR LicenseRef-X AND LicenseRef-Y") == ("NONE",)
+
+
+def test_no_derivatives_are_told_apart():
+    assert "forbids to pass on works" in str(redistribution_problem("CC-BY-NC-ND-4.0"))
+    assert "is not known to" in str(redistribution_problem("NOASSERTION"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("CC-BY-NC-4.0", True), ("MIT OR CC-BY-NC-SA-4.0", True), ("NCSA", False)]
+)
+def test_noncommercial(text, said):
+    assert noncommercial(text) is said
+
+
+TERMS = [
+    ("CC-BY-4.0", "A. | Painter"),
+    ("MIT AND Unicode-3.0", "B. Writer"),
+    ("LicenseRef-Mine", "C. *Owner*"),
+    ("CC-BY-NC-4.0", "D. Photographer"),
+]
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A recipe whose pictures have licences of their own, and its dataset."""
+    home = tmp_path_factory.mktemp("mixed")
+    recipe = write_recipe(home)
+    pictures = sorted((home / "pictures").rglob("*.png"))
+    with (home / "pictures/items.csv").open("w", newline="", encoding="utf-8") as stream:
+        table = csv.writer(stream)
+        table.writerow(["file", "label", "license", "attribution"])
+        for number, path in enumerate(pictures):
+            table.writerow([path.relative_to(home / "pictures"), path.parent.name, *TERMS[number % 4]])
+    return recipe, build(str(recipe), home / "out", workers=1, quiet=True)
+
+
+def rows_of(folder: Path) -> Counter[tuple[str, str]]:
+    """The terms of every row of every base."""
+    tables = [pq.read_table(path) for path in sorted((folder / "metadata").rglob("*.parquet"))]
+    return Counter(
+        pair
+        for table in tables
+        for pair in zip(table["license"].to_pylist(), table["attribution"].to_pylist(), strict=True)
+    )
+
+
+@pytest.mark.slow
+def test_each_licence_and_attribution_is_in_the_file(mixed):
+    recipe, folder = mixed
+    counted = rows_of(folder)
+    assert set(counted) == set(TERMS)
+    text = (folder / ATTRIBUTION).read_text()
+    for (licence, who), rows in counted.items():
+        section = text.partition(f"## {licence}\n")[2].partition("\n## ")[0]
+        assert f"| {cell(who)} | {rows:,} |" in section
+    assert "<https://spdx.org/licenses/MIT.html>, <https://spdx.org/licenses/Unicode-3.0.html>" in text
+    assert "licenses/LicenseRef" not in text
+    assert ATTRIBUTION in Manifest.read(folder).files
+    assert check(folder, load_recipe(str(recipe))) == []
+
+
+def test_card_and_croissant_point_to_it_and_rows_have_their_own(mixed):
+    _, folder = mixed
+    assert f"[{ATTRIBUTION}]({ATTRIBUTION}) lists them all" in (folder / "README.md").read_text()
+    said = json.loads((folder / "croissant.json").read_text())
+    assert {"@id": ATTRIBUTION, "encodingFormat": "text/markdown"}.items() <= {
+        name: value
+        for entry in said["distribution"]
+        if entry["@id"] == ATTRIBUTION
+        for name, value in entry.items()
+    }.items()
+    name = "mini/train-00000-of-00001"
+    row = next(iter(mlcroissant.Dataset(str(folder / "croissant.json")).records(name)))
+    assert (row[f"{name}/license"].decode(), row[f"{name}/attribution"].decode()) in TERMS
+
+
+def test_more_attributions_than_the_manifest_keeps_are_all_listed():
+    many = [Credit(license="MIT", attribution=f"author {number}", rows=1) for number in range(200)]
+    text = attribution_text("toy", many)
+    assert all(f"| author {number} | 1 |" in text for number in range(200))
+    assert attribution_text("toy", many[::-1]) == text
+
+
+def test_tars_take_it_along(mixed, tmp_path):
+    _, folder = mixed
+    tars = export(folder, tmp_path / "tars")
+    assert (tars / ATTRIBUTION).read_bytes() == (folder / ATTRIBUTION).read_bytes()
+    assert ATTRIBUTION in (tars / "README.md").read_text()
+    (tars / ATTRIBUTION).unlink()
+    export(folder, tars, overwrite=True)
+    assert (tars / ATTRIBUTION).is_file()
+
+
+def test_rows_that_may_not_be_passed_on_need_each_licence_named(publish, mixed, home, tmp_path):
+    recipe, folder = mixed
+    rows = rows_of(folder)[TERMS[2]]
+    said = publish(folder, "--recipe", recipe, "--to", "place", fails=True)
+    assert f"LicenseRef-Mine is not known to let others pass it on: {rows:,} rows, of C. *Owner*" in said
+    assert "add: --allow-license LicenseRef-Mine\n" in said
+    assert "CC-BY" not in said
+    wrong = ["--allow-license", "licenseref-mine", "--allow-license", "LicenseRef"]
+    assert "is not published" in publish(folder, "--recipe", recipe, "--to", "place", *wrong, fails=True)
+    assert not (home / "place").exists()
+    named = ["--allow-license", "LicenseRef-Mine"]
+    said = publish(folder, "--recipe", recipe, "--to", "place", *named)
+    assert "published on your word: LicenseRef-Mine" in said
+    assert f"{rows_of(folder)[TERMS[3]]:,} rows may not be used commercially" in said
+
+
+def test_the_terms_of_tars_are_read_too(publish, mixed, home):
+    recipe, folder = mixed
+    tars = export(folder, home / "tiny_wds")
+    said = publish(tars, "--recipe", recipe, "--to", "place", fails=True)
+    assert f"{rows_of(folder)[TERMS[2]]:,} rows, of C. *Owner*" in said
+
+
+@pytest.mark.slow
+def test_a_dataset_of_an_earlier_builder_is_published_with_a_note(publish, tiny, tmp_path, home):
+    older = edited(tiny, tmp_path / "older", leave_out=ATTRIBUTION)
+    assert ATTRIBUTION not in (older / "README.md").read_text()
+    assert f"it has no {ATTRIBUTION}" in publish(older, "--to", "place")
+
+
+def test_refusals_are_input_errors(mixed):
+    with pytest.raises(InputError, match="--allow-license 'LicenseRef Odd'"):
+        refuse_withheld("toy", {("LicenseRef Odd", "X"): 3}, [])

@@ -1,0 +1,358 @@
+"""What users rely on, of every stylizer: strengths, sizes, batches, reasons; and a dataset that verifies."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import save_file
+
+from builders.sample import Item, Sample
+from builders.shifts.steps import Stylize
+from builders.shifts.styles.bank import encode_folder, read_bank
+from builders.shifts.stylizers import AdaIN, Arbitrary, Gatys, StyleSwap, Stylizer
+from builders.shifts.stylizers.gatys import gram
+from builders.shifts.stylizers.vgg import Vgg
+from shiftdata.errors import InputError
+from tests.builders.stylizers.networks import (
+    colours_written,
+    decoder_state,
+    encoder_state,
+    picture,
+    written,
+)
+from tests.paths import ROOT
+
+
+def stylizers(folder: Path) -> dict[str, Stylizer]:
+    encoder, decoder = written(folder, "vgg19")
+    shallow, from_there = written(folder, "vgg16-hed", depth=3, seed=7)
+    return {
+        "arbitrary": Arbitrary(),
+        "adain": AdaIN(encoder=encoder, decoder=decoder, style_side=32, batch=8),
+        "style-swap": StyleSwap(encoder=shallow, decoder=from_there, variant="vgg16-hed", style_side=32),
+        "gatys": Gatys(encoder=encoder, style_side=32, steps=10),
+    }
+
+
+@pytest.fixture(scope="module", params=["arbitrary", "adain", "style-swap", "gatys"])
+def stylizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stylizer:
+    return stylizers(tmp_path_factory.mktemp("weights"))[request.param]
+
+
+def pixels(one: Image.Image) -> np.ndarray:
+    return np.asarray(one, dtype=float)
+
+
+def test_strength_0_is_the_picture_itself(stylizer: Stylizer) -> None:
+    one, code = picture(40, 24), stylizer.encode(picture(64, 48, seed=9))
+    untouched, painted, again = stylizer.stylize(one, [code, code, code], [0, 1, 0])
+    assert untouched.tobytes() == one.tobytes() == again.tobytes()
+    assert np.abs(pixels(painted) - pixels(one)).mean() > 1
+
+
+@pytest.mark.parametrize("size", [(33, 47), (16, 16), (57, 18), (100, 20)])
+def test_a_picture_keeps_its_size(stylizer: Stylizer, size: tuple[int, int]) -> None:
+    code = stylizer.encode(picture(30, 50, seed=9))
+    (made,) = stylizer.stylize(picture(*size), [code], [1])
+    assert (made.size, made.mode) == (size, "RGB")
+
+
+def test_painting_twice_is_painting_once(stylizer: Stylizer) -> None:
+    codes = [stylizer.encode(picture(64, 64, seed=seed)) for seed in (9, 10, 11)]
+    first, second = (stylizer.stylize(picture(), codes, [1, 0.5, 0.7]) for _ in range(2))
+    assert [one.tobytes() for one in first] == [one.tobytes() for one in second]
+    assert len({one.tobytes() for one in first}) == 3
+
+
+def test_a_style_is_painted_alike_alone_and_among_others(stylizer: Stylizer) -> None:
+    codes = [stylizer.encode(picture(64, 64, seed=seed)) for seed in range(9, 20)]  # more than one batch
+    together = stylizer.stylize(picture(), codes, [0.8] * len(codes))
+    for at in (0, 7, 10):
+        (alone,) = stylizer.stylize(picture(), [codes[at]], [0.8])
+        assert np.abs(pixels(alone) - pixels(together[at])).max() <= 1  # a sum in another order
+
+
+@pytest.mark.parametrize("strength", [-0.1, 1.5, float("nan")])
+def test_a_strength_is_between_0_and_1(stylizer: Stylizer, strength: float) -> None:
+    with pytest.raises(InputError, match="strength must be between 0 and 1"):
+        stylizer.stylize(picture(), [stylizer.encode(picture())], [strength])
+
+
+def test_a_picture_that_is_too_small_is_refused(stylizer: Stylizer) -> None:
+    with pytest.raises(InputError, match="15 x 40 pixels; each side needs at least 16"):
+        stylizer.stylize(picture(15, 40), [], [])
+
+
+def test_a_code_of_another_network_is_refused(tmp_path: Path) -> None:
+    for one in (v for name, v in stylizers(tmp_path).items() if name != "arbitrary"):
+        with pytest.raises(InputError, match="encode the styles again"):
+            one.stylize(picture(), [np.zeros(101, np.float32)], [1])
+
+
+def grams(vgg: Vgg, one: Image.Image) -> list[torch.Tensor]:
+    return [gram(layer) for layer in vgg(vgg.read(one), ["relu1_1", "relu2_1", "relu3_1"]).values()]
+
+
+@pytest.mark.parametrize("name", ["adain", "gatys", "style-swap", "arbitrary"])
+def test_gram_distance_grows_with_strength(tmp_path: Path, name: str) -> None:
+    """Away from the untouched picture, and (but for the network that ships) nearer to the style picture."""
+    encoder, decoder = colours_written(tmp_path)
+    hed, _ = written(tmp_path, "vgg16-hed")
+    shallow = {f"{at}.weight": w for at, w in enumerate(_from_block_3(decoder))}
+    save_file(shallow, tmp_path / "from-3.safetensors")
+    painters = {
+        "adain": AdaIN(encoder=encoder, decoder=decoder, style_side=32, batch=8),
+        "style-swap": StyleSwap(encoder=encoder, decoder=tmp_path / "from-3.safetensors", style_side=32),
+        "gatys": Gatys(encoder=hed, variant="vgg16-hed", style_side=32, steps=25),
+        "arbitrary": Arbitrary(),
+    }
+    if name == "gatys":
+        vgg = Vgg(hed, "vgg16-hed", "relu3_1", pooling="mean")
+    else:
+        vgg = Vgg(encoder, "vgg19", "relu3_1")
+    strengths = [0, 0.25, 0.5, 0.75, 1]
+    far, near = np.zeros(5), np.zeros(5)
+    for seed in range(3):
+        one, style = picture(32, 32, seed), picture(32, 32, 50 + seed)
+        own, wanted = grams(vgg, one), grams(vgg, style)
+        made = painters[name].stylize(one, [painters[name].encode(style)] * 5, strengths)
+        for at, each in enumerate(made):
+            found = grams(vgg, each)
+            far[at] += sum(float((a - b).norm() / b.norm()) for a, b in zip(found, own, strict=True))
+            near[at] += sum(float((a - b).norm() / b.norm()) for a, b in zip(found, wanted, strict=True))
+    assert far[0] == 0
+    assert (np.diff(far) > 0).all(), far
+    if name != "arbitrary":
+        assert near[-1] < near[1], near
+
+
+def _from_block_3(decoder: Path) -> list[torch.Tensor]:
+    from safetensors.torch import load_file
+
+    every = list(load_file(decoder).values())
+    return [*every[:4], every[-1]]
+
+
+# --- weights ---------------------------------------------------------------------------------------------
+
+
+def test_one_network_under_any_names_and_in_any_file_is_one(tmp_path: Path) -> None:
+    """torchvision's whole classifier, a file with both parts, a checkpoint around a state, other names."""
+    encoder, decoder = encoder_state("vgg19"), decoder_state("vgg19")
+    whole = encoder | {"classifier.0.weight": torch.zeros(5, 10), "classifier.0.bias": torch.zeros(5)}
+    both = {f"vgg_encoder.slice{int(n.split('.')[1]) // 9}.{n}": w for n, w in encoder.items()}
+    both |= {f"decoder.rc{n.replace('.', '.conv.')}": w for n, w in decoder.items()}
+    torch.save(whole, tmp_path / "whole.pth")
+    torch.save({"epoch": 3, "state_dict": both}, tmp_path / "both.pt")
+    save_file(decoder, tmp_path / "decoder.safetensors")
+    first = AdaIN(encoder=tmp_path / "whole.pth", decoder=tmp_path / "decoder.safetensors")
+    second = AdaIN(encoder=tmp_path / "both.pt", decoder=tmp_path / "both.pt")
+    code = first.encode(picture(seed=3))
+    assert np.array_equal(code, second.encode(picture(seed=3)))
+    assert first.stylize(picture(), [code], [1]) == second.stylize(picture(), [code], [1])
+    assert first.fingerprint() != second.fingerprint()  # files count, not what is in them
+
+
+def of_files(encoder: Path, decoder: Path, variant: str = "vgg19") -> Callable[[], object]:
+    adain = AdaIN(encoder=encoder, decoder=decoder, variant=variant)
+    return lambda: adain.stylize(picture(), [adain.encode(picture())], [1])
+
+
+def test_weights_of_another_network_are_refused_with_what_differs(tmp_path: Path) -> None:
+    encoder, decoder = written(tmp_path, "vgg19")
+    shorter, of_shorter = written(tmp_path, "vgg16")
+    normalised, _ = written(tmp_path, "vgg19-normalised")
+    narrow = tmp_path / "narrow.safetensors"
+    save_file(decoder_state("vgg19", widths=(4, 5, 8, 10)), narrow)
+    for work, message in (
+        (
+            of_files(shorter, decoder),
+            r"vgg16-0.safetensors is not the weights of a vgg19: conv3_4 gives 8 channels",
+        ),
+        (
+            of_files(encoder, decoder, "vgg16"),
+            "of a vgg16: it has 13 convolutions, and the file has 16; layouts are vgg19, ",
+        ),
+        (of_files(normalised, decoder), "of a vgg19: it has 16 convolutions, and the file has 17"),
+        (of_files(encoder, decoder, "vgg19-normalised"), "colours reads 3 channels, 1 x 1"),
+        (
+            of_files(encoder, of_shorter),
+            "is not a decoder from relu4_1 of this encoder: it has 8 convolutions",
+        ),
+        (of_files(encoder, narrow), r"it has 9 convolutions and should have 9; number 5 is \(5, 8, 3, 3\)"),
+        (of_files(decoder, decoder), "not the weights of a vgg19: conv1_1 reads 3 channels"),
+    ):
+        with pytest.raises(InputError, match=message):
+            work()
+
+
+def test_files_that_are_no_weights_are_refused(tmp_path: Path) -> None:
+    _, decoder = written(tmp_path, "vgg19")
+    (tmp_path / "page.pth").write_text("<!doctype html>")
+    (tmp_path / "page.safetensors").write_text("<!doctype html>")
+    torch.save([1, 2], tmp_path / "list.pth")
+    torch.save({"few": torch.zeros(3, 3, 3, 3)}, tmp_path / "few.pth")
+    torch.save({"run": os.system}, tmp_path / "code.pth")
+    for name, message in (
+        ("page.pth", "cannot be read as weights|contains more than weights"),
+        ("page.safetensors", "page.safetensors cannot be read as weights"),
+        ("list.pth", "has no weights by name: save the state_dict"),
+        ("few.pth", "conv4_1 is its convolution number 9, and the file has 0"),
+        ("code.pth", "contains more than weights, and reading it could run code"),
+        ("none.pth", "there is no file of weights .*: give the path of a .safetensors"),
+    ):
+        with pytest.raises(InputError, match=message):
+            of_files(tmp_path / name, decoder)()
+
+
+def test_a_place_on_the_hub_that_cannot_be_had_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(InputError, match=r"could not be downloaded .* download it by hand"):
+        AdaIN(encoder="hf://nobody/vgg19/vgg.safetensors", decoder=Path("d")).encode(picture())
+    with pytest.raises(InputError, match="is not a file on the Hub: write hf://owner/name/file"):
+        AdaIN(encoder="hf://vgg19", decoder=Path("d")).encode(picture())
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"variant": "vgg20"}, "unknown layout of a VGG 'vgg20'; did you mean 'vgg1"),
+        ({"device": "gpu"}, "device must be one of cpu, cuda, mps, got 'gpu'"),
+        ({"precision": "float16"}, "precision must be one of float32, bfloat16"),
+        ({"batch": 0}, "batch must be at least 1"),
+        ({"style_side": 3}, "style_side must be at least 16"),
+    ],
+)
+def test_fields_that_cannot_be_are_refused_at_once(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        AdaIN(encoder="e", decoder="d", **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_device_that_is_not_there_is_said(tmp_path: Path) -> None:
+    encoder, decoder = written(tmp_path, "vgg19")
+    with pytest.raises(InputError, match="this machine has no cuda device that torch can use"):
+        AdaIN(encoder=encoder, decoder=decoder, device="cuda").encode(picture())
+
+
+MEMORY = """
+import resource, sys
+from pathlib import Path
+from builders.shifts.stylizers import AdaIN
+from shiftdata.errors import InputError
+from tests.builders.stylizers.networks import picture
+adain = AdaIN(encoder=Path(sys.argv[1]), decoder=Path(sys.argv[2]), batch=64, style_side=32)
+code = adain.encode(picture())
+adain.stylize(picture(), [code], [1])
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 200 * 2**20,) * 2)
+try:
+    adain.stylize(picture(1024, 1024), [code] * 64, [1] * 64)
+except InputError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
+def test_no_memory_is_a_reason(tmp_path: Path) -> None:
+    places = [str(file) for file in written(tmp_path, "vgg19")]
+    root = ROOT
+    said = subprocess.run(
+        [sys.executable, "-c", MEMORY, *places], cwd=root, capture_output=True, text=True, check=True
+    ).stdout
+    assert "AdaIN ran out of memory on a picture of 1024 x 1024 pixels: paint fewer styles at once" in said
+    assert "(batch=64 now)" in said
+
+
+def test_a_card_without_memory_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    adain = stylizers(tmp_path)["adain"]
+    code = adain.encode(picture())
+
+    def full(*_: object) -> None:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    monkeypatch.setattr("builders.shifts.stylizers.vgg.Decoder.__call__", full)
+    with pytest.raises(InputError, match="AdaIN ran out of memory on a picture of 32 x 32 pixels"):
+        adain.stylize(picture(), [code], [1])
+
+
+# --- identity and banks ----------------------------------------------------------------------------------
+
+
+def test_everything_that_changes_a_pixel_changes_the_fingerprint(tmp_path: Path) -> None:
+    encoder, decoder = written(tmp_path, "vgg19")
+    other, other_decoder = written(tmp_path, "vgg19", seed=5)
+    plain = {"encoder": encoder, "decoder": decoder}
+    of_adain = [
+        plain,
+        *(
+            plain | one
+            for one in ({"batch": 2}, {"precision": "bfloat16"}, {"device": "cuda"}, {"style_side": None})
+        ),
+        plain | {"encoder": other},
+        plain | {"decoder": other_decoder},
+        plain | {"variant": "vgg19-normalised"},
+    ]
+    every = [AdaIN(**one).fingerprint() for one in of_adain]  # type: ignore[arg-type]
+    gatys = [{}, {"steps": 5}, {"style_weight": 2.0}, {"style_side": 64}]
+    every += [Gatys(encoder=encoder, **one).fingerprint() for one in gatys]  # type: ignore[arg-type]
+    every += [StyleSwap(**plain).fingerprint(), StyleSwap(**plain, style_side=64).fingerprint()]  # type: ignore[arg-type]
+    assert len(set(every)) == len(every)
+
+
+def test_codes_do_not_depend_on_the_decoder(tmp_path: Path) -> None:
+    encoder, decoder = written(tmp_path, "vgg19")
+    _, other = written(tmp_path, "vgg19", seed=5)
+    first, second = (AdaIN(encoder=encoder, decoder=one) for one in (decoder, other))
+    assert first.codes_id() == second.codes_id()
+
+
+@pytest.fixture
+def own_styles(tmp_path: Path) -> Path:
+    folder = tmp_path / "styles"
+    for style, seeds in (("clay", (1, 2, 3)), ("moss", (4, 5))):
+        (folder / style).mkdir(parents=True)
+        for seed in seeds:
+            picture(50, 40, seed).save(folder / style / f"{seed}.png")
+    return folder
+
+
+def painted(step: Stylize) -> dict[str, bytes]:
+    item = Item(key="one", label="a", origin="one", license="CC0-1.0", attribution="none")
+    return {s.key: s.image.tobytes() for s in step(iter([Sample(item=item, key="one", example=picture())]))}
+
+
+def test_a_folder_and_its_codes_paint_the_same(stylizer: Stylizer, own_styles: Path, tmp_path: Path) -> None:
+    encode_folder(own_styles, stylizer).write(tmp_path / "bank.parquet", stylizer)
+    folder = Stylize(seed=0, dataset="d", styles=own_styles, stylizer=stylizer)
+    codes = Stylize(seed=0, dataset="d", styles=tmp_path / "bank.parquet", stylizer=stylizer)
+    assert painted(folder) == painted(codes)
+    assert folder.nuisances == codes.nuisances == ("clay", "moss")
+    if stylizer.hides_pictures:
+        assert folder.fingerprint() == codes.fingerprint()
+
+
+def test_a_bank_is_of_one_network(own_styles: Path, tmp_path: Path) -> None:
+    every = stylizers(tmp_path)
+    encode_folder(own_styles, every["adain"]).write(tmp_path / "bank.parquet", every["adain"])
+    read_bank(tmp_path / "bank.parquet", every["adain"])
+    for name in ("arbitrary", "gatys"):
+        message = rf"codes of another network \(adain\) than that of the stylizer {name}"
+        with pytest.raises(InputError, match=message):
+            Stylize(seed=0, dataset="d", styles=tmp_path / "bank.parquet", stylizer=every[name])
+
+
+def test_the_bank_that_ships_is_of_the_default_stylizer_alone(tmp_path: Path) -> None:
+    for styles in (None, ("amber",)):
+        with pytest.raises(InputError, match="adain needs its own: give styles=Path"):
+            Stylize(seed=0, dataset="d", styles=styles, stylizer=stylizers(tmp_path)["adain"])

@@ -1,0 +1,222 @@
+"""CIFAR and what was made after it, from its arrays: pixels, origins, bad files, corruptions of our own."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from builders.raw.album import RawAlbum
+from builders.raw.checking import check
+from builders.raw.sources import source
+from builders.recipe_files import load_recipe
+from builders.sample import Sample
+from shiftdata.errors import InputError
+from tests.builders.raw_albums import album_of
+from tests.builders.replicas import cifar as replica
+
+N = 2 * replica.EACH
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("cifar")
+    replica.cifar10(root)
+    return root
+
+
+@pytest.fixture
+def broken(raw, tmp_path) -> Callable[[str, bytes | None], RawAlbum]:
+    """The album of a copy of the tree in which a file has other bytes, or none."""
+
+    def change(file: str, data: bytes | None) -> RawAlbum:
+        shutil.copytree(raw, tmp_path / "raw")
+        (path := tmp_path / "raw" / file).unlink()
+        if data is not None:
+            path.write_bytes(data)
+        return album_of("cifar10", tmp_path / "raw")
+
+    return change
+
+
+def by_domain(album: RawAlbum) -> dict[str, list]:
+    of: dict[str, list] = {}
+    for item in album.items():
+        of.setdefault(item.nuisance or "", []).append(item)
+    return {
+        domain: sorted(items, key=lambda item: item.source["lists"]["files"]) for domain, items in of.items()
+    }
+
+
+def test_pictures_and_labels_are_those_of_the_arrays(raw):
+    album = album_of("cifar10", raw)
+    items = by_domain(album)
+    names = list(album.labels)
+    for domain, name, first in (
+        ("test", "test", 0),
+        ("cifar10_1", "v6", 0),
+        ("frost_4", "frost", 3 * N),
+        ("pixelate_5", "pixelate", 4 * N),
+    ):
+        every = replica.pictures(
+            name, 5 * N if "_" in domain and domain != "cifar10_1" else len(items[domain])
+        )
+        for number, item in enumerate(items[domain]):
+            assert np.array_equal(np.asarray(album.load(item)), every[first + number]), (domain, number)
+    wanted = replica.labels("test", N, 10).tolist()
+    assert [names.index(item.label) for item in items["test"]] == wanted
+    assert [names.index(item.label) for item in items["saturate_5"]] == wanted
+
+
+def test_batches_and_halves_stand_in_the_order_of_the_authors(raw):
+    items = by_domain(album_of("cifar10", raw))
+    files = [str(item.source["file"]).rpartition("/")[2] for item in items["train"]]
+    assert files == [f"data_batch_{number}" for number in range(1, 6) for _ in range(replica.EACH)]
+    lists = [{*item.source["lists"]} - {"files"} for item in items["cifar10_2"]]
+    assert lists == [{"train"}] * N + [{"test"}] * replica.EACH
+
+
+def test_corruptions_have_the_origin_of_their_test_picture(raw):
+    items = by_domain(album_of("cifar10", raw))
+    test = [item.origin for item in items["test"]]
+    assert len(set(test)) == N
+    for domain in ("frost_4", "pixelate_5", "saturate_5"):
+        assert [item.origin for item in items[domain]] == test
+    others = {item.origin for domain in ("train", "cifar10_1", "cifar10_2") for item in items[domain]}
+    assert len(others) == (5 + 1 + 3) * replica.EACH
+    assert not others & {*test}
+
+
+def test_packed_files_give_the_same_rows(raw, tmp_path):
+    with tarfile.open(tmp_path / "cifar-10-python.tar.gz", "w:gz") as tar:
+        tar.add(raw / "cifar-10-batches-py", "cifar-10-batches-py")
+    with tarfile.open(tmp_path / "CIFAR-10-C.tar", "w") as tar:
+        tar.add(raw / "CIFAR-10-C", "CIFAR-10-C")
+    for file in raw.glob("cifar10*"):
+        shutil.copy(file, tmp_path)
+    packed, plain = album_of("cifar10", tmp_path), album_of("cifar10", raw)
+    assert [item.key for item in packed.items()] == [item.key for item in plain.items()]
+    for ours, theirs in zip(packed.items()[::37], plain.items()[::37], strict=True):
+        assert packed.load(ours) == plain.load(theirs)
+
+
+def test_the_arrays_of_the_other_dataset_are_not_read(raw, tmp_path):
+    replica.cifar100(tmp_path)
+    shutil.copytree(raw, tmp_path, dirs_exist_ok=True)
+    for name in ("cifar10", "cifar100"):
+        files = {str(item.source["file"]) for item in album_of(name, tmp_path).items()}
+        other = "cifar-100" if name == "cifar10" else "cifar-10-"
+        assert not [file for file in files if other in file.lower()]
+
+
+def test_without_an_archive_its_domains_are_missing(broken):
+    album = broken("CIFAR-10-C/frost.npy", None)
+    assert "frost_4" not in by_domain(album)
+    assert album.left_out["frost.npy"] == "missing: the tree has not both this file and labels.npy"
+    assert len(album.items()) == (5 + 1 + 3) * replica.EACH + 3 * N
+
+
+def test_a_check_decodes_every_picture(raw):
+    report = check(source("cifar10"), album_of("cifar10", raw), raw, read=True)
+    assert [one.what for one in report.problems if "expected" not in one.what] == []
+    assert report.by_domain() == dict(sorted(replica.cifar10(raw).items()))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "lines"),
+    [
+        ("cifar10_c", ["fog: no picture, and 50,000 expected", "frost: 400 pictures, and 50,000 expected"]),
+        ("cifar10_corrupted", ["content: 80 pictures, and 10,000 expected"]),
+    ],
+)
+def test_each_recipe_is_checked_by_counts_of_its_own(raw, recipe, lines):
+    report = check(source(recipe), album_of(recipe, raw), raw)
+    problems = [one.what for one in report.problems]
+    assert set(lines) <= set(problems)
+    assert not [one for one in problems if one.startswith(("train", "test", "cifar10_2"))]
+
+
+class Runs:
+    """A pickle that would run a command."""
+
+    def __reduce__(self):
+        return os.system, ("echo ran > /tmp/never",)
+
+
+def test_a_pickle_that_would_run_code_is_refused(broken):
+    album = broken("cifar-10-batches-py/test_batch", pickle.dumps({b"data": Runs()}))
+    with pytest.raises(InputError, match=r"it asks for (posix|nt)\.system"):
+        album.items()
+
+
+WHOLE = replica.pictures("x", 5 * N)
+
+
+@pytest.mark.parametrize(
+    ("file", "data", "message"),
+    [
+        ("CIFAR-10-C/frost.npy", replica.array(WHOLE[:-1]), "one picture a label"),
+        ("CIFAR-10-C/frost.npy", replica.array(WHOLE.astype(np.float32)), "float32"),
+        ("CIFAR-10-C/frost.npy", replica.array(WHOLE.reshape(len(WHOLE), -1)), "one picture a label"),
+        ("CIFAR-10-C/frost.npy", replica.array(WHOLE)[:-9], "half a download"),
+        ("CIFAR-10-C/frost.npy", replica.array(np.asfortranarray(WHOLE)), "the order of C"),
+        ("CIFAR-10-C/frost.npy", b"<html>", "not an array of NumPy"),
+        ("CIFAR-10-C/labels.npy", replica.array(np.arange(5 * N) // 7 % 10), "not five times the same"),
+        ("CIFAR-10-C/labels.npy", replica.array(np.tile(np.arange(N), 5)), "there are 10 classes"),
+        ("CIFAR-10-C/labels.npy", replica.array(np.zeros(5 * N)), "not a whole list of numbers"),
+        ("cifar10.1_v6_labels.npy", replica.array(np.zeros(3, np.int64)), "one picture a label"),
+        ("cifar102_test.npz", b"PK", "no images and labels"),
+        ("cifar-10-batches-py/test_batch", b"\x80\x02", "not a whole pickle"),
+        ("cifar-10-batches-py/test_batch", pickle.dumps([1]), "no arrays by name"),
+        ("cifar-10-batches-py/test_batch", pickle.dumps({b"data": 3, b"labels": []}), "no array of bytes"),
+        (
+            "cifar-10-batches-py/test_batch",
+            pickle.dumps({b"data": np.zeros((3, 3072), np.uint8), b"labels": [1, 2]}),
+            "3 pictures and labels of shape",
+        ),
+    ],
+)
+def test_files_that_are_not_what_they_should_be_are_refused(broken, file, data, message):
+    with pytest.raises(InputError, match=message):
+        broken(file, data).items()
+
+
+def test_corruptions_of_our_own_begin_at_the_untouched_picture(raw):
+    recipe = load_recipe(f"cifar10_corrupted={raw}")
+    items = recipe.album.items()
+    assert len(items) == N
+    assert not any(item.nuisance for item in items)
+    item = items[3]
+    whole = recipe.album.load(item)
+    made = list(recipe.shift(iter([Sample(item=item, key=item.key, example=whole)])))
+    assert len(made) == 19 * 6
+    for one in made:
+        assert one.image.size == (32, 32)
+        assert (one.image.tobytes() == whole.tobytes()) == (one.severity == 0), one.key
+
+
+def test_no_pixel_of_cifar_is_published():
+    names = ("cifar10", "cifar100", "cifar10_c", "cifar100_c", "cifar10_corrupted", "cifar100_corrupted")
+    assert not [name for name in names if load_recipe(name).publishes == "all"]
+
+
+def test_what_is_read_is_only_what_is_asked_for(raw, monkeypatch):
+    album = album_of("cifar10", raw)
+    item = by_domain(album)["frost_4"][7]
+    sizes = []
+    read = type(album.tree).read
+    monkeypatch.setattr(
+        type(album.tree), "read", lambda self, *given: sizes.append(len(data := read(self, *given))) or data
+    )
+    album.load(item)
+    assert sum(sizes) <= 3072 + 4096
+    assert (
+        io.BytesIO(album.load(item).tobytes()).read() == replica.pictures("frost", 5 * N)[3 * N + 7].tobytes()
+    )

@@ -1,0 +1,231 @@
+"""The recipe of `cns_emoji` by the same code, smaller: 4 classes, one vendor, 32 pixels, 3 pictures each."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections import Counter
+from pathlib import Path
+
+import datasets
+import numpy as np
+import pytest
+from PIL import Image
+
+import shiftdata as sd
+from builders.albums.emoji import EmojiAlbum
+from builders.make import assign
+from builders.make.build import build
+from builders.make.check import check
+from builders.recipe_files import load_recipe
+from builders.sample import Item, Sample
+from builders.shifts.steps import Continuous
+from builders.shifts.styles import network
+from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject, slide
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.errors import InputError
+from shiftdata.evaluation.tasks.evaluation import Evaluation
+from tests.builders.few_emoji import few_classes
+
+ITEM = Item(key="k", label="a", origin="a/k", license="MIT", attribution="x")
+SMALL = """
+    from dataclasses import replace
+    from pathlib import Path
+
+    from builders.albums.emoji import EmojiAlbum
+    from builders.recipe import Base
+    from builders.recipe_files import load_recipe
+    from builders.shifts.steps import OnGround
+    from builders.shifts.steps import Continuous
+
+    GROUND = OnGround(size=32)
+    RECIPE = replace(
+        load_recipe("cns_emoji"),
+        name="small",
+        album=EmojiAlbum(vendors=("noto",), assets=Path(__file__).parent / "emoji", size=GROUND.inner),
+        prepare=(GROUND,),
+        shift=Continuous(dataset="small", seeds=(0,)),
+        bases=(
+            Base(name="content", summary="Untouched.", layer="content", per_group=3),
+            Base(name="mini", summary="3 a class.", per_group=3),
+        ),
+    )
+"""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("small") / "small.py"
+    few_classes(path.parent / "emoji", EmojiAlbum().labels[::5])
+    path.write_text(textwrap.dedent(SMALL))
+    return build(str(path), path.parent, workers=1, quiet=True)
+
+
+@pytest.fixture(scope="module")
+def rows(small) -> datasets.Dataset:
+    return datasets.load_dataset(str(small), "mini", split="validation")
+
+
+@pytest.fixture(scope="module")
+def picture() -> Image.Image:
+    coarse = np.random.default_rng(0).integers(0, 255, (6, 6, 3), dtype=np.uint8)
+    return Image.fromarray(coarse).resize((32, 32))
+
+
+def samples(picture: Image.Image, **options) -> list[Sample]:
+    step = Continuous(**{"dataset": "d", "seeds": (0, 1), **options})
+    return list(step(iter([Sample(item=ITEM, key="k", example=picture)])))
+
+
+@pytest.mark.slow
+def test_it_holds_every_class_in_every_shift_and_nothing_is_wrong(small):
+    manifest = Manifest.read(small)
+    assert (len(manifest.labels), len(manifest.nuisances)) == (4, 14)
+    assert tuple(manifest.severities) == SCALES
+    counts = {split: record.rows for split, record in manifest.base("mini").splits.items()}
+    assert counts == dict.fromkeys(("train", "validation", "test"), 4 * 14 * 6)
+    assert not any(base.dropped for base in manifest.bases)
+    assert check(small) == []
+
+
+@pytest.mark.slow
+def test_trajectories_are_complete_and_begin_with_the_untouched_bytes(small, rows):
+    raw = rows.cast_column("image", datasets.Image(decode=False))
+    content = datasets.load_dataset(str(small), "content", split="validation")
+    content = content.cast_column("image", datasets.Image(decode=False))
+    untouched = dict(zip(content["key"], (cell["bytes"] for cell in content["image"]), strict=True))
+    scales: dict[str, list[float]] = {}
+    for key, scale, params, image in zip(
+        raw["key"], raw["severity"], raw["params"], raw["image"], strict=True
+    ):
+        scales.setdefault(key.rpartition("-")[0], []).append(scale)
+        if scale == 0:
+            assert image["bytes"] == untouched[json.loads(params)["content"]]
+    assert len(scales) == 4 * 14
+    assert all(tuple(sorted(steps)) == SCALES for steps in scales.values())
+
+
+@pytest.mark.slow
+def test_the_continuous_protocol_runs_on_it(small):
+    task = sd.task(str(small), "continuous", shifts=("snow", "tattoo"), severities=(0, 1, 2.5))
+    assert {name: len(one.indices) for name, one in task.sets.items()} == dict.fromkeys(
+        ("train", "validation", "test"), 4 * 2 * 3
+    )
+    cells = sd.task(str(small), "continuous", cells=True)
+    assert len(cells.sets) == 3 * 14 * 6
+    assert {len(one.indices) for one in cells.sets.values()} == {4}
+
+
+@pytest.mark.slow
+def test_an_untouched_picture_counts_once(small):
+    """4 pictures of the test split, each the start of a trajectory in 14 shifts: 56 rows at severity 0."""
+    task = sd.task(str(small), "continuous")
+    known = task.table("test", named=True)
+    start, label = known["severity"].to_numpy() == 0, np.array(known["label"].to_pylist())
+    once = task.distinct("test")
+    assert (start.sum(), start[once].sum(), len(once)) == (56, 4, 56 * 5 + 4)
+    predicted = np.where(label == task.labels[0], task.labels[1], label)  # one class is wrong
+    every = task.evaluate(predicted)
+    zero = every.by("severity")
+    assert (zero.n[0], zero.n[1], zero.origins.tolist()) == (56, 56, [4] * len(zero.n))
+    assert zero.sem[0] == pytest.approx(np.sqrt(0.75 * 0.25 / 3))
+    figure = every.figures["accuracy@0"]
+    assert (figure.value, figure.n, figure.origins) == (0.75, 56, 4)
+    assert figure.sem == pytest.approx(np.sqrt(0.75 * 0.25 / 3))  # by origin: each has one picture
+    assert f"{every.n:,} rows of 4 origins: standard errors are over origins" in str(every)
+    assert Evaluation.from_dict(json.loads(json.dumps(every.to_dict()))).to_dict() == every.to_dict()
+
+    with task.loader("test", dedupe=True, size=8) as loader:
+        assert [at for *_, one in loader for at in one["position"].tolist()] == once.tolist()
+        assert loader.names["group"][0] == f"{task.metadata.labels[0]} / {task.nuisances[0]}"
+    keys = task.keys("test")
+    for given in (predicted[once], {keys[at]: predicted[at] for at in once}):
+        assert task.evaluate(given).to_dict() == every.to_dict()
+    with pytest.raises(InputError, match="missing"):
+        task.evaluate({keys[at]: predicted[at] for at in once[1:]})
+    assert len(task.sampler("shuffle", "test", dedupe=True)) == len(once)
+    with pytest.raises(InputError, match="'rwg' goes by group, and with dedupe=True"):
+        task.sampler("rwg", "test", dedupe=True)
+
+    base = Manifest.read(small).base("mini")
+    assert base.untouched is not None
+    assert (base.untouched.rows, base.untouched.examples) == (3 * 56, 12)
+    assert "168 rows at severity 0 are 12 untouched pictures" in (small / "README.md").read_text()
+
+
+@pytest.mark.slow
+def test_pictures_go_away_from_the_untouched_one_step_by_step(rows):
+    found: dict[str, dict[float, np.ndarray]] = {}
+    for row in rows:
+        pixels = np.asarray(row["image"], dtype=float)
+        found.setdefault(row["key"].rpartition("-")[0], {})[row["severity"]] = pixels
+    away = [[np.abs(mine[scale] - mine[0.0]).mean() for scale in SCALES] for mine in found.values()]
+    assert (np.diff(away, axis=1) > 0).all(axis=1).mean() >= 0.95
+
+
+def test_a_seed_gives_other_pictures_and_changes_no_other_seed(picture):
+    both, one = samples(picture), samples(picture, seeds=(1,))
+    pixels = {sample.key: sample.image.tobytes() for sample in both}
+    assert len(pixels) == 14 * 2 * 6
+    assert {sample.key: sample.image.tobytes() for sample in one}.items() <= pixels.items()
+    for name in Continuous(dataset="d", seeds=(0,)).nuisances:
+        assert pixels[f"k-{name}-s0-250"] != pixels[f"k-{name}-s1-250"]
+
+
+def test_params_are_enough_to_make_a_style_shift_again(picture):
+    for sample in samples(picture)[4::12]:
+        if sample.nuisance in SLIDERS:
+            params = sample.params
+            key = (params["seed"], "d", "k", sample.nuisance)
+            subject = Subject.of(picture)
+            again = slide(subject, sample.nuisance, params["style_picture"], params["strength"], key)
+            assert again.tobytes() == sample.image.tobytes()
+
+
+@pytest.mark.parametrize("seeds", [(), (1, 1), (0, 8)])
+def test_seeds_that_cannot_be_told_apart_are_refused(seeds):
+    with pytest.raises(InputError, match="0 to 7, each once, at least one; got"):
+        Continuous(dataset="d", seeds=seeds)
+
+
+def test_what_makes_the_pictures_identifies_the_step():
+    first = Continuous(dataset="d", seeds=(0,)).fingerprint()
+    assert first == Continuous(dataset="d", seeds=(0,)).fingerprint()
+    assert first != Continuous(dataset="d", seeds=(1,)).fingerprint()
+    assert first != Continuous(dataset="e", seeds=(0,)).fingerprint()
+    assert first != Continuous(dataset="d", seeds=(0,), names=("snow", "tattoo")).fingerprint()
+
+
+def test_a_shift_is_the_same_whichever_others_are_chosen(picture, monkeypatch):
+    every = {sample.key: (sample.image.tobytes(), sample.params) for sample in samples(picture)}
+    for names in (("tattoo", "snow"), ("snow", "fog")):
+        chosen = samples(picture, names=names)
+        assert [sample.nuisance for sample in chosen[::12]] == list(names)
+        assert all(every[one.key] == (one.image.tobytes(), one.params) for one in chosen)
+    known = Continuous(dataset="d", seeds=(0,), names=("snow",)).fingerprint()
+    monkeypatch.setattr(network, "fingerprint", lambda: "another")
+    assert Continuous(dataset="d", seeds=(0,), names=("snow",)).fingerprint() == known  # paints nothing
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("snwo", "fog"), "unknown shift 'snwo'; did you mean 'snow'"),
+        ("snow", r"a tuple of names, got the text 'snow'; write names=\('snow',\)"),
+        ((), "at least one name"),
+        (("fog", "fog"), "each once"),
+    ],
+)
+def test_a_choice_of_shifts_that_cannot_be_is_refused(names, message):
+    with pytest.raises(InputError, match=message):
+        Continuous(dataset="d", seeds=(0,), names=names)
+
+
+def test_mini_takes_ten_pictures_of_each_class_and_expects_what_that_makes():
+    recipe = load_recipe("cns_emoji")
+    items = recipe.album.items()
+    picked = assign.pick(items, assign.folds(items), recipe.base("mini"))
+    assert Counter(item.label for item in picked) == dict.fromkeys(recipe.album.labels, 10)
+    per_picture = len(recipe.shift.nuisances) * len(recipe.shift.severities) * len(recipe.shift.seeds)
+    expected = next(one for one in recipe.expected if one.base == "mini")
+    assert sum(expected.rows.values()) == len(picked) * per_picture

@@ -1,0 +1,135 @@
+"""The four datasets of letters by the code that makes them: a few letters, fonts and rows."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import datasets
+import numpy as np
+import pytest
+
+import shiftdata as sd
+from builders.make import assign
+from builders.make.build import build
+from builders.make.canonical import planned
+from builders.make.check import check
+from builders.recipe_files import load_recipe
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.evaluation.protocols import GroupFairness
+from shiftdata.evaluation.tasks import Task
+from tests.paths import ROOT
+
+DEMO = ROOT / "scripts" / "sma_glyphs_k8.py"
+
+SMALL = """
+    from dataclasses import replace
+
+    from builders.albums.glyphs import GlyphAlbum
+    from builders.recipe import Base
+    from builders.recipe_files import load_recipe
+    from builders.shifts.steps import Domains
+    from shiftdata.evaluation.protocols import GroupFairness, LeaveOneDomainOut
+
+    WHOLE = load_recipe("{name}")
+    RECIPE = replace(
+        WHOLE,
+        name="small",
+        album=replace(WHOLE.album, letters=("A", "H", "O", "S"), classes={classes}),
+        {options}
+        expected=(),
+    )
+"""
+CLASSES = ("blackletter", "slab")
+#: What is smaller in each, and a task that is made of it.
+OPTIONS = {
+    "sma_glyphs": (
+        "bases=(Base(name='mini', summary='7 faces.', per_group=7),), default_base='mini',"
+        "protocols=(GroupFairness(k=2, mu=0.2),),",
+        {"of": "group-fairness", "k": 2, "mu": 0.2},
+    ),
+    "dom_glyphs": (
+        f"shift=Domains(names={CLASSES}), protocols=(LeaveOneDomainOut(test='blackletter'),),",
+        {"of": "leave-one-domain-out", "test": "blackletter"},
+    ),
+    "nico_glyphs": (
+        "bases=(Base(name='mini', summary='4 faces.', per_group=4),), default_base='mini', protocols=(),",
+        {"of": "leave-one-domain-out", "test": "grass"},
+    ),
+    "cns_glyphs": (
+        "bases=(Base(name='mini', summary='4 faces.', per_group=4),), protocols=(),"
+        "shift=replace(WHOLE.shift, names=('snow', 'painting'), seeds=(0,)),",
+        {"of": "continuous", "shifts": "snow"},
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=OPTIONS)
+def small(request, tmp_path_factory) -> tuple[str, Path]:
+    path = tmp_path_factory.mktemp(request.param) / "small.py"
+    options, _ = OPTIONS[request.param]
+    text = textwrap.dedent(SMALL).format(name=request.param, classes=CLASSES, options=options)
+    path.write_text(text)
+    return request.param, build(str(path), path.parent, workers=1, quiet=True)
+
+
+@pytest.mark.slow
+def test_a_small_one_is_whole_and_becomes_a_task(small):
+    name, folder = small
+    manifest = Manifest.read(folder)
+    assert manifest.labels == ["A", "H", "O", "S"]
+    assert check(folder, load_recipe(str(folder.parents[1] / "small.py"))) == []
+    task = sd.task(folder, **OPTIONS[name][1])
+    assert all(len(task.rows(name)) for name in task.sets)
+
+
+@pytest.mark.slow
+def test_no_family_of_fonts_is_in_two_splits(small):
+    _, folder = small
+    data = datasets.load_dataset(str(folder), "metadata")
+    split_of = {split: {one.split("/")[-1] for one in rows["origin"]} for split, rows in data.items()}
+    assert all(split_of.values())
+    assert not split_of["train"] & split_of["test"]
+    assert not split_of["train"] & split_of["validation"]
+    assert not split_of["validation"] & split_of["test"]
+
+
+@pytest.mark.slow
+def test_corners_and_borders_give_no_letter_away(small):
+    name, folder = small
+    traces = {
+        trace.name: trace for trace in Manifest.read(folder).shortcuts.traces if trace.target == "label"
+    }
+    if name == "dom_glyphs":  # nothing is drawn over the ground: not a trace of the letter is left there
+        assert traces["border"].accuracy == traces["3x3 corner"].accuracy == traces["border"].chance
+    assert traces["size in pixels"].accuracy == traces["size in pixels"].chance
+
+
+def test_every_group_of_a_fairness_split_has_60_test_rows_at_least():
+    recipe = load_recipe("sma_glyphs")
+    base = recipe.base(recipe.default_base)
+    items = recipe.album.items()
+    fold_of = assign.folds(items)
+    picked = assign.pick(items, fold_of, base)
+    tested = [item for item in picked if fold_of[item.origin] >= 70]
+    letters, counts = np.unique([item.label for item in tested], return_counts=True)
+    assert len(letters) == 20
+    assert counts.min() >= 60
+    assert any(isinstance(one, GroupFairness) and one.k == 8 for one in recipe.protocols)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mu", [0.05, 0.1, 0.2])
+def test_the_demo_has_the_canonical_splits_of_the_whole(mu: float):
+    whole, demo = load_recipe("sma_glyphs"), load_recipe(str(DEMO))
+    made = []
+    for recipe in (whole, demo):
+        items = recipe.album.items()
+        rows = planned(recipe, items, assign.folds(items))
+        made.append(GroupFairness(k=8, mu=mu)(Task.canonical(rows)))
+    assert made[1].content_id() == made[0].content_id()  # equal keys in every set
+    assert made[1].labels == made[0].labels == demo.album.labels
+    assert f"gf_k8_mu{100 * mu:g}" in {one.config_name for one in demo.protocols}
+    strengths = [[one.shift.strength_of(style) for style in demo.shift.nuisances] for one in (whole, demo)]
+    assert strengths[1] == strengths[0]
+    assert min(strengths[1]) < 1  # of a faint style

@@ -1,0 +1,218 @@
+"""Label shift on texts and tables: what ships is what its source says; severity moves the target alone."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import shiftdata as sd
+from builders.albums.emoji import EmojiAlbum
+from builders.make import assign
+from builders.make.build import build
+from builders.make.check import check
+from builders.recipe_files import load_recipe
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.evaluation.label_shift import LabelShiftWarning, estimate_marginal
+from tests.contracts.readers import READERS, pyarrow
+from tests.paths import ROOT
+
+ASSETS = ROOT / "builders/albums/assets"
+#: Each dataset with a source and a target domain.
+SETS = {
+    "emoji_names": ("en", ("de", "es", "fr")),
+    "breast_cancer_texture": ("medium", "coarse"),
+    "digits_ink": ("light", "heavy"),
+}
+
+
+EVERY = [pytest.param(one, marks=pytest.mark.slow) if one != "breast_cancer_texture" else one for one in SETS]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Callable[[str], Path]:
+    """Gives the folder of one of them, built when it is first asked for."""
+    folder = tmp_path_factory.mktemp("out")
+
+    @cache
+    def of(name: str) -> Path:
+        return build(name, folder, workers=1, quiet=True)
+
+    return of
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_nothing_is_wrong(built, name):
+    assert check(built(name)) == []  # the counts that the recipe expects, too
+    assert Manifest.read(built(name)).base("all").dropped == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", ["datasets_prepared", "mlcroissant"])
+@pytest.mark.parametrize("name", ["emoji_names", "breast_cancer_texture"])
+def test_clients_read_every_row(built, name, reader):
+    manifest = Manifest.read(built(name))
+    assert READERS[reader](built(name), manifest, "all") == pyarrow(built(name), manifest, "all")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETS)
+def test_severity_moves_the_labels_of_the_target_and_nothing_of_the_source(built, name):
+    source, target = SETS[name]
+    given = {"source": source, "target": target, "replacement": True, "on_empty": "report"}
+    whole = sd.task(built(name), "label-shift", alpha=None, **given)
+    distances = {}
+    for alpha in (100, 10, 1):
+        tasks = [sd.task(built(name), "label-shift", alpha=alpha, seed=seed, **given) for seed in range(8)]
+        for seed, task in enumerate(tasks):
+            assert task.leaks() == []
+            unmoved = sd.task(built(name), "label-shift", alpha=None, seed=seed, **given)
+            for one in ("source_train", "source_test"):
+                assert task.keys(one) == unmoved.keys(one)
+            assert len(task.sets["target_train"]) == len(unmoved.sets["target_train"])
+        distances[alpha] = np.mean([apart(task, whole) for task in tasks])
+    assert distances[100] < distances[10] < distances[1]
+    assert distances[1] > 2 * distances[100]
+
+
+def apart(task, whole) -> float:
+    """The total variation between the label marginals of two targets."""
+    return float(np.abs(marginal(task) - marginal(whole)).sum() / 2)
+
+
+def marginal(task, name: str = "target_train") -> np.ndarray:
+    one = task.sets[name]  # a table of an unlabelled set has no label
+    counts = np.bincount(task.metadata.label[one.indices], one.counts, minlength=len(task.metadata.labels))
+    return counts / counts.sum()
+
+
+def test_without_replacement_a_target_is_a_part_of_the_unshifted_one(built):
+    given = {"source": "light", "target": "heavy", "on_empty": "report"}
+    whole = sd.task(built("digits_ink"), "label-shift", alpha=None, **given)
+    few = sd.task(built("digits_ink"), "label-shift", alpha=3, **given)
+    assert 0 < len(few.sets["target_test"]) < len(whole.sets["target_test"])
+    assert set(few.keys("target_test")) < set(whole.keys("target_test"))
+    assert apart(few, whole) > 0.2
+
+
+def test_estimators_find_the_shifted_marginal_of_a_real_table(built):
+    every = ("light", "medium", "heavy")
+    task = sd.task(
+        built("digits_ink"), "label-shift", alpha=2, source=every, target=every, replacement=True,
+        on_empty="report",
+    )  # fmt: skip
+    rows = pyarrow(built("digits_ink"), Manifest.read(built("digits_ink")), "all")
+
+    def features(name: str) -> np.ndarray:
+        keys = task.metadata.table["key"].take(task.sets[name].indices).to_pylist()
+        return np.array([rows[key].example for key in keys], float) / 16
+
+    model = LogisticRegression(max_iter=200)
+    model.fit(features("source_train"), task.table("source_train")["label"].to_numpy())
+    source, labels = model.predict_proba(features("source_test")), task.table("source_test")["label"]
+    counts = task.sets["target_train"].counts
+    target, rows_drawn = model.predict_proba(features("target_train")), np.arange(len(counts)).repeat(counts)
+    truth = marginal(task)
+    unshifted = np.abs(marginal(task, "source_train") - truth).sum()
+    for method in ("bbse", "rlls", "mlls"):
+        given = (method, source, labels.to_numpy(), target[rows_drawn])
+        # A logistic regression of few steps is less sure than it is right.
+        with pytest.warns(LabelShiftWarning, match="miscalibrated") if method == "mlls" else nullcontext():
+            found = estimate_marginal(*given, origins=rows_drawn)
+        assert np.abs(found.marginal - truth).sum() < 0.25 * unshifted
+        assert ((found.low <= truth) & (truth <= found.high)).all()
+        plain = estimate_marginal(*given, diagnose=False)
+        assert (found.high - found.low).mean() > 1.1 * (plain.high - plain.low).mean()  # rows come repeatedly
+
+
+def names() -> list[dict[str, str]]:
+    with (ASSETS / "emoji_names/names.tsv").open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream, delimiter="\t"))
+
+
+def test_names_hold_every_concept_of_the_emoji_album_in_every_language():
+    recipe = load_recipe("emoji_names")
+    pictures = EmojiAlbum(("noto",)).items()
+    languages = recipe.shift.nuisances
+    expected = {f"{item.key.removesuffix('noto')}{language}" for item in pictures for language in languages}
+    items = {item.key: item for item in recipe.album.items()}
+    assert set(items) == expected
+    assert recipe.album.labels == EmojiAlbum().labels
+    for picture in pictures:
+        found = [items[f"{picture.key.removesuffix('noto')}{language}"] for language in languages]
+        assert [item.nuisance for item in found] == list(languages)
+        assert {(item.label, item.origin) for item in found} == {(picture.label, picture.origin)}
+
+
+def test_translations_and_pictures_of_a_concept_are_in_one_split():
+    texts = assign.folds(load_recipe("emoji_names").album.items())
+    pictures = assign.folds(load_recipe("dom_emoji").album.items())
+    assert texts == pictures
+
+
+def test_a_text_belongs_to_one_origin_and_is_clean():
+    origins = defaultdict(set)
+    for row in names():
+        origins[row["text"].casefold()].add((row["label"], row["origin"]))
+        assert row["text"] == " ".join(row["text"].split())
+        assert row["text"].partition(":")[0]
+    assert [text for text, found in origins.items() if len(found) > 1] == []
+    assert set(Counter(row["language"] for row in names()).values()) == {570}
+
+
+@pytest.mark.parametrize(
+    ("file", "covariate", "bounds"),
+    [
+        ("breast_cancer.csv", lambda row: float(row["mean_texture"]), (17, 21)),
+        (
+            "digits.csv",
+            lambda row: sum(int(row[name]) for name in row if name.startswith("pixel")),
+            (300, 330),
+        ),
+    ],
+)
+def test_a_domain_is_what_the_datasheet_says_of_its_covariate(file, covariate, bounds):
+    name = {"breast_cancer.csv": "breast_cancer_texture", "digits.csv": "digits_ink"}[file]
+    recipe = load_recipe(name)
+    assert all(f"below {bound}" in recipe.datasheet.preprocessing for bound in bounds)
+    with (ASSETS / "tables" / file).open(newline="") as stream:
+        for row in csv.DictReader(stream):
+            place = sum(covariate(row) >= bound for bound in bounds)
+            assert row[recipe.nuisance] == recipe.shift.nuisances[place]
+
+
+def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, ROOT / "scripts" / script, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env={"PYTHONPATH": str(ROOT)})
+
+
+@pytest.mark.slow
+def test_the_tables_are_those_of_scikit_learn():
+    done = run("regenerate_tables.py", "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_names_of_another_package_are_refused(tmp_path):
+    (tmp_path / "emojibase-data-17.0.0.tgz").write_bytes(b"something else")
+    done = run("regenerate_emoji_names.py", "--check", "--packages", str(tmp_path))
+    assert done.returncode == 1
+    assert "integrity is sha512-" in done.stderr
+
+
+@pytest.mark.slow  # downloads a public package by pinned hash
+def test_the_names_are_those_of_the_package():
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed")
+    script = ROOT / "scripts/regenerate_emoji_names.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

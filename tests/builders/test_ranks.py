@@ -1,0 +1,349 @@
+"""Several processes build one dataset at once: whatever happens to them, it has the same bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders.cli.app import main
+from builders.make import build as building
+from builders.make import progress
+from builders.make.build import build
+from builders.make.check import check
+from builders.recipe_files import load_recipe
+from builders.spool import Spool
+from shiftdata.data.executors import Here, Pool, Rank
+from shiftdata.data.exporting.webdataset import export
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.errors import InputError
+from tests.builders.test_build import ROOT, files, how_many, start
+from tests.builders.test_filters import write_recipe as write_filtered
+from tests.tiny import write_recipe
+
+
+def ranks(recipe: Path, out: Path, world: int, *options: str) -> list[subprocess.Popen[str]]:
+    """Some ranks, each with one worker."""
+    return [rank(recipe, out, number, world, *options) for number in range(world)]
+
+
+def rank(recipe: Path, out: Path, number: int, world: int, *options: str, **popen) -> subprocess.Popen[str]:
+    named = ("--rank", str(number), "--world", str(world), "--workers", "1")
+    return start(recipe, out, *named, *options, **popen)
+
+
+def ended(processes: list[subprocess.Popen[str]]) -> list[str]:
+    """Wait for processes, all of which end well, and give what they wrote to standard error."""
+    errors = []
+    for process in processes:
+        output, said = process.communicate(timeout=300)
+        assert process.returncode == 0, output + said
+        errors.append(said)
+    return errors
+
+
+def part(recipe: Path, out: Path, number: int, world: int, **options: Any) -> Path:
+    """One rank in this process, to its end."""
+    options = {"workers": 1, "wait": False, "quiet": True} | options
+    return build(str(recipe), out, rank=Rank(number, world), **options)
+
+
+def left(out: Path, name: str = "tiny") -> list[str]:
+    return [path.name for path in (out / ".work" / name).iterdir()]
+
+
+def test_ranks_share_the_work_and_one_of_them_packs(recipe, tiny, tmp_path):
+    processes = ranks(recipe, tmp_path, 3, "--keep-spool")
+    errors = ended(processes)
+    assert files(tmp_path / "shift/tiny") == files(tiny)
+    assert [said for said in errors if said and "another process packs tiny" not in said] == []
+    (spool,) = (tmp_path / ".work/tiny").glob("spool-*")
+    made = {one.rank: one.made["render"] for one in progress.statuses(Spool(spool)) if one.made}
+    assert set(made) <= {0, 1, 2}  # on a busy machine one may start when nothing is left to do
+    total = Manifest.read(tiny).base("content").rows + Manifest.read(tiny).base("extended").rows
+    assert total <= sum(made.values()) <= 2 * total
+    assert files(part(recipe, tmp_path, 2, 3)) == files(tiny)  # which has nothing to do but to tidy up
+    assert left(tmp_path) == ["lock"]
+
+
+@pytest.mark.slow
+def test_a_rank_does_its_own_share_first_and_then_that_of_lost_ranks(recipe, tiny, tmp_path, monkeypatch):
+    rendered: list[str] = []
+    write = Spool.write
+    monkeypatch.setattr(Spool, "write", lambda *args: rendered.append(args[1]) or write(*args))
+    part(recipe, tmp_path, 1, 4, render_only=True, executor=Here())
+    first = rendered[: len(rendered) // 4]
+    assert files(part(recipe, tmp_path, 0, 4)) == files(tiny)
+    assert len(rendered) == len(set(rendered))
+    again = list(rendered)
+    rendered.clear()
+    part(recipe, tmp_path / "again", 1, 4, render_only=True)
+    assert set(rendered) == set(again)
+    assert set(rendered[: len(first)]) == set(first)
+    assert rendered != again  # two with one share seldom do the same block
+
+
+@pytest.mark.slow
+def test_killed_at_random_they_end_in_the_same_bytes(recipe, tiny, tmp_path):
+    attack(recipe, tiny, tmp_path, world=3, kills=4, seed=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_eight_killed_at_random_end_in_the_same_bytes(recipe, tiny, tmp_path, seed):
+    attack(recipe, tiny, tmp_path, world=8, kills=12, seed=seed)
+
+
+def attack(recipe: Path, tiny: Path, out: Path, world: int, kills: int, seed: int, *options: str) -> None:
+    """Kill ranks, and start them again or leave them dead, until so many were killed; the rest must do."""
+    draw, folder = random.Random(seed), out / "shift/tiny"
+    alive = dict(enumerate(ranks(recipe, out, world, *options)))
+    while kills and not folder.exists():
+        time.sleep(draw.uniform(0.2, 1.5))
+        number = draw.choice(sorted(alive))
+        alive[number].kill()
+        alive[number].communicate()
+        kills -= 1
+        if draw.random() < 0.7 or len(alive) == 1:
+            alive[number] = rank(recipe, out, number, world, *options)
+        else:
+            del alive[number]
+    for process in alive.values():
+        process.communicate(timeout=300)
+    if not folder.exists():  # the packer was killed last, after the others had ended
+        ended([rank(recipe, out, 0, world, *options)])
+    assert files(folder) == files(tiny)
+    assert check(folder) == []
+
+
+@pytest.mark.slow
+def test_a_killed_packer_is_replaced_by_any_rank(recipe, tiny, tmp_path):
+    part(recipe, tmp_path, 0, 2, render_only=True)
+    with rank(recipe, tmp_path, 0, 2) as packer:
+        while not how_many(tmp_path, ".work/tiny/packing/data/*/*"):
+            assert packer.poll() is None
+            time.sleep(0.005)
+        packer.send_signal(signal.SIGSTOP)
+        part(recipe, tmp_path, 1, 2)  # which leaves it to the packer
+        assert not (tmp_path / "shift").exists()
+        with rank(recipe, tmp_path, 1, 2, "--wait") as waits:
+            assert "waiting for it" in waits.stderr.readline()
+            packer.kill()
+            ended([waits])
+    assert files(tmp_path / "shift/tiny") == files(tiny)
+    assert left(tmp_path) == ["lock"]
+
+
+@pytest.mark.slow
+def test_one_rank_with_a_full_disk_stops_and_the_others_go_on(recipe, tiny, tmp_path):
+    def limit() -> None:  # on the size of any file, which the kernel refuses as a full disk does
+        resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
+
+    full = rank(recipe, tmp_path, 0, 2, preexec_fn=limit)
+    other = rank(recipe, tmp_path, 1, 2)
+    _, errors = full.communicate(timeout=300)
+    assert full.returncode == 1
+    assert "error: no space left for" in errors
+    ended([other])
+    assert files(tmp_path / "shift/tiny") == files(tiny)
+    assert left(tmp_path) == ["lock"]
+
+
+@pytest.mark.slow
+def test_ranks_that_want_different_bases_end_with_all_of_them(recipe, tiny, tmp_path, monkeypatch):
+    rendered: list[str] = []
+    write = Spool.write
+    monkeypatch.setattr(Spool, "write", lambda *args: rendered.append(args[1]) or write(*args))
+    seen = progress.statuses
+    later = progress.Status(
+        rank=1, world=2, recipe_id=load_recipe(str(recipe)).recipe_id(), bases=["extended"]
+    )
+    later.seen = time.time()
+    monkeypatch.setattr(building, "statuses", lambda spool: [later])
+    part(recipe, tmp_path, 0, 2, bases=["mini"])
+    assert [base.name for base in Manifest.read(tmp_path / "shift/tiny").bases] == ["mini"]
+    assert any(path.startswith("spool-") for path in left(tmp_path))  # for the other
+    monkeypatch.setattr(building, "statuses", seen)
+    part(recipe, tmp_path, 1, 2)
+    assert files(tmp_path / "shift/tiny") == files(tiny)
+    assert len(rendered) == len(set(rendered))
+    assert left(tmp_path) == ["lock"]
+
+
+def test_a_rank_that_comes_late_renders_nothing_again(recipe, tiny, tmp_path, monkeypatch):
+    """Another one packs and removes the spool after this one looked whether it is finished."""
+    look, calls = building._Build.look, []
+
+    def pack_meanwhile(one: building._Build) -> Any:
+        state = look(one)
+        calls.append(one)
+        if len(calls) == 1:
+            shutil.copytree(tiny, tmp_path / "shift/tiny")
+        return state
+
+    monkeypatch.setattr(building._Build, "look", pack_meanwhile)
+    monkeypatch.setattr(Spool, "write", lambda *args: pytest.fail("rendered again"))
+    part(recipe, tmp_path, 0, 2)
+    assert files(tmp_path / "shift/tiny") == files(tiny)
+    assert left(tmp_path) == ["lock"]
+
+
+def test_a_rank_whose_spool_is_packed_and_removed_meanwhile_stops_rendering(
+    recipe, tiny, tmp_path, monkeypatch
+):
+    write, rendered = Spool.write, []
+
+    def write_third(spool: Spool, *block: Any) -> None:
+        rendered.append(block[0])
+        write(spool, *block)
+        if len(rendered) == 3:
+            shutil.copytree(tiny, tmp_path / "shift/tiny")
+            spool.clear()
+
+    monkeypatch.setattr(Spool, "write", write_third)
+    part(recipe, tmp_path, 0, 2)
+    assert len(rendered) == 3
+    assert files(tmp_path / "shift/tiny") == files(tiny)
+    assert left(tmp_path) == ["lock"]
+
+
+@pytest.mark.slow
+def test_replacing_ranks_do_not_delete_what_the_first_has_built(tmp_path, monkeypatch):
+    own = write_recipe(tmp_path / "own")
+    out = tmp_path / "out"
+    build(str(own), out, workers=1, quiet=True)
+    own.write_text(own.read_text().replace("seed=0,", "seed=7,"))
+    with pytest.raises(InputError, match=r"was built from another recipe .* pass --replace"):
+        part(own, out, 0, 2)
+    part(own, out, 0, 2, replace=True)
+    monkeypatch.setattr(Spool, "write", lambda *args: pytest.fail("rendered again"))
+    before = files(out / "shift/tiny")
+    part(own, out, 1, 2, replace=True)
+    assert files(out / "shift/tiny") == before
+    assert Manifest.read(out / "shift/tiny").seed == 7
+    monkeypatch.undo()
+    marked = (out / "shift/tiny/manifest.json").stat().st_ino
+    build(str(own), out, workers=1, quiet=True, replace=True)  # not a rank: it is built again
+    assert (out / "shift/tiny/manifest.json").stat().st_ino != marked
+    assert files(out / "shift/tiny") == before
+
+
+@pytest.mark.slow
+def test_ranks_make_both_formats(recipe, tiny, tmp_path):
+    ended(ranks(recipe, tmp_path / "both", 2, "--format", "both"))
+    assert files(tmp_path / "both/shift/tiny") == files(tiny)
+    exported = files(export(tiny, tmp_path / "tiny_wds"))
+    assert files(tmp_path / "both/shift/tiny_wds") == exported
+    part(recipe, tmp_path / "alone", 0, 2, format="webdataset")
+    folder = part(recipe, tmp_path / "alone", 1, 2, format="webdataset")
+    assert files(folder) == exported
+    assert left(tmp_path / "alone") == ["lock"]
+
+
+@pytest.mark.slow
+def test_ranks_score_together(tmp_path):
+    recipe = write_filtered(tmp_path / "r")
+    one = build(str(recipe), tmp_path / "one", workers=1, quiet=True)
+    for number in range(3):
+        part(recipe, tmp_path / "parts", number, 3, render_only=number < 2)
+    assert files(tmp_path / "parts/shift/tiny_continuous") == files(one)
+
+
+@pytest.mark.slow
+def test_ranks_share_a_spool_in_object_storage(recipe, tiny, tmp_path, bucket):
+    place = f"s3://{bucket}/spools"
+    ended(ranks(recipe, tmp_path / "shared", 2, "--spool", place))
+    assert files(tmp_path / "shared/shift/tiny") == files(tiny)
+    # Machines that share nothing but the bucket, and one that packs.
+    for number in range(2):
+        part(recipe, tmp_path / str(number), number, 2, spool=place, render_only=True, executor=Pool(2))
+        assert not (tmp_path / str(number)).exists()
+    assert files(build(str(recipe), tmp_path / "packed", spool=place, workers=1, quiet=True)) == files(tiny)
+    assert Spool(f"{place}/tiny").files.listed() == set()
+
+
+def test_a_rank_with_other_code_than_those_at_work_is_refused(recipe, tmp_path):
+    part(recipe, tmp_path, 0, 3, render_only=True)
+    (folder,) = (tmp_path / ".work/tiny").glob("spool-*")
+    spool = Spool(folder)
+    (done,) = progress.statuses(spool)
+    raw = vars(done) | {"end": "", "seen": time.time(), "node": done.node | {"code": "other"}}
+    spool.files.write("progress/x.json", json.dumps(raw).encode())
+    with pytest.raises(InputError, match=r"beside rank 0 of 3 \(.*\), and has code \w+, not other: install"):
+        part(recipe, tmp_path, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rank", "8", "--world", "8"], "there is no rank 8 of 8: ranks count from 0 to world - 1"),
+        (["--rank", "1"], "--rank and --world go together"),
+        (["--slurm"], "give --rank and --world"),
+        (["--slurm", "--rank", "0", "--world", "2"], "--slurm gives rank and world"),
+        (["--spool", "https://example.org/x"], "cannot be written file by file"),
+    ],
+)
+def test_bad_options_are_said(recipe, tmp_path, capsys, monkeypatch, options, message):
+    for name in [name for name in os.environ if name.startswith("SLURM_")]:
+        monkeypatch.delenv(name)
+    assert main(["build", str(recipe), "--out", str(tmp_path), *options]) == 1
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_progress_of_all_ranks_is_one_table(recipe, tiny_out, tmp_path, capsys):
+    part(recipe, tmp_path, 0, 3, render_only=True)
+    (folder,) = (tmp_path / ".work/tiny").glob("spool-*")
+    spool = Spool(folder)
+    (done,) = progress.statuses(spool)
+    lost = {"token": "x", "rank": 1, "host": "node7", "pid": 42, "end": "", "seen": time.time() - 300}
+    busy = {"token": "y", "rank": 1, "host": "node8", "end": "", "seen": time.time(), "own": 0, "done": 480}
+    busy |= {"rate": 8.0, "made": {"render": 480}}
+    for changes in (lost, busy):
+        raw = vars(done) | changes
+        spool.files.write(f"progress/{raw['token']}.json", json.dumps(raw).encode())
+    command = ["progress", str(recipe), "--out", str(tmp_path)]
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert "tiny: 1 of 3 processes at work" in said
+    assert re.search(r"render █+░+  50%  480 of 960 img, 8.0 a second, 60 s left", said)
+    assert re.search(r"0  \S+:\d+ +ended +960  █+ 100%", said)
+    assert re.search(r"1  node8:\d+ +render +480  ░+   0% +8.0 +0 s", said)
+    assert re.search(r"2  - +not seen", said)
+    assert "node7" not in said  # the same rank, started again
+    spool.files.delete("progress/y.json")
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"1  node7:42 +lost +960 .* 5 min\n", said)
+    assert "Nobody is at work: run the build again" in said
+    assert main(["progress", str(recipe), "--out", str(tiny_out)]) == 0
+    assert "nothing is being built" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_slurm_script_as_an_array_of_eight(recipe, tiny, tmp_path):
+    script = ["bash", "scripts/slurm_build.sbatch", str(recipe), "--out", str(tmp_path), "--quiet"]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    tasks = []
+    for task in range(1, 9):
+        names = {"JOB_ID": 7, "TASK_ID": task, "TASK_MIN": 1, "TASK_MAX": 8, "TASK_STEP": 1, "TASK_COUNT": 8}
+        slurm = {f"SLURM_ARRAY_{name}": str(value) for name, value in names.items()}
+        slurm |= {"SLURM_CPUS_PER_TASK": "1", "SLURM_PROCID": "0", "SLURM_NTASKS": "1", "PATH": path}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        tasks.append(subprocess.Popen(script, cwd=ROOT, env=os.environ | slurm, **pipes))
+    errors = ended(tasks)
+    for number, said in enumerate(errors):
+        assert f"rank {number} of 8 (SLURM_ARRAY_TASK_ID={number + 1}, SLURM_ARRAY_TASK_COUNT=8)" in said
+    assert files(tmp_path / "shift/tiny") == files(tiny)
+    assert left(tmp_path) == ["lock"]

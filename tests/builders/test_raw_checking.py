@@ -1,0 +1,287 @@
+"""A raw dataset is compared with what is known of it before an hour of building."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import zipfile
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from builders.cli.app import main
+from builders.raw import sources
+from builders.raw.album import RawAlbum
+from builders.raw.checking import check
+from builders.raw.counting import compare
+from builders.raw.sources import Counts, RawFile, Source
+from builders.recipe_files import load_recipe, recipe_names
+from tests.builders.replicas import pacs
+from tests.builders.replicas.drawing import put
+from tests.paths import ROOT
+
+#: Stylized datasets whose content ships: they are of no table of raw ones.
+MADE = ("sma_emoji", "sma_glyphs")
+
+DOMAINS = ("art_painting", "cartoon", "photo", "sketch")
+
+
+@pytest.fixture(scope="session")
+def drawn(tmp_path_factory) -> tuple[Path, Source]:
+    """A replica of PACS without its odd pictures, and a source that expects its numbers."""
+    root = tmp_path_factory.mktemp("drawn")
+    pacs.make(root, each=4)
+    for odd in (root / "PACS/photo/dog").glob("odd_*"):
+        odd.unlink()
+    groups = {
+        domain: [len(list((root / "PACS" / domain / label).glob("*.*"))) for label in pacs.LABELS]
+        for domain in DOMAINS
+    }
+    groups["photo"][0] -= 2  # what systems leave
+    counts = Counts.of({"source": "the replica", "classes": pacs.LABELS, "groups": groups})
+    return root, replace(sources.source("pacs"), counts=(counts,))
+
+
+@pytest.fixture
+def tree(drawn, tmp_path) -> Path:
+    return Path(shutil.copytree(drawn[0] / "PACS", tmp_path / "raw" / "PACS")).parent
+
+
+@pytest.fixture
+def known(drawn) -> Source:
+    return drawn[1]
+
+
+@pytest.fixture(scope="session")
+def album() -> RawAlbum:
+    album = load_recipe("pacs").album
+    assert isinstance(album, RawAlbum)
+    return album
+
+
+def problems(known: Source, album: RawAlbum, place: Path, *, read: bool = False) -> list[str]:
+    return [one.what for one in check(known, album, place, read=read).problems]
+
+
+def notes(known: Source, album: RawAlbum, place: Path, *, read: bool = False) -> dict[str, tuple[str, ...]]:
+    report = check(known, album, place, read=read)
+    return {one.what: one.files for one in report.findings if not one.is_problem}
+
+
+def test_a_whole_tree_is_well_and_its_lists_are_noted(known, album, tree):
+    report = check(known, album, tree, read=True)
+    assert report.problems == []
+    assert report.by_domain() == known.counts[0].domains
+    assert report.expected == [f"{sum(known.counts[0].domains.values())} by the replica"]
+    (note,) = [one for one in report.findings if one.what.startswith("other files")]
+    assert "PACS/photo_train_kfold.txt" in note.files
+
+
+def test_a_zip_counts_as_its_folder(known, album, tree, tmp_path):
+    with zipfile.ZipFile(tmp_path / "PACS.zip", "w") as packed:
+        for file in tree.rglob("*.*"):
+            packed.write(file, file.relative_to(tree))
+    assert problems(known, album, tmp_path / "PACS.zip") == []
+
+
+def test_a_missing_class_and_a_missing_domain_are_named(known, album, tree):
+    shutil.rmtree(tree / "PACS/cartoon/horse")
+    shutil.rmtree(tree / "PACS/sketch")
+    assert problems(known, album, tree) == [
+        "cartoon: 24 pictures, and 28 expected",
+        "sketch: no picture, and 42 expected",
+        "cartoon/horse: no picture, and 4 expected",
+    ]
+
+
+def test_where_no_source_counts_a_missing_domain_is_a_problem_all_the_same(known, album, tree):
+    shutil.rmtree(tree / "PACS/sketch")
+    (only,) = check(replace(known, counts=()), album, tree).problems
+    assert (only.what, only.files) == ("missing: the tree has no picture of this domain", ("sketch",))
+
+
+def test_a_class_without_any_picture_is_named(known, album, tree):
+    for domain in DOMAINS:
+        shutil.rmtree(tree / "PACS" / domain / "horse")
+    assert problems(known, album, tree)[0] == "no picture of the class"
+
+
+def test_one_file_too_many_is_named_with_its_class(known, album, tree):
+    put(tree, "PACS/art_painting/dog/pic_999.jpg")
+    assert problems(known, album, tree)[1] == "art_painting/dog: 5 pictures, and 4 expected"
+
+
+def test_a_second_copy_of_a_domain_that_differs_is_a_problem(known, album, tree):
+    shutil.copytree(tree / "PACS/photo", tree / "old/photo")
+    assert problems(known, album, tree) == []
+    (tree / "old/photo/dog").rename(tree / "old/photo/cat")
+    (only,) = problems(known, album, tree)
+    assert "has photo 2 times, and not the same: PACS/photo, old/photo" in only
+
+
+def test_another_dataset_is_named_by_what_it_has(known, album, tmp_path):
+    put(tmp_path, "OfficeHome/Art/Drill/00001.jpg")
+    (only,) = problems(known, album, tmp_path)
+    assert only.startswith("no picture of pacs is among 1 files (OfficeHome/Art/Drill/00001.jpg)")
+
+
+def test_half_a_download_is_a_problem(known, album, tree, tmp_path):
+    whole = shutil.make_archive(str(tmp_path / "PACS"), "zip", tree)
+    data = Path(whole).read_bytes()
+    known = replace(known, files=(RawFile(name="PACS.zip", bytes=len(data)),))
+    Path(whole).write_bytes(data[: len(data) // 2])
+    first, second = problems(known, album, Path(whole))
+    assert "should have" in first
+    assert "half a download" in first
+    assert "is not a whole archive" in second
+
+
+def test_an_unfinished_download_and_a_wrong_hash_are_problems(known, album, tree):
+    (tree / "list.txt").write_text("other")
+    (tree / "list.txt.part").write_text("")
+    digest = hashlib.md5(b"right").hexdigest()
+    known = replace(known, files=(RawFile(name="list.txt", bytes=5, hash=f"md5:{digest}"),))
+    assert len(problems(known, album, tree)) == 1
+    begun, wrong = problems(known, album, tree, read=True)
+    assert begun == "list.txt is only begun: `python -m builders raw get pacs` goes on"
+    assert wrong.startswith("list.txt has md5:")
+
+
+def test_odd_files_are_named_and_are_no_problem(known, album, tree):
+    put(tree, "PACS/photo/readme.jpg")
+    put(tree, "PACS/photo/dog/notes.txt", b"hello")
+    found = notes(known, album, tree)
+    assert found["not in a folder of a class in a folder of a domain"] == ("PACS/photo/readme.jpg",)
+    assert found["its name does not end as that of a picture"] == ("PACS/photo/dog/notes.txt",)
+
+
+def test_reading_names_damaged_grey_and_equal_pictures(known, album, tree):
+    photos = sorted((tree / "PACS/photo/dog").glob("*.jpg"))
+    photos[0].write_bytes(b"<html>")
+    photos[1].write_bytes(photos[1].read_bytes()[:-60])
+    photos[3].write_bytes(photos[2].read_bytes())
+    assert problems(known, album, tree) == []
+    unreadable, cut, equal = problems(known, album, tree, read=True)
+    assert unreadable.startswith("not a readable picture")
+    assert cut.startswith("ends too soon, and is kept as far as it goes (all 9,991 files decode")
+    assert equal.startswith("equal bytes (no two files")
+
+
+def test_what_the_facts_do_not_exclude_is_a_note(known, album, tree):
+    photos = sorted((tree / "PACS/photo/dog").glob("*.jpg"))
+    photos[1].write_bytes(photos[1].read_bytes()[:-60])
+    photos[3].write_bytes(photos[2].read_bytes())
+    lenient = replace(known, all_decode="", no_duplicates="")
+    assert problems(lenient, album, tree, read=True) == []
+    found = notes(lenient, album, tree, read=True)
+    assert found["equal bytes"] == (" = ".join(str(one.relative_to(tree)) for one in photos[2:4]),)
+    assert len(found["ends too soon, and is kept as far as it goes"]) == 1
+
+
+def test_sources_that_disagree_are_both_said():
+    known = [
+        Counts(source="today's files", verified=False, domains={"a": 3, "b": 4}),
+        Counts(source="the papers", domains={"a": 3, "b": 6}),
+        Counts(source="a survey", total=99, about=True),
+    ]
+    assert compare({"": {("a", "x"): 3, ("b", "x"): 4}}, known) == (
+        ["7 by today's files [not verified]; 9 by the papers"],
+        [],
+    )
+    expected, differences = compare({"": {("A", "x"): 3, ("b", "x"): 12}}, known)
+    assert expected == ["9 by the papers; 7 by today's files [not verified]"]
+    assert differences == ["b: 12 pictures, and 6 expected; twice as many: is it there two times?"]
+
+
+def test_layers_and_ranges_are_compared():
+    known = [
+        Counts(source="site", base="mini", content=4, stylized=8, each=(2, 2)),
+        Counts(source="site", base="extended", content=40, stylized=80),
+    ]
+    rows = Counter({("content", "cat"): 2, ("content", "dog"): 2, ("wave", "cat"): 2, ("wave", "dog"): 2})
+    assert compare({"mini": rows}, known)[1] == ["mini: stylized: 4 pictures, and 8 expected"]
+    rows["wave", "dog"] = 6
+    assert compare({"mini": rows}, known)[1] == ["mini: wave/dog: 6 pictures, and 2 expected"]
+    office = [Counts(source="papers", domains={"Real World": 9}, ranges={"Real World": (4, 5)})]
+    assert compare({"": {("real_world", "Pen"): 6, ("real_world", "Mug"): 3}}, office)[1] == [
+        "real_world/Mug: 3 pictures, and 4 to 5 expected",
+        "real_world/Pen: 6 pictures, and 4 to 5 expected",
+    ]
+
+
+def test_the_command_ends_with_a_status_and_what_to_do(tree, known, capsys, monkeypatch):
+    assert main(["raw", "check", "pacs", "--raw", str(tree)]) == 1
+    text = capsys.readouterr().out
+    assert "problem: photo: 28 pictures, and 1,670 expected" in text
+    assert "more: --verbose" in text
+    assert f"get it again, or what is missing: python -m builders raw get pacs --raw {tree}" in text
+    monkeypatch.setattr("builders.raw.sources.sources", lambda: {"pacs": known})
+    assert main(["raw", "check", "pacs", "--raw", str(tree)]) == 0
+    assert f"all well. Next: python -m builders build pacs --raw {tree}" in capsys.readouterr().out
+
+
+def test_a_list_says_what_is_on_this_disk(tree, known, tmp_path, capsys, monkeypatch):
+    parts = (RawFile(name="a.zip", bytes=3), RawFile(name="b.zip", bytes=4))
+    shown = {
+        "pacs": known,
+        "half": replace(known, name="half", files=parts),
+        "none": replace(known, name="none"),
+    }
+    for module in ("builders.raw.sources.sources", "builders.cli.raw.sources"):
+        monkeypatch.setattr(module, lambda: shown)
+    monkeypatch.setenv("SHIFTDATA_RAW", str(tmp_path / "disk"))
+    put(tmp_path, "disk/half/a.zip", b"abc")
+    tree.rename(tmp_path / "disk/pacs")
+    assert main(["raw", "list"]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
+    assert lines["pacs"].endswith("by hand             complete")
+    assert lines["half"].endswith("1 of 2 files")
+    assert lines["none"].endswith("no")
+    shutil.rmtree(tmp_path / "disk/pacs/PACS/photo")
+    assert main(["raw", "list"]) == 0
+    assert "not whole: raw check" in capsys.readouterr().out
+
+
+def test_every_raw_recipe_has_a_source_of_the_name_of_its_album():
+    known = sources.sources()
+    of_table = [name for name in recipe_names() if name.startswith("sma_") and name not in MADE]
+    for name in of_table:
+        data = f"meta_album_{name[4:-7]}" if name.endswith("_remade") else name
+        assert name in known[data].recipes
+    for name in [
+        *({*recipe_names()} - {*of_table}),
+        "sma_awa",
+        "sma_awa_remade",
+    ]:  # a table is read each time
+        album = load_recipe(name).album
+        if isinstance(album, RawAlbum):
+            assert name in known[album.name].recipes
+
+
+def test_meta_album_is_checked_with_all_its_classes(tmp_path, capsys):
+    files = [f"BRD_Mini/images/{number}.jpg" for number in range(25)]
+    rows = "".join(f"{number}.jpg,class {number},NAN\n" for number in range(25))
+    put(tmp_path, "BRD_Mini/labels.csv", f"FILE_NAME,CATEGORY,SUPER_CATEGORY\n{rows}")
+    for file in files:
+        put(tmp_path, file)
+    assert main(["raw", "check", "meta_album_brd", "--raw", str(tmp_path), "--verbose"]) == 1
+    text = capsys.readouterr().out
+    assert "problem: mini: all: 25 pictures, and 12,600 expected" in text
+    assert "problem: mini: content/class 24: 1 picture, and 40 expected" in text
+    assert "extended" not in text
+
+
+def test_the_page_of_public_datasets_has_each_with_its_size_and_first_count():
+    page = (ROOT / "docs/raw_datasets.md").read_text(encoding="utf-8")
+    rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| [`")}
+    families = ("sma_", "meta_album_")
+    for name, one in sources.sources().items():
+        family = next((each for each in families if name.startswith(each)), None)
+        row = rows.pop(name) if family is None else rows[f"{family}<id>"]
+        assert f" {sources.size_text(one.size)} | {one.license} |" in row
+        assert "replicas only" in row
+        if one.counts and family is None:
+            assert f"{one.counts[0].all:,}" in row
+    assert set(rows) == {f"{family}<id>" for family in families}

@@ -1,0 +1,269 @@
+"""Raw datasets are downloaded where that may be done: resumable, compared with hashes; else steps by hand."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sys
+from collections import namedtuple
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+
+import huggingface_hub.constants
+import pytest
+
+from builders.cli.app import main
+from builders.raw import sources
+from builders.raw.getting import get
+from builders.raw.sources import RawFile, Source, Way
+from shiftdata.data.places import store
+from shiftdata.errors import InputError, IntegrityError, MissingExtraError, StorageError
+from tests.builders.raw_server import Server, serving
+from tests.serve import serving as mirror
+
+DATA = {"one.zip": bytes(range(256)) * 300, "two.txt": b"a list"}
+
+
+class Bars:
+    """What a progress bar would show."""
+
+    def __init__(self) -> None:
+        self.totals: list[int] = []
+        self.steps: list[int] = []
+
+    def __call__(self, title: str, total: int) -> Callable[[int], object]:
+        self.totals.append(total)
+        return self.steps.append
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch) -> Iterator[Server]:
+    monkeypatch.setattr(store, "PAUSES", (0, 0))
+    monkeypatch.setattr(store, "CHUNK", 20_000)
+    folder = tmp_path / "served" / "deep"
+    folder.mkdir(parents=True)
+    for name, data in DATA.items():
+        (folder / name).write_bytes(data)
+    with serving(tmp_path / "served") as one:
+        yield one
+
+
+@pytest.fixture
+def toy(server) -> Source:
+    """A source whose files the server has; the size of one of them is not known."""
+    one = RawFile(
+        name="one.zip",
+        bytes=len(DATA["one.zip"]),
+        hash=f"md5:{hashlib.md5(DATA['one.zip']).hexdigest()}",
+        url=f"{server.url}/deep/one.zip",
+    )
+    two = RawFile(name="two.txt", url=f"{server.url}/deep/two.txt")
+    return Source(
+        name="toy",
+        title="Toy",
+        license="none stated",
+        recipes=(),
+        ways=(Way(how="http", state="not opened"),),
+        files=(one, two),
+    )
+
+
+def test_files_come_with_their_hash_and_are_not_downloaded_again(toy, server, tmp_path):
+    out, said, bars = tmp_path / "out", [], Bars()
+    assert get(toy, out, say=said.append, progress=bars)
+    assert {name: (out / name).read_bytes() for name in DATA} == DATA
+    assert said[0] == "one.zip: 76,800 bytes, its hash is right"
+    server.asked.clear()
+    assert get(toy, out, say=said.append, progress=bars)
+    assert not [asked for asked in server.asked if not asked.endswith("-5")]  # of two.txt no size is known
+    assert bars.totals == [76_806, 0]
+
+
+def test_a_cut_download_goes_on_where_it_stopped(toy, server, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    (server.folder / "deep/one.zip").write_bytes(DATA["one.zip"])
+    server.cut = [20_000, 10_000, 0, 0]
+    with pytest.raises(StorageError):
+        get(toy, out)
+    assert (out / "one.zip.part").read_bytes() == DATA["one.zip"][:20_000]
+    server.asked.clear()
+    server.cut = []
+    bars = Bars()
+    assert get(toy, out, progress=bars)
+    assert server.asked[0] == "bytes=20000-39999"
+    assert (out / "one.zip").read_bytes() == DATA["one.zip"]
+    assert bars.totals == [sum(bars.steps)] == [76_806 - 20_000]
+    assert not list(out.glob("*.part"))
+
+
+def test_a_server_without_ranges_gives_the_whole_again(toy, server, tmp_path):
+    server.ranges = False
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/one.zip.part").write_bytes(DATA["one.zip"][:100])
+    assert get(toy, tmp_path / "out")
+    assert (tmp_path / "out/one.zip").read_bytes() == DATA["one.zip"]
+
+
+def test_a_wrong_beginning_is_downloaded_again(toy, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/one.zip.part").write_bytes(b"of another file")
+    assert get(toy, tmp_path / "out")
+    assert (tmp_path / "out/one.zip").read_bytes() == DATA["one.zip"]
+
+
+def test_a_file_with_another_hash_is_refused_and_removed(toy, server, tmp_path):
+    (server.folder / "deep/one.zip").write_bytes(bytes(76_800))
+    with pytest.raises(
+        IntegrityError, match=r"one\.zip gave a file with md5:\w+, and one\.zip should have md5:"
+    ):
+        get(toy, tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").glob("one*")] == []
+
+
+def test_a_file_with_another_size_is_refused_before_it_comes(toy, server, tmp_path):
+    (server.folder / "deep/one.zip").write_bytes(b"a page that says sorry")
+    with pytest.raises(
+        IntegrityError, match=r"has 22 bytes, and one\.zip should have 76,800: it is another file"
+    ):
+        get(toy, tmp_path / "out")
+    assert server.asked == []
+
+
+def test_a_file_that_has_gone_says_what_is_known_of_the_server(toy, server, tmp_path):
+    (server.folder / "deep/one.zip").unlink()
+    with pytest.raises(StorageError, match=r"does not exist.*Facts of 2026-11-22: not opened"):
+        get(toy, tmp_path / "out")
+
+
+def test_free_space_is_checked_first(toy, server, tmp_path, monkeypatch):
+    usage = namedtuple("usage", "total used free")(10**9, 10**9, 50_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(
+        StorageError, match=r"needs 0\.1 MB more.*give a folder on another disk: --raw FOLDER"
+    ):
+        get(toy, tmp_path / "out")
+    assert server.asked == []
+
+
+def test_a_disk_that_fills_up_says_what_to_do(toy, tmp_path, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("shiftdata.data.places.http.append_ranges", full)
+    with pytest.raises(
+        StorageError, match=r"no space left for .*one\.zip: free some and run the same command"
+    ):
+        get(toy, tmp_path / "out")
+
+
+def test_terms_are_accepted_before_anything_comes(toy, server, tmp_path):
+    bound = replace(toy, terms="Only on Sundays.")
+    with pytest.raises(InputError, match=r"Only on Sundays\. Licence: none stated.*--accept"):
+        get(bound, tmp_path / "out")
+    assert get(bound, tmp_path / "out", accepted=True)
+
+
+def test_nothing_is_downloaded_beside_other_files(toy, server, tmp_path):
+    (tmp_path / "out/clipart").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"has other files \(clipart\): if they are toy, run"):
+        get(toy, tmp_path / "out")
+
+
+def test_what_cannot_be_downloaded_is_explained_step_by_step(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("SHIFTDATA_RAW", str(tmp_path))
+    assert main(["raw", "get", "pacs"]) == 1
+    text = capsys.readouterr().out
+    for part in ("by hand", "no licence", "1. Open https://drive", f"into {tmp_path}/pacs", "raw check pacs"):
+        assert part in text
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_copy_on_the_hub_comes_by_the_client_of_the_hub(tiny_out, tmp_path, monkeypatch):
+    copy = replace(
+        sources.source("pacs"), name="toy", ways=(Way(how="hub", repo="shift/tiny", state="a copy"),)
+    )
+    with mirror.serving(tiny_out) as running:
+        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr("builders.raw.getting.hub_endpoint", lambda: running.endpoint)
+        assert get(copy, tmp_path / "out", accepted=True)
+    wanted = {
+        path.relative_to(tiny_out / "shift/tiny") for path in (tiny_out / "shift/tiny").rglob("*.parquet")
+    }
+    assert wanted <= {path.relative_to(tmp_path / "out") for path in (tmp_path / "out").rglob("*.parquet")}
+
+
+def test_a_hub_that_cannot_be_reached_is_an_error_in_one_line(tmp_path):
+    with pytest.raises(StorageError, match=r"flwrlabs/pacs cannot be downloaded from the Hub \(Offline"):
+        get(sources.source("pacs"), tmp_path, how="hub", accepted=True)
+
+
+def test_openml_is_an_extra_with_a_hint(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openml", None)
+    with pytest.raises(
+        MissingExtraError, match=r"getting sma_brd needs openml: pip install 'shiftdata\[raw\]'"
+    ):
+        get(sources.source("sma_brd"), tmp_path, accepted=True)
+
+
+def test_openml_gets_every_set_into_the_folder(tmp_path, monkeypatch):
+    came, folders = [], []
+    client = SimpleNamespace(
+        __version__="0.15.1",
+        config=SimpleNamespace(set_root_cache_directory=folders.append),
+        datasets=SimpleNamespace(get_dataset=lambda number, **options: came.append((number, options))),
+    )
+    monkeypatch.setitem(sys.modules, "openml", client)
+    assert get(sources.source("sma_brd"), tmp_path, accepted=True)
+    assert folders == [str(tmp_path)]
+    options = {"download_data": True, "download_all_files": True}
+    assert came == [(number, options) for number in (46036, 46035, 46034, 46033)]
+    client.__version__ = "0.14.1"
+    with pytest.raises(MissingExtraError, match=r"openml 0\.14\.1 cannot download pictures"):
+        get(sources.source("sma_brd"), tmp_path, accepted=True)
+
+
+def test_the_command_downloads_with_a_name(toy, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("builders.raw.sources.sources", lambda: {"toy": toy})
+    assert main(["raw", "get", "toy", "--raw", str(tmp_path / "out")]) == 0
+    assert "Next: python -m builders raw check toy --raw " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", sources.sources())
+def test_every_source_says_what_is_needed(name):
+    one = sources.source(name)
+    text = "\n".join(one.describe())
+    assert one.license in text
+    assert one.ways
+    assert all(way.state for way in one.ways)
+    for way in one.ways:
+        assert bool(way.steps) == (way.how == "hand")
+        assert bool(way.repo) == (way.how == "hub")
+        assert way.how != "openml" or one.openml
+        assert way.how != "http" or all(file.url.startswith("http") for file in one.files)
+    assert all(len(file.hash.partition(":")[2]) in (0, 32, 40, 64) for file in one.files)
+
+
+def test_the_sums_are_those_of_the_papers():
+    known = {name: [one.all for one in each.counts] for name, each in sources.sources().items()}
+    assert known["pacs"] == [9_991]
+    assert known["vlcs"] == [10_729]
+    assert known["office_home"] == [15_588]
+    assert known["domainnet"] == [586_575, 596_006]
+    assert known["terra_incognita"] == [24_330, 24_788]
+    assert known["office31"] == [4_110, 4_652]
+    assert known["visda"] == [280_157]
+    stylized = [one.counts[1].stylized for name, one in sources.sources().items() if name.startswith("sma_")]
+    assert sum(stylized) == 2_859_980
+    validation = sources.source("visda").counts[0]
+    assert sum(validation.groups["validation"].values()) == validation.domains["validation"]
+
+
+def test_files_of_folders_come_into_folders_and_the_next_ones_beside_them(toy, server, tmp_path):
+    first, second = (
+        replace(file, name=f"{year}/1-Year/{file.name}")
+        for year, file in zip((2014, 2015), toy.files, strict=True)
+    )
+    assert get(replace(toy, files=(first,)), tmp_path / "out")
+    assert get(replace(toy, files=(first, second)), tmp_path / "out")
+    assert (tmp_path / "out/2015/1-Year/two.txt").read_bytes() == DATA["two.txt"]

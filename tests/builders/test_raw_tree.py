@@ -1,0 +1,291 @@
+"""Raw trees as disks, archives and downloads have them: the same files from each, each oddity named."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from builders.raw import archives
+from builders.raw.album import RawAlbum
+from builders.raw.domain_class import DomainClass, spelled
+from builders.raw.tree import Tree
+from shiftdata.errors import InputError, StorageError
+from tests.builders.replicas.drawing import picture, put
+
+LAYOUT = DomainClass(domains=spelled("photo", "sketch"), labels=spelled("cat", "dog"))
+FILES = [
+    f"top/{domain}/{label}/{n}.jpg" for domain in LAYOUT.domains for label in LAYOUT.labels for n in (1, 2)
+]
+
+
+def album(place: Path) -> RawAlbum:
+    return RawAlbum(name="pets", layout=LAYOUT, license="CC0-1.0", attribution="x", root=place)
+
+
+@pytest.fixture
+def raw(tmp_path) -> Path:
+    for file in FILES:
+        put(tmp_path / "raw", file)
+    return tmp_path / "raw"
+
+
+def packed(raw: Path, name: str, *, below: str = "") -> Path:
+    """The raw folder as an archive, in a folder of its own."""
+    archive = raw.parent / name.replace(".", "_") / name
+    archive.parent.mkdir()
+    files = [path for path in sorted(raw.rglob("*")) if path.is_file()]
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as stream:
+            for path in files:
+                stream.write(path, below + path.relative_to(raw).as_posix())
+    else:
+        mode = {"gz": "w:gz", "xz": "w:xz"}.get(name.rsplit(".", 1)[-1], "w:")
+        with tarfile.open(archive, mode) as tar:
+            for path in files:
+                tar.add(path, below + path.relative_to(raw).as_posix())
+    return archive
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tar.gz", "a.tar.xz", "really_gz.tar", "no_ending"])
+def test_folder_and_archives_are_the_same_album(raw, name):
+    whole = album(raw).fingerprint()
+    archive = packed(raw, {"really_gz.tar": "a.tar.gz", "no_ending": "b.zip"}.get(name, name))
+    archive = archive.rename(archive.with_name(name))
+    assert album(archive).fingerprint() == whole, "given itself"
+    if name != "no_ending":
+        assert album(archive.parent).fingerprint() == whole, "given the folder"
+        shutil.rmtree(raw)
+        assert album(archive.parent.parent).fingerprint() == whole, "deeper in the tree"
+
+
+@pytest.mark.parametrize("name", ["raw.zip", "raw.tar", "raw.tar.gz", "raw.tar.xz"])
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.6])
+def test_half_a_download_is_an_error_that_says_so(raw, name, share):
+    archive = packed(raw, name)
+    data = archive.read_bytes()
+    archive.write_bytes(data[: int(len(data) * share)])
+    with pytest.raises(InputError, match=r"is not a whole archive .* get it again"):
+        _ = Tree(archive.parent).files
+
+
+def test_a_tar_cut_between_two_files_or_filled_with_zeros_is_not_whole(raw):
+    archive = packed(raw, "raw.tar")
+    with tarfile.open(archive) as tar:
+        last = tar.getmembers()[-1].offset
+    data = archive.read_bytes()
+    for cut in (data[:last], data[:last] + bytes(3 << 20)):
+        archive.write_bytes(cut)
+        with pytest.raises(InputError, match="is not a whole archive"):
+            _ = Tree(archive).files
+
+
+def test_a_web_page_instead_of_an_archive_is_named(tmp_path):
+    put(tmp_path, "PACS.zip", "<!DOCTYPE html><html>Google Drive - Virus scan warning")
+    with pytest.raises(InputError, match="is a web page and not the archive"):
+        _ = Tree(tmp_path).files
+
+
+def test_an_encrypted_zip_is_named(raw):
+    archive = packed(raw, "raw.zip")
+    data = bytearray(archive.read_bytes())
+    start = data.index(b"PK\1\2")
+    data[start + 8] |= 1
+    archive.write_bytes(data)
+    with pytest.raises(InputError, match="is encrypted"):
+        _ = Tree(archive).files
+
+
+@pytest.mark.parametrize("name", ["raw.zip", "raw.tar.gz"])
+def test_a_damaged_member_is_named(raw, name):
+    archive = packed(raw, name)
+    data = bytearray(archive.read_bytes())
+    middle = len(data) // 3
+    data[middle : middle + 200] = bytes(200)
+    archive.write_bytes(data)
+    with pytest.raises((InputError, StorageError), match=r"raw\.(zip|tar\.gz)"):
+        album(archive).fingerprint()
+
+
+def test_a_folder_in_which_nothing_can_be_written_takes_a_compressed_tar_all_the_same(raw, monkeypatch):
+    whole = album(raw).fingerprint()
+    archive = packed(raw, "raw.tar.gz")
+    put(archive.parent, ".unpacked", "a file where the folder would be: as root no folder is read-only")
+    monkeypatch.chdir(raw.parent)
+    assert album(archive.parent).fingerprint() == whole
+    assert len(list((raw.parent / archives.RAW / ".unpacked").rglob("*.tar"))) == 1
+
+
+def test_what_was_unpacked_before_is_not_a_second_copy_and_goes_with_its_archive(raw):
+    archive = packed(raw, "raw.tar.gz")
+    whole = album(archive.parent).fingerprint()
+    put(archive.parent, ".unpacked/.raw.tar.gz-1-2.tar.0a1b2c3d", b"half")
+    assert album(archive.parent).fingerprint() == whole
+    os.utime(archive, (1, 1))
+    assert album(archive.parent).fingerprint() == whole
+    assert len(list((archive.parent / ".unpacked").glob("raw*"))) == 1
+
+
+@pytest.mark.parametrize(
+    "name", [b"caf\x82.jpg", "café.jpg".encode(), "cafe\u0301.jpg".encode(), "猫.jpg".encode()]
+)
+def test_names_in_any_encoding_are_the_same_from_everywhere(tmp_path, name):
+    raw = tmp_path / "raw"
+    put(raw, "photo/cat/1.jpg")
+    with open(os.path.join(os.fsencode(raw / "photo/cat"), name), "wb") as stream:
+        stream.write(picture("x"))
+    tar = packed(raw, "raw.tar")
+    zipped = tmp_path / "raw.zip"
+    with zipfile.ZipFile(zipped, "w") as stream:  # as a program that does not say which encoding
+        stream.write(raw / "photo/cat/1.jpg", "photo/cat/1.jpg")
+        stream.writestr("photo/cat/" + "x" * len(name), picture("x"))
+    zipped.write_bytes(zipped.read_bytes().replace(b"x" * len(name), name))
+    expected = ["photo/cat/1.jpg", "photo/cat/猫.jpg" if name[0] > 0x80 else "photo/cat/café.jpg"]
+    for place in (raw, tar, zipped):
+        assert list(Tree(place).files) == expected
+        assert Tree(place).read(expected[1]) == picture("x")
+    assert album(raw).fingerprint() == album(tar).fingerprint() == album(zipped).fingerprint()
+
+
+def test_links_are_followed_once(raw):
+    put(raw.parent, "elsewhere/3.jpg")
+    (raw / "top/photo/cat/link.jpg").symlink_to("1.jpg")
+    (raw / "top/photo/loop").symlink_to(raw / "top")
+    (raw / "photos").symlink_to("top/photo")
+    (raw / "top/gone.jpg").symlink_to("nowhere.jpg")
+    shutil.rmtree(raw / "top/sketch/dog")
+    (raw / "top/sketch/dog").symlink_to(raw.parent / "elsewhere")
+    tree = Tree(raw)
+    assert [file for file in tree.files if "dog" in file and "sketch" in file] == ["top/sketch/dog/3.jpg"]
+    assert "top/photo/cat/link.jpg" in tree.files
+    assert tree.odd == {
+        "photos": "a link to a folder that is there already",
+        "top/gone.jpg": "a link to nothing",
+        "top/photo/loop": "a link to a folder that is there already",
+    }
+
+
+def test_links_in_a_tar_have_what_they_lead_to(raw):
+    archive = packed(raw, "raw.tar")
+    with tarfile.open(archive, "a") as tar:
+        for name, kind, target in (
+            ("top/photo/cat/3.jpg", tarfile.LNKTYPE, "top/photo/cat/1.jpg"),
+            ("top/photo/cat/4.jpg", tarfile.SYMTYPE, "../dog/2.jpg"),
+            ("more", tarfile.SYMTYPE, "top/photo"),
+            ("top/none.jpg", tarfile.SYMTYPE, "nowhere.jpg"),
+            ("../out.jpg", tarfile.REGTYPE, ""),
+        ):
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, target
+            tar.addfile(member)
+    tree = Tree(archive)
+    assert tree.read("top/photo/cat/3.jpg") == tree.read("top/photo/cat/1.jpg")
+    assert tree.read("top/photo/cat/4.jpg") == tree.read("top/photo/dog/2.jpg")
+    assert len(tree.files) == len(FILES) + 2
+    assert tree.odd == {
+        "more": "a link to a folder that is there already",
+        "../out.jpg": "its path leads out of the archive",
+        "top/none.jpg": "a link to nothing in the archive",
+    }
+
+
+def test_what_cannot_be_used_is_named_and_the_rest_counts(raw, monkeypatch):
+    whole = album(raw).fingerprint()
+    put(raw, "top/photo/cat/empty.jpg", b"")
+    put(raw, "other.rar", b"Rar!")
+    put(raw, "PACS.zip.part", b"PK")
+    put(raw, "top/.hidden/photo/cat/1.jpg")
+    put(raw, "__MACOSX/top/photo/cat/1.jpg")
+    shutil.copytree(raw, raw.parent / "again/raw")
+    inner = packed(raw.parent / "again/raw", "inner.zip")
+    with zipfile.ZipFile(raw / "papers.zip", "w") as stream:
+        stream.writestr("papers/inner.zip", inner.read_bytes())
+        stream.writestr("papers/figure.png", picture("figure", kind="PNG"))
+    os.mkfifo(raw / "pipe.jpg")
+    put(raw, "top/photo/cat/big.jpg", b"x" * 2_000)
+    monkeypatch.setattr("builders.raw.tree.MOST_BYTES", 1_999)
+    left_out = dict(album(raw).left_out)
+    assert left_out.pop("top/photo/cat/big.jpg").startswith("larger than")
+    assert left_out == {
+        "PACS.zip.part": "a download that has not ended",
+        "other.rar": "an archive in a form that is not read: unpack it",
+        "papers/figure.png": "not in a folder of a class in a folder of a domain",
+        "papers/inner.zip": "an archive within an archive: unpack it",
+        "pipe.jpg": "not a regular file",
+        "top/photo/cat/empty.jpg": "an empty file",
+    }
+    assert album(raw).fingerprint() == whole
+
+
+def test_of_a_file_unpacked_in_part_the_packed_one_counts(raw):
+    whole = album(raw).fingerprint()
+    archive = packed(raw, "raw.zip")
+    shutil.copy(archive, raw)
+    half = raw / FILES[0]
+    half.write_bytes(half.read_bytes()[:100])
+    assert album(raw).fingerprint() == whole
+    assert album(raw).left_out[FILES[0]].startswith("there twice, of different length")
+
+
+def test_an_exact_copy_of_a_domain_is_named_and_changes_nothing(raw):
+    whole = album(raw).fingerprint()
+    shutil.copytree(raw / "top/photo", raw / "zcopy/Photo")
+    assert album(raw).fingerprint() == whole
+    assert album(raw).left_out == {"zcopy/Photo": "an exact copy of another folder of the tree"}
+
+
+def test_another_copy_of_a_domain_or_class_is_an_error_that_names_both(raw):
+    shutil.copytree(raw / "top/photo", raw / "copy/Photo")
+    (raw / "copy/Photo/cat/1.jpg").unlink()
+    with pytest.raises(InputError, match=r"has photo 2 times, and not the same: copy/Photo, top/photo"):
+        album(raw).items()
+    shutil.rmtree(raw / "copy")
+    shutil.copytree(raw / "top/photo/cat", raw / "top/photo/C at")
+    with pytest.raises(InputError, match=r"has photo / cat in top/photo 2 times.*: C at, cat\."):
+        album(raw).items()
+
+
+def test_what_is_missing_is_named(raw):
+    shutil.rmtree(raw / "top/photo")
+    shutil.rmtree(raw / "top/sketch/dog")
+    made = album(raw)
+    assert len(made.items()) == 2
+    assert made.left_out == {
+        "photo": "missing: the tree has no picture of this domain",
+        "sketch/dog": "missing: this domain has no picture of the class",
+    }
+
+
+def test_another_dataset_is_an_error(raw):
+    with pytest.raises(InputError, match=r"has no picture of pets.*not in a folder of a class"):
+        _ = album(raw / "top/photo").items()
+    for number in range(40):
+        put(raw, f"other/sketch/horse/{number}.jpg")
+    with pytest.raises(
+        InputError, match=r"seems to be another dataset.*40 are not, such as other/sketch/horse"
+    ):
+        album(raw).items()
+
+
+def test_a_text_named_as_a_picture_is_dropped_and_a_png_named_jpg_is_kept(raw):
+    put(raw, "top/photo/cat/png.jpg", picture("png", kind="PNG"))
+    put(raw, "top/photo/cat/text.jpg", "quota exceeded")
+    made = album(raw)
+    loaded = {Path(made.place(item)).name: item for item in made.items()}
+    assert made.load(loaded["png.jpg"]).data == picture("png", kind="PNG")
+    with pytest.raises(Exception, match="not a readable picture"):
+        made.load(loaded["text.jpg"])
+
+
+def test_a_file_that_goes_is_named(raw):
+    tree = Tree(raw)
+    assert tree.files
+    (raw / FILES[0]).unlink()
+    with pytest.raises(StorageError, match=r"top/photo/cat/1\.jpg .* cannot be read"):
+        tree.read(FILES[0])
+    assert io.BytesIO(tree.read(FILES[1]))

@@ -1,0 +1,157 @@
+"""Retiring Adults from the files of the Census: years, states, filters, codes, files that are not whole."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from builders.make.build import build
+from builders.raw.acs import FILTERS
+from builders.raw.album import RawAlbum
+from builders.raw.checking import check
+from builders.raw.sources import source
+from shiftdata.errors import InputError
+from tests import raw_albums
+from tests.builders.replicas import acs as replica
+
+MARYLAND = "2014/1-Year/ss14pmd.csv"
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("acs")
+    replica.make(root)
+    return root
+
+
+@pytest.fixture
+def broken(raw, tmp_path) -> Callable[..., RawAlbum]:
+    """The album of a copy of the tree in which something was changed."""
+
+    return partial(raw_albums.changed, "retiring_adults", raw, tmp_path / "raw")
+
+
+album_of = partial(raw_albums.album_of, "retiring_adults")
+
+
+def rewrite(file: str, old: str, new: str) -> Callable[[Path], object]:
+    def change(root: Path) -> None:
+        text = (root / file).read_text()
+        assert old in text
+        (root / file).write_text(text.replace(old, new))
+
+    return change
+
+
+def test_persons_are_those_of_their_rows(raw):
+    album = album_of(raw)
+    files = {
+        path.relative_to(raw).as_posix(): list(csv.DictReader(path.read_text().splitlines()))
+        for path in raw.rglob("*.csv")
+    }
+    for item in album.items():
+        row, features = files[str(item.source["file"])][item.source["row"]], album.load(item)
+        assert features == {
+            name: int(cell) if (cell := row[name].strip()) else None for name in replica.FEATURES
+        }
+        assert item.label == ("above_50000" if int(row["PINCP"]) > 50_000 else "at_most_50000")
+        assert all(row[column].strip() and int(row[column]) >= least for column, least, _ in FILTERS)
+
+
+def test_an_income_of_exactly_50000_is_not_above(raw):
+    labels = {
+        item.source["row"]: item.label for item in album_of(raw).items() if item.source["file"] == MARYLAND
+    }
+    assert (labels[0], labels[1]) == ("at_most_50000", "above_50000")
+
+
+def test_whom_a_filter_leaves_out_is_counted_by_the_first(raw):
+    left_out = album_of(raw).left_out
+    assert {what: why for what, why in left_out.items() if what.startswith(MARYLAND)} == {
+        f"{MARYLAND}, AGEP > 16: 2 persons": "left out by a filter of ACSIncome",
+        f"{MARYLAND}, PINCP > 100: 2 persons": "left out by a filter of ACSIncome",
+        f"{MARYLAND}, WKHP > 0: 2 persons": "left out by a filter of ACSIncome",
+        f"{MARYLAND}, PWGTP >= 1: 1 persons": "left out by a filter of ACSIncome",
+    }
+    assert left_out["2017/5-Year/psam_p24.csv"].startswith("of five years together")
+    assert not [what for what in left_out if "ss14pak" in what or "ss14hmd" in what]
+
+
+def test_files_are_read_in_the_order_of_the_released_code(raw):
+    items = [item for item in album_of(raw).items() if item.nuisance == "2017"]
+    order = sorted(items, key=lambda item: item.source["lists"]["files"])
+    assert [item.source["lists"]["files"] for item in order] == list(range(len(items)))
+    assert list(dict.fromkeys(item.source["file"] for item in order)) == [
+        f"2017/1-Year/psam_p{number}.csv" for number in ("24", "34", "25")
+    ]
+    assert all(
+        one.source["row"] < other.source["row"]
+        for one, other in pairwise(order)
+        if one.source["file"] == other.source["file"]
+    )
+
+
+def test_what_is_not_known_is_null_and_codes_are_whole_numbers(raw, tmp_path):
+    folder = build(f"retiring_adults={raw}", tmp_path, workers=1, quiet=True)
+    rows = pq.read_table(folder / "data/all")
+    assert Counter(rows["OCCP"].is_null().to_pylist())[True] == sum(map(len, replica.FILES.values()))
+    assert rows["WKHP"].null_count == 0
+    assert {str(rows.schema.field(name).type) for name in replica.FEATURES} == {"int64"}
+
+
+def test_zip_files_of_the_census_give_the_same(raw, tmp_path):
+    replica.make(tmp_path, packed=True)
+    assert album_of(tmp_path).fingerprint() == album_of(raw).fingerprint()
+
+
+def test_a_file_whose_folder_has_no_year_is_named(broken):
+    album = broken(lambda root: (root / "2018").rename(root / "newest"))
+    why = album.left_out
+    assert why["newest/1-Year/psam_p24.csv"].startswith("its year is not known")
+    assert why["2018/1-Year/psam_p24.csv"] == "missing: the tree has no file of MD in 2018"
+    assert Counter(item.nuisance for item in album.items())["2018"] == 0
+
+
+def test_of_two_files_of_a_year_and_state_one_counts(broken):
+    album = broken(lambda root: shutil.copytree(root / "2018", root / "copy" / "2018"))
+    assert album.left_out["copy/2018/1-Year/psam_p24.csv"] == (
+        "a second file of this year and state, beside 2018/1-Year/psam_p24.csv"
+    )
+    assert Counter(item.nuisance for item in album.items())["2018"] == 48
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        (rewrite(MARYLAND, "RELP", "RELSHIPP"), r"ss14pmd\.csv .* has no column RELP"),
+        (rewrite(MARYLAND, "0007", "7.5"), r"OCCP of .* has a cell that is not a whole number"),
+        (rewrite(MARYLAND, "0007", "seven"), r"OCCP of .* has a cell that is not a whole number"),
+        (lambda root: (root / MARYLAND).write_text((root / MARYLAND).read_text()[:-9]), "not a whole CSV"),
+        (
+            lambda root: [shutil.rmtree(folder) for folder in root.iterdir()],
+            "has no person of retiring_adults",
+        ),
+    ],
+)
+def test_files_that_are_not_whole_are_refused(broken, how, message):
+    with pytest.raises(InputError, match=message):
+        broken(how).items()
+
+
+def test_a_check_counts_persons_and_names_missing_files(raw, broken):
+    one = source("retiring_adults")
+    assert [one.what for one in check(one, album_of(raw), raw).problems] == []
+    album = broken(lambda root: (root / "2015/1-Year/ss15pnj.csv").unlink())
+    report = check(one, album, album.tree.place, read=True)
+    assert [(one.what, one.files) for one in report.problems] == [
+        ("missing: the tree has no file of NJ in 2015", ("2015/1-Year/ss15pnj.csv",))
+    ]
+    assert report.by_domain()["2015"] == 32

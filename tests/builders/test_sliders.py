@@ -1,0 +1,175 @@
+"""The style shifts: from the untouched picture to a whole style, step by step, and the same whenever made."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import pairwise
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from PIL import Image
+
+from builders.albums.emoji import EmojiAlbum
+from builders.shifts.steps import OnGround
+from builders.shifts.styles import network, sliders
+from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject, slide, strength_at, style_codes
+from scripts.style_pictures import draw_style
+from shiftdata.errors import InputError, NotFoundError
+from tests.paths import ROOT
+
+SCRIPT = ROOT / "scripts" / "regenerate_sliders.py"
+ACROSS_PROCESSORS = 1e-3
+KEY = (0, "test", "k")
+
+
+@pytest.fixture(scope="module")
+def subjects() -> list[Subject]:
+    album, ground = EmojiAlbum(size=64), OnGround(size=64)
+    items = album.items()[50::500]
+    return [Subject.of(ground.compose(album.load(item))) for item in items]
+
+
+@pytest.fixture(scope="module")
+def whole(subjects) -> dict[str, list[np.ndarray]]:
+    """Every subject in every whole style."""
+    return {
+        name: [np.asarray(slide(subject, name, 1, 1.0, KEY), dtype=float) for subject in subjects]
+        for name in SLIDERS
+    }
+
+
+def distances(subject: Subject, name: str, picture: int = 0) -> np.ndarray:
+    steps = [slide(subject, name, picture, strength_at(name, scale), KEY) for scale in SCALES]
+    pixels = np.stack([np.asarray(step, dtype=float) for step in steps]) / 255
+    return np.abs(pixels - pixels[0]).mean(axis=(1, 2, 3))
+
+
+def test_scale_zero_is_the_untouched_picture(subjects):
+    for name in SLIDERS:
+        assert strength_at(name, 0) == 0
+        assert slide(subjects[0], name, 0, 0.0, KEY).tobytes() == subjects[0].image.tobytes()
+
+
+@pytest.mark.parametrize("name", SLIDERS)
+def test_every_step_goes_further_away_and_about_as_far_as_the_last(subjects, name):
+    found = np.array([distances(subject, name, 3) for subject in subjects])
+    assert (np.diff(found, axis=1) > 0).all()
+    share = found.mean(axis=0) / found.mean(axis=0)[-1]
+    np.testing.assert_allclose(share, np.array(SCALES) / SCALES[-1], atol=0.12)
+
+
+def test_equal_arguments_give_equal_pixels_whatever_was_made_before(subjects):
+    forth = [slide(subjects[0], name, 2, 0.7, KEY).tobytes() for name in SLIDERS]
+    again = Subject.of(subjects[0].image)
+    back = [slide(again, name, 2, 0.7, KEY).tobytes() for name in reversed(SLIDERS)]
+    assert forth == back[::-1]
+
+
+def test_style_picture_and_key_both_count(subjects):
+    for name in SLIDERS:
+        made = {slide(subjects[0], name, index, 1.0, KEY).tobytes() for index in (0, 1)}
+        assert len(made) == 2
+    for name in set(SLIDERS) - {"cartoon"}:  # whose look draws nothing
+        made = {slide(subjects[0], name, 0, 1.0, (seed, "k")).tobytes() for seed in (0, 1)}
+        assert len(made) == 2
+
+
+@pytest.mark.parametrize(("name", "most"), [("pencil_sketch", 2), ("sculpture", 25)])
+def test_what_has_no_colour_is_grey(whole, name, most):
+    for pixels in whole[name]:
+        assert np.ptp(pixels, axis=2).max() <= most
+
+
+def test_a_tattoo_is_ink_on_skin(whole):
+    for pixels in whole["tattoo"]:
+        red, _, blue = np.moveaxis(pixels, 2, 0)
+        bright = pixels.mean(axis=2) > 110
+        assert bright.mean() > 0.3
+        assert (red > blue)[bright].all()
+        assert (blue > red)[pixels.mean(axis=2) < 45].all()
+
+
+def test_a_video_game_is_made_of_squares_in_few_colours(whole):
+    for pixels in whole["video_game"]:
+        assert len(np.unique(pixels.reshape(-1, 3), axis=0)) <= 64
+        columns = (np.diff(pixels, axis=1) == 0).all(axis=(0, 2))
+        assert columns.mean() > 0.5
+
+
+def test_a_cartoon_has_black_outlines_and_flat_colours(whole):
+    for pixels in whole["cartoon"]:
+        assert (pixels.max(axis=2) < 40).mean() > 0.01
+        flat = (np.abs(np.diff(pixels, axis=1)).max(axis=2) == 0).mean()
+        assert flat > 0.5
+
+
+def test_graffiti_is_louder_than_the_picture(whole, subjects):
+    for pixels, subject in zip(whole["graffiti"], subjects, strict=True):
+        untouched = np.asarray(subject.image, dtype=float)
+        assert np.ptp(pixels, axis=2).mean() > 1.5 * np.ptp(untouched, axis=2).mean()
+
+
+@pytest.mark.parametrize("size", [(37, 61), (16, 16)])
+def test_any_form_of_picture_even_an_empty_one(size):
+    subject = Subject.of(Image.new("RGB", size, (200, 30, 60)))
+    for name in SLIDERS:
+        made = slide(subject, name, 0, 0.8, KEY)
+        assert (made.size, made.mode) == (size, "RGB")
+
+
+@given(st.sampled_from(SLIDERS), st.floats(0, 2.5), st.floats(0, 2.5))
+def test_more_scale_is_more_strength(name, one, other):
+    low, high = sorted((one, other))
+    assert 0 <= strength_at(name, low) <= strength_at(name, high) <= 1
+
+
+def test_the_calibration_runs_up_to_the_whole_style():
+    for name in SLIDERS:
+        strengths = [strength_at(name, scale) for scale in SCALES]
+        assert all(low < high for low, high in pairwise(strengths))
+        assert strengths[-1] == 1
+
+
+def test_what_is_not_allowed_says_what_is(subjects):
+    with pytest.raises(NotFoundError, match="unknown style shift 'cartoons'; did you mean 'cartoon'"):
+        slide(subjects[0], "cartoons", 0, 1.0, KEY)
+    with pytest.raises(NotFoundError, match="did you mean 'tattoo'"):
+        strength_at("tatoo", 1)
+    with pytest.raises(InputError, match=r"between 0 and 1, got 1\.5"):
+        slide(subjects[0], "tattoo", 0, 1.5, KEY)
+    with pytest.raises(InputError, match=r"between 0 and 2\.5, got 3"):
+        strength_at("tattoo", 3)
+    with pytest.raises(NotFoundError, match="unknown style 'tatoo'; did you mean 'tattoo'"):
+        draw_style("tatoo", 0, "sliders")
+
+
+def test_style_pictures_vary_and_repeat():
+    for name in SLIDERS:
+        first, second = draw_style(name, 0, "sliders"), draw_style(name, 1, "sliders")
+        assert (first.size, first.mode) == ((256, 256), "RGB")
+        assert first.tobytes() != second.tobytes()
+        assert first.tobytes() == draw_style(name, 0, "sliders").tobytes()
+
+
+def test_shipped_codes_are_those_of_the_style_pictures_and_of_the_shipped_network():
+    import pyarrow.parquet as pq
+
+    codes = style_codes()
+    seeds = pq.read_table(sliders.CODES)["seed"].to_pylist()
+    assert (codes.names, codes.size) == (tuple(sorted(SLIDERS)), 8)
+    for name in SLIDERS:
+        index = len(name) % codes.size
+        again = network.code(draw_style(name, index, "sliders"))
+        np.testing.assert_allclose(again, codes.code(name, index), rtol=0, atol=ACROSS_PROCESSORS)
+        assert f"sliders/{name}/{index}" == seeds[codes.names.index(name) * codes.size + index]
+    assert pq.read_schema(sliders.CODES).metadata[b"network"].decode() == network.fingerprint()
+
+
+@pytest.mark.slow
+def test_the_script_makes_what_ships():
+    done = subprocess.run([sys.executable, SCRIPT, "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("equal") == 2, done.stdout

@@ -1,0 +1,337 @@
+"""The style bank that ships: complete, drawn by today's generators, chosen by the numbers beside it."""
+
+from __future__ import annotations
+
+import csv
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from builders.cli.app import main
+from builders.recipe_files import load_recipe, recipe_path
+from builders.sample import Item, Sample
+from builders.shifts.steps import Stylize
+from builders.shifts.styles import network
+from builders.shifts.styles.bank import BANK, StyleBank
+from scripts.calibrate_styles import BARS, CONTRAST, STRENGTHS
+from scripts.style_pictures import DRAWINGS, NAMES, STYLES, description, draw_style
+from shiftdata.errors import InputError, NotFoundError
+from tests.paths import ROOT
+from tests.thirds import a_third
+
+ACROSS_PROCESSORS = 1e-3  # codes differ in the last digits between processor families
+
+
+@pytest.fixture(scope="module")
+def bank() -> StyleBank:
+    return StyleBank.load()
+
+
+@pytest.fixture(scope="module")
+def candidates() -> dict[str, dict[str, str]]:
+    with BANK.with_name("candidates.tsv").open(encoding="utf-8", newline="") as file:
+        return {row["drawing"]: row for row in csv.DictReader(file, delimiter="\t")}
+
+
+def test_bank_is_complete(bank: StyleBank) -> None:
+    assert len(bank.names) == 20
+    assert list(bank.names) == sorted(bank.names)
+    assert all(re.fullmatch(r"[a-z0-9_]+", name) for name in bank.names)
+    assert {codes.shape for codes in bank.codes.values()} == {(40, 100)}
+
+
+def test_no_two_codes_are_close(bank: StyleBank) -> None:
+    flat = np.concatenate(list(bank.codes.values())).astype(np.float64)
+    squares = (flat**2).sum(axis=1)
+    apart = squares[:, None] + squares[None] - 2 * flat @ flat.T
+    np.fill_diagonal(apart, np.inf)
+    assert np.sqrt(apart.min()) > 10 * ACROSS_PROCESSORS
+
+
+def test_every_style_varies_less_than_the_styles_differ(bank: StyleBank) -> None:
+    every = np.stack(list(bank.codes.values()))
+    centres = every.mean(axis=1)
+    inside = np.linalg.norm(every - centres[:, None], axis=2).mean(axis=1)
+    assert (inside > 0.1 * np.linalg.norm(centres - centres.mean(axis=0), axis=1).mean()).all()
+    between = np.linalg.norm(centres[:, None] - centres[None], axis=2)
+    np.fill_diagonal(between, np.inf)
+    assert np.median(between.min(axis=1)) > np.median(inside)
+
+
+def test_shipped_codes_are_those_of_the_generators(bank: StyleBank) -> None:
+    for style in bank.names[::3]:
+        for index in (0, bank.size - 1):
+            again = network.code(draw_style(DRAWINGS[style], index))
+            np.testing.assert_allclose(again, bank.code(style, index), rtol=0, atol=ACROSS_PROCESSORS)
+
+
+def test_shipped_codes_belong_to_the_shipped_network() -> None:
+    assert pq.read_schema(BANK).metadata[b"network"].decode() == network.fingerprint()
+
+
+def test_changing_a_code_does_not_change_the_bank(bank: StyleBank) -> None:
+    before = bank.fingerprint()
+    bank.code(bank.names[0], 0)[:] = 0
+    assert bank.fingerprint() == before
+
+
+def test_provenance_is_enough_to_draw_the_picture_again(bank: StyleBank) -> None:
+    style = bank.names[3]
+    record = pq.read_table(BANK).drop_columns(["code"]).to_pylist()[3 * bank.size + 7]
+    assert record == {
+        "style": style,
+        "index": 7,
+        "generator": description(DRAWINGS[style]),
+        "license": "Apache-2.0",
+        "seed": f"style-bank/{DRAWINGS[style]}/7",
+    }
+
+
+def test_bank_is_read_once_and_pickles(bank: StyleBank) -> None:
+    assert StyleBank.load() is bank
+    copy = pickle.loads(pickle.dumps(bank))
+    assert copy.fingerprint() == bank.fingerprint()
+
+
+def test_unknown_style_names_the_nearest(bank: StyleBank) -> None:
+    almost = bank.names[0] + "x"
+    with pytest.raises(NotFoundError, match=rf"unknown style '{almost}'; did you mean '{bank.names[0]}'"):
+        bank.code(almost, 0)
+    with pytest.raises(NotFoundError, match="unknown style 'wavs'; did you mean 'waves'"):
+        draw_style("wavs", 0)
+
+
+@pytest.mark.parametrize("index", [-1, 40])
+def test_index_outside_says_what_is_allowed(bank: StyleBank, index: int) -> None:
+    with pytest.raises(InputError, match=f"style pictures 0 to 39, got {index}"):
+        bank.code(bank.names[0], index)
+
+
+@pytest.mark.parametrize("style", a_third(STYLES["style-bank"]))
+def test_generator_draws_a_varied_picture_of_the_right_size(style: str) -> None:
+    first, second = draw_style(style, 0), draw_style(style, 1)
+    assert (first.size, first.mode) == ((256, 256), "RGB")
+    assert first.tobytes() != second.tobytes()
+    assert description(style).endswith(".")
+
+
+def test_pictures_do_not_depend_on_what_was_drawn_before() -> None:
+    styles = list(STYLES["style-bank"])[::5]
+    forth = {style: draw_style(style, 5).tobytes() for style in styles}
+    np.random.default_rng(1).random(3)
+    Image.new("RGB", (4, 4))
+    back = {style: draw_style(style, 5).tobytes() for style in reversed(styles)}
+    assert forth == back
+
+
+def test_pictures_are_the_same_in_another_process() -> None:
+    script = (
+        "import hashlib; from scripts.style_pictures import draw_style;"
+        "print(hashlib.sha256(draw_style('leaves', 3).tobytes()).hexdigest())"
+    )
+    runs = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=ROOT,
+            env={"PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(runs) == 1
+
+
+def test_candidates_explain_the_bank(bank: StyleBank, candidates: dict[str, dict[str, str]]) -> None:
+    assert set(candidates) == set(STYLES["style-bank"])
+    assert len(candidates) >= 25
+    kept = {drawing: row["style"] for drawing, row in candidates.items() if row["style"]}
+    assert kept == NAMES
+    assert sorted(kept.values()) == list(bank.names)
+
+
+def test_every_candidate_is_kept_by_the_rule(candidates: dict[str, dict[str, str]]) -> None:
+    lowest = min(float(row["separability"]) for row in candidates.values() if row["style"])
+    for style, row in candidates.items():
+        fidelity = float(row["fidelity"])
+        expected = float(row["stylized_accuracy"]) / float(row["original_accuracy"])
+        assert fidelity == pytest.approx(expected, abs=0.003), style
+        if row["style"]:
+            assert fidelity >= 0.6, style
+            assert not row["reason"], style
+        else:
+            assert row["reason"], style
+            assert fidelity < 0.6 or float(row["separability"]) <= lowest, style
+            assert ("fidelity" in row["reason"]) == (fidelity < 0.6), style
+
+
+def test_kept_styles_can_be_told_apart(candidates: dict[str, dict[str, str]]) -> None:
+    recalls = [float(row["separability_among_kept"]) for row in candidates.values() if row["style"]]
+    assert np.mean(recalls) >= 0.8
+
+
+# --- styles of your own ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory) -> Path:
+    """Two styles of three pictures and one: a photograph's size, a transparent one, a stray file."""
+    folder = tmp_path_factory.mktemp("own") / "my_styles"
+    draw = np.random.default_rng(0)
+    for style, name in (
+        ("Van Gogh", "a.jpg"),
+        ("Van Gogh", "b.PNG"),
+        ("Van Gogh", "c.png"),
+        ("Größe", "x.png"),
+    ):
+        (folder / style).mkdir(parents=True, exist_ok=True)
+        pixels = draw.integers(0, 255, (5, 6, 4 if name == "x.png" else 3), dtype=np.uint8)
+        Image.fromarray(pixels).resize((90, 70)).save(folder / style / name)
+    (folder / "Van Gogh/notes.txt").write_text("not a picture")
+    return folder
+
+
+def painted(step: Stylize) -> dict[str | None, Sample]:
+    item = Item(key="k", label="a", origin="a/k", license="MIT", attribution="x")
+    picture = draw_style("discs", 0).resize((24, 24))
+    return {one.nuisance: one for one in step(iter([Sample(item=item, key="k", example=picture)]))}
+
+
+def test_a_style_of_a_subset_has_the_pictures_of_the_whole_bank(bank: StyleBank) -> None:
+    chosen = (bank.names[3], bank.names[0])
+    step = Stylize(seed=0, dataset="d", styles=chosen)
+    whole, some = painted(Stylize(seed=0, dataset="d")), painted(step)
+    assert tuple(some) == step.nuisances == chosen
+    for style in chosen:
+        assert some[style].key == whole[style].key
+        assert some[style].image.tobytes() == whole[style].image.tobytes()
+    assert step.fingerprint() != Stylize(seed=0, dataset="d").fingerprint()
+
+
+def test_a_style_may_have_a_strength_of_its_own(bank: StyleBank) -> None:
+    weak, other = bank.names[:2]
+    step = Stylize(seed=0, dataset="d", styles=(weak, other), strengths={weak: 0.5})
+    whole = replace(step, strengths=None)
+    mixed, full, half = (painted(one) for one in (step, whole, replace(whole, strength=0.5)))
+    assert mixed[weak].image.tobytes() == half[weak].image.tobytes()
+    assert mixed[other].image.tobytes() == full[other].image.tobytes()
+    assert [one.params["strength"] for one in mixed.values()] == [0.5, 1]
+    assert {one.severity for one in mixed.values()} == set(step.severities) == {1}
+    assert replace(step, strength=0.5).strength_of(weak) == 0.25
+    assert step.fingerprint() != whole.fingerprint()
+    assert replace(step, strengths={weak: 1}).fingerprint() == whole.fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("strengths", "message"),
+    [
+        ({"mistt": 0.5}, "unknown style 'mistt'; did you mean 'mist'"),
+        ({"amber": 0.5}, "unknown style 'amber'"),
+        ({"mist": 0.0}, "the strength of mist must be above 0 and at most 1, got 0.0"),
+        ({"mist": 1.5}, "the strength of mist must be above 0 and at most 1, got 1.5"),
+    ],
+)
+def test_strengths_that_cannot_be_used_are_refused(strengths, message) -> None:
+    with pytest.raises(InputError, match=message):
+        Stylize(seed=0, dataset="d", styles=("mist", "embers"), strengths=strengths)
+
+
+@pytest.mark.parametrize(("name", "bar"), BARS.items())
+def test_every_style_of_a_recipe_is_recognised_by_the_rule(name: str, bar: float, bank: StyleBank) -> None:
+    shift = load_recipe(name).shift
+    table = recipe_path(name).with_suffix(".styles.tsv").read_text(encoding="utf-8").splitlines()
+    rows = list(csv.DictReader(table, delimiter="\t"))
+    assert [row["style"] for row in rows] == list(shift.nuisances) == list(bank.names)
+    for row in rows:
+        assert shift.strength_of(row["style"]) == float(row["strength"])
+        assert float(row["strength"]) in STRENGTHS
+        assert bar <= float(row["fidelity"]) <= float(row["high"]), row["style"]
+        assert float(row["contrast"]) >= CONTRAST, row["style"]
+
+
+@pytest.mark.slow
+def test_a_folder_of_pictures_makes_styles_and_so_does_its_file_of_codes(own: Path, tmp_path, capsys) -> None:
+    assert main(["styles", "encode", str(own), str(tmp_path / "codes.parquet")]) == 0
+    assert "Van Gogh: 3 pictures" in capsys.readouterr().out
+    shutil.copytree(own, tmp_path / "elsewhere")
+    steps = [
+        Stylize(seed=0, dataset="d", styles=place)
+        for place in (own, tmp_path / "elsewhere", tmp_path / "codes.parquet")
+    ]
+    assert len({step.fingerprint() for step in steps}) == 1
+    made = [painted(step) for step in steps]
+    assert [sample.key for sample in made[0].values()] == ["k-gr-e-e54d87", "k-van-gogh"]
+    assert made[0]["Van Gogh"].image.tobytes() == made[2]["Van Gogh"].image.tobytes()
+    drawn = {
+        painted(Stylize(seed=seed, dataset="d", styles=own))["Van Gogh"].params["style_picture"]
+        for seed in range(20)
+    }
+    assert drawn == {0, 1, 2}
+    Image.new("RGB", (9, 9)).save(tmp_path / "elsewhere/Van Gogh/a.jpg")
+    assert Stylize(seed=0, dataset="d", styles=tmp_path / "elsewhere").fingerprint() != steps[0].fingerprint()
+
+
+def broken(own: Path, folder: Path, what: str) -> object:
+    """What a user may give by mistake."""
+    shutil.copytree(own, folder)
+    if what == "cut":
+        (folder / "Van Gogh/bad.jpg").write_bytes(b"\xff\xd8\xff")
+    elif what == "empty":
+        (folder / "none").mkdir()
+    elif what in ("flat", "deep"):
+        where = folder / ("x.png" if what == "flat" else "Van Gogh/more/x.png")
+        where.parent.mkdir(exist_ok=True)
+        Image.new("RGB", (9, 9)).save(where)
+    elif what == "twins":
+        shutil.copytree(own / "Van Gogh", folder / "van-gogh")
+    elif what in ("order", "network", "no codes", "text"):
+        table = pq.read_table(BANK)
+        table = {
+            "order": lambda: table.take([1, 0]),
+            "network": lambda: table.replace_schema_metadata({}),
+            "no codes": lambda: table.drop_columns(["code"]),
+            "text": lambda: table,
+        }[what]()
+        pq.write_table(table, folder / "codes.parquet")
+        if what == "text":
+            (folder / "codes.parquet").write_text("style,code")
+        return folder / "codes.parquet"
+    return {"none": folder / "no", "bare": "mosaic", "unknown": ("mistt",), "nothing": (), "number": 5}.get(
+        what, folder
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        (
+            "cut",
+            r"the style picture .*Van Gogh/bad\.jpg cannot be used: not a readable picture; replace",
+        ),
+        ("empty", r"/none has no picture \(\.bmp, .*\): add some, or remove the folder"),
+        ("flat", r"x\.png is not in the folder of a style: expected .*/<style>/<picture>"),
+        ("deep", r"more/x\.png is not in the folder of a style"),
+        ("twins", "keys cannot keep the styles 'Van Gogh' and 'van-gogh' of .* apart: rename one"),
+        ("order", "its rows are not the pictures 0, 1, 2 and so on of each style"),
+        ("network", "has codes of another network .* encode the style pictures again"),
+        ("no codes", "is not a file of style codes .* write one by `python -m builders styles encode FOLDER"),
+        ("text", "is not a file of style codes"),
+        ("none", "there is no .*/no: styles are a folder <style>/<picture>, or a file of codes"),
+        ("bare", r"styles is 'mosaic': write Path\('my_styles'\) for a folder"),
+        ("unknown", "unknown style 'mistt'; did you mean 'mist'"),
+        ("nothing", "styles need at least one name"),
+        ("number", "styles is 5: write Path"),
+    ],
+)
+def test_styles_that_cannot_be_used_are_named_with_what_to_do(own: Path, tmp_path, what, message) -> None:
+    with pytest.raises(InputError, match=message):
+        Stylize(seed=0, dataset="d", styles=broken(own, tmp_path / "styles", what)).fingerprint()

@@ -1,0 +1,306 @@
+"""Camelyon17, FMoW and CivilComments from their files: what rows say, what is left out, broken trees."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+import tarfile
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+import shiftdata as sd
+from builders.make.build import build
+from builders.raw import tables
+from builders.raw.album import RawAlbum
+from builders.raw.checking import check
+from builders.raw.sources import source
+from builders.sample import Item, PictureFile
+from shiftdata.errors import InputError
+from tests.builders.raw_albums import album_of, changed
+from tests.builders.replicas import wilds
+
+MAKE = {"camelyon17": wilds.camelyon17, "fmow": wilds.fmow, "civilcomments": wilds.civilcomments}
+CIVIL = f"{wilds.CIVIL}/all_data_with_identities.csv"
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory) -> dict[str, Path]:
+    folders = {name: tmp_path_factory.mktemp(name) for name in MAKE}
+    for name, make in MAKE.items():
+        make(folders[name])
+    return folders
+
+
+@pytest.fixture
+def broken(raw, tmp_path) -> Callable[..., RawAlbum]:
+    """The album of a copy of a tree in which something was changed."""
+
+    def change(name: str, how: Callable[[Path], object]) -> RawAlbum:
+        return changed(name, raw[name], tmp_path / name, how)
+
+    return change
+
+
+def table_of(file: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file, by Python's reader."""
+    return list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8-sig"), newline="")))
+
+
+def places(items: tuple[Item, ...], name: str) -> dict[int, str]:
+    """Which file has each place of a list."""
+    return {
+        item.source["lists"][name]: str(item.source["file"]) for item in items if name in item.source["lists"]
+    }
+
+
+def test_all_patches_of_a_slide_are_one_origin_whatever_they_show(raw):
+    items, shown = album_of("camelyon17", raw["camelyon17"]).items(), defaultdict(set)
+    for item in items:
+        shown[item.origin].add((item.label, item.nuisance))
+    assert {origin: {label for label, _ in both} for origin, both in shown.items()} == {
+        f"slide_{slide}": {"normal", "tumor"} for slide in range(50)
+    }
+    assert all(len({center for _, center in both}) == 1 for both in shown.values())
+
+
+def test_patients_stay_texts_and_each_row_names_its_own_patch(raw):
+    rows = table_of(raw["camelyon17"] / wilds.CAMELYON / "metadata.csv")
+    for item in album_of("camelyon17", raw["camelyon17"]).items():
+        row = rows[item.source["lists"]["files"]]
+        assert item.source["file"] == wilds.patch(row["patient"], row["node"], row["x_coord"], row["y_coord"])
+        assert (item.source["patient"], item.source["slide"]) == (row["patient"], row["slide"])
+        assert item.label == ("tumor" if row["tumor"] == "1" else "normal")
+        assert item.nuisance == f"center_{row['center']}"
+
+
+def test_the_lists_of_camelyon_are_by_center_and_else_by_split(raw):
+    rows = table_of(raw["camelyon17"] / wilds.CAMELYON / "metadata.csv")
+    items = album_of("camelyon17", raw["camelyon17"]).items()
+    for item in items:
+        row = rows[item.source["lists"]["files"]]
+        wanted = {"1": "val", "2": "test"}.get(row["center"]) or ("train", "id_val")[int(row["split"])]
+        assert set(item.source["lists"]) == {"files", wanted}
+    for name in ("train", "id_val", "val", "test"):
+        at = {
+            place: item.source["lists"]["files"]
+            for item in items
+            for of, place in item.source["lists"].items()
+            if of == name
+        }
+        assert [at[place] for place in sorted(at)] == sorted(at.values())
+
+
+def test_patches_lose_their_transparency_and_nothing_else(raw):
+    album = album_of("camelyon17", raw["camelyon17"])
+    for item in album.items():
+        loaded = album.load(item)
+        assert isinstance(loaded, PictureFile)
+        with Image.open(raw["camelyon17"] / str(item.source["file"])) as picture:
+            if picture.mode == "RGBA" and picture.size == (12, 12):
+                assert loaded.picture.convert("RGB").tobytes() == picture.convert("RGB").tobytes()
+
+
+def test_what_camelyon_leaves_out_is_named(raw):
+    metadata = f"{wilds.CAMELYON}/metadata.csv"
+    assert album_of("camelyon17", raw["camelyon17"]).left_out == {
+        "patch_patient_200_node_1_x_0_y_0.png": "metadata.csv lists it, and it is not there",
+        f"{metadata}, row 201 (patch_patient_004_node_0_x_3328_y_21792.png)": (
+            "there already, in an earlier row"
+        ),
+        f"{metadata}, row 202 (patch_patient_201_node_1_x_0_y_0.png)": "its tumor is '2', neither 0 nor 1",
+        f"{metadata}, row 203 (patch_patient_201_node_1_x_1_y_0.png)": "its center is '7', not one of 0 to 4",
+        f"{metadata}, row 204 (patch_patient_201_node_1_x_2_y_0.png)": (
+            "its split is '5', neither 0 (train) nor 1 (id_val)"
+        ),
+        wilds.patch("300", 1, 0, 0): "no row of metadata.csv names it",
+    }
+
+
+def test_pictures_of_fmow_are_numbered_before_rows_are_left_out(raw):
+    rows = table_of(raw["fmow"] / wilds.FMOW / "rgb_metadata.csv")
+    for item in album_of("fmow", raw["fmow"]).items():
+        row = rows[int(str(item.source["file"]).rpartition("_")[2].removesuffix(".png"))]
+        assert (row["category"], row["country_code"]) == (item.label, item.source["country"])
+        assert row["split"] != "seq"
+
+
+def test_regions_and_years_of_fmow(raw):
+    said, rows = defaultdict(set), table_of(raw["fmow"] / wilds.FMOW / "rgb_metadata.csv")
+    for item in album_of("fmow", raw["fmow"]).items():
+        row = rows[int(str(item.source["file"]).rpartition("_")[2].removesuffix(".png"))]
+        eve = row["timestamp"].startswith("2012-12-31")
+        assert item.source["year"] == (2013 if eve else int(row["timestamp"][:4]))
+        said[item.source["country"]].add(item.source["region"])
+        said[item.nuisance].add(item.source["year"])
+    assert said["FRA"] == {"Europe"}
+    assert said["ATA"] == said["XKX"] == said[""] == {"Other"}
+    assert said["2002-2012"] == {2002, 2012}
+    assert said["2013-2015"] == {2013, 2015}
+    assert said["2016-2017"] == {2016, 2018}
+
+
+def test_the_lists_of_fmow_are_by_split_and_period(raw):
+    rows = table_of(raw["fmow"] / wilds.FMOW / "rgb_metadata.csv")
+    items = album_of("fmow", raw["fmow"]).items()
+    lists = {
+        "2002-2012": {"train": {"files", "train"}, "val": {"files", "id_val"}, "test": {"files", "id_test"}},
+        "2013-2015": {"train": {"files"}, "val": {"files", "val"}, "test": set()},
+        "2016-2017": {"train": {"files"}, "val": set(), "test": {"files", "test"}},
+    }
+    for item in items:
+        row = rows[int(str(item.source["file"]).rpartition("_")[2].removesuffix(".png"))]
+        assert set(item.source.get("lists", {})) == lists[item.nuisance][row["split"]]
+    listed = tuple(item for item in items if "lists" in item.source)
+    order = [file for _, file in sorted(places(listed, "files").items())]
+    for before, after in (("train", "id_val"), ("id_val", "id_test")):
+        first, second = places(listed, before), places(listed, after)
+        assert order.index(first[max(first)]) < order.index(second[0])
+        assert [file for file in order if file in first.values()] == [first[at] for at in sorted(first)]
+
+
+def test_what_fmow_leaves_out_is_named(raw):
+    why = Counter(album_of("fmow", raw["fmow"]).left_out.values())
+    sequestered = why.pop("sequestered: WILDS leaves out rows of the split seq")
+    assert sequestered == sum(wilds.FMOW_YEARS.values()) * len(wilds.CATEGORIES)
+    assert why == {
+        "its category 'harbor' is not one of the 62": 1,
+        "its timestamp 'soon' is not a time": 1,
+        "its split is 'extra', not train, val, test or seq": 1,
+        "rgb_metadata.csv lists it, and it is not there": 1,
+        "no row of rgb_metadata.csv names it": 1,
+    }
+
+
+def test_the_released_cut_of_fmow_reads_what_its_code_reads(raw, tmp_path):
+    folder = build(f"fmow={raw['fmow']}", tmp_path, workers=1, quiet=True)
+    for pair in sd.rlsbench("fmow", variant="files", alpha=None, seed=0)[1:]:
+        task = pair.task(folder)
+        rows = task.metadata
+        read = np.concatenate([task.sets[name].indices for name in ("target_train", "target_test")])
+        in_period = rows.nuisance == rows.nuisances.index(pair.target[0])
+        assert sorted(read) == np.flatnonzero(in_period & (rows.listing.order >= 0)).tolist()
+        assert (in_period & (rows.listing.order < 0)).any()
+
+
+def test_comments_are_their_texts_to_the_letter(raw):
+    album, rows = album_of("civilcomments", raw["civilcomments"]), table_of(raw["civilcomments"] / CIVIL)
+    texts = {item.source["row"]: album.load(item) for item in album.items()}
+    assert texts == {part: rows[part]["comment_text"] for part in texts}
+    assert len(texts) == len(rows) - 4
+    assert any("\n\n" in str(text) and '"' in str(text) for text in texts.values())
+
+
+def test_comments_are_read_over_the_ends_of_blocks(raw, monkeypatch):
+    whole = album_of("civilcomments", raw["civilcomments"])
+    texts = [whole.load(item) for item in whole.items()]
+    monkeypatch.setattr(tables, "BLOCK", 400)
+    album = album_of("civilcomments", raw["civilcomments"])
+    assert [album.load(item) for item in album.items()] == texts
+
+
+def test_half_toxic_is_toxic_and_what_has_no_number_is_not_named(raw):
+    rows = table_of(raw["civilcomments"] / CIVIL)
+    for item in album_of("civilcomments", raw["civilcomments"]).items():
+        row = rows[item.source["row"]]
+        assert item.label == ("toxic" if float(row["toxicity"]) >= 0.5 else "non-toxic")
+        assert item.source["identities"] == [one for one in wilds.IDENTITIES if row[one] == "0.5"]
+        assert item.nuisance == row["split"]
+    assert {"0.5", "0.4999"} <= {row["toxicity"] for row in rows}
+
+
+def test_equal_comments_are_one_origin_over_labels_and_splits(raw):
+    album = album_of("civilcomments", raw["civilcomments"])
+    of_text = defaultdict(list)
+    for item in album.items():
+        of_text[album.load(item)].append(item)
+    same = of_text["The same, everywhere."]
+    assert {item.nuisance for item in same} == {"train", "val", "test"}
+    assert {item.label for item in same} == {"toxic", "non-toxic"}
+    assert len({item.origin for item in same}) == 1
+    assert len({item.origin for item in album.items()}) == len(of_text)
+
+
+def test_what_civilcomments_leaves_out_is_named(raw):
+    assert album_of("civilcomments", raw["civilcomments"]).left_out == {
+        f"{CIVIL}, row 243": "it has no text",
+        f"{CIVIL}, row 244": "it has no text",
+        f"{CIVIL}, row 245": "it has no toxicity",
+        f"{CIVIL}, row 246": "its split is 'holdout', not one of train, val, test",
+    }
+
+
+@pytest.mark.slow
+def test_plain_rows_have_text_and_identities(raw, tmp_path):
+    folder = build(f"civilcomments={raw['civilcomments']}", tmp_path, workers=1, quiet=True)
+    rows = pq.read_table(folder / "data/all").to_pylist()
+    assert {row["text"] for row in rows} >= {"The same, everywhere.", "Well said.train"}
+    assert all(row["license"] == "CC0-1.0" for row in rows)
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_archives_give_the_same_as_folders(raw, tmp_path, name):
+    with tarfile.open(tmp_path / "archive.tar.gz", "w:gz") as archive:
+        for path in sorted(raw[name].glob("*/*")):
+            archive.add(path, path.name)  # without the folder of the release, as the server packs it
+    packed, unpacked = album_of(name, tmp_path), album_of(name, raw[name])
+    assert packed.fingerprint() == unpacked.fingerprint()
+    assert len(packed.left_out) == len(unpacked.left_out)
+
+
+@pytest.mark.parametrize(
+    ("name", "break_it", "message"),
+    [
+        (
+            "camelyon17",
+            lambda root: (root / wilds.CAMELYON / "metadata.csv").unlink(),
+            r"has no metadata\.csv",
+        ),
+        (
+            "camelyon17",
+            lambda root: shutil.rmtree(root / wilds.CAMELYON / "patches"),
+            "has no patch of camel",
+        ),
+        (
+            "fmow",
+            lambda root: (root / wilds.FMOW / "country_code_mapping.csv").unlink(),
+            "has no country_code",
+        ),
+        ("fmow", lambda root: shutil.rmtree(root / wilds.FMOW / "images"), "has no picture of fmow"),
+        ("civilcomments", lambda root: (root / CIVIL).unlink(), "has no all_data_with_identities"),
+        (
+            "civilcomments",
+            lambda root: (root / CIVIL).write_text(",comment_text\n0,a\n"),
+            "no column toxicity",
+        ),
+        ("civilcomments", lambda root: cut(root / CIVIL), "is not a whole CSV file"),
+    ],
+)
+def test_a_tree_that_is_not_whole_is_refused(broken, name, break_it, message):
+    with pytest.raises(InputError, match=message):
+        broken(name, break_it).items()
+
+
+def cut(file: Path) -> None:
+    """End a file within a quoted comment."""
+    data = file.read_bytes()
+    file.write_bytes(data[: data.rindex(b'"He wrote') + 20])
+
+
+def test_a_check_speaks_of_comments(raw, broken):
+    name = "civilcomments"
+    report = check(source(name), album_of(name, raw[name]), raw[name], read=True)
+    assert report.by_domain() == {"test": 81, "train": 81, "val": 81}
+    assert report.expected == ["448,000 by WILDS"]
+    said = [finding.what for finding in report.findings]
+    assert "train: 81 comments, and 269,038 expected" in said
+    assert "other files, which are not read as comments" in said
+    assert not [what for what in said if "picture" in what]
+    gone = broken(name, lambda root: (root / CIVIL).write_text(",comment_text,toxicity,split\n"))
+    assert check(source(name), gone, gone.tree.place).problems

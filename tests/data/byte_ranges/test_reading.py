@@ -1,0 +1,426 @@
+"""Rows in any order are what pyarrow reads, from anywhere, by no more bytes than they need."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import shiftdata as sd
+from builders.make.build import build
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.schema import SPLITS, example_bytes
+from shiftdata.data.loading.byte_ranges import ExampleReader
+from shiftdata.data.loading.byte_ranges.cache import Cache
+from shiftdata.data.loading.byte_ranges.ranges import LONGEST, WASTE, Piece, spans
+from shiftdata.data.places import client
+from shiftdata.errors import InputError, IntegrityError, StorageError
+from tests.contracts.kinds import prepare
+from tests.data.byte_ranges.server import Served, ranges
+from tests.data.test_places import at_once, memory
+from tests.properties import share
+from tests.tiny import edit_manifest
+
+__all__ = ["at_once", "memory"]  # fixtures
+
+TEST = "data/mini/test-00000-of-00001.parquet"
+
+
+def by_pyarrow(folder: Path, base: str) -> list[bytes]:
+    """Every example of a base, as pyarrow reads it."""
+    files = [path for split in SPLITS for path in sorted((folder / "data" / base).glob(f"{split}-*"))]
+    roles = sd.info(folder).roles
+    return example_bytes(pa.concat_tables([pq.read_table(path) for path in files]), roles)
+
+
+@pytest.fixture(scope="module")
+def served(tiny):
+    with ranges(tiny.parent) as found:
+        yield found
+
+
+@pytest.fixture
+def server(served: Served) -> Served:
+    """The server of the tiny dataset, behaving well until it is told otherwise."""
+    served.faults, served.always, served.most_busy = [], "well", 0
+    served.bodies.clear()
+    return served
+
+
+@pytest.fixture
+def remote(server):
+    reader = ExampleReader(f"{server.url}/tiny", "mini")
+    yield reader
+    reader.close()
+
+
+@pytest.fixture(scope="module")
+def whole(tiny) -> list[bytes]:
+    return by_pyarrow(tiny, "mini")
+
+
+# What comes
+
+
+def test_positions_are_those_of_metadata(tiny, whole):
+    with_hashes = [pq.read_table(tiny / f"metadata/mini/{split}.parquet") for split in SPLITS]
+    metadata = sd.read_metadata(tiny, "mini")
+    assert metadata.table["key"].equals(pa.concat_tables(with_hashes)["key"])
+    reader = ExampleReader(tiny, "mini", verify=True)
+    assert len(reader) == len(metadata) == len(whole)
+    read = reader.read(range(len(reader)))
+    assert read == whole
+    assert [hashlib.sha256(one).digest() for one in read] == [
+        one for table in with_hashes for one in table["sha256"].to_pylist()
+    ]
+    reader.close()
+
+
+@given(rows=st.lists(st.integers(0, 799), max_size=40), tolerance=st.sampled_from([0, 500, 64 << 10]))
+@share(0.5)
+def test_any_rows_in_any_order_are_what_pyarrow_reads(tiny, whole, rows, tolerance):
+    rows = [row % len(whole) for row in rows]
+    system = fsspec.filesystem("memory")
+    if not system.exists("/reading/tiny"):
+        system.put(str(tiny), "/reading/tiny", recursive=True)
+    for source in (tiny, "memory://reading/tiny"):
+        reader = ExampleReader(source, "mini", tolerance=tolerance)
+        assert reader.read(rows) == [whole[row] for row in rows]
+        assert reader.read(np.array(rows, dtype=np.int32)) == [whole[row] for row in rows]
+        reader.close()
+
+
+def test_rows_over_http_cost_what_they_weigh(remote, server, whole):
+    before = server.fetched("/data/")
+    rows = [3, 390, 4, 3, 90]
+    assert remote.read(rows) == [whole[row] for row in rows]
+    needed = sum(len(whole[row]) for row in set(rows))
+    assert needed <= server.fetched("/data/") - before == remote.stats.fetched <= needed * (1 + WASTE)
+    assert remote.stats.asked == sum(len(whole[row]) for row in rows)
+    assert remote.stats.requests == len([path for path, _ in server.bodies if "/data/" in path])
+    assert not [path for path, _ in server.bodies if "validation" in path]  # no pointers of it either
+
+
+def test_neighbours_are_one_request_and_others_go_side_by_side(tiny, server, whole):
+    reader = ExampleReader(f"{server.url}/tiny", "mini", tolerance=0, connections=4)
+    server.always = "slow"
+    rows = range(0, len(whole), 7)
+    assert reader.read(rows) == [whole[row] for row in rows]
+    assert 2 <= server.most_busy <= 4
+    close = ExampleReader(f"{server.url}/tiny", "mini")
+    assert close.read(range(20)) == whole[:20]
+    assert close.stats.requests < 6
+    reader.close()
+    close.close()
+
+
+@pytest.mark.parametrize("kind", ["text", "table"])
+def test_texts_and_tables_read_row_groups(kind, tmp_path):
+    folder = build(str(prepare(kind, tmp_path)), tmp_path / "out", workers=1, quiet=True)
+    base = sd.info(folder).default_base
+    expected = by_pyarrow(folder, base)
+    rows = [5, 0, len(expected) - 1, 5]
+    system = fsspec.filesystem("memory")
+    system.put(str(folder), f"/{kind}/{kind}", recursive=True)
+    for source in (folder, f"memory://{kind}/{kind}"):
+        reader = ExampleReader(source, base, verify=True)
+        assert reader.read(rows) == [expected[row] for row in rows]
+        read = reader.stats.row_groups
+        assert read > 0
+        reader.read(rows)
+        assert reader.stats.row_groups == read  # kept in memory
+        reader.close()
+
+
+@pytest.mark.parametrize("rows", [[-1], [10**6], [0.5], [[1]], ["a"]])
+def test_rows_that_are_not_there_are_refused(tiny, rows):
+    with pytest.raises(InputError, match="rows are"):
+        ExampleReader(tiny, "mini").read(rows)
+
+
+@given(
+    sizes=st.lists(st.tuples(st.integers(0, 5000), st.integers(1, LONGEST // 9)), min_size=1, max_size=60),
+    tolerance=st.integers(0, 6000),
+)
+def test_spans_cover_every_piece_once_and_waste_little(sizes, tolerance):
+    pieces, end = [], 0
+    for number, (gap, length) in enumerate(sizes):
+        pieces.append(Piece(number, number, end + gap, length))
+        end += gap + length
+    made = list(spans(pieces[::-1], tolerance))
+    assert [piece for span in made for piece in span.pieces] == pieces
+    assert all(span.start <= piece.start <= piece.end <= span.end for span in made for piece in span.pieces)
+    asked = sum(piece.length for piece in pieces)
+    assert sum(span.end - span.start for span in made) <= asked * (1 + WASTE)
+    assert all(span.end - span.start <= LONGEST for span in made)
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize("fault", ["cut", "short", "error", "flipped", "slow", "elsewhere", "whole", "stuck"])
+def test_what_passes_is_tried_again(server, whole, at_once, fault, monkeypatch):
+    for name in ("HEAD", "WINDOW"):
+        monkeypatch.setattr(client, name, 0.5)
+    reader = ExampleReader(f"{server.url}/tiny", "mini", verify=True)
+    reader.read([90])
+    server.faults = [fault, fault]
+    assert reader.read([7]) == [whole[7]]
+    reader.close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "said"),
+    [
+        ("cut", StorageError, "cannot be read"),
+        ("short", StorageError, r"cannot be read .*bytes came for"),
+        ("error", StorageError, "cannot be read .*500"),
+        ("flipped", IntegrityError, "row 7 does not have the sha256 .* fetch or build"),
+        ("elsewhere", StorageError, "gives another range"),
+        ("whole", StorageError, "gives no byte ranges: download the dataset"),
+    ],
+)
+def test_what_stays_wrong_names_shard_and_row(server, at_once, fault, kind, said):
+    reader = ExampleReader(f"{server.url}/tiny", "mini", verify=True)
+    server.always = fault
+    with pytest.raises(kind, match=f"data/mini/train-00000-of-00001.parquet.*{said}"):
+        reader.read([7])
+    assert server.fetched("/data/") < 100_000 or fault == "whole"
+    reader.close()
+
+
+def test_a_damaged_or_missing_local_shard_is_named(copy):
+    metadata = pq.read_table(copy / "metadata/mini/test.parquet")
+    at = metadata["offset"][3].as_py() + 10
+    data = bytearray((copy / TEST).read_bytes())
+    data[at] ^= 1
+    (copy / TEST).write_bytes(data)
+    row = len(sd.read_metadata(copy, "mini")) - len(metadata) + 3
+    assert len(ExampleReader(copy, "mini").read([row])) == 1
+    with pytest.raises(IntegrityError, match=f"{TEST}: row 3 does not have the sha256"):
+        ExampleReader(copy, "mini", verify=True).read([row])
+    (copy / TEST).unlink()
+    with pytest.raises(StorageError, match=f"{TEST} does not exist: fetch or build"):
+        ExampleReader(copy, "mini").read([row])
+
+
+def test_a_shard_written_by_another_writer_is_read_by_row_group(copy, whole):
+    pq.write_table(pq.read_table(copy / TEST), copy / TEST, row_group_size=30, compression="zstd")
+    first = len(whole) - len(pq.read_table(copy / TEST))
+    fsspec.filesystem("memory").put(str(copy), "/rewritten/tiny", recursive=True)
+    for source in (copy, "memory://rewritten/tiny"):
+        reader = ExampleReader(source, "mini")
+        with pytest.warns(UserWarning, match="is not the file that the manifest lists") as told:
+            read = [reader.read([first + 40, 2, first]), reader.read([first])]
+        assert read == [[whole[first + 40], whole[2], whole[first]], [whole[first]]]
+        assert (len(told), reader.stats.row_groups) == (1, 2)
+        reader.close()
+    pq.write_table(pq.read_table(copy / TEST)[::-1], copy / TEST)  # other rows at the same places
+    with (
+        pytest.warns(UserWarning, match="is not the file"),
+        pytest.raises(IntegrityError, match="row 0 does not have the sha256"),
+    ):
+        ExampleReader(copy, "mini").read([first])
+
+
+# The cache
+
+
+def test_the_cache_gives_what_was_fetched_and_notices_damage(server, whole, tmp_path):
+    def read(verify: bool = False) -> ExampleReader:
+        reader = ExampleReader(f"{server.url}/tiny", "mini", cache=tmp_path, verify=verify)
+        assert reader.read(range(50)) == whole[:50]
+        reader.close()
+        return reader
+
+    assert read().stats.cache_hits == 0
+    stats = read(verify=True).stats
+    assert (stats.cache_hits, stats.requests) == (50, 0)
+    file = tmp_path / "images.sqlite"
+    data = file.read_bytes()
+    at = data.find(whole[9][:300])
+    file.write_bytes(data[: at + 90] + bytes([data[at + 90] ^ 1]) + data[at + 91 :])
+    assert read().stats.cache_hits == 49
+    assert read().stats.cache_hits == 50
+    file.write_bytes(b"no database at all, but long enough to be looked at" * 99)
+    assert read().stats.cache_hits == 0
+    read()
+    assert read().stats.cache_hits == 50
+
+
+def test_the_cache_stays_below_its_limit_and_the_oldest_go(tmp_path):
+    limit = 1_000_000
+    cache = Cache(tmp_path, limit)
+    for first in range(0, 400, 20):
+        cache.put("shard", [(number, os.urandom(9_000)) for number in range(first, first + 20)])
+        assert cache.file.stat().st_size <= limit
+    held = cache.get("shard", range(400))
+    assert len(held) > 70
+    assert sorted(held) == [*range(min(held), 400)]
+
+
+def _fill(url: str, folder: Path, expected: str, out) -> None:
+    reader = ExampleReader(url, "mini", cache=folder, cache_limit=300_000)
+    digest = hashlib.sha256()
+    for _ in range(3):
+        for first in range(0, 200, 40):
+            for one in reader.read(range(first, first + 40)):
+                digest.update(one)
+    reader.close()
+    out.put(digest.hexdigest() == expected)
+
+
+@pytest.mark.slow
+def test_processes_share_a_cache(server, whole, tmp_path):
+    expected = hashlib.sha256(b"".join(whole[:200]) * 3).hexdigest()
+    context = multiprocessing.get_context("spawn")
+    out = context.Queue()
+    processes = [
+        context.Process(target=_fill, args=(f"{server.url}/tiny", tmp_path, expected, out)) for _ in "ab"
+    ]
+    for process in processes:
+        process.start()
+    assert [out.get(timeout=60) for _ in processes] == [True, True]
+    for process in processes:
+        process.join()
+    assert (tmp_path / "images.sqlite").stat().st_size <= 300_000
+
+
+# Threads, processes, ends
+
+
+def test_a_reader_can_be_pickled_forked_and_shared_by_threads(remote, whole):
+    remote.read([1])
+    again = pickle.loads(pickle.dumps(remote))
+    assert again.read([5, 1]) == [whole[5], whole[1]]
+    again.close()
+    found: dict[int, list[bytes]] = {}
+    threads = [
+        threading.Thread(target=lambda n=n: found.update({n: remote.read([n, n + 9])})) for n in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {n: [whole[n], whole[n + 9]] for n in range(6)}
+    code = (
+        "import multiprocessing, sys, warnings\n"
+        "from shiftdata.data.loading.byte_ranges import ExampleReader\n"
+        "warnings.simplefilter('ignore')\n"
+        "reader = ExampleReader(sys.argv[1], 'mini'); before = reader.read([3])\n"
+        "def work(): sys.exit(reader.read([3]) != before)\n"
+        "child = multiprocessing.get_context('fork').Process(target=work); child.start(); child.join(20)\n"
+        "sys.exit(child.exitcode)"
+    )
+    url = remote._layout.dataset.address
+    assert subprocess.run([sys.executable, "-c", code, url], timeout=60).returncode == 0
+
+
+def test_closing_a_reader_leaves_others_of_the_same_dataset_open(tiny, whole, monkeypatch):
+    opened = sd.open_dataset(tiny)
+    reader, other = ExampleReader(opened, "mini"), ExampleReader(opened, "mini")
+    other.read([0])
+    pread = os.pread
+
+    def closing(*args: int) -> bytes:
+        other.close()
+        return pread(*args)
+
+    monkeypatch.setattr(os, "pread", closing)
+    assert reader.read([0, 1]) == whole[:2]
+
+
+@pytest.mark.slow
+def test_nothing_is_left_open(server, tiny):
+    def threads_of_ours() -> int:
+        # The event loop resolves names in a few threads of its own, which stay.
+        return len([one for one in threading.enumerate() if not one.name.startswith("asyncio_")])
+
+    def sockets_and_files() -> int:
+        links = [
+            os.readlink(f"/proc/self/fd/{n}")
+            for n in os.listdir("/proc/self/fd")
+            if n.isdigit() and os.path.exists(f"/proc/self/fd/{n}")
+        ]
+        return len([one for one in links if one.startswith("socket") or one.endswith(".parquet")])
+
+    sd.read_metadata(f"{server.url}/tiny", "mini")  # the loop and the shared session of fsspec
+    with ExampleReaderClosed(f"{server.url}/tiny") as reader:
+        reader.read(range(0, 300, 9))
+    gc.collect()
+    threads, handles = threads_of_ours(), sockets_and_files()
+    for source in (f"{server.url}/tiny", str(tiny)) * 3:
+        with ExampleReaderClosed(source) as reader:
+            reader.read(range(0, 300, 9))
+    deadline = time.monotonic() + 5  # the server's own threads and sockets are in this process
+    while time.monotonic() < deadline and (threads_of_ours(), sockets_and_files()) > (
+        threads,
+        handles,
+    ):
+        time.sleep(0.02)
+    assert (threads_of_ours(), sockets_and_files()) <= (threads, handles)
+
+
+class ExampleReaderClosed:
+    def __init__(self, source: str) -> None:
+        self.reader = ExampleReader(source, "mini", tolerance=0)
+
+    def __enter__(self) -> ExampleReader:
+        return self.reader
+
+    def __exit__(self, *_: object) -> None:
+        self.reader.close()
+
+
+def test_an_interrupted_read_ends_at_once(server):
+    code = (
+        "import signal, sys; from shiftdata.data.loading.byte_ranges import ExampleReader\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
+        "reader = ExampleReader(sys.argv[1], 'mini', tolerance=0)\n"
+        "print('reading', flush=True); reader.read(range(0, 300, 9))"
+    )
+    server.always = "stuck"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, f"{server.url}/tiny"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"reading\n"
+    deadline = time.monotonic() + 20
+    while server.busy < 8 and time.monotonic() < deadline:  # until every connection waits for its answer
+        time.sleep(0.01)
+    time.sleep(0.1)
+    begun = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=20)
+    assert time.monotonic() - begun < 2.5  # the server keeps it waiting for 5
+    assert b"KeyboardInterrupt" in told
+
+
+def test_rows_over_s3(tiny, whole, bucket):
+    fsspec.filesystem("s3").put(str(tiny), f"{bucket}/tiny", recursive=True)
+    reader = ExampleReader(f"s3://{bucket}/tiny", "mini", verify=True)
+    assert reader.read([5, 390, 6]) == [whole[5], whole[390], whole[6]]
+    reader.close()
+
+
+def test_a_manifest_with_rows_that_no_file_has_is_refused(copy):
+    rows = Manifest.read(copy).files[TEST].rows
+    edit_manifest(copy, lambda raw: raw["files"][TEST].update(rows=rows - 1))
+    with pytest.raises(IntegrityError, match=r"the manifest lists .* rows in the files of mini/test"):
+        ExampleReader(copy, "mini")

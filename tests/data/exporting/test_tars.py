@@ -1,0 +1,451 @@
+"""Tasks as tars: each row as often as it was drawn, for plain readers; unlabelled sets tell no class."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import shutil
+import tarfile
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import datasets
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import shiftdata as sd
+from builders.make.build import build
+from builders.make.check import check
+from shiftdata.cli.app import main
+from shiftdata.data.exporting.webdataset import export, writing
+from shiftdata.data.exporting.webdataset.order import apart
+from shiftdata.data.exporting.webdataset.tar import write_tar
+from shiftdata.data.exporting.webdataset.writing import Cut
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import data_files, index_file
+from shiftdata.errors import InputError, IntegrityError, NotFoundError
+from tests.builders.test_build import files
+from tests.tiny import edit_file, edit_manifest
+
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+
+CANONICAL = "gf_k2_mu10"
+
+
+@pytest.fixture(scope="module")
+def tars(tiny, drawn, adapted, tmp_path_factory):
+    """A base, a canonical split, a task that drew rows several times, and one with an unlabelled set."""
+    folder = tmp_path_factory.mktemp("tasks") / "tiny_wds"
+    return export(tiny, folder, configs=["mini", CANONICAL], tasks={"drawn": drawn, "adapted": adapted})
+
+
+@pytest.fixture(scope="module")
+def packed(tiny, drawn, adapted, tmp_path_factory):
+    """The same, compressed."""
+    folder = tmp_path_factory.mktemp("packed") / "tiny_wds"
+    tasks = {"drawn": drawn, "adapted": adapted}
+    return export(tiny, folder, configs=["mini", CANONICAL], tasks=tasks, gzip=True)
+
+
+def samples(folder, config, name):
+    """What is in the tars of a set: each sample's name with its members."""
+    found: dict[str, dict[str, bytes]] = {}
+    for path in data_files(Manifest.read(folder).files, config, name):
+        with tarfile.open(folder / path) as tar:
+            for member in tar.getmembers():
+                key, _, ending = member.name.partition(".")
+                assert ending not in found.setdefault(key, {})
+                found[key][ending] = tar.extractfile(member).read()
+    return found
+
+
+def index(folder, config, name):
+    paths = data_files(Manifest.read(folder).files, config, name)
+    return pa.concat_tables([pq.read_table(folder / index_file(path)) for path in paths])
+
+
+# --- what lies in them
+
+
+@pytest.mark.parametrize("config", [CANONICAL, "drawn", "adapted"])
+def test_each_set_has_the_rows_of_the_task_as_often_as_they_were_drawn(tiny, tars, drawn, adapted, config):
+    task = {"drawn": drawn, "adapted": adapted}.get(config) or sd.task(tiny, config)
+    base = Manifest.read(tars).base(config)
+    assert base.roles == {name: list(roles) for name, roles in task.roles.items()}
+    for name in task.sets:
+        counts = task.counts(name)
+        keys = task.keys(name)
+        wanted = Counter(dict(zip(keys, [1] * len(keys) if counts is None else counts.tolist(), strict=True)))
+        found = samples(tars, config, name)
+        assert Counter(sample.partition("+")[0] for sample in found) == wanted
+        assert base.splits[name].rows == len(found) == wanted.total()
+        rows = index(tars, config, name)
+        assert Counter(rows["key"].to_pylist()) == wanted
+        assert all(wanted[row["key"]] == row["count"] for row in rows.select(["key", "count"]).to_pylist())
+        assert all(json.loads(of["json"])["key"] == sample.partition("+")[0] for sample, of in found.items())
+
+
+def test_samples_of_one_row_are_not_neighbours(tars):
+    for name in ("train", "validation", "test"):
+        keys = [sample.partition("+")[0] for sample in samples(tars, "drawn", name)]
+        assert all(first != second for first, second in pairwise(keys))
+
+
+@given(st.lists(st.integers(0, 4), max_size=30))
+def test_rows_of_one_key_are_moved_apart_where_others_are_enough(keys):
+    order = apart(np.arange(len(keys)), np.array(keys, np.int64))
+    assert sorted(order.tolist()) == list(range(len(keys)))
+    moved = [keys[row] for row in order.tolist()]
+    most = max(Counter(keys).values(), default=0)
+    if most <= (len(keys) + 1) // 2:
+        assert all(first != second for first, second in pairwise(moved))
+
+
+def test_an_unlabelled_set_tells_no_class(tars, adapted):
+    (name,) = (name for name, roles in adapted.roles.items() if roles[0] == "unlabelled")
+    task_keys, named = set(adapted.keys(name)), set(sd.Task.canonical(adapted.metadata).metadata.labels)
+    for key, members in samples(tars, "adapted", name).items():
+        assert set(members) == {"png", "json"}
+        told = {column: value for column, value in json.loads(members["json"]).items() if value is not None}
+        assert set(told) <= {"key", "style", "severity"}
+        assert key == told["key"] in task_keys
+        assert not any(label in key for label in named)
+    rows = index(tars, "adapted", name)
+    seen = {column for column in rows.column_names if rows[column].null_count < len(rows)}
+    assert seen == {
+        *("key", "style", "severity", "sha256", "count", "copy"),
+        *("png_offset", "png_length", "json_offset", "json_length"),
+    } - {column for column in ("severity",) if rows["severity"].null_count == len(rows)}
+    # Neither does the order: neighbours, and the tars, are those of the hashed keys and nuisances alone.
+    task = replace(adapted, sets={name: adapted.sets[name]})
+    assert task.hides_labels(name)
+    order = [row["key"] for row in rows.select(["key"]).to_pylist()]
+    labels = dict(zip(adapted.keys(name), adapted.metadata.label[adapted.rows(name)].tolist(), strict=True))
+    assert order != sorted(order, key=labels.__getitem__)
+
+
+# --- for plain readers
+
+
+def test_plain_datasets_loads_a_canonical_split_by_its_name(tiny, tars):
+    loaded = datasets.load_dataset(str(tars), CANONICAL)
+    task = sd.task(tiny, CANONICAL)
+    assert {name: set(of["__key__"]) for name, of in loaded.items()} == {
+        name: set(task.keys(name)) for name in task.sets
+    }
+    assert loaded["train"].features["cls"].names == list(Manifest.read(tars).labels)
+    alone = datasets.load_dataset(
+        "webdataset", data_files=str(tars / f"data/{CANONICAL}/test-*"), split="train", streaming=True
+    )
+    assert {sample["__key__"] for sample in alone} == set(task.keys("test"))
+
+
+def test_plain_datasets_reads_a_set_without_labels(tars, adapted):
+    loaded = datasets.load_dataset(str(tars), "adapted", streaming=True)
+    for name, roles in adapted.roles.items():
+        first = next(iter(loaded[name]))
+        assert (first["cls"] is None) == (roles[0] == "unlabelled")
+
+
+def test_the_plain_library_reads_every_sample_once_an_epoch_in_other_orders(tars, monkeypatch):
+    import webdataset as wds
+    from torch.utils.data import DataLoader
+
+    paths = data_files(Manifest.read(tars).files, "mini", "train")
+    assert len(paths) >= 4  # 2 nodes of 2 workers
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    data = wds.WebDataset(
+        [str(tars / path) for path in paths], shardshuffle=100, nodesplitter=wds.split_by_node
+    )
+    loader = DataLoader(
+        data.shuffle(100).decode("pil").to_tuple("__key__", "cls"), batch_size=None, num_workers=2
+    )
+    epochs = []
+    for _ in range(3):
+        epochs.append([])
+        for rank in ("0", "1"):
+            monkeypatch.setenv("RANK", rank)
+            epochs[-1] += [key for key, _ in loader]
+    wanted = sorted(samples(tars, "mini", "train"))
+    assert all(sorted(keys) == wanted for keys in epochs)
+    assert len({tuple(keys) for keys in epochs}) == 3
+
+
+def test_croissant_gives_examples_and_labels_with_their_keys(tars):
+    import mlcroissant
+
+    document = mlcroissant.Dataset(str(tars / "croissant.json"))
+    labels = {
+        record["adapted/source_train.cls/key"].decode(): record["adapted/source_train.cls/label"]
+        for record in document.records("adapted/source_train.cls")
+    }
+    assert labels == {
+        key: int(members["cls"]) for key, members in samples(tars, "adapted", "source_train").items()
+    }
+    names = {record.name for record in document.metadata.record_sets}
+    assert f"{CANONICAL}/train.png" in names
+    (hidden,) = (
+        name for name, roles in Manifest.read(tars).base("adapted").roles.items() if roles[0] == "unlabelled"
+    )
+    assert f"adapted/{hidden}.png" in names
+    assert f"adapted/{hidden}.cls" not in names
+    assert "The role of the set is unlabelled" in (tars / "croissant.json").read_text()
+
+
+# --- how they are cut
+
+
+@given(
+    st.lists(st.integers(0, 100_000), max_size=60),
+    st.integers(1, 400_000),
+    st.one_of(st.none(), st.integers(1, 100)),
+)
+def test_tars_have_all_samples_no_more_bytes_than_asked_and_are_enough_for_workers(sizes, most, shards):
+    cut = Cut(most, shards)
+    order = np.arange(len(sizes))
+    parts = cut.parts(order, np.array(sizes, np.int64))
+    assert np.concatenate([order[:0], *parts]).tolist() == order.tolist()
+    assert all(len(part) for part in parts)
+    whole = [sum(sizes[row] + writing.BYTES_BESIDE for row in part) for part in parts]
+    assert all(size <= most or len(part) == 1 for size, part in zip(whole, parts, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("rows", "asked", "least"), [(7, None, 1), (40, None, 5), (9000, None, 16), (9000, 50, 50)]
+)
+def test_equal_samples_are_cut_into_at_least_as_many_tars_as_asked(rows, asked, least):
+    cut = Cut(shards=asked)
+    assert cut.least(rows) == least == len(cut.parts(np.arange(rows), np.full(rows, 3000)))
+
+
+def test_packed_tars_are_the_same_and_smaller(tiny, tars, packed, tmp_path):
+    plain, manifest = Manifest.read(tars), Manifest.read(packed)
+    assert manifest.content_id == plain.content_id
+    paths = [path for path in plain.files if path.startswith("data/")]
+    assert all(
+        gzip.decompress((packed / f"{path}.gz").read_bytes()) == (tars / path).read_bytes() for path in paths
+    )
+    sizes = [
+        sum(of.files[path + end].bytes for path in paths) for of, end in ((plain, ""), (manifest, ".gz"))
+    ]
+    assert sizes[1] < sizes[0] / 2
+    loaded = datasets.load_dataset(str(packed), CANONICAL, split="train", streaming=True)
+    assert {sample["__key__"] for sample in loaded} == set(samples(tars, CANONICAL, "train"))
+    alone = export(tiny, tmp_path / "alone", configs=["mini"])
+    for options in ({"gzip": True}, {"shards": 20}):
+        with pytest.raises(InputError, match="or cut into other tars: give another folder, or overwrite"):
+            export(tiny, alone, configs=["mini"], **options)
+
+
+def test_the_json_of_a_sample_is_one_block(tars):
+    found = samples(tars, "mini", "train")
+    assert max(len(members["json"]) for members in found.values()) <= tarfile.BLOCKSIZE
+    assert all("params" not in json.loads(members["json"]) for members in found.values())
+    assert index(tars, "mini", "train")["params"].null_count == 0
+
+
+# --- exporting
+
+
+def test_an_export_that_broke_off_goes_on_and_ends_in_the_same_bytes(
+    tiny, tars, drawn, adapted, tmp_path, monkeypatch
+):
+    written = []
+
+    def breaking(path, found):
+        if len(written) == 30:
+            raise KeyboardInterrupt
+        written.append(path)
+        return write_tar(path, found)
+
+    out, tasks = tmp_path / "tiny_wds", {"drawn": drawn, "adapted": adapted}
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "write_tar", breaking)
+        with pytest.raises(KeyboardInterrupt):
+            export(tiny, out, configs=["mini", CANONICAL], tasks=tasks)
+    assert not out.exists()
+    assert files(export(tiny, out, configs=["mini", CANONICAL], tasks=tasks)) == files(tars)
+
+
+@pytest.mark.slow
+def test_a_task_of_a_dataset_at_a_url_gives_the_same_bytes_and_fetches_only_its_pictures(tiny, tmp_path):
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    memory.put(str(tiny), "/mirror/tiny", recursive=True)
+    try:
+        memory.rm("/mirror/tiny/data/extended", recursive=True)
+        far = export("memory://mirror/tiny", tmp_path / "far", configs=[CANONICAL])
+        assert files(far) == files(export(tiny, tmp_path / "near", configs=[CANONICAL]))
+    finally:
+        memory.rm("/mirror", recursive=True)
+
+
+def test_the_command_line_takes_configs_protocols_and_frozen_tasks(tiny, tmp_path, capsys):
+    def run(*words):
+        status = main(
+            [
+                "export",
+                str(tiny),
+                *words,
+                "--to",
+                "webdataset",
+                "--out",
+                str(tmp_path / "out"),
+                "--overwrite",
+                "--quiet",
+            ]
+        )
+        assert status == 0, capsys.readouterr().err
+        return {
+            base.name: (base.protocol, dict(base.roles)) for base in Manifest.read(tmp_path / "out").bases
+        }
+
+    fair = {"train": ["fit"], "validation": ["select"], "test": ["test"]}
+    assert run("--config", CANONICAL, "--config", "mini") == {
+        "mini": ("", {}),
+        CANONICAL: ("group-fairness k=2 mu=0.1", fair),
+    }
+    assert run("uda", "source=blue", "target=red", "--sets", "train=source_train,test=target_test") == {
+        "uda_blue_red": (
+            sd.task(tiny, "uda", source="blue", target="red").describe(),
+            {"train": ["fit"], "test": ["test"]},
+        )
+    }
+    sd.task(tiny, CANONICAL).freeze(tmp_path / "my-task.parquet")
+    assert list(run(str(tmp_path / "my-task.parquet"))) == ["my_task"]
+    assert list(run("--base", "content")) == ["content"]
+    main(["export", str(tiny), "--to", "webdataset", "--sets", "a=train", "--quiet"])
+    assert "--sets goes with one task" in capsys.readouterr().err
+
+
+def test_sets_get_names_that_paths_and_datasets_take(tiny, fair, tmp_path):
+    sets = {"test/fog@3": fair.sets["test"], "train": fair.sets["train"]}
+    out = export(tiny, tmp_path / "out", tasks={"odd": replace(fair, sets=sets)})
+    assert list(Manifest.read(out).base("odd").splits) == ["test.fog_3", "train"]
+    assert len(datasets.load_dataset(str(out), "odd", split="test.fog_3")) == len(fair.sets["test"])
+    with pytest.raises(InputError, match=r"'test/fog@3' would be called 'test.fog_3' in tars, as another"):
+        export(
+            tiny, tmp_path / "no", tasks={"odd": replace(fair, sets=sets | {"test.fog_3": fair.sets["test"]})}
+        )
+
+
+def test_tasks_that_cannot_be_exported_are_refused(tiny, other, fair, tmp_path):
+    with pytest.raises(NotFoundError, match="unknown config 'gf_k9'"):
+        export(tiny, tmp_path / "out", configs=["gf_k9"])
+    with pytest.raises(InputError, match="mini is a config of tiny: give the task another name"):
+        export(tiny, tmp_path / "out", tasks={"mini": fair})
+    with pytest.raises(InputError, match=r"the task fair is not of .*: make it again"):
+        export(other, tmp_path / "out", tasks={"fair": fair})
+    with pytest.raises(InputError, match=r"'\.\./fair' cannot name a task"):
+        export(tiny, tmp_path / "out", tasks={"../fair": fair})
+    with pytest.raises(InputError, match="shards must be at least 1, got 0"):
+        export(tiny, tmp_path / "out", shards=0)
+
+
+# --- verify, build
+
+
+def test_verify_and_check_find_nothing_wrong(tars, packed):
+    assert check(tars) == []
+    assert sd.verify(packed) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "name"), [("mini", "train"), ("drawn", "train"), ("adapted", "target_train")]
+)
+def test_verify_finds_another_picture_in_packed_tars(packed, tmp_path, config, name):
+    copied = shutil.copytree(packed, tmp_path / "tiny_wds")
+    path = data_files(Manifest.read(copied).files, config, name)[0]
+    row = pq.read_table(copied / index_file(path)).to_pylist()[1]
+
+    def change(data):
+        raw = bytearray(gzip.decompress(data))
+        raw[row["png_offset"] + 60] ^= 1
+        return gzip.compress(bytes(raw))
+
+    edit_file(copied, path, change)
+    (problem,) = sd.verify(copied)
+    assert (problem.path, problem.key) == (path, row["key"])
+    assert problem.kind == "has another example than its index says"
+
+
+def test_verify_finds_a_tar_that_unpacks_to_too_much_or_too_little(packed, tmp_path):
+    copied = shutil.copytree(packed, tmp_path / "tiny_wds")
+    path = data_files(Manifest.read(copied).files, "drawn", "train")[0]
+    edit_file(copied, path, lambda data: gzip.compress(gzip.decompress(data)[:3000]))
+    assert [(problem.path, problem.kind) for problem in sd.verify(copied)] == [(path, "unreadable")]
+
+    def far(raw):
+        table = pq.read_table(io.BytesIO(raw))
+        place = table.column_names.index("png_length")
+        sink = io.BytesIO()
+        pq.write_table(table.set_column(place, "png_length", pa.array([1 << 40] * len(table))), sink)
+        return sink.getvalue()
+
+    edit_file(copied, index_file(path), far)
+    assert [(problem.path, problem.kind) for problem in sd.verify(copied)] == [(path, "unreadable")]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda task: task["roles"].pop("test"), "does not give each set of the task 'drawn' its roles"),
+        (lambda task: task["roles"].update(test=["exam"]), "the roles 'exam'; they are fit, unlabelled"),
+        (lambda task: task["roles"].update(test=[]), "does not give each set of the task 'drawn' its roles"),
+        (lambda task: task.update(protocol="a\nb"), "a name that has a line break"),
+    ],
+)
+def test_a_manifest_with_a_wrong_task_is_refused(tars, tmp_path, change, said):
+    copied = shutil.copytree(tars, tmp_path / "tiny_wds")
+    edit_manifest(copied, lambda raw: [change(of["task"]) for of in raw["bases"] if of["name"] == "drawn"])
+    with pytest.raises(IntegrityError, match=re.escape(said)):
+        sd.open_dataset(copied)
+
+
+def test_other_roles_are_another_task(tars, tmp_path):
+    copied = shutil.copytree(tars, tmp_path / "tiny_wds")
+    edit_manifest(
+        copied,
+        lambda raw: [
+            of["task"]["roles"].update(test=["fit"]) for of in raw["bases"] if of["name"] == "drawn"
+        ],
+    )
+    assert ("index/drawn", "content_id") in {(problem.path, problem.kind) for problem in sd.verify(copied)}
+
+
+def test_verify_finds_that_a_row_counts_otherwise(tars, tmp_path):
+    copied = shutil.copytree(tars, tmp_path / "tiny_wds")
+    path = index_file(data_files(Manifest.read(copied).files, "drawn", "train")[0])
+
+    def change(raw):
+        table = pq.read_table(io.BytesIO(raw))
+        place = table.column_names.index("count")
+        sink = io.BytesIO()
+        pq.write_table(table.set_column(place, "count", pa.array([9] * len(table), pa.int32())), sink)
+        return sink.getvalue()
+
+    edit_file(copied, path, change)
+    assert [(problem.path, problem.kind) for problem in sd.verify(copied)] == [("index/drawn", "content_id")]
+
+
+@pytest.mark.slow
+def test_a_build_holds_the_canonical_splits_that_are_asked_for(recipe, tiny, tmp_path):
+    built = build(str(recipe), tmp_path, format="webdataset", configs=[CANONICAL], workers=1, quiet=True)
+    exported = export(tiny, tmp_path / "exported", configs=["mini", "content", "extended", CANONICAL])
+    assert {base.name for base in Manifest.read(built).bases} == {"mini", "content", "extended", CANONICAL}
+    assert Manifest.read(built).content_id == Manifest.read(exported).content_id
+    before = {path: path.stat().st_mtime_ns for path in built.rglob("*")}
+    build(str(recipe), tmp_path, format="webdataset", workers=1, quiet=True)  # those of an earlier build stay
+    assert {path: path.stat().st_mtime_ns for path in built.rglob("*")} == before
+    with pytest.raises(NotFoundError, match="unknown canonical split 'gf_k9'"):
+        build(str(recipe), tmp_path, format="webdataset", configs=["gf_k9"], quiet=True)
+    with pytest.raises(InputError, match="are for tars: build with the format webdataset or both"):
+        build(str(recipe), tmp_path, configs=["all"], quiet=True)

@@ -1,0 +1,135 @@
+"""Places on a Hub: a mirror of our own, asked by the real `huggingface_hub`."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import huggingface_hub.constants
+import pytest
+
+import shiftdata as sd
+from shiftdata.data.fetching.run import Fetch
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.errors import NotFoundError
+from tests.data.fetching.conftest import copied, flip, same
+
+pytest.importorskip("shiftdata.serve.app")
+serving = pytest.importorskip("tests.serve.serving")
+
+
+@pytest.fixture
+def mirror(tiny_out: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A read-only mirror of the tiny dataset."""
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    with serving.serving(tiny_out) as running:
+        yield running
+
+
+@pytest.fixture
+def address(mirror: Any) -> str:
+    """The tiny dataset there."""
+    return f"hf+{mirror.endpoint}/datasets/shift/tiny"
+
+
+def test_a_whole_dataset_and_every_byte_is_told(tiny, address):
+    came: list[int] = []
+    assert same(sd.fetch(address, on_bytes=came.append), tiny)
+    assert sum(came) == sum(record.bytes for record in Manifest.read(tiny).files.values())
+
+
+def test_a_part_is_that_of_a_folder(tiny, mirror, address):
+    part = sd.fetch(address, config="gf_k2_mu10", out="part")
+    assert same(part, sd.fetch(tiny, config="gf_k2_mu10", out="other"))
+
+
+def test_the_catalog_of_a_mirror_is_enough(tiny, mirror, monkeypatch):
+    monkeypatch.setenv("SHIFTDATA_CATALOG", f"{mirror.endpoint}/catalog.json")
+    outcome = Fetch(name="tiny").run()
+    assert same(outcome.target, tiny)
+    assert list(outcome.sources.files) == [f"hf+{mirror.endpoint}/datasets/shift/tiny"]
+
+
+def test_a_name_without_a_catalog_is_asked_of_the_hub_of_the_environment(tiny, mirror, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "shiftdata", "fetch", "tiny", "--quiet"],
+        env=serving.client_env(mirror.endpoint, home),
+        cwd=home,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "from hf://datasets/shift/tiny" in done.stdout
+    assert same(home / "shift/tiny", tiny)
+
+
+def test_a_cut_connection_is_made_good(tiny, mirror, address):
+    whole = sum(record.bytes for record in Manifest.read(tiny).files.values())
+    mirror.cut_next = True
+    assert same(sd.fetch(f"{address}@main", out="out", jobs=1), tiny)
+    assert not mirror.cut_next
+    assert mirror.sent < whole * 2
+
+
+def test_killed_it_goes_on_with_the_rest(tiny, mirror, address):
+    code = (
+        "import sys, time, shiftdata as sd; from shiftdata.data.places import store; store.CHUNK = 20000;"
+        "sd.fetch(sys.argv[1], out='out', jobs=2, on_bytes=lambda count: time.sleep(0.02))"
+    )
+    environment = serving.client_env(mirror.endpoint, Path("home").absolute())
+    process = subprocess.Popen([sys.executable, "-c", code, address], env=environment)
+    deadline = time.monotonic() + 60
+    while mirror.sent < 400_000 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    files = Manifest.read(tiny).files
+    kept = sum(path.stat().st_size for path in Path(".out.fetching").rglob("*.parquet*"))
+    whole = sum(record.bytes for record in files.values())
+    assert 200_000 < kept < whole
+    before = mirror.sent
+    assert same(sd.fetch(address, out="out"), tiny)
+    beside = sum((tiny / name).stat().st_size for name in ("README.md", "croissant.json", "manifest.json"))
+    answers = 40_000  # of the Hub's protocol: where each file is
+    assert mirror.sent - before < whole - kept + beside + answers
+
+
+def test_what_the_hubs_cache_has_is_not_fetched(tiny, mirror, address, monkeypatch, tmp_path):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    huggingface_hub.snapshot_download("shift/tiny", repo_type="dataset", endpoint=mirror.endpoint)
+    before = mirror.sent
+    assert same(sd.fetch(address, out="out"), tiny)
+    assert mirror.sent - before < 100_000
+
+
+def test_a_wrong_file_on_a_hub_comes_from_the_next_place(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    bad = copied(tiny, tmp_path / "served/shift/tiny")
+    flip(bad / "data/mini/test-00000-of-00001.parquet")
+    with serving.serving(tmp_path / "served") as running:
+        place = f"hf+{running.endpoint}/datasets/shift/tiny"
+        outcome = Fetch(name=str(tiny), places=[place], out=Path("out")).run()
+        part = Fetch(name=str(tiny), places=[place], out=Path("part"), select={"style": [2]}).run()
+    assert same(outcome.target, tiny)
+    assert outcome.sources.files[str(tiny)] == 1
+    assert same(part.target, sd.fetch(tiny, select={"style": [2]}, out="other"))
+
+
+def test_a_repo_that_is_not_there(mirror):
+    place = f"hf+{mirror.endpoint}/datasets/shift/other"
+    with pytest.raises(NotFoundError, match=re.escape(f"{place}: manifest.json: does not exist")):
+        sd.fetch(place)
+
+
+def test_offline_a_hub_is_not_asked(mirror, address):
+    with pytest.raises(NotFoundError, match=r"not asked \(offline\)"):
+        sd.fetch(address, offline=True)
+    assert mirror.asked == []

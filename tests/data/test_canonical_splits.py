@@ -1,0 +1,250 @@
+"""Canonical splits of any protocol: configs of the card, key files, and every door that reads them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import datasets
+import pyarrow.parquet as pq
+import pytest
+
+import shiftdata as sd
+from builders.describe.renderings import describe
+from builders.make.build import build
+from builders.make.check import check
+from shiftdata.cli.app import main
+from shiftdata.data.exporting.folders import chosen_task
+from shiftdata.data.format.front_matter import virtual_configs
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.records import CanonicalSet, Split
+from shiftdata.data.verifying import verify
+from shiftdata.data.verifying.bases import FROZEN
+from shiftdata.errors import InputError, NotFoundError
+from shiftdata.evaluation.protocols import parse_protocol
+from tests.contracts.kinds import prepare
+from tests.data.test_verification import key_of, retold, with_column
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Domains, cut by config and by set, and a table whose labels are drawn with replacement."""
+    folders = {}
+    for kind in ("domain", "table", "continuous"):
+        scratch = tmp_path_factory.mktemp(kind)
+        folders[kind] = build(str(prepare(kind, scratch)), scratch / "out", workers=1, quiet=True)
+    return folders
+
+
+def frozen(folder: Path, name: str) -> dict[str, Counter[str]]:
+    """How often each set of a canonical split has each key."""
+    found: dict[str, Counter[str]] = {}
+    for row in pq.read_table(folder / f"protocols/{name}.parquet").to_pylist():
+        found.setdefault(row["split"], Counter())[row["key"]] = row["count"]
+    return found
+
+
+def test_sets_that_share_files_are_a_config_each_and_others_share_one(built):
+    configs = {split.name: list(split.configs) for split in Manifest.read(built["domain"]).canonical_splits}
+    assert configs["lodo_sand"] == ["lodo_sand_train", "lodo_sand_validation", "lodo_sand_test"]
+    assert len(configs["uda_night_paper"]) == 5
+    assert configs["domainbed_night"] == configs["uda_night_paper_s1"] == []
+    (together, cells) = Manifest.read(built["continuous"]).canonical_splits
+    assert together.configs == {together.name: ["train", "validation", "test"]}
+    assert cells.configs == {}  # `datasets` takes no split named `test/fade@1`
+    for split in [*Manifest.read(built["domain"]).canonical_splits, together, cells]:
+        for one in split.sets.values():
+            clauses = one.filters or []
+            assert all([column for column, *_ in clause].count("split") == 1 for clause in clauses)
+            assert bool(clauses) != bool(one.reason)
+
+
+@pytest.mark.parametrize(
+    ("splits", "expected"),
+    [
+        ({"a": ["train"], "b": ["test"]}, {"x": ["a", "b"]}),
+        ({"a": ["train"], "b": ["train"]}, {"x_a": ["a"], "x_b": ["b"]}),
+        ({"a": ["train", "test"], "b": ["validation"]}, {"x_a": ["a"], "x_b": ["b"]}),
+        ({"a": ["train"], "b@1": ["test"]}, {}),
+    ],
+)
+def test_configs_of_sets(splits, expected):
+    sets = {
+        name: CanonicalSet(roles=["fit"], size=Split(rows=1, bytes=1), splits=of, filters=[[]])
+        for name, of in splits.items()
+    }
+    assert virtual_configs("x", sets) == expected
+    assert virtual_configs("x", sets | {"a": replace(sets["a"], filters=None)}) == {}
+
+
+@pytest.mark.parametrize(("place", "streaming"), [("folder", False), ("folder", True), ("memory", True)])
+def test_every_canonical_split_loads_by_its_name_and_by_its_configs(built, streaming, place):
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    folder: Path | str = built["domain"]
+    if place == "memory":
+        memory.put(str(folder), "/lab/domains", recursive=True)
+        folder = "memory://lab/domains"
+    try:
+        for split in sd.info(folder).canonical_splits:
+            wanted = frozen(built["domain"], split.name)
+            for name in (split.name, *split.configs):
+                loaded = sd.load_dataset(folder, name, streaming=streaming)
+                assert list(loaded) == list(split.configs.get(name, split.sets))
+                for one, rows in loaded.items():
+                    assert Counter(row["key"] for row in rows.select_columns("key")) == wanted[one]
+        with pytest.raises(NotFoundError, match="unknown split 'sorce_test'; did you mean 'source_test'"):
+            sd.load_dataset(folder, "uda_night_paper_s1", split="sorce_test")
+    finally:
+        if place == "memory":
+            memory.rm("/lab", recursive=True)
+
+
+def test_rows_that_were_drawn_twice_come_twice_and_do_not_stream(built):
+    folder, name = built["table"], "ls_alpha1_north_south_replacement"
+    wanted = frozen(folder, name)
+    assert max(wanted["target_train"].values()) > 1
+    rows = sd.load_dataset(folder, name, split="target_train")
+    assert rows["key"][:] == list(wanted["target_train"].elements())
+    assert len(rows) == sd.info(folder).splits_of(name)["target_train"].rows
+    with pytest.raises(InputError, match=r"drawn with replacement.*load it with streaming=False"):
+        sd.load_dataset(folder, name, split="target_train", streaming=True)
+
+
+@pytest.mark.parametrize("kind", ["domain", "table"])
+def test_the_card_shows_how_plain_datasets_reads_a_key_file(built, kind, monkeypatch):
+    folder = built[kind]
+    monkeypatch.chdir(folder.parents[1])
+    blocks = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
+    (snippet,) = (block for block in blocks if "protocols/" in block)
+    names: dict[str, datasets.Dataset] = {}
+    exec(compile(snippet, "the card", "exec"), names)
+    name = next(split.name for split in sd.info(folder).canonical_splits if not split.configs)
+    first = next(iter(frozen(folder, name).values()))
+    assert names["rows"]["key"][:] == list(first.elements())
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_filters_of_your_own_task_load_a_base(built, streaming):
+    folder = built["domain"]
+    task = sd.task(folder, "leave-one-domain-out", test="night")
+    for name, filters in task.filters().items():
+        rows = sd.load_dataset(folder, "all", split="all", filters=filters, streaming=streaming)
+        assert {row["key"] for row in rows.select_columns("key")} == set(task.keys(name))
+
+
+@pytest.mark.parametrize(
+    ("config", "split", "sets"),
+    [
+        ("uda_night_paper", None, 5),
+        ("uda_night_paper", ["source_train", "target_test"], 2),
+        ("uda_night_paper_target_train", None, 1),
+        ("uda_night_paper_s1", None, 5),
+        ("uda_night_paper_s1", "target_train", 1),
+        ("lodo_sand", "test", 1),
+    ],
+)
+def test_a_part_of_a_canonical_split(built, tmp_path, config, split, sets):
+    folder = built["domain"]
+    part = sd.fetch(folder, config=config, split=split, out=tmp_path / "part")
+    assert verify(part) == []
+    canonical, _, _ = sd.info(folder).rows_behind(config)
+    kept = {one.name: one for one in sd.info(part).canonical_splits}
+    every = frozen(folder, canonical.name)
+    wanted = {name: every[name] for name in kept[canonical.name].sets}
+    assert len(wanted) == sets
+    assert frozen(part, canonical.name) == wanted
+    assert sd.info(part).base("all").rows == len(set().union(*wanted.values()))
+    loaded = sd.load_dataset(part, canonical.name, streaming=True)
+    assert {name: {row["key"] for row in rows} for name, rows in loaded.items()} == {
+        name: set(keys) for name, keys in wanted.items()
+    }
+    plain = datasets.load_dataset(str(part), streaming=True)
+    rows = sum(1 for rows in plain.values() for _ in rows.select_columns("key"))
+    assert rows == sd.info(part).base("all").rows
+
+
+def test_a_whole_base_keeps_key_files_and_a_task_of_a_part_is_that_of_the_whole(built, tmp_path):
+    scratch = tmp_path / "whole"
+    whole = sd.fetch(built["domain"], config="all", out=scratch / "base")
+    assert [one.name for one in sd.info(whole).canonical_splits] == [
+        one.name for one in sd.info(built["domain"]).canonical_splits
+    ]
+    words = {"source": "night", "target": "paper", "seed": 1}
+    part = sd.fetch(built["domain"], config="uda_night_paper_s1", out=tmp_path / "part")
+    ours, theirs = (sd.task(folder, "uda", **words) for folder in (part, built["domain"]))
+    assert ours.content_id() == theirs.content_id()
+    assert ours.describe() == theirs.describe()
+    assert sd.task(part, "uda_night_paper_s1").content_id() == theirs.content_id()
+    with pytest.raises(NotFoundError, match="unknown protocol 'uda_night_papr'"):
+        sd.task(part, "uda_night_papr")
+
+
+def test_a_part_keeps_the_sets_whose_rows_it_has(built, tmp_path):
+    part = sd.fetch(built["domain"], select={"domain": ["night"]}, out=tmp_path / "part")
+    assert verify(part) == []
+    kept = {one.name: list(one.sets) for one in sd.info(part).canonical_splits}
+    assert kept == {
+        "uda_night_paper": ["source_train", "source_validation", "source_test"],
+        "domainbed_night": ["test", "oracle"],
+    }
+    assert "uda_night_paper_target_test" not in sd.info(part).configs
+
+
+def test_an_export_names_a_set_by_its_config(built):
+    assert sd.task(built["domain"], "uda_night_paper").roles["target_train"] == ("unlabelled",)
+    task = chosen_task(built["domain"], config="uda_night_paper_source_train")
+    assert list(task.sets) == ["source_train"]
+    assert set(task.keys("source_train")) == set(frozen(built["domain"], "uda_night_paper")["source_train"])
+    assert task.roles == {"source_train": ("fit",)}
+
+
+def test_info_lists_key_files_too(built, capsys):
+    assert main(["info", str(built["table"])]) == 0
+    out = capsys.readouterr().out
+    assert "ls_alphanone_north_south_source_train" in out
+    assert re.search(r"ls_alpha1_north_south_replacement \(keys\) *source_train 48, ", out)
+
+
+def test_a_split_that_its_protocol_does_not_make_is_named(built, tmp_path):
+    copy = Path(shutil.copytree(built["domain"], tmp_path / "shift" / "tiny_domain"))
+    manifest = Manifest.read(copy)
+    first, *others = manifest.canonical_splits
+    for words, message in (
+        ("leave-one-domain-out test=night", "is not what leave-one-domain-out test=night makes of all"),
+        ("leave-one-domain-out test=sea", "cannot be made again by leave-one-domain-out test=sea"),
+    ):
+        describe(copy, replace(manifest, canonical_splits=[replace(first, protocol=words), *others]))
+        assert any(message in problem.what for problem in check(copy))
+
+
+def test_keys_without_filters_are_compared_with_the_rows(built, tmp_path):
+    copy = Path(shutil.copytree(built["table"], tmp_path / "tiny_table"))
+    name = "protocols/ls_alpha1_north_south_replacement.parquet"
+    retold(copy, name, with_column("count", lambda v: [*v[:-1], 0]))
+    said = "\n".join(map(str, verify(copy)))
+    assert "has the count 0, and it must be at least 1" in said
+    assert f"{name}: keeps in target_test" in said
+    moved = key_of(copy, 0, name)
+    retold(copy, name, with_column("key", lambda v: ["nobody", *v[1:]]))
+    assert "row 'nobody' is frozen in source_train, and not a row of" in "\n".join(map(str, verify(copy)))
+    assert moved != "nobody"
+
+
+def test_a_canonical_split_is_the_same_from_its_words(built):
+    for folder in built.values():
+        for split in Manifest.read(folder).canonical_splits:
+            assert parse_protocol(split.protocol).words() == split.protocol
+            task = sd.task(folder, parse_protocol(split.protocol), on_empty="report")
+            assert {name: list(roles) for name, roles in task.roles.items()} == {
+                name: list(one.roles) for name, one in split.sets.items()
+            }
+            assert {name: len(rows) for name, rows in task.sets.items()} == {
+                name: one.size.rows for name, one in split.sets.items()
+            }
+            table = pq.read_table(folder / f"protocols/{split.name}.parquet")
+            assert table.schema.equals(FROZEN)

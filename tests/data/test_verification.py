@@ -1,0 +1,592 @@
+"""Every fault of a dataset is reported: a damaged file by name, a wrong row by key."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import shiftdata
+from builders.make.build import build
+from builders.make.check import check
+from shiftdata.cli.app import main
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.verifying import Problem, shortened, verify
+from shiftdata.errors import IntegrityError
+from tests.contracts.kinds import prepare
+from tests.data.test_places import at_once, files, hub, memory, on_hub
+from tests.tiny import edit_file, edit_manifest, forged
+
+__all__ = ["at_once", "memory"]  # fixtures
+
+SHARD = "data/mini/test-00000-of-00001.parquet"
+METADATA = "metadata/mini/test.parquet"
+FROZEN = "protocols/gf_k2_mu10.parquet"
+
+
+def found(folder: Path | str, **options: Any) -> str:
+    return "\n".join(map(str, verify(folder, **options)))
+
+
+def flipped(folder: Path, path: str, at: float = 0.5) -> None:
+    data = bytearray((folder / path).read_bytes())
+    data[int(len(data) * at)] ^= 1
+    (folder / path).write_bytes(data)
+
+
+def retold(folder: Path, path: str, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Change a file and the manifest with it, so that only its meaning is wrong."""
+    pq.write_table(change(pq.read_table(folder / path)), folder / path)
+    edit_file(folder, path, bytes)
+
+
+def with_column(name: str, values: Callable[[list[Any]], list[Any]]) -> Callable[[pa.Table], pa.Table]:
+    def change(table: pa.Table) -> pa.Table:
+        position = table.schema.get_field_index(name)
+        made = pa.array(values(table[name].to_pylist()), table.schema.field(name).type)
+        return table.set_column(position, table.schema.field(name), made)
+
+    return change
+
+
+def key_of(folder: Path, row: int, path: str = METADATA) -> str:
+    return str(pq.read_table(folder / path)["key"][row].as_py())
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory) -> Callable[[str], Path]:
+    """The folder of a small dataset of a kind of the contract, built once."""
+    built: dict[str, Path] = {}
+
+    def of(kind: str) -> Path:
+        if kind not in built:
+            folder = tmp_path_factory.mktemp(kind)
+            built[kind] = build(str(prepare(kind, folder)), folder / "out", workers=1, quiet=True)
+        return built[kind]
+
+    return of
+
+
+@pytest.fixture
+def copied(kinds, tmp_path) -> Callable[[str], Path]:
+    """A copy of one's own of a small dataset of a kind of the contract."""
+    return lambda kind: Path(shutil.copytree(kinds(kind), tmp_path / "shift" / kind))
+
+
+# Whole files
+
+
+def test_a_fresh_build_is_well(tiny):
+    assert check(tiny) == []
+    assert shiftdata.verify(tiny) == []
+    assert shiftdata.verify(tiny, deep=False) == []
+
+
+@pytest.mark.parametrize("kind", ["domain", "continuous", "text", "table"])
+def test_a_fresh_build_of_every_kind_is_well(kinds, kind):
+    assert verify(kinds(kind)) == []
+
+
+def test_a_truncated_a_missing_and_an_extra_file_are_found(copy):
+    (copy / SHARD).write_bytes((copy / SHARD).read_bytes()[:-100])
+    (copy / METADATA).unlink()
+    (copy / "data/notes.txt").write_text("mine")
+    problems = found(copy)
+    assert f"{SHARD}: has " in problems
+    assert "; it contains rows 0 to 119 of mini/test: fetch it again" in problems
+    assert f"{METADATA}: is missing; its rows were not checked: fetch it again" in problems
+    assert "data/notes.txt: is not in the manifest: an extra file" in problems
+    assert problems.count("\n") == 2
+
+
+def test_what_tools_keep_beside_a_clone_is_not_extra(copy):
+    (copy / ".gitattributes").write_text("*.parquet filter=lfs")
+    (copy / ".git").mkdir()
+    (copy / ".git/HEAD").write_text("ref: refs/heads/main")
+    (copy / ".cache/huggingface/download").mkdir(parents=True)
+    (copy / ".cache/huggingface/download/README.md.metadata").write_text("")
+    assert verify(copy) == []
+
+
+def test_a_link_out_of_the_folder_is_found(copy, tmp_path):
+    outside = tmp_path / "elsewhere.parquet"
+    shutil.move(copy / SHARD, outside)
+    (copy / SHARD).symlink_to(outside)
+    shutil.move(copy / "README.md", tmp_path / "README.md")
+    (copy / "README.md").symlink_to(tmp_path / "README.md")
+    shutil.move(copy / "metadata", tmp_path / "metadata")
+    (copy / "metadata").symlink_to(tmp_path / "metadata")
+    (copy / "circle").symlink_to("circle")
+    problems = found(copy)
+    for path in (SHARD, "README.md", METADATA):
+        assert f"{path}: points out of the dataset's folder: put the file itself there" in problems
+    assert "circle: is not in the manifest: an extra file" in problems
+    assert "metadata: is not" not in problems
+
+
+def test_a_link_inside_the_folder_is_well(copy):
+    (copy / "data").rename(copy / ".store")
+    (copy / "data").symlink_to(".store")
+    assert verify(copy) == []
+
+
+@pytest.mark.parametrize(
+    "change", [lambda t: t.replace("\n", "\r\n"), lambda t: t.replace("\n ", "\n  "), lambda t: t + "\n"]
+)
+def test_a_manifest_that_was_edited_or_converted_is_found(copy, change):
+    (copy / "manifest.json").write_bytes(change((copy / "manifest.json").read_text()).encode())
+    with pytest.raises(IntegrityError, match="is damaged, was edited, or had its line endings converted"):
+        verify(copy)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            '"modality": "image"',
+            '"modality": "sound"',
+            "is not a shiftdata manifest: roles.modality is 'sound', not a 'image' or 'text' or 'table'",
+        ),
+        (
+            '"image": "image"',
+            '"image": "jpg"',
+            "gives examples the columns {'image': 'jpg'}; of the modality image",
+        ),
+        (
+            '"validation": {',
+            '"dev": {',
+            "gives the base 'content' the splits 'train', 'dev', 'test'; they are train,",
+        ),
+    ],
+)
+def test_a_manifest_by_which_no_row_can_be_read_is_an_error(copy, old, new, message):
+    text = (copy / "manifest.json").read_text()
+    assert old in text
+    edit_manifest(copy, lambda raw: raw.update(json.loads(text.replace(old, new, 1))))
+    with pytest.raises(IntegrityError) as raised:
+        verify(copy)
+    assert f"manifest.json {message}" in str(raised.value)
+
+
+def test_a_manifest_that_lacks_a_file_or_names_another_is_found(copy):
+    def change(raw: dict[str, Any]) -> None:
+        raw["files"]["outside.parquet"] = raw["files"].pop(METADATA)
+        raw["canonical_splits"][0]["base"] = "maxi"
+        raw["roles"]["origin"] = "concept"
+        raw["default_base"] = "middle"
+        del raw["files"]["protocols/gf_k4_mu20_s1.parquet"]
+
+    edit_manifest(copy, change)
+    problems = found(copy)
+    assert f"manifest.json: does not list {METADATA}, which the base 'mini' needs" in problems
+    assert "outside.parquet: is missing" in problems
+    assert f"{METADATA}: is not in the manifest: an extra file" in problems
+    assert "has the split 'gf_k2_mu10' of the base 'maxi', which it does not list" in problems
+    assert "does not list protocols/gf_k4_mu20_s1.parquet" in problems
+    assert "manifest.json: has the default base 'middle', which it does not list" in problems
+    assert "gives a role to the column 'concept', which rows do not have" in problems
+
+
+def test_counts_of_the_manifest_are_checked(copy):
+    def change(raw: dict[str, Any]) -> None:
+        test = raw["bases"][1]["splits"]["test"]
+        test |= {"rows": 121, "groups": 19, "smallest": 5, "largest": 7}
+        raw["canonical_splits"][0]["sets"]["test"]["size"]["rows"] = 5
+        raw["files"][METADATA]["rows"] = 7
+        raw["credits"][0]["rows"] -= 1
+        raw["origins_shared"] = not raw["origins_shared"]
+
+    edit_manifest(copy, change)
+    problems = found(copy)
+    assert "manifest.json: lists data files of mini/test with 120 rows, and 121 in it" in problems
+    assert f"{METADATA}: has 120 rows, the manifest says 7" in problems
+    assert f"{METADATA}: has 120 rows, the manifest says 121" in problems
+    assert f"{METADATA}: has 20 groups, the manifest says 19" in problems
+    assert f"{METADATA}: has 6 rows in the smallest group, the manifest says 5" in problems
+    assert f"{METADATA}: has 6 rows in the largest group, the manifest says 7" in problems
+    assert f"{FROZEN}: keeps in test 24 rows, the manifest says 5" in problems
+    assert "manifest.json: credits 1359 rows to 'made here' (CC0-1.0), 1360 are" in problems
+    assert "manifest.json: says origins_shared False, and the rows say True" in problems
+
+
+def test_other_content_under_the_same_names_is_found(copy):
+    edit_manifest(copy, lambda raw: raw["bases"][1].update(content_id="0" * 64))
+    problems = found(copy)
+    assert "metadata/mini: has the content_id" in problems
+    assert "has a content_id that is not the hash of those of its bases" in problems
+
+
+# Rows
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("offset", 5, "is not at byte offset 5 with length"),
+        ("offset", 1 << 62, "is not at byte offset"),
+        ("offset", None, "has no offset: each image needs one"),
+        ("length", 3, "with length 3, as metadata/mini/test.parquet says"),
+        ("sha256", b"x" * 32, f"metadata/mini/test.parquet says {(b'x' * 32).hex()}"),
+        ("sha256", None, "has no sha256"),
+        ("label", 99, "has the label 99; the manifest names 4, from 0 to 3"),
+        ("label", None, "has the label None; the manifest names 4"),
+        ("style", 5, "has the style 5; the manifest names 5, from 0 to 4"),
+        ("style", None, "has the style None; the manifest names 5"),
+        ("group", 19, "has the group 19, not label * 5 + style = "),
+        ("severity", 0.5, "has the severity 0.5; the manifest lists 1.0"),
+        ("severity", None, "has the severity None; the manifest lists 1.0"),
+        ("key", "Not A Key", "has a key that is not made of [a-z0-9_-]{1,120}: 'Not A Key'"),
+        ("fold", 3, "has the fold 3, which does not give the split 'test' (train from 0, validation from 50"),
+        ("fold", 100, "has the fold 100; folds run from 0 to 99"),
+        ("split", "train", "has the split 'train' in a file of 'test'"),
+        ("license", " ", "has no licence: every row needs one"),
+        ("attribution", None, "has no attribution: every row needs one"),
+        ("row", 77, "has the row 77, and stands where 2 would"),
+        ("shard", 1, "has the shard 1, and stands where 0 would"),
+        ("params", "{}", "has the params '{"),
+    ],
+)
+def test_a_row_that_lies_is_named(copy, column, value, message):
+    key = value if column == "key" else key_of(copy, 2)
+    retold(copy, METADATA, with_column(column, lambda v: [*v[:2], value, *v[3:]]))
+    told = [str(problem) for problem in verify(copy) if problem.key == key]
+    assert any(message in problem and f"row {key!r}" in problem for problem in told), found(copy)
+
+
+def test_a_key_that_occurs_twice_is_named(copy):
+    retold(copy, METADATA, with_column("key", lambda v: [v[1], *v[1:]]))
+    second = key_of(copy, 1)
+    assert f"row {second!r} has the key of an earlier row, in {METADATA}: keys must be unique" in found(copy)
+
+
+def test_a_cell_with_other_quantiles_is_named(copy):
+    row = pq.read_table(copy / METADATA).slice(2, 1).to_pylist()[0]
+    manifest = Manifest.read(copy)
+    cell = f"split test, label {manifest.labels[row['label']]}, style {manifest.nuisances[row['style']]}"
+    retold(copy, METADATA, with_column("quantile", lambda v: [*v[:2], 0.99, *v[3:]]))
+    message = f" in the cell ({cell}, severity 1.0), where quantiles are 0.5/6, 1.5/6, ...: "
+    assert re.search(f"{METADATA}: has the quantile 0[.0-9]+{re.escape(message)}", found(copy))
+
+
+def test_an_origin_in_two_splits_is_named_with_them(copy):
+    origin = pq.read_table(copy / "metadata/mini/train.parquet")["origin"][0].as_py()
+    label = pq.read_table(copy / "metadata/mini/train.parquet")["label"][0].as_py()
+    table = pq.read_table(copy / METADATA)
+    row = table["label"].to_pylist().index(label)
+    retold(copy, METADATA, with_column("origin", lambda v: [*v[:row], origin, *v[row + 1 :]]))
+    message = f"the origin {origin!r} is in more than one split: test, train (in content, extended, mini)"
+    assert message in found(copy)
+
+
+def test_untouched_content_has_no_nuisance_and_severity_0(copy):
+    path = "metadata/content/test.parquet"
+    retold(copy, path, with_column("style", lambda v: [1, *v[1:]]))
+    retold(copy, path, with_column("severity", lambda v: [v[0], 1.0, *v[2:]]))
+    first, second = key_of(copy, 0, path), key_of(copy, 1, path)
+    assert f"{path}: row {first!r} has the style 1; untouched content has none" in found(copy)
+    assert f"{path}: row {second!r} has the severity 1.0; untouched content has 0" in found(copy)
+
+
+def test_a_trajectory_without_a_severity_is_named(copied):
+    folder = copied("continuous")
+    row = pq.read_table(folder / METADATA).slice(0, 1).to_pylist()[0]
+    other = 0.5 if row["severity"] != 0.5 else 1.0
+    retold(folder, METADATA, with_column("severity", lambda v: [other, *v[1:]]))
+    trajectory = f"split test, group {row['group']}, quantile {row['quantile']}"
+    problems = found(folder)
+    assert f"is of a trajectory ({trajectory}) with 4 rows, 3 severities and 1 origins" in problems
+    retold(folder, METADATA, with_column("severity", lambda v: [row["severity"], *v[1:]]))
+    retold(folder, METADATA, with_column("origin", lambda v: ["elsewhere", *v[1:]]))
+    assert f"is of a trajectory ({trajectory}) with 4 rows, 4 severities and 2 origins" in found(folder)
+
+
+# Data files
+
+
+def test_a_flipped_byte_in_a_shard_names_the_file_and_its_rows(copy):
+    row = pq.read_table(copy / METADATA).slice(7, 1).to_pylist()[0]
+    data = bytearray((copy / SHARD).read_bytes())
+    data[row["offset"] + row["length"] // 2] ^= 1
+    (copy / SHARD).write_bytes(data)
+    first, last = key_of(copy, 0), key_of(copy, 119)
+    (problem,) = verify(copy)
+    assert problem.path == SHARD
+    assert str(problem).startswith(f"{SHARD}: has sha256")
+    assert f"; it contains rows 0 to 119 of mini/test ({first} to {last}): fetch it again" in str(problem)
+
+
+def test_an_intact_file_that_is_not_parquet_is_named(copy):
+    """Only a publisher can make such a file: its hash is right."""
+    data = bytearray((copy / SHARD).read_bytes())
+    with pq.ParquetFile(copy / SHARD) as file:
+        start = file.metadata.row_group(1).column(0).data_page_offset
+    data[start : start + 40] = bytes(40)
+    for damaged in (bytes(data), bytes(data[:-9])):
+        (copy / SHARD).write_bytes(damaged)
+        record = {"bytes": len(damaged), "sha256": hashlib.sha256(damaged).hexdigest()}
+        edit_manifest(copy, lambda raw, record=record: raw["files"][SHARD].update(record))
+        assert f"{SHARD}: is not a readable Parquet file (" in found(copy)
+
+
+def test_an_image_that_cannot_be_decoded_is_named(copy):
+    image = b"\x89PNG\r\n\x1a\n, and no more"
+    key = key_of(copy, 0)
+    retold(copy, SHARD, with_column("image", lambda v: [{"bytes": image, "path": "x.png"}, *v[1:]]))
+    data = (copy / SHARD).read_bytes()
+    retold(copy, METADATA, with_column("offset", lambda v: [data.index(image), *v[1:]]))
+    retold(copy, METADATA, with_column("length", lambda v: [len(image), *v[1:]]))
+    retold(copy, METADATA, with_column("sha256", lambda v: [hashlib.sha256(image).digest(), *v[1:]]))
+    assert f"{SHARD}: row {key!r} has an image that cannot be decoded: " in found(copy)
+
+
+def test_rows_that_are_missing_unknown_or_without_an_image_are_named(copy):
+    keys = [key_of(copy, row) for row in (0, 118, 2)]
+    retold(copy, SHARD, with_column("image", lambda v: [*v[:2], {"bytes": None, "path": None}, *v[3:]]))
+    retold(copy, SHARD, with_column("key", lambda v: ["stranger", *v[1:]]))
+    retold(copy, SHARD, lambda table: table.filter(pa.array(np.arange(len(table)) != 118)))
+    problems = found(copy)
+    assert f"{SHARD}: has 119 rows, the manifest says 120" in problems
+    assert f"{SHARD}: row {keys[0]!r} has the key 'stranger', {METADATA} has another" in problems
+    assert f"{SHARD}: row {keys[1]!r} has the key {key_of(copy, 119)!r}" in problems
+    assert f"{SHARD}: row {keys[2]!r} has no example, or none that can be hashed" in problems
+
+
+def test_rows_in_another_order_are_named(copy):
+    retold(copy, SHARD, lambda table: table.take(np.arange(len(table))[::-1]))
+    problems = verify(copy)
+    assert {problem.kind for problem in problems} == {"order"}
+    assert [problem.key for problem in problems] == pq.read_table(copy / METADATA)["key"].to_pylist()
+
+
+def test_columns_that_are_not_ours_are_named(copy):
+    def change(table: pa.Table) -> pa.Table:
+        table = table.set_column(3, "label", table["label"].cast(pa.int16())).drop_columns("params")
+        return table.append_column("mine", table["key"]).replace_schema_metadata(None)
+
+    retold(copy, SHARD, change)
+    problems = found(copy)
+    assert f"{SHARD}: lacks the column params" in problems
+    assert f"{SHARD}: has the column mine, which a shiftdata file does not have" in problems
+    assert f"{SHARD}: has the column label as int16 and not as int64" in problems
+    assert f"{SHARD}: does not give `datasets` the features of key, split, " in problems
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "page"])
+def test_damaged_metadata_hides_no_problem_of_other_files(copy, damage):
+    if damage == "missing":
+        (copy / METADATA).unlink()
+    else:
+        data = bytearray((copy / METADATA).read_bytes())
+        data[10:60] = bytes(50)
+        (copy / METADATA).write_bytes(data if damage == "page" else data[:-9])
+    (problem,) = verify(copy)
+    assert str(problem).endswith("; its rows were not checked: fetch it again, or build the dataset again")
+    flipped(copy, SHARD)
+    train = METADATA.replace("test", "train")
+    retold(copy, train, with_column("group", lambda v: [*v[:5], 19, *v[6:]]))
+    problems = found(copy)
+    assert f"{SHARD}: has sha256" in problems
+    assert f"{train}: row {key_of(copy, 5, train)!r} has the group 19, not label * 5 + style" in problems
+
+
+@pytest.mark.parametrize("kind", ["text", "table"])
+def test_examples_that_are_no_images_are_checked_row_by_row(copied, kind):
+    folder = copied(kind)
+    manifest = Manifest.read(folder)
+    shard = next(path for path in manifest.files if path.startswith(f"data/{manifest.default_base}/test-"))
+    metadata = f"metadata/{manifest.default_base}/test.parquet"
+    column = next(iter(manifest.roles.example))
+    value = "another sentence" if kind == "text" else None
+    key = key_of(folder, 3, metadata)
+    retold(folder, metadata, with_column("offset", lambda v: [7, *v[1:]]))
+    retold(folder, shard, with_column(column, lambda v: [*v[:3], value, *v[4:]]))
+    problems = found(folder)
+    assert f"{shard}: row {key!r} has an example of sha256" in problems
+    assert f"row {key_of(folder, 0, metadata)!r} has an offset: only images have one" in problems
+
+
+@pytest.mark.parametrize("kind", ["stylized", "text"])
+def test_a_shard_that_was_written_again_is_one_problem(copied, kind):
+    folder = copied(kind)
+    shard = next(path for path in Manifest.read(folder).files if path.startswith("data/"))
+    pq.write_table(pq.read_table(folder / shard), folder / shard, row_group_size=7, compression="none")
+    (problem,) = verify(folder)
+    assert problem.path == shard
+    assert "fetch it again" in str(problem)
+
+
+# Canonical splits
+
+
+def test_a_canonical_split_with_other_rows_names_them(copy):
+    train = key_of(copy, 0, FROZEN)
+    retold(copy, FROZEN, lambda table: table.slice(1))
+    assert f"{FROZEN}: row {train!r} is kept by the filters of train, and not frozen" in found(copy)
+    assert f"{FROZEN}: has 55 rows, the manifest says 56" in found(copy)
+    retold(copy, FROZEN, with_column("key", lambda v: ["nobody", v[1], v[1], *v[3:]]))
+    assert f"{FROZEN}: row 'nobody' is frozen in train, and not a row of train" in found(copy)
+    assert f"{FROZEN}: row {key_of(copy, 1, FROZEN)!r} is frozen twice" in found(copy)
+    retold(copy, FROZEN, with_column("count", lambda v: [2, *v[1:]]))
+    assert "row 'nobody' has the count 2, and filters keep a row once" in found(copy)
+    retold(copy, FROZEN, with_column("split", lambda v: ["dev", *v[1:]]))
+    assert "row 'nobody' has the set 'dev'; the manifest lists train, validation, test" in found(copy)
+
+
+def test_filters_that_cannot_be_used_are_named(copy):
+    def change(raw: dict[str, Any]) -> None:
+        raw["canonical_splits"][0]["sets"]["train"]["filters"][0].append(["colour", "==", 1])
+
+    edit_manifest(copy, change)
+    assert "manifest.json: the filters of gf_k2_mu10/train cannot be used" in found(copy)
+
+
+# What the caller sees
+
+
+def test_files_alone_can_be_verified(copy):
+    seen: list[str] = []
+    retold(copy, METADATA, with_column("quantile", lambda v: [0.5] * len(v)))
+    assert verify(copy, deep=False, on_file=seen.append) == []
+    assert sorted(seen) == sorted(Manifest.read(copy).files)
+    flipped(copy, SHARD)
+    assert f"{SHARD}: has sha256" in found(copy, deep=False)
+
+
+def test_progress_is_told_to_the_end(tiny):
+    manifest = Manifest.read(tiny)
+    seen: list[str] = []
+    sizes: list[int] = []
+    rows: list[int] = []
+    verify(tiny, on_file=seen.append, on_bytes=sizes.append, on_rows=rows.append)
+    assert sorted(seen) == sorted(manifest.files)
+    assert sum(sizes) == sum(record.bytes for record in manifest.files.values())
+    assert sum(rows) == sum(split.rows for base in manifest.bases for split in base.splits.values())
+
+
+@pytest.mark.parametrize("which", ["on_bytes", "on_rows", "on_file"])
+def test_ctrl_c_ends_a_verification(memory, tmp_path, monkeypatch, which):
+    def stop(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        verify(memory, **{which: stop})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_line_cuts_long_lists_short(copy, capsys):
+    retold(copy, METADATA, with_column("group", lambda v: [19] * len(v)))
+    total = len(verify(copy))
+    assert main(["verify", str(copy)]) == 1
+    output = capsys.readouterr().out
+    assert "more like it (--all shows them)" in output
+    assert output.splitlines()[-1] == f"{total} problems"
+    assert len(output.splitlines()) < 60 < total
+    assert main(["verify", str(copy), "--all"]) == 1
+    assert len(capsys.readouterr().out.splitlines()) == total + 3
+
+
+def test_problems_are_cut_by_file_and_kind():
+    problems = [Problem(path=p, what=f"is {n}", kind=k) for p in "ab" for k in "xy" for n in range(12)]
+    lines = list(shortened(problems))
+    assert len(lines) == 4 * 11
+    assert lines[10] == "a: ... and 2 more like it"
+    assert list(shortened(problems[:11])) == [str(problem) for problem in problems[:11]]
+
+
+# Elsewhere
+
+
+def test_a_dataset_in_memory_is_verified(memory, capsys):
+    assert verify(memory) == []
+    assert main(["verify", memory]) == 0
+    checked, pinned, result = capsys.readouterr().out.splitlines()
+    assert checked == (
+        "checked: 25 files by their hash, 1,360 rows, 1,360 examples, 2 canonical splits made again"
+    )
+    assert pinned.startswith(f"manifest.json has the sha256 {shiftdata.open_dataset(memory).sha256}: compare")
+    assert result == "all well"
+    system = fsspec.filesystem("memory")
+    system.pipe(f"{memory}/notes.txt", b"mine")
+    system.pipe(f"{memory}/.git/HEAD", b"ref")
+    system.pipe(f"{memory}/{SHARD}", system.cat(f"{memory}/{SHARD}")[:-9])
+    system.rm(f"{memory}/{METADATA}")
+    problems = found(memory)
+    assert "notes.txt: is not in the manifest: an extra file" in problems
+    assert f"{SHARD}: has " in problems
+    assert f"{METADATA}: is missing" in problems
+    assert "HEAD" not in problems
+
+
+@pytest.mark.slow
+def test_a_dataset_on_a_plain_server_is_verified(copy, capsys):
+    (copy / "data/notes.txt").write_text("mine")
+    with files(copy.parent) as url:
+        assert found(f"{url}/tiny") == found(copy)
+        assert "data/notes.txt: is not in the manifest" in found(f"{url}/tiny", deep=False)
+    notes: list[str] = []
+    with files(copy.parent, index=False) as url:
+        assert verify(f"{url}/tiny", on_note=notes.append) == []
+        assert len(notes) == 3
+        assert main(["verify", f"{url}/tiny"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "extra files could not be looked for: the place gives no list of its files"
+    assert said[-1] == "all well"
+
+
+def test_what_a_server_does_not_give_is_named(copy, at_once, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+    (tmp_path / "scratch").mkdir()
+    shard = SHARD.replace("mini", "extended")
+    (copy / "metadata/content/test.parquet").unlink()
+    ways = {f"tiny/{SHARD}": ["cut"] * 9, f"tiny/{shard}": ["short"] * 9, f"tiny/{FROZEN}": ["refused"]}
+    ways["tiny/metadata/mini/train.parquet"] = ["cut", "cut"]  # and then well
+    with files(copy.parent, ways=ways) as url:
+        problems = [problem for problem in verify(f"{url}/tiny") if problem.key is None]
+    said = "\n".join(map(str, problems))
+    assert len(problems) == 4
+    assert f"{shard}: could not be fetched (OSError: " in said
+    assert f"{SHARD}: could not be fetched (" in said
+    assert "metadata/content/test.parquet: is missing" in said
+    assert f"{FROZEN}: could not be fetched (HttpError: status 403" in said
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_every_remote_file_is_fetched_once(tiny):
+    asked: list[str] = []
+    sizes: list[int] = []
+    with files(tiny.parent, asked=asked) as url:
+        assert verify(f"{url}/tiny", on_bytes=sizes.append) == []
+    manifest = Manifest.read(tiny)
+    fetched = sorted(path for path in asked if Path(path).suffix)  # not the pages that list folders
+    assert fetched == sorted(f"/tiny/{path}" for path in ["manifest.json", *manifest.files])
+    assert sum(sizes) == sum(record.bytes for record in manifest.files.values())
+
+
+def test_a_dataset_on_the_hub_is_verified(tiny, tmp_path):
+    names = ["shift/tiny", "hf://datasets/shift/tiny"]
+    code = f"from shiftdata.cli.app import main\nfor name in {names}: main(['verify', name])"
+    with hub(tiny) as endpoint:
+        assert on_hub(endpoint, tmp_path, code).splitlines()[2::3] == ["all well", "all well"]
+
+
+def test_a_manifest_cannot_make_us_ask_elsewhere(memory):
+    system = fsspec.filesystem("memory")
+
+    def elsewhere(raw: dict[str, Any]) -> None:
+        raw["files"]["../../etc/passwd"] = raw["files"].pop(METADATA)
+
+    text = forged(system.cat(f"{memory}/manifest.json").decode(), elsewhere)
+    system.pipe(f"{memory}/manifest.json", text.encode())
+    with pytest.raises(IntegrityError, match=r"'\.\./\.\./etc/passwd', which leads out of"):
+        verify(memory)

@@ -1,0 +1,512 @@
+"""A dataset in WebDataset format has the same examples as in Parquet, for every reader of tars."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import datasets
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import shiftdata as sd
+from builders.make.build import build
+from builders.make.check import check
+from shiftdata.cli import app as cli
+from shiftdata.data.exporting.webdataset import export
+from shiftdata.data.exporting.webdataset.order import stratified_order
+from shiftdata.data.exporting.webdataset.tar import write_tar
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import index_file
+from shiftdata.data.format.schema import example_hashes, json_columns
+from shiftdata.errors import InputError, IntegrityError, MissingExtraError, NotFoundError, StorageError
+from tests.builders.test_build import files, finish, how_many, kill_when
+from tests.builders.test_build import start as start_build
+from tests.contracts import readers
+from tests.tiny import SMALL_TAR, edit_file
+
+# The library leaves it to the garbage collector to close its tars.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+
+
+@pytest.fixture
+def copied(tars, tmp_path):
+    return Path(shutil.copytree(tars, tmp_path / "tiny_wds"))
+
+
+def parquet_hashes(folder, base):
+    """The keys of a base with the hashes that its data files have."""
+    roles = Manifest.read(folder).roles
+    tables = [pq.read_table(path) for path in folder.glob(f"data/{base}/*.parquet")]
+    return {pair for t in tables for pair in zip(t["key"].to_pylist(), example_hashes(t, roles), strict=True)}
+
+
+# --- the order of samples
+
+
+@st.composite
+def strata(draw):
+    sizes = draw(st.lists(st.integers(1, 60), min_size=1, max_size=12))
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    styles = np.array(draw(st.lists(st.integers(0, 3), min_size=len(labels), max_size=len(labels))))
+    return labels, styles
+
+
+@given(strata(), st.randoms())
+def test_the_order_is_a_permutation_that_the_order_of_rows_does_not_change(made, random):
+    labels, styles = made
+    keys = [f"k{number}" for number in range(len(labels))]
+    order = stratified_order(keys, labels, styles)
+    assert sorted(order.tolist()) == list(range(len(keys)))
+    shuffled = np.array(random.sample(range(len(keys)), len(keys)))
+    again = stratified_order([keys[i] for i in shuffled], labels[shuffled], styles[shuffled])
+    assert [keys[i] for i in order] == [keys[shuffled[i]] for i in again]
+
+
+@given(strata())
+def test_every_stretch_holds_every_label_in_its_share(made):
+    labels, styles = made
+    order = stratified_order([f"k{number}" for number in range(len(labels))], labels, styles)
+    counts = np.bincount(labels)
+    seen = np.cumsum(labels[order][:, None] == np.arange(len(counts)), axis=0)
+    # Each label has one row in each of its n parts of the whole, and so has each other label.
+    share = np.arange(1, len(order) + 1)[:, None] * counts / len(order)
+    assert (np.abs(seen - share) <= 1 + len(counts) * counts / len(order)).all()
+
+
+def test_batches_without_a_shuffle_are_as_mixed_as_iid_draws(tars):
+    labels, styles = [], []
+    for sample in sd.webdataset(tars, "extended", decode=None):
+        labels.append(int(sample["label"]))
+        styles.append(json.loads(sample["metadata"])["style"])
+    for values, size in ((labels, 8), (styles, 8), (list(zip(labels, styles, strict=True)), 32)):
+        batches = [values[at : at + size] for at in range(0, len(values) - size + 1, size)]
+        found = sum(len(set(batch)) for batch in batches) / len(batches)
+        iid = sum(1 - (1 - count / len(values)) ** size for count in Counter(values).values())
+        assert found > 0.97 * iid
+
+
+# --- the bytes of tars
+
+
+def test_a_tar_is_of_nobody_and_no_time_and_the_places_of_its_members_hold(tmp_path):
+    samples = [
+        ("a" * 120, {"png": b"x" * 700, "cls": b"1", "json": b"{}"}),
+        ("b-2", {"png": b"", "cls": b"0", "json": '{"é":1}'.encode()}),
+    ]
+    places = write_tar(tmp_path / "a.tar", iter(samples))
+    write_tar(tmp_path / "b.tar", iter(samples))
+    raw = (tmp_path / "a.tar").read_bytes()
+    assert raw == (tmp_path / "b.tar").read_bytes()
+    assert len(raw) % tarfile.BLOCKSIZE == 0
+    assert write_tar(tmp_path / "a.tar.gz", iter(samples)) == places
+    with gzip.open(tmp_path / "a.tar.gz") as packed:
+        assert packed.read() == raw
+    with tarfile.open(tmp_path / "a.tar") as tar:
+        found = tar.getmembers()
+        assert [m.name for m in found] == [f"{key}.{member}" for key, of in samples for member in of]
+        assert {(m.mtime, m.uid, m.gid, m.uname, m.gname, m.mode) for m in found} == {
+            (0, 0, 0, "", "", 0o644)
+        }
+        for number, (key, members) in enumerate(samples):
+            for member, data in members.items():
+                offset, length = places[f"{member}_offset"][number], places[f"{member}_length"][number]
+                assert raw[offset : offset + length] == data == tar.extractfile(f"{key}.{member}").read()
+    # What GNU or BSD tar makes of it is what users see.
+    listed = subprocess.check_output(["tar", "-tf", tmp_path / "a.tar"], text=True).split()
+    assert listed == [m.name for m in found]
+
+
+def test_tars_are_cut_by_bytes_and_the_cut_does_not_change_the_order(tiny, tars, tmp_path):
+    whole = export(tiny, tmp_path / "whole", shards=1)
+    (one,) = whole.glob("data/extended/train-*.tar")
+    many = sorted(tars.glob("data/extended/train-*.tar"))
+    assert len(many) > 10
+    assert max(path.stat().st_size for path in many) <= SMALL_TAR + 2 * tarfile.BLOCKSIZE
+
+    def names(paths):
+        return [name for path in paths for name in tarfile.open(path).getnames()]
+
+    assert names([one]) == names(many)
+    assert Manifest.read(whole).content_id == Manifest.read(tars).content_id
+
+
+# --- what readers get
+
+
+def test_keys_and_hashes_are_those_of_parquet_for_every_reader(both_formats):
+    parquet, tars = both_formats
+    manifest = Manifest.read(tars)
+    assert manifest.content_id == Manifest.read(parquet).content_id
+    for base in manifest.bases:
+        wanted = parquet_hashes(parquet, base.name)
+        indexed = pq.read_table(tars / "index" / base.name)
+        assert set(zip(indexed["key"].to_pylist(), indexed["sha256"].to_pylist(), strict=True)) == wanted
+        if manifest.roles.modality == "table":
+            continue  # its example has no member of its own; the values are compared below
+        found = set()
+        for split in base.splits:
+            for sample in sd.webdataset(tars, base.name, split=split, decode=None):
+                data = sample[manifest.roles.modality]
+                found.add((sample["__key__"], hashlib.sha256(data).digest()))
+        assert found == wanted
+
+
+def as_row(sample, manifest):
+    """What a reader of tars gives, in the form of the other readers."""
+    image_or_text = next(iter(manifest.sample))
+    row = sample["json"] | {"label": sample["cls"]}
+    return (
+        row
+        if manifest.roles.modality == "table"
+        else row | {next(iter(manifest.roles.example)): sample[image_or_text]}
+    )
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_plain_datasets_reads_the_same_rows_with_class_labels(both_formats, streaming):
+    parquet, tars = both_formats
+    manifest = Manifest.read(tars)
+    base = manifest.default_base
+    loaded = datasets.load_dataset(str(tars), streaming=streaming)
+    features = loaded["train"].features
+    assert features["cls"] == datasets.ClassLabel(names=list(manifest.labels))
+    assert features["json"][manifest.roles.nuisance].names == list(manifest.nuisances)
+    rows = readers.rows_of((as_row(s, manifest) for split in loaded.values() for s in split), manifest)
+    assert rows == readers.pyarrow(parquet, manifest, base)
+    assert {split: sum(row.split == split for row in rows.values()) for split in loaded} == {
+        split: record.rows for split, record in manifest.base(base).splits.items()
+    }
+
+
+def test_a_decoded_sample_has_its_example_label_and_metadata(both_formats):
+    parquet, tars = both_formats
+    manifest = Manifest.read(tars)
+    wanted = readers.pyarrow(parquet, manifest, manifest.default_base)
+    pipeline = sd.webdataset(tars, split="test")
+    records = [
+        sample["metadata"]
+        | {"label": sample["label"]}
+        | {name: sample[name] for name in ("image", "text") if name in sample}
+        for sample in pipeline
+    ]
+    assert readers.rows_of(records, manifest) == {k: r for k, r in wanted.items() if r.split == "test"}
+    assert set(json_columns(manifest.roles.nuisance)) <= set(records[0])
+
+
+def test_members_can_be_read_by_range(tars):
+    for path in sorted(tars.glob("data/mini/*.tar")):
+        raw = path.read_bytes()
+        for row in pq.read_table(tars / index_file(path.relative_to(tars).as_posix())).to_pylist():
+            image, text = (
+                raw[row[f"{member}_offset"] :][: row[f"{member}_length"]] for member in ("png", "json")
+            )
+            assert hashlib.sha256(image).digest() == row["sha256"]
+            assert json.loads(text).items() <= row.items()
+
+
+def test_workers_share_the_tars_and_every_sample_comes_once(tars):
+    from torch.utils.data import DataLoader
+
+    pipeline = sd.webdataset(tars, "extended", shuffle=50, seed=1).to_tuple("__key__", "label")
+    keys = [key for batch, _ in DataLoader(pipeline, batch_size=16, num_workers=2) for key in batch]
+    assert Counter(Counter(keys).values()) == {1: 400}
+
+
+def test_nodes_share_the_tars_and_nobody_goes_without(tars, tiny, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    found = []
+    for rank in ("0", "1"):
+        monkeypatch.setenv("RANK", rank)
+        found += [sample["__key__"] for sample in sd.webdataset(tars, "extended", decode=None)]
+    assert Counter(Counter(found).values()) == {1: 400}
+    whole = export(tiny, tmp_path / "tiny_wds", configs=["mini"], shards=1)  # they share a single tar too
+    shares = [[one["__key__"] for one in sd.webdataset(whole, decode=None, rank=n, world=2)] for n in (0, 1)]
+    assert [len(share) for share in shares] == [100, 100]
+    assert len({*shares[0], *shares[1]}) == 200
+
+
+# --- exporting
+
+
+def start(source, out, **popen):
+    command = [
+        sys.executable,
+        "-m",
+        "shiftdata",
+        "export",
+        str(source),
+        "--to",
+        "webdataset",
+        "--quiet",
+    ]
+    command += ["--out", str(out), "--shard-mb", str(SMALL_TAR / 2**20)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, **popen)
+
+
+@pytest.mark.parametrize("counts", [(20, 90), pytest.param((1, 20, 60, 90), marks=pytest.mark.slow)])
+def test_killed_at_any_moment_and_started_again_it_ends_in_the_same_bytes(tiny, tars, tmp_path, counts):
+    kills = 0
+    for count in counts:
+        with start(tiny, tmp_path / "tiny_wds") as process:
+            while process.poll() is None:
+                if sum(1 for _ in tmp_path.glob(".exporting/*/index/*/*.parquet")) >= count:
+                    os.kill(process.pid, signal.SIGKILL)
+                    kills += 1
+                    break
+                time.sleep(0.01)
+        assert not (tmp_path / "tiny_wds").exists() or files(tmp_path / "tiny_wds") == files(tars)
+    assert start(tiny, tmp_path / "tiny_wds").wait() == 0
+    assert kills >= len(counts) / 2
+    assert files(tmp_path / "tiny_wds") == files(tars)
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny_wds"]
+
+
+def test_an_export_killed_before_its_last_move_is_only_moved(tiny, tars, tmp_path, monkeypatch):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    out = tmp_path / "tiny_wds"
+    with monkeypatch.context() as patch:
+        patch.setattr("shiftdata.files.swap", killed)
+        with pytest.raises(KeyboardInterrupt):
+            export(tiny, out, shard_bytes=SMALL_TAR)
+    assert not out.exists()
+    before = sorted(path.stat().st_ino for path in tmp_path.rglob("*.tar"))
+    assert files(export(tiny, out, shard_bytes=SMALL_TAR)) == files(tars)
+    assert sorted(path.stat().st_ino for path in out.rglob("*.tar")) == before
+
+
+def test_a_finished_export_is_left_alone_but_for_its_words(tiny, copied, tars):
+    tar = next(copied.glob("data/mini/*.tar"))
+    before = tar.stat().st_mtime_ns
+    (copied / "README.md").write_text("edited")
+    assert files(export(tiny, copied)) == files(tars)
+    assert tar.stat().st_mtime_ns == before
+
+
+def test_one_base_alone_is_a_dataset_of_its_own(tiny, tmp_path):
+    mini = export(tiny, tmp_path / "tiny_wds", configs=["mini"])
+    manifest = Manifest.read(mini)
+    assert list(manifest.configs) == ["mini"]
+    assert manifest.content_id != Manifest.read(tiny).content_id
+    assert sd.verify(mini) == []
+    with pytest.raises(InputError, match=r"is an export of other content than tiny_wds .*--overwrite"):
+        export(tiny, mini, configs=["content"])
+    export(tiny, mini, configs=["content"], overwrite=True)
+    assert list(Manifest.read(mini).configs) == ["content"]
+    assert sd.verify(mini) == []
+
+
+@pytest.mark.slow
+def test_a_dataset_at_a_url_gives_the_same_bytes(tiny, tars, tmp_path):
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    memory.put(str(tiny), "/mirror/tiny", recursive=True)
+    try:
+        out = export("memory://mirror/tiny", tmp_path / "tiny_wds", shard_bytes=SMALL_TAR)
+        assert files(out) == files(tars)
+        memory.rm("/mirror/tiny/data/mini", recursive=True)
+        with pytest.raises(StorageError, match=r"data/mini/.* does not exist"):
+            export("memory://mirror/tiny", tmp_path / "again")
+        assert not (tmp_path / "again").exists()
+        memory.put(str(tars), "/mirror/tiny_wds", recursive=True)
+        assert sd.verify("memory://mirror/tiny_wds") == []
+        with pytest.raises(InputError, match=r"is in WebDataset format: read it with `shiftdata.webdataset`"):
+            sd.load_dataset("memory://mirror/tiny_wds")
+    finally:
+        memory.rm("/mirror", recursive=True)
+
+
+def test_a_damaged_picture_is_not_exported(copy, tmp_path):
+    row = pq.read_table(copy / "metadata/mini/train.parquet").to_pylist()[7]
+    path = copy / "data/mini/train-00000-of-00001.parquet"
+    data = bytearray(path.read_bytes())
+    data[row["offset"] + 50] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(
+        IntegrityError, match=f"row {row['row']} does not have the sha256 that its metadata says"
+    ):
+        export(copy, tmp_path / "tiny_wds")
+    assert not (tmp_path / "tiny_wds").exists()
+
+
+def test_what_cannot_be_exported_is_said(tiny, tars, tmp_path, capsys):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/notes.txt").write_text("keep")
+    for overwrite in (False, True):
+        with pytest.raises(InputError, match="exists and is not a WebDataset export"):
+            export(tiny, tmp_path / "mine", overwrite=overwrite)
+    with pytest.raises(InputError, match="exists and is not a WebDataset export"):
+        export(tiny, tiny, overwrite=True)
+    with pytest.raises(NotFoundError, match="unknown config 'huge'"):
+        export(tiny, tmp_path / "out", configs=["huge"])
+    with pytest.raises(InputError, match="is in WebDataset format already"):
+        export(tars, tmp_path / "out")
+    with pytest.raises(InputError, match="shard_bytes must be at least 1, got 0"):
+        export(tiny, tmp_path / "out", shard_bytes=0)
+    assert cli.main(["export", "nowhere", "--to", "webdataset", "--out", str(tmp_path / "out")]) == 1
+    assert "error: unknown dataset 'nowhere'" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_the_pipeline_says_what_is_missing(tiny, tars, copy, monkeypatch):
+    with pytest.raises(
+        NotFoundError,
+        match=r"there is no .*tiny_wds next to it: run `shiftdata export",
+    ):
+        sd.webdataset(copy)
+    monkeypatch.setenv("SHIFTDATA_HOME", str(copy.parent))
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", None)  # not asked: the dataset is here
+    with pytest.raises(NotFoundError, match="tiny is in Parquet format"):
+        sd.webdataset("tiny")
+    with pytest.raises(NotFoundError, match="unknown base 'huge'"):
+        sd.webdataset(tars, "huge")
+    with pytest.raises(NotFoundError, match="unknown split 'dev'"):
+        sd.webdataset(tars, split="dev")
+    monkeypatch.setitem(sys.modules, "webdataset", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'shiftdata\[wds\]'"):
+        sd.webdataset(tars)
+
+
+def test_the_tars_are_found_by_the_name_of_the_dataset(copy, tars, monkeypatch):
+    shutil.copytree(tars, copy.with_name("tiny_wds"))
+    monkeypatch.setenv("SHIFTDATA_HOME", str(copy.parent))
+    monkeypatch.chdir(copy)
+    for name in ("tiny", "tiny_wds", "shift/tiny", copy):
+        assert sum(1 for _ in sd.webdataset(name, decode=None)) == 200
+    assert [one.name for one in sd.list_datasets()] == ["tiny", "tiny_wds"]
+    assert list(sd.info("tiny_wds").configs) == ["mini", "content", "extended"]
+
+
+# --- verify
+
+
+def test_verify_and_check_find_nothing_wrong(both_formats):
+    assert sd.verify(both_formats[1]) == []
+    assert sd.verify(both_formats[1], deep=False) == []
+    assert check(both_formats[1]) == []
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_verify_finds_a_changed_byte_a_missing_and_an_extra_file(copied, deep):
+    tar = min(copied.glob("data/mini/test-*.tar"))
+    index = min(copied.glob("index/mini/train-*.parquet"))
+    tar.write_bytes(tar.read_bytes()[:-1] + b"x")
+    index.unlink()
+    (copied / "more.tar").write_bytes(b"")
+    found = {(problem.path, problem.kind) for problem in sd.verify(copied, deep=deep)}
+    assert found == {
+        (tar.relative_to(copied).as_posix(), "hash"),
+        (index.relative_to(copied).as_posix(), "missing"),
+        ("more.tar", "extra"),
+    }
+
+
+def test_verify_finds_samples_that_are_not_as_the_index_says(copied):
+    path = min(copied.glob("data/mini/test-*.tar")).relative_to(copied).as_posix()
+    rows = pq.read_table(copied / index_file(path)).to_pylist()
+
+    def change(raw):
+        raw = bytearray(raw)
+        raw[rows[0]["png_offset"] + 60] ^= 1
+        raw[rows[1]["cls_offset"]] = ord("9")
+        raw[rows[2]["json_offset"]] = ord(" ")
+        return bytes(raw)
+
+    edit_file(copied, path, change)
+    found = [(problem.key, problem.kind.split(" than")[0]) for problem in sd.verify(copied)]
+    assert found == [
+        (rows[0]["key"], "has another example"),
+        (rows[1]["key"], "has another label (.cls)"),
+        (rows[2]["key"], "has other metadata (.json)"),
+    ]
+
+
+def test_verify_finds_another_content(copied):
+    path = min(copied.glob("index/mini/test-*.parquet")).relative_to(copied).as_posix()
+    table = pq.read_table(copied / path)
+    sink = io.BytesIO()
+    labels = table["label"].to_pylist()
+    labels[0] = (labels[0] + 1) % 4
+    pq.write_table(table.set_column(3, table.schema.field("label"), [labels]), sink)
+    edit_file(copied, path, lambda _: sink.getvalue())
+    assert {problem.kind for problem in sd.verify(copied)} == {
+        "content_id",
+        "has another label (.cls) than its index says",
+        "has other metadata (.json) than its index says",
+    }
+    edit_file(copied, path, lambda _: b"no parquet")
+    assert {problem.kind for problem in sd.verify(copied)} == {"unreadable"}
+
+
+# --- building
+
+
+def test_a_build_makes_either_format_or_both(recipe, tiny, tmp_path):
+    both = build(str(recipe), tmp_path / "both", format="both", workers=1, quiet=True)
+    alone = build(str(recipe), tmp_path / "alone", format="webdataset", workers=1, quiet=True)
+    assert files(both) == files(tiny)
+    exported = export(tiny, tmp_path / "tiny_wds")
+    assert files(both.with_name("tiny_wds")) == files(alone) == files(exported)
+    assert [path.name for path in alone.parent.iterdir()] == ["tiny_wds"]
+    assert [path.name for path in (tmp_path / "alone/.work/tiny").iterdir()] == ["lock"]
+    # Nothing is rendered or written again; one that lacks is made from the other.
+    before = {path: path.stat().st_mtime_ns for path in alone.rglob("*")}
+    build(str(recipe), tmp_path / "alone", format="webdataset", workers=1, quiet=True)
+    assert {path: path.stat().st_mtime_ns for path in alone.rglob("*")} == before
+    shutil.rmtree(both.with_name("tiny_wds"))
+    assert files(build(str(recipe), tmp_path / "both", format="webdataset", quiet=True)) == files(exported)
+    assert files(both) == files(tiny)
+
+
+RENDERING, PACKING = (".work/tiny/spool-*/*/*", 9), (".work/tiny/packing/**/*", 4)
+EXPORTING = ("shift/.exp*/*/index/*/*", 3)
+
+
+@pytest.mark.parametrize(
+    "stages",
+    [[PACKING, EXPORTING], pytest.param([RENDERING, PACKING, EXPORTING], marks=pytest.mark.slow)],
+    ids=["some", "every"],
+)
+def test_a_build_of_tars_killed_at_any_moment_ends_in_the_same_bytes(recipe, tiny, tmp_path, stages):
+    options = ("--workers", "1", "--format", "webdataset")
+    kills = 0
+    for pattern, count in stages:
+        process = start_build(recipe, tmp_path, *options)
+        kills += kill_when(process, lambda p=pattern, c=count: how_many(tmp_path, p) >= c)
+        assert not list(tmp_path.glob("shift/tiny*")) or sd.verify(tmp_path / "shift/tiny_wds") == []
+    assert kills >= len(stages) - 1
+    assert finish(recipe, tmp_path, *options)[0] == 0
+    assert files(tmp_path / "shift") == files(export(tiny, tmp_path / "exported/tiny_wds").parent)
+
+
+@pytest.mark.slow
+def test_bases_of_an_earlier_build_stay_in_the_tars(recipe, tiny, tmp_path):
+    for bases in (["mini"], ["content"]):
+        folder = build(str(recipe), tmp_path, format="webdataset", bases=bases, workers=1, quiet=True)
+    assert [base.name for base in Manifest.read(folder).bases] == ["content", "mini"]
+    assert check(folder) == []
+
+
+def test_a_build_does_not_overwrite_what_is_not_its_own(recipe, tmp_path):
+    (tmp_path / "shift/tiny_wds").mkdir(parents=True)
+    (tmp_path / "shift/tiny_wds/notes.txt").write_text("keep")
+    with pytest.raises(InputError, match="tiny_wds exists and is not a finished dataset"):
+        build(str(recipe), tmp_path, format="both", workers=1, quiet=True)
+    assert not (tmp_path / "shift/tiny").exists()

@@ -1,0 +1,191 @@
+"""What holds for every protocol: any order of rows, disjoint origins, filters, the registry."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import shiftdata as sd
+from shiftdata.data.format.conditions import rows_matching
+from shiftdata.errors import InputError, NotFoundError
+from shiftdata.evaluation.protocols import protocol, protocols, severity
+from shiftdata.evaluation.tasks import LeakWarning
+from tests.evaluation.protocols.made import NICO, metadata
+from tests.properties import share
+
+SHARED = metadata(6, NICO, 20)
+WHOLE = metadata(6, NICO, 20, shared=False)
+STEPPED = metadata(3, 3, 20, severities=(0.0, 1.0, 2.0))
+
+CASES = {
+    "group-fairness": {"k": 4, "mu": 0.2},
+    "group-fairness@code": {"k": 4, "mu": 0.2},
+    "group-fairness@code-binary": {"k": 4, "mu": 0.5},
+    "group-fairness ": {"k": 4, "mu": 0.2, "split_seed": 3, "styles": 3},
+    "uda": {"source": "rock", "target": "dim"},
+    "uda@paired": {"source": "rock", "target": "dim"},
+    "unida": {"source": "rock", "target": "dim", "shared": 2, "source_private": 2, "target_private": 1},
+    "leave-one-domain-out": {"test": "rock"},
+    "leave-one-group-out": {"group": 2, "groups": "nico++"},
+    "classic-dg": {"split": 2},
+    "domainbed": {"test": "rock"},
+    "domainbed ": {"test": "rock", "unlabelled": 50},
+    "domainbed-v2": {"test": ("rock", "dim")},
+    "oracle": {"test": ("rock", "dim")},
+    "oracle*": {"test": "rock"},
+    "flexible-dg": {"minor": 3, "test": 2, "per_domain": 4},
+    "flexible-dg@compositional": {"minor": 3, "test": 2, "per_domain": 4},
+    "label-shift": {"alpha": 3, "source": "rock", "target": "dim"},
+    "label-shift@code": {"alpha": 3, "replacement": True},
+}
+#: Cut by fold, or kept by quantile: with seed 0 each set is a filter.
+PURE = [name for name in CASES if not name.startswith(("flexible", "label-shift")) and name.strip() == name]
+#: Whose seed draws classes and styles, and cuts nothing anew.
+DRAWS_NAMES = [name for name in PURE if name.startswith("group-fairness")]
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("seed", [0, 5])
+def test_order_of_rows_never_matters_and_nothing_leaks(name, shared, seed):
+    params = {**CASES[name], "seed": seed}
+    first = sd.task(SHARED if shared else WHOLE, name.strip(), on_empty="report", **params)
+    again = sd.task(metadata(6, NICO, 20, shared=shared, order=3), name.strip(), on_empty="report", **params)
+    assert first.content_id() == again.content_id()
+    assert first.leaks() == []
+    for one in first.sets.values():
+        assert len(one)
+    if seed:
+        assert (
+            first.content_id()
+            != sd.task(first.metadata, name.strip(), on_empty="report", **CASES[name]).content_id()
+        )
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("rows", [SHARED, WHOLE], ids=["shared", "whole"])
+@pytest.mark.parametrize("seed", [0, 5])
+def test_filters_keep_the_same_rows_or_a_reason_is_given(name, rows, seed):
+    made = sd.task(rows, name.strip(), on_empty="report", seed=seed, **CASES[name])
+    for one, filters in made.filters().items():
+        assert (filters is None) == bool(made.sets[one].reason)
+        if filters is not None:
+            kept = rows_matching(rows.table, filters)["key"].to_pylist()
+            assert kept == rows.table["key"].take(made.sets[one].indices).to_pylist()
+    pure = name in (DRAWS_NAMES if seed else PURE)
+    assert pure <= all(filters is not None for filters in made.filters().values())
+
+
+@share(0.5)
+@given(st.sampled_from(PURE), st.sampled_from([severity <= 1, severity == 0, severity.isin([0, 2])]))
+def test_pure_filters_commute(name, condition):
+    params = {"source": "kind0", "target": "kind2", "test": "kind1", "group": 1, "k": 2, "mu": 0.5}
+    params |= {"groups": (("kind0",), ("kind1",)), "shared": 1, "source_private": 1, "target_private": 1}
+    known = {one.id: one.parameters() for one in protocols()}[name.split("@")[0]]
+    if name == "classic-dg":
+        return
+    one = protocol(name, **{param: value for param, value in params.items() if param in known})
+    left = sd.task(STEPPED, one & condition, on_empty="report")
+    right = sd.task(STEPPED, condition & one, on_empty="report")
+    assert left.content_id() == right.content_id()
+    assert left.metadata is STEPPED
+    for set_name, filters in left.filters().items():
+        kept = rows_matching(STEPPED.table, filters)["key"].to_pylist()
+        assert kept == STEPPED.table["key"].take(left.sets[set_name].indices).to_pylist()
+
+
+def test_composition_is_one_after_the_other():
+    first, second = protocol("group-fairness", k=3, mu=0.5), protocol("label-shift", alpha=50)
+    base = sd.task(SHARED)
+    whole = (first & second)(base)
+    assert whole.content_id() == second(first(base)).content_id()
+    assert whole.describe() == str(first & second)
+    assert str(first & (severity <= 1.5)) == "(severity <= 1.5) & group-fairness@1(k=3, mu=0.5, seed=0)"
+    with pytest.raises(InputError, match="joined with a protocol"):
+        first & 3  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("name", ["uda", "leave-one-domain-out", "domainbed", "domainbed-v2"])
+def test_the_leaking_variant_warns_only_where_it_leaks(name):
+    params = {"source": "rock", "target": "dim"} if name == "uda" else {"test": "rock"}
+    with pytest.warns(LeakWarning, match="origins are on two sides"):
+        made = sd.task(SHARED, f"{name}@paper", **params)
+    assert made.leaks()
+    assert "leak" in str(made.report())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not sd.task(WHOLE, f"{name}@paper", on_empty="report", **params).leaks()
+        (protocol("label-shift", alpha=None) & (severity <= 9))(sd.task(SHARED), on_empty="report")
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "message"),
+    [
+        ("group-fairnes", {}, "did you mean 'group-fairness'"),
+        (
+            "group-fairness",
+            {"k": 2, "mo": 0.1},
+            "unknown parameter of group-fairness 'mo'; did you mean 'mu'",
+        ),
+        ("group-fairness", {"k": 2}, "needs mu"),
+        ("group-fairness@cod", {"k": 2, "mu": 0.1}, "did you mean 'code'"),
+        ("group-fairness@2", {"k": 2, "mu": 0.1}, "has version 1 here, and 2 was asked for"),
+        ("group-fairness@code", {"k": 2, "mu": 0.1, "variant": "x"}, "disagree"),
+        ("oracle@paper", {"test": "rock"}, "has no variants"),
+        ("group-fairness", {"k": "two", "mu": 0.1}, "cannot take"),
+        ("group-fairness", {"k": 2, "mu": 0}, "mu must be above 0"),
+        ("group-fairness", {"k": 2, "mu": 0.1, "nu": (0.9, 0.2)}, "0 < low <= high <= 1"),
+        ("group-fairness", {"k": 2, "mu": 0.1, "dominant": (("a", "b"),)}, "dominant is k=2 pairs"),
+        ("uda", {"source": "rock"}, "two nuisances"),
+        ("uda", {}, "give source and target, or scenario"),
+        ("uda", {"scenario": 26}, "from 1 to 25"),
+        ("label-shift", {"alpha": 0}, "alpha is above 0"),
+        ("label-shift", {"alpha": 1, "source": "rock"}, "source='rock' goes with target=, "),
+        ("classic-dg", {"split": 4}, "split is 1, 2 or 3"),
+        ("leave-one-group-out", {"group": 4}, "from 1 to 3"),
+        ("leave-one-group-out", {"group": 1, "groups": "nico"}, "did you mean 'nico\\+\\+'"),
+        ("oracle*", {"test": ("a", "b")}, "the name of one domain"),
+        ("oracle*", {}, "needs test="),
+        ("flexible-dg", {"dominant": 0}, "at least 1"),
+    ],
+)
+def test_bad_parameters_are_answered(name, params, message):
+    with pytest.raises(InputError, match=message):
+        protocol(name, **params)
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "message"),
+    [
+        ("group-fairness", {"k": 7, "mu": 0.1}, "k=7 needs as many labels, and training has 6"),
+        (
+            "group-fairness",
+            {"k": 2, "mu": 0.1, "dominant": (("label00", "rok"), ("label01", "dim"))},
+            "'rock'",
+        ),
+        ("uda", {"source": "rock", "target": "din"}, "unknown a 'din'; did you mean 'dim'"),
+        ("uda", {"scenario": 1}, "unknown a 'american_impressionism'"),
+        ("unida", {"source": "rock", "target": "dim"}, "takes 10 shared, 5 and 5 private classes"),
+        ("domainbed-v2", {"test": NICO}, "10 of the 10 domains"),
+        ("flexible-dg", {}, "takes 2 dominant, 12 minor and 6 test"),
+        ("continuous", {}, "has no severities"),
+        ("leave-one-group-out", {"group": 1, "groups": "domainnet"}, "unknown a 'clipart'"),
+    ],
+)
+def test_what_the_rows_cannot_give_is_answered(name, params, message):
+    with pytest.raises(InputError, match=message):
+        sd.task(SHARED, name, **params)
+
+
+def test_protocols_are_listed_with_parameters_and_papers():
+    listed = {one.id: one for one in protocols()}
+    assert listed["group-fairness"].parameters()["k"] == "(required)"
+    assert listed["group-fairness"].parameters()["seed"] == 0
+    assert set(listed["uda"].variants) == {"paired", "paper"}
+    assert all(one.paper and one.about for one in listed.values())
+    assert type(protocol("group-fairness", k=2, mu=0.1)) is sd.GroupFairness
+    with pytest.raises(NotFoundError, match="Known: classic-dg"):
+        protocol("nothing")

@@ -1,0 +1,372 @@
+"""What keeps a task from misleading: roles, sizes over seeds, shared origins, rules that act on sets."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import shiftdata as sd
+from shiftdata.errors import InputError
+from shiftdata.evaluation.protocols import parse_protocol, protocol, protocols, severity
+from tests.evaluation.protocols.made import NICO, column, kinds, metadata, origins, table
+from tests.evaluation.protocols.test_every import CASES, SHARED, STEPPED, WHOLE
+from tests.properties import share
+
+FOUR = ("apple", "google", "noto", "twemoji")
+DOMAINS = metadata(8, FOUR, 40, shared=False)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_set_has_a_role_and_every_task_one_to_fit_and_to_test(name):
+    task = sd.task(SHARED, name.strip(), on_empty="report", **CASES[name])
+    assert task.sets[task.set_of("fit")].role == "fit"
+    assert task.sets[task.set_of("test")].role == "test"
+    assert task.roles == {one: rows.roles for one, rows in task.sets.items()}
+    assert task.metrics
+    assert repr(task).startswith(f"<Task {task.describe()} of rows: ")
+    if name.startswith(("uda", "unida", "label-shift ", "domainbed ")):
+        assert task.sets[task.set_of("unlabelled")].role == "unlabelled"
+
+
+def test_a_role_that_no_set_has_is_answered():
+    task = sd.task(SHARED)
+    with pytest.raises(InputError, match=r"no set with the role 'unlabelled': name one of train \(fit\)"):
+        task.set_of("unlabelled")
+    with pytest.raises(InputError, match=r"task\.also"):
+        task.keys("test", "unlabelled")
+    also = task.also("test", "unlabelled")
+    assert also.roles["test"] == ("test", "unlabelled")
+    assert "test also unlabelled" in also.describe()
+    assert sorted(also.keys("test", "unlabelled")) == also.keys("test", "unlabelled")
+    assert also.keys("test") == task.keys("test")
+    with pytest.raises(InputError, match="only be used as unlabelled"):
+        task.also("test", "fit")
+
+
+def test_an_unlabelled_set_names_neither_label_nor_group():
+    task = sd.task(SHARED, "uda", source="rock", target="dim")
+    shown = task.table("target_train")
+    assert shown.column_names == ["key", "a", "severity"]
+    assert shown["key"].to_pylist() == task.keys("target_train") == sorted(task.keys("target_train"))
+    assert not set(shown["key"].to_pylist()) & set(SHARED.table["key"].to_pylist())
+    assert sorted(task.rows("target_train").tolist()) == task.sets["target_train"].indices.tolist()
+    # Neighbours say nothing of each other: in the file's order they are of one label.
+    label = SHARED.label[task.rows("target_train")]
+    assert np.mean(label[1:] == label[:-1]) < 0.4
+    drawn = sd.task(
+        SHARED, "label-shift", alpha=9, source="rock", target="dim", replacement=True, on_empty="report"
+    )
+    counted = drawn.table("target_train")
+    assert sum(counted["count"].to_pylist()) == len(drawn.sets["target_train"])
+    of = dict(zip(drawn.rows("target_train").tolist(), counted["count"].to_pylist(), strict=True))
+    one = drawn.sets["target_train"]
+    assert of == dict(zip(one.indices.tolist(), one.counts.tolist(), strict=True))
+
+
+CUTS = {
+    "leave-one-domain-out": {"test": "rock"},
+    "domainbed": {"test": "rock", "unlabelled": 30},
+    "uda": {"source": "rock", "target": "dim"},
+    "oracle": {"test": ("rock", "dim")},
+    "label-shift": {"alpha": None, "source": "rock", "target": "dim"},
+}
+
+
+@share(0.3)
+@given(
+    st.sampled_from(sorted(CUTS)), st.integers(1, 40), st.booleans(), st.integers(1, 60), st.integers(1, 6)
+)
+def test_a_seed_changes_rows_and_not_sizes(name, each, shared, seed, largest):
+    rows = uneven(each, shared, largest)
+    first, other = (sd.task(rows, name, seed=one, on_empty="report", **CUTS[name]) for one in (0, seed))
+    biggest = np.bincount(rows.origin).max()
+    for one in first.sets:
+        # So few origins of so many rows: to leave no part empty can cost one in each stratum.
+        strata = 3 * (1 if shared else len(kinds(first, one) | kinds(other, one)))
+        assert abs(len(first.sets[one]) - len(other.sets[one])) <= biggest * strata
+        if largest == 1:
+            assert len(first.sets[one]) == len(other.sets[one])
+        # No group that has a row by seed 0 lacks one by another seed, as long as there are origins for it.
+        assert len(other.sets[one]) > 0 or not len(first.sets[one])
+    stratum = rows.strata[rows.origin]
+    for part in first.sets:
+        for number in np.unique(stratum[first.sets[part].indices]) if shared else ():
+            assert (stratum[other.sets[part].indices] == number).any()
+    assert not other.leaks()
+
+
+def uneven(each: int, shared: bool, largest: int) -> sd.Metadata:
+    """Rows whose origins have from one to `largest` rows in a group."""
+    made = table(3, NICO[:7], each * largest, shared=shared).to_pylist()
+    for row in made:
+        head, _, number = row["origin"].rpartition("-")
+        row["origin"] = (
+            f"{head}-{int(number) * (1 + int(number) % largest) // largest // max(1, largest - 1)}"
+        )
+    return sd.metadata_from_table(pa.Table.from_pylist(made), label="y", nuisance="a", origin="origin")
+
+
+def test_seeds_take_other_rows():
+    taken = [
+        sd.task(WHOLE, "leave-one-domain-out", test="rock", seed=seed).keys("train") for seed in range(4)
+    ]
+    assert len({tuple(keys) for keys in taken}) == 4
+    every = Counter(key for keys in taken for key in keys)
+    assert max(every.values()) == 4  # 80 % each: most rows recur
+    task = sd.task(WHOLE, "leave-one-domain-out", test="rock", seed=3)
+    assert task.filters()["test"] is not None  # the whole domain, whatever the seed
+    assert task.filters()["train"] is None
+    assert task.sets["train"].reason == "seed 3 ranks the origins anew; seed 0 is a filter"
+
+
+def test_five_rows_a_group_are_cut_alike_by_every_seed():
+    rows = metadata(4, 5, 5, shared=False)
+    for seed in range(10):
+        task = sd.task(rows, "leave-one-domain-out", test="kind1", seed=seed)
+        assert {name: len(one) for name, one in task.sets.items()} == {
+            "train": 64,
+            "validation": 16,
+            "test": 20,
+        }
+
+
+def test_only_origins_that_recur_are_cut_apart():
+    """A quarter of the origins of a domain recur in another: only of those the test loses rows."""
+    made = table(4, ("a", "b", "c"), 100, shared=False).to_pylist()
+    for row in made:
+        label, kind, number = row["origin"].split("-")
+        if kind in "ab" and int(number) < 25:
+            row["origin"] = f"{label}-both-{number}"
+    rows = sd.metadata_from_table(pa.Table.from_pylist(made), label="y", nuisance="a", origin="origin")
+    assert rows.recurs.sum() == 200
+    for seed in (0, 3):
+        task = sd.task(rows, "leave-one-domain-out", test="a", seed=seed)
+        test = Counter(one.split("-")[1] for one in column(task, "test", "origin"))
+        assert test["a"] == 300  # every row that recurs nowhere
+        assert 24 <= test["both"] <= 36  # the test folds of the hundred that do
+        assert not task.leaks()
+        assert "only these are cut apart" in task.sets["test"].reason
+        train = Counter(one.split("-")[1] for one in column(task, "train", "origin"))
+        assert train["c"] == 320
+        assert 40 <= train["both"] <= 60
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_share_is_of_the_rows_in_the_set_whatever_cut_it(turned):
+    steps = [protocol("leave-one-domain-out", test="noto"), protocol("group-fairness", k=3, mu=0.1)]
+    both = steps[1] & steps[0] if turned else steps[0] & steps[1]
+    task = both(sd.task(DOMAINS))
+    assert task.describe().startswith("leave-one-domain-out@1")
+    counts = np.array(task.report().sets["train"].counts)
+    used = counts[counts.any(axis=1)][:, counts.any(axis=0)]
+    assert used.shape == (3, 3)
+    shares = used / 32  # 80 % of 40 rows a group train
+    for row in shares:
+        own = row.max()
+        assert np.allclose(np.sort(row)[:2], 0.1 * own, atol=0.5 / 32 + 1e-9)
+    assert kinds(task, "test") == {"noto"}
+    assert len(task.sets["test"]) == 3 * 40  # a held-out domain stays whole
+    assert set(task.metrics) == {"domains", "fairness"}
+    assert "mu in train: asked 0.1, met " in str(task.report())
+    with pytest.raises(InputError, match="put leave-one-domain-out first"):
+        steps[0](steps[1](sd.task(DOMAINS)))
+    with pytest.raises(InputError, match=r"k=4 needs as many nuisances, and training has 3"):
+        (steps[0] & protocol("group-fairness", k=4, mu=0.1))(sd.task(DOMAINS))
+
+
+def test_adaptation_takes_shares_of_the_source_alone():
+    both = protocol("uda", source="rock", target="dim") & protocol("label-shift", alpha=5)
+    task = both(sd.task(SHARED), on_empty="report")
+    assert task.filters()["source_train"] is not None
+    assert "Dirichlet" in task.sets["target_train"].reason
+    assert "Dirichlet" in task.sets["target_test"].reason
+    assert task.filters()["source_test"] is not None
+    with pytest.raises(InputError, match="oracle cuts all rows, and uda@1"):
+        protocol("oracle", test="rock")(sd.task(SHARED, "uda", source="rock", target="dim"))
+
+
+def test_domainbed_sets_unlabelled_rows_of_the_test_domain_apart():
+    task = sd.task(WHOLE, "domainbed", test="rock", unlabelled=50)
+    assert kinds(task, "unlabelled") == kinds(task, "test") == {"rock"}
+    assert [len(task.sets[name]) for name in ("test", "unlabelled", "oracle")] == [6 * 8, 6 * 8, 6 * 4]
+    each = protocol("domainbed", test="rock") & protocol("per-domain")
+    sets = each(sd.task(WHOLE)).sets
+    assert len(sets) == 2 * 9 + 2
+    assert sets["train/dim"].role == "fit"
+    assert sets["oracle/rock"].role == "test"
+    with pytest.raises(InputError, match="has cut train into many sets: name one, such as train/autumn"):
+        each(sd.task(WHOLE)).set_of("fit")
+    assert each(sd.task(WHOLE)).set_of("test") == "test/rock"
+
+
+def test_pretraining_is_recorded_and_the_first_rule_is_kept():
+    task = sd.task(WHOLE, "domainbed-v2", test="rock", pretraining="self-supervised")
+    assert "pretraining='self-supervised'" in task.describe()
+    with pytest.raises(InputError, match="domainbed-v2@supervised names that"):
+        sd.task(WHOLE, "domainbed-v2", test="rock", pretraining="supervised")
+    assert sd.task(WHOLE, "domainbed-v2@supervised", test="rock").describe()
+
+
+def test_trajectories_of_your_own_table():
+    """Two trajectories an origin: those that lack a severity go, the complete ones stay."""
+    rows = [
+        {"key": f"{o}-{t}-{s}", "y": "dog", "a": "snow", "o": f"o{o}", "t": f"{o}-{t}", "s": float(s)}
+        for o in range(40)
+        for t in range(2)
+        for s in range(3)
+        if not (t == 1 and o % 3 == 0 and s == 2)
+    ]
+    table = pa.Table.from_pylist(rows)
+    given = {"label": "y", "nuisance": "a", "origin": "o", "severity": "s"}
+    task = sd.task(sd.metadata_from_table(table, trajectory="t", **given), "continuous")
+    kept = {tuple(key.split("-")[:2]) for name in task.sets for key in task.keys(name)}
+    assert kept == {(str(o), str(t)) for o in range(40) for t in range(2) if not (t == 1 and o % 3 == 0)}
+    with pytest.raises(InputError, match="name the column of trajectories"):
+        sd.task(sd.metadata_from_table(table, **given), "continuous")
+    with pytest.raises(InputError, match="two rows at one severity"):
+        sd.metadata_from_table(table, trajectory="o", **given)
+    with pytest.raises(InputError, match="give the column severity too"):
+        sd.metadata_from_table(table, trajectory="t", label="y", nuisance="a")
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("seed", [0, 5])
+def test_words_are_read_back(name, seed):
+    made = protocol(name.strip(), **{**CASES[name], "seed": seed}) & (severity <= 1.5)
+    again = parse_protocol(made.words())
+    assert again is not None
+    assert str(again) == str(made)
+    first, second = (one(sd.task(SHARED), on_empty="report") for one in (made.steps[0], again.steps[0]))
+    assert first.content_id() == second.content_id()
+    assert made.words() == again.words()
+
+
+def test_config_names_differ_where_parameters_do():
+    made = [
+        protocol(name.strip(), **{**params, "seed": seed})
+        for name, params in CASES.items()
+        for seed in (0, 5)
+    ]
+    made += [
+        protocol("uda", source="dim", target="rock"),
+        protocol("continuous"),
+        protocol("continuous", cells=True),
+    ]
+    made += [protocol("label-shift", alpha=a, source="rock", target="dim") for a in (None, 0.5, 1, 10)]
+    made += [protocol("continuous", shifts="snow"), protocol("continuous", severities=(0.5, 1.0))]
+    names = [one.config_name for one in made]
+    assert len(set(names)) == len(names)
+    assert all(name.replace("_", "a").isalnum() and name == name.lower() for name in names)
+    assert protocol("uda", source="ink", target="oil").config_name == "uda_ink_oil"
+    assert protocol("leave-one-domain-out", test="noto").config_name == "lodo_noto"
+    for one in made:
+        assert one.summary("style").endswith(".")
+    assert {one.id for one in protocols()} >= {name.strip().split("@")[0] for name in CASES}
+
+
+def test_stepped_metadata_has_trajectories():
+    assert len(np.unique(STEPPED.trajectory)) * 3 == len(STEPPED)
+    assert origins(sd.task(STEPPED, "continuous"), "train")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("group-fairness k=2 mu=0.2 group-fairness k=2 mu=0.5 seed=1", "group-fairness has chosen rows"),
+        ("label-shift alpha=3 label-shift alpha=3 seed=1", "label-shift has chosen rows"),
+        (
+            "flexible-dg dominant=1 minor=1 test=1 per_domain=3 group-fairness k=3 mu=0.2",
+            r"each of 3 classes in each of 3 nuisances, and .* training has \d of these groups",
+        ),
+        ("label-shift alpha=3 source=rock target=rock", "target_test has no row to shift"),
+    ],
+)
+def test_compositions_that_would_mislead_are_refused(words, message):
+    with pytest.raises(InputError, match=message):
+        sd.task(SHARED, parse_protocol(words), on_empty="report")
+
+
+def test_a_task_without_a_test_is_refused():
+    three = metadata(4, 4, 3)  # origins at folds 0, 33 and 66
+    with pytest.raises(InputError, match="has no set to test, only train, validation"):
+        sd.task(three, "group-fairness", k=2, mu=0.5)
+    assert list(sd.task(three, "group-fairness", k=2, mu=0.5, on_empty="report").sets) == [
+        "train",
+        "validation",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "config"),
+    [
+        ("uda source=0 target=15", "uda_0_15"),
+        ("domainbed-v2 test=15", "dbv2_15"),
+        ("domainbed test=0", "domainbed_0"),
+        ("oracle test=15,30", "oracle_15_30"),
+        ("oracle* test=0", "oracle_star_0"),
+        ("leave-one-group-out group=1 groups=0:15,30:45", "logo_group1_0_15_30_45"),
+        ("label-shift alpha=none source=0 target=15,30", "ls_alphanone_0_15_30"),
+        ("continuous shifts=0 severities=1", "continuous_0_severities1"),
+    ],
+)
+def test_nuisances_with_numbers_as_names(words, config):
+    rows = metadata(4, ("0", "15", "30", "45"), 20, shared=False, severities=(0.0, 1.0))
+    chosen = parse_protocol(words)
+    assert chosen is not None
+    assert chosen.config_name == config
+    assert parse_protocol(chosen.words()) == chosen
+    made = sd.task(rows, chosen)
+    if "shifts=0" in words:
+        assert kinds(made, "test") == {"0"}
+        assert set(column(made, "test", "severity")) == {1.0}
+
+
+def test_cells_are_of_the_domains_that_a_set_may_contain():
+    rows = metadata(4, ("fog", "rain", "snow"), 20, severities=(0.0, 1.0))
+    held_out = sd.task(rows, parse_protocol("leave-one-domain-out test=rain continuous cells=true"))
+    assert [name for name in held_out.sets if "/rain@" in name] == ["test/rain@0", "test/rain@1"]
+    assert len(held_out.sets) == (2 + 2 + 1) * 2
+    split = sd.task(rows, parse_protocol("per-domain continuous cells=true severities=1"))
+    assert list(split.sets)[:3] == ["train/fog/fog@1", "train/rain/rain@1", "train/snow/snow@1"]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_what_one_label_has_too_many_the_next_has_fewer(shared):
+    rows = uneven_labels(30, shared)
+    biggest = np.bincount(rows.origin).max()
+    first = sd.task(rows, "leave-one-domain-out", test="b", on_empty="report")
+    for seed in range(1, 6):
+        other = sd.task(rows, "leave-one-domain-out", test="b", seed=seed, on_empty="report")
+        for name in first.sets:
+            assert abs(len(first.sets[name]) - len(other.sets[name])) <= biggest
+
+
+def uneven_labels(labels: int, shared: bool) -> sd.Metadata:
+    """Origins of one to six rows, in every label."""
+    rows = [
+        {
+            "key": f"{y}-{a}-{o}-{n}",
+            "y": f"label{y:02d}",
+            "a": a,
+            "o": f"{y}-{o}" if shared else f"{y}-{a}-{o}",
+        }
+        for y in range(labels)
+        for a in ("b", "c")
+        for o in range(31)
+        for n in range(1 + (5 * o + y) % 6)
+    ]
+    return sd.metadata_from_table(pa.Table.from_pylist(rows), label="y", nuisance="a", origin="o")
+
+
+def test_a_trajectory_with_a_severity_twice_is_left_out():
+    whole = metadata(1, 1, 10, severities=(0.0, 0.5, 1.0))
+    again = whole.table.slice(4, 1).set_column(0, "key", pa.array(["twice"]))
+    rows = sd.Metadata(pa.concat_tables([whole.table, again]), whole.labels, whole.nuisances, "a", False)
+    task = sd.task(rows, "continuous")
+    kept = set().union(*(origins(task, name) for name in task.sets))
+    assert kept == set(whole.table["origin"].to_pylist()) - set(again["origin"].to_pylist())

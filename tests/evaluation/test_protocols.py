@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections import Counter
+from decimal import ROUND_HALF_DOWN, Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import shiftdata as sd
+from shiftdata.data.format.conditions import rows_matching
+from shiftdata.errors import InputError
+from shiftdata.evaluation.protocols import GroupFairness
+from tests.evaluation.protocols import made
+from tests.properties import share
+
+LABELS = [f"label{number:02d}" for number in range(20)]
+STYLES = [f"kind{number:02d}" for number in range(20)]
+#: Every label in every style: 20 rows a group train, 8 validate, 12 test.
+ALL = made.metadata(20, STYLES, 40)
+SIZES = {"train": 20, "validation": 8, "test": 12}
+ROWS = made.metadata(6, 6, 30)
+
+
+def counts_of(task, name):
+    table = task.table(name)
+    return Counter(zip(table["label"].to_pylist(), table["a"].to_pylist(), strict=True))
+
+
+def rounded(share: Decimal, size: int) -> int:
+    """To the nearest, at least one."""
+    return max(1, int((share * size).to_integral_value(ROUND_HALF_DOWN)))
+
+
+@share(0.5)
+@given(st.integers(2, 20), st.sampled_from([0.01, 0.05, 0.1, 0.2, 0.5, 1.0]), st.integers(0, 1000))
+def test_counts_are_the_papers(k, mu, seed):
+    protocol = GroupFairness(k=k, mu=mu, seed=seed)
+    pairs = protocol.pairs(LABELS, STYLES)
+    task = sd.task(ALL, protocol)
+    styles = [style for _, style, _ in pairs]
+    for name, size in SIZES.items():
+        expected = {}
+        for label, own, nu in pairs:
+            assert 0.3 <= nu <= 1
+            for style in styles:
+                part = Decimal(str(nu)) * (1 if style == own else Decimal(str(mu)))
+                expected[label, style] = rounded(round(part, 6), size) if name == "train" else size
+        assert counts_of(task, name) == expected
+        kept = rows_matching(ALL.table, task.filters()[name])["key"].to_pylist()
+        assert kept == task.keys(name)  # at least one row a group, in plain filters too
+
+
+@share(0.3)
+@given(st.integers(1, 100), st.sampled_from([0.05, 0.1, 0.2]), st.integers(0, 30))
+def test_mu_is_met_at_any_group_size(size, mu, seed):
+    train = ["train"] * size
+    table = pa.concat_tables([made.table(3, 3, size, shared=False)])
+    rows = sd.metadata_from_table(
+        table.append_column("part", pa.array(train * 9)),
+        label="y",
+        nuisance="a",
+        origin="origin",
+        split="part",
+    )
+    task = sd.task(rows, "group-fairness", k=3, mu=mu, seed=seed, on_empty="report")
+    counts = counts_of(task, "train")
+    for label, own, nu in GroupFairness(k=3, mu=mu, seed=seed).pairs(rows.labels, rows.nuisances):
+        for style in range(3):
+            exact = size * (nu if style == own else round(mu * nu, 6))
+            assert abs(counts[label, style] - max(1, exact)) <= 0.5
+    assert task.notes[0].startswith(f"mu in train: asked {mu}, met ")
+
+
+def test_evaluation_rows_do_not_change_with_mu_and_training_rows_are_nested():
+    tasks = [sd.task(ALL, "group-fairness", k=8, mu=mu) for mu in (0.05, 0.1, 0.2)]
+    for name in ("validation", "test"):
+        assert tasks[0].keys(name) == tasks[1].keys(name) == tasks[2].keys(name)
+    train = [set(task.keys("train")) for task in tasks]
+    assert train[0] < train[1] < train[2]
+
+
+@given(st.integers(2, 19), st.integers(0, 50))
+def test_a_smaller_k_draws_part_of_a_larger_one(k, seed):
+    small = GroupFairness(k=k, mu=0.1, seed=seed).pairs(LABELS, STYLES)
+    large = GroupFairness(k=k + 1, mu=0.1, seed=seed).pairs(LABELS, STYLES)
+    assert small == large[:k]
+
+
+def test_seeds_draw_differently():
+    draws = {tuple(GroupFairness(k=4, mu=0.1, seed=seed).pairs(LABELS, STYLES)) for seed in range(20)}
+    assert len(draws) == 20
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"k": 1, "mu": 0.1}, "k must be at least 2"),
+        ({"k": 2, "mu": 0}, "mu must be above 0"),
+        ({"k": 2, "mu": 1.5}, "at most 1"),
+        ({"k": 2, "mu": float("nan")}, "mu must be above 0"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(parameters, message):
+    with pytest.raises(InputError, match=message):
+        GroupFairness(**parameters)
+
+
+def test_more_classes_than_there_are_is_refused():
+    with pytest.raises(InputError, match="k=21 needs as many labels, and training has 20"):
+        GroupFairness(k=21, mu=0.1).pairs(LABELS, STYLES)
+
+
+def test_draws_and_filters_never_change():
+    # Published splits are these filters: another hash would be another split under the same name.
+    digest = hashlib.sha256()
+    for k, mu, seed in itertools.product((2, 4, 8, 12, 20), (0.05, 0.1, 0.2, 1.0), (0, 1, 7, 1234)):
+        filters = sd.task(ALL, "group-fairness", k=k, mu=mu, seed=seed).filters()
+        digest.update(repr(filters).encode())
+    assert digest.hexdigest() == "4812f3527fbda25e9308583e3d23d7dc629c505fc758f11c5e9eb2dd98b13db7"
+
+
+def test_classes_and_styles_need_not_be_equally_many():
+    task = sd.task(ALL, "group-fairness", k=6, styles=3, mu=0.1, nu=(1.0, 1.0))
+    counts = counts_of(task, "train")
+    assert len(counts) == 6 * 3
+    owners = Counter(style for (_, style), count in counts.items() if count == 20)
+    assert sorted(owners.values()) == [2, 2, 2]
+    wide = counts_of(sd.task(ALL, "group-fairness", k=2, styles=5, mu=0.1, nu=(1.0, 1.0)), "train")
+    assert sorted(wide.values()) == [2] * 8 + [20] * 2
+
+
+def test_a_split_seed_cuts_anew_in_the_same_sizes():
+    first, other = (sd.task(ALL, "group-fairness", k=4, mu=0.5, split_seed=seed) for seed in (0, 7))
+    for name in SIZES:
+        assert counts_of(first, name) == counts_of(other, name)
+    assert set(first.keys("test")) != set(other.keys("test"))
+    assert not other.leaks()
+    with pytest.raises(InputError, match="give the seed there"):
+        sd.task(
+            ALL, sd.protocol("leave-one-domain-out", test="kind03") & GroupFairness(k=4, mu=0.5, split_seed=7)
+        )
+
+
+def test_the_ten_subsamplings_are_ten_draws():
+    ten = GroupFairness.subsamplings(k=4, mu=0.1)
+    assert len({tuple(one.pairs(LABELS, STYLES)) for one in ten}) == 10
+
+
+@share(0.5)
+@given(st.integers(2, 5), st.sampled_from([(0.05, 0.1), (0.1, 0.5), (0.5, 1.0)]), st.integers(0, 50))
+def test_tasks_are_nested_in_k_and_mu(k, mus, seed):
+    few, many = (sd.task(ROWS, "group-fairness", k=k, mu=mu, seed=seed) for mu in mus)
+    assert set(few.keys("train")) <= set(many.keys("train"))
+    assert few.keys("test") == many.keys("test")
+    larger = sd.task(ROWS, "group-fairness", k=k + 1, mu=mus[0], seed=seed)
+    for name in few.sets:
+        assert set(few.keys(name)) <= set(larger.keys(name))
+
+
+def test_frozen_keys_are_those_of_the_filters(tiny):
+    frozen = pq.read_table(tiny / "protocols/gf_k4_mu20_s1.parquet")
+    task = sd.task(tiny, "group-fairness", k=4, mu=0.2, seed=1)
+    for split, filters in task.filters().items():
+        rows = rows_matching(pq.read_table(tiny / f"metadata/mini/{split}.parquet"), filters)
+        kept = frozen.filter(pa.compute.field("split") == split)["key"].to_pylist()
+        assert sorted(kept) == sorted(rows["key"].to_pylist())
+    assert set(frozen["count"].to_pylist()) == {1}

@@ -1,0 +1,320 @@
+"""The gallery as files, opened from the disk in a real browser."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import shiftdata as sd
+from builders.describe.renderings import write_without_pixels
+from builders.make.build import build
+from shiftdata.errors import InputError
+from shiftdata.evaluation.protocols import parse_protocol
+from shiftdata.serve.pages.catalog import real_datasets
+from shiftdata.serve.pages.rows import Rows
+from shiftdata.serve.pages.site import write_gallery
+from tests.browser import accessibility_problems
+from tests.builders.test_filters import write_recipe
+from tests.contracts.kinds import prepare
+from tests.paths import ROOT
+from tests.serve.pages.conftest import make_hostile
+
+NAMES = ("tiny", "tiny_continuous", "tiny_table", "tiny_text")
+
+
+def address(site: Path, path: str) -> str:
+    return f"file://{site}/{path}"
+
+
+def quiet(page) -> None:
+    """Nothing failed, and nobody but the files was asked."""
+    assert page.wrong == []
+    assert all(url.startswith(("file:", "data:")) for url in page.asked)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dark", [False, True])
+def test_everybody_can_use_the_pages(page, site, dark):
+    page.emulate_media(color_scheme="dark" if dark else "light")
+    pages = [f"{name}/index.html#label=0&nuisance=0" for name in NAMES]
+    for path in ("index.html", *pages, "tiny_continuous/severity.html", "tiny/example.html"):
+        page.goto(address(site, path))
+        page.wait_for_timeout(300)
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        assert accessibility_problems(page) == [], path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [360, 3840])
+def test_no_page_scrolls_sideways(page, site, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    for path in ("index.html", *(f"{name}/index.html" for name in NAMES), "tiny_continuous/severity.html"):
+        page.goto(address(site, path))
+        page.wait_for_timeout(200)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+def test_the_front_page_finds_by_text_shift_and_state(page, site):
+    page.goto(address(site, "index.html"))
+    shown = page.locator("[data-search]:visible").count
+    assert shown() == len(NAMES) + len(real_datasets())
+    to_build = len(real_datasets())
+    assert page.inner_text("#shown") == f"{len(NAMES)} datasets here, {to_build} public datasets to build"
+    page.fill("#search", "camelyon")
+    assert shown() == 1
+    said = f"0 of {len(NAMES)} datasets here, 1 of {to_build} public datasets to build"
+    assert page.inner_text("#shown") == said
+    page.fill("#search", "")
+    page.select_option("#shift", "continuous")
+    assert page.locator(".cards h3:visible").count() == 1
+    assert "shift=continuous" in page.url
+    page.reload()
+    assert page.locator(".cards h3:visible").count() == 1
+    quiet(page)
+
+
+def test_a_group_opens_by_keyboard_alone_and_its_link_restores_it(page, site, built):
+    page.goto(address(site, "tiny/index.html"))
+    page.wait_for_selector("#matrix [tabindex='0']").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#wall [role=listitem]")
+    manifest = sd.open_dataset(built / "shift" / "tiny").manifest
+    assert page.inner_text("#group-title") == f"{manifest.labels[1]} / {manifest.nuisances[1]}"
+    rows = Rows.of(sd.open_dataset(built / "shift" / "tiny"), manifest.default_base)
+    count = int(rows.counts[1, 2])
+    assert page.inner_text("#group-count") == f"3 of {count} rows; a server shows all"
+    assert page.locator("#wall [role=listitem]").count() == 3
+    link = page.url
+    page.goto("about:blank")
+    page.goto(link)
+    page.wait_for_selector("#wall [role=listitem]")
+    assert page.inner_text("#group-title") == f"{manifest.labels[1]} / {manifest.nuisances[1]}"
+    page.go_back()
+    quiet(page)
+
+
+def test_an_example_says_all_that_is_known_and_its_code_loads_it(page, site, built, monkeypatch):
+    dataset = sd.open_dataset(built / "shift" / "tiny")
+    rows = Rows.of(dataset, dataset.manifest.default_base)
+    row = int(rows.sample(3)[2, 1][1])
+    known = rows.details([row])[0]
+    page.goto(address(site, f"tiny/example.html#base={rows.base}&key={known['key']}"))
+    page.wait_for_selector("#facts dd")
+    facts = page.inner_text("#facts")
+    for value in (
+        known["key"],
+        known["sha256"],
+        known["origin"],
+        known["license"],
+        f"{known['length']} bytes",
+    ):
+        assert str(value) in facts
+    assert json.loads(page.inner_text("#params")) == known["params"]
+    same = rows.appearances(row)
+    assert {int(rows.metadata.label[one]) for one in same} == {int(rows.metadata.label[row])}
+    shown = {one.get_attribute("href").rpartition("key=")[2] for one in page.locator("#appearances a").all()}
+    assert known["key"] in shown
+    assert shown <= set(rows.metadata.keys(same).to_pylist())
+    monkeypatch.setenv("SHIFTDATA_HOME", str(built / "shift"))
+    scope: dict[str, object] = {}
+    exec(page.inner_text("#code"), scope)
+    assert scope["data"] == rows.examples([row])[0]
+    assert scope["example"]["key"] == known["key"]
+    quiet(page)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_code_on_the_page_of_a_dataset_loads_it(page, site, built, monkeypatch, name):
+    monkeypatch.chdir(built)
+    monkeypatch.setenv("SHIFTDATA_HOME", str(built / "shift"))
+    page.goto(address(site, f"{name}/index.html"))
+    scope: dict[str, Any] = {}
+    exec(page.inner_text("#load-plain"), scope)
+    assert next(iter(scope["ds"]))["key"]
+    exec(page.inner_text("#load-task"), scope)
+    with scope["loader"] as loader:
+        assert len(next(iter(loader))[1]) > 0
+
+
+def test_the_pictures_of_a_group_are_those_of_its_rows(page, site, built):
+    dataset = sd.open_dataset(built / "shift" / "tiny")
+    rows = Rows.of(dataset, dataset.manifest.default_base)
+    with Image.open(site / "tiny" / "data" / "groups" / f"{rows.base}-3-2.webp") as opened:
+        sheet = np.asarray(opened.convert("RGB"), float)
+    side = sheet.shape[0]
+    for place, data in enumerate(rows.examples(rows.sample(3)[3, 2])):
+        with Image.open(io.BytesIO(data)) as opened:
+            wanted = np.asarray(opened.convert("RGB").resize((side, side)), float)
+        assert np.abs(sheet[:, place * side : (place + 1) * side] - wanted).mean() < 12
+
+
+def test_counts_of_a_task_are_those_of_the_package(page, site, built):
+    dataset = sd.open_dataset(built / "shift" / "tiny")
+    page.goto(address(site, "tiny/index.html"))
+    page.wait_for_selector("#heats table")
+    options = page.locator("#task option").all_inner_texts()
+    for number in (0, len(options) // 2, len(options) - 1):
+        page.select_option("#task", str(number))
+        page.wait_for_timeout(100)
+        words = page.evaluate(f"shiftdata.page.tasks[{number}]")
+        named = dataset.manifest.canonical(words["words"])
+        protocol = words["words"] if named else parse_protocol(words["words"])
+        made = sd.task(dataset, protocol, base=words["base"], on_empty="report")
+        for table, (name, one) in zip(
+            page.locator("#heats table").all(), made.report().sets.items(), strict=True
+        ):
+            assert (
+                table.locator("caption")
+                .inner_text()
+                .startswith(f"{name} ({', '.join(one.roles)}): {one.examples:,} rows")
+            )
+            cells = [text.replace(",", "") for text in table.locator("td").all_inner_texts() if text.strip()]
+            assert sorted(map(int, cells)) == sorted(count for row in one.counts for count in row if count)
+    quiet(page)
+
+
+def test_a_trajectory_follows_the_slider_and_the_keys(page, site, built):
+    dataset = sd.open_dataset(built / "shift" / "tiny_continuous")
+    steps = list(dataset.manifest.severities)
+    page.goto(address(site, "tiny_continuous/severity.html#label=1&a=0&b=1"))
+    page.wait_for_selector("#side-a .tile")
+    keys = []
+    for step in steps:
+        assert page.inner_text("#at-now") == f"{step:g}"
+        keys.append(page.inner_text("#side-a figcaption a"))
+        page.focus("#main")
+        page.keyboard.press("ArrowRight")
+    rows = Rows.of(dataset, dataset.manifest.default_base)
+    known = rows.details([rows.row_of(key) for key in keys])
+    assert [one["severity"] for one in known] == steps
+    assert len({one["origin"] for one in known}) == 1
+    page.keyboard.press("n")
+    page.locator("#side-a figcaption a").filter(has_not_text=keys[-1]).wait_for()
+    quiet(page)
+
+
+@pytest.mark.slow
+def test_the_scores_of_filters_are_shown_along_the_severity(page, tmp_path):
+    dataset = sd.open_dataset(build(str(write_recipe(tmp_path)), tmp_path / "out", workers=1, quiet=True))
+    rows = Rows.of(dataset, dataset.manifest.default_base)
+    write_gallery([dataset], tmp_path / "site", each=2)
+    page.goto(address(tmp_path / "site", f"{dataset.manifest.name}/severity.html"))
+    said = page.wait_for_selector("#charts svg").get_attribute("aria-label")
+    name, _, points = said.partition(": ")
+    key = page.inner_text("#side-a figcaption a")
+    score = rows.details([rows.row_of(key)])[0]["scores"][name.replace(" ", "_")]
+    shown = dict(one.split(": ") for one in points.partition("; ")[0].partition(" ")[2].split(", "))
+    assert float(shown[f"{dataset.manifest.severities[0]:g}"]) == pytest.approx(score, rel=1e-2)
+    quiet(page)
+
+
+def test_a_group_is_shown_by_its_first_trajectories(built):
+    dataset = sd.open_dataset(built / "shift" / "tiny_continuous")
+    rows = Rows.of(dataset, dataset.manifest.default_base)
+    for at in rows.sample(2).values():
+        assert len(at) == 2 * len(dataset.manifest.severities)
+        assert rows.metadata.columns["severity"][at].tolist() == 2 * list(dataset.manifest.severities)
+
+
+def test_texts_and_tables_have_pages(page, site, built):
+    for name in ("tiny_text", "tiny_table"):
+        page.goto(address(site, f"{name}/index.html"))
+        page.wait_for_selector("#matrix .cell .count")
+        page.locator("#matrix .cell").first.click()
+        page.wait_for_selector("#wall .words")
+        dataset = sd.open_dataset(built / "shift" / name)
+        rows = Rows.of(dataset, dataset.manifest.default_base)
+        first = page.locator("#wall .words a").first
+        row = rows.row_of(first.get_attribute("href").rpartition("key=")[2])
+        text = rows.texts([row])[0]
+        shown = first.locator(".text").inner_text()
+        assert shown == text if name == "tiny_text" else next(iter(text)) in shown
+        assert page.locator("#features svg rect").count() > 10
+    quiet(page)
+
+
+def test_names_of_strangers_run_nothing(page, built, tmp_path):
+    folder = tmp_path / "tiny"
+    shutil.copytree(built / "shift" / "tiny", folder)
+    make_hostile(folder)
+    out = tmp_path / "site"
+    write_gallery([folder], out, each=2)
+    for path in ("index.html", "tiny/index.html#label=0&nuisance=0", "tiny/example.html"):
+        page.goto(address(out, path))
+        page.wait_for_timeout(300)
+        assert page.title() != "run"
+        assert page.locator("main img[src=x], main script:not([type])").count() == 0
+    assert "javascript:" not in (out / "tiny" / "index.html").read_text().replace("(javascript:", "")
+    quiet(page)
+
+
+def test_pages_that_are_up_to_date_are_not_made_again(built, tmp_path):
+    steps: list[str] = []
+
+    def begin(name: str, count: int):
+        steps.append(name)
+        return lambda: None
+
+    write_gallery([built / "shift" / "tiny_table"], tmp_path, each=2, begin=begin)
+    write_gallery([built / "shift" / "tiny_table"], tmp_path, each=2, begin=begin)
+    assert steps == ["tiny_table"]
+    write_gallery([built / "shift" / "tiny_table"], tmp_path, each=3, begin=begin)
+    assert steps == ["tiny_table"] * 2
+
+
+def test_what_cannot_be_made_is_refused(built, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="is a file: give a folder"):
+        write_gallery([built / "shift" / "tiny"], tmp_path / "file")
+    with pytest.raises(InputError, match="at least 1"):
+        write_gallery([built / "shift" / "tiny"], tmp_path, each=0)
+    with pytest.raises(InputError, match=r"no page\.json"):
+        write_gallery([built / "shift" / "tiny"], tmp_path, results=[tmp_path])
+
+
+@pytest.mark.slow
+def test_a_dataset_without_its_pictures_has_pages_of_its_splits(page, built, tmp_path):
+    recipe = prepare("stylized", tmp_path)
+    recipe.write_text(recipe.read_text().replace("\n    family=", '\n    publishes="splits",\n    family='))
+    local = build(str(recipe), tmp_path / "out", workers=1, quiet=True)
+    folder = write_without_pixels(local, tmp_path / "tiny")
+    write_gallery([folder], tmp_path / "site", each=2)
+    page.goto(address(tmp_path / "site", "tiny/index.html"))
+    page.wait_for_selector("#matrix .count")
+    assert "not included" in page.inner_text("#pictures")
+    quiet(page)
+
+
+@pytest.mark.slow
+def test_look_alikes_are_shown_beside_each_other(page, tmp_path, monkeypatch):
+    monkeypatch.setattr("shiftdata.serve.pages.look_alikes.MOST_SHOWN", 10_000)
+    recipe = prepare("stylized", tmp_path)
+    pictures = sorted((tmp_path / "pictures").rglob("*.*"))
+    for one, other in zip(pictures[:40], pictures[-40:], strict=True):  # bars that are called wedges
+        shutil.copyfile(one, other)
+    write_gallery([build(str(recipe), tmp_path / "out", workers=1, quiet=True)], tmp_path / "site", each=2)
+    page.goto(address(tmp_path / "site", "tiny/index.html"))
+    page.locator("#alike-about").scroll_into_view_if_needed()
+    page.wait_for_selector("#alike li .tile")
+    keys = page.locator("#alike a").evaluate_all("all => all.map((one) => one.title)")
+    pairs = [sorted(pair) for pair in zip(keys[::2], keys[1::2], strict=True)]
+    assert any(one.startswith("bar") and other.startswith("wedge") for one, other in pairs)
+    page.locator("#alike li a").first.click()
+    page.wait_for_selector("#facts dd")
+    quiet(page)
+
+
+def test_the_public_datasets_and_recipes_that_consumers_know_are_those_of_the_checkout():
+    script = ROOT / "scripts" / "regenerate_real_datasets.py"
+    assert subprocess.run([sys.executable, script, "--check"], check=False).returncode == 0

@@ -1,0 +1,307 @@
+"""The page of predictions: its numbers are those of `task.evaluate`, and a stranger sees the worst group."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy.stats import binomtest
+
+import shiftdata as sd
+from shiftdata.bench import select
+from shiftdata.cli.app import main
+from shiftdata.errors import InputError
+from shiftdata.evaluation.metrics.paired import paired_test
+from shiftdata.evaluation.metrics.statistics import wilson
+from shiftdata.evaluation.protocols import parse_protocol
+from shiftdata.serve.pages.predictions import Compared
+from shiftdata.serve.pages.predictions_page import predictions_page
+from shiftdata.serve.pages.site import write_gallery
+from shiftdata.serve.pages.sources import predictions_of
+from shiftdata.serve.results import read_results
+from tests.bench.synthetic import synthetic
+from tests.browser import accessibility_problems, broken_numbers
+from tests.serve.pages.conftest import HOSTILE
+from tests.serve.serving import TOKEN, request, serving
+
+
+def random_predictions(task: sd.Task, seed: int, share: float = 0.7) -> dict[str, str]:
+    """Predictions of which about a share is right, by key."""
+    draw, name = np.random.default_rng(seed), task.set_of("test")
+    known = task.metadata.label[task.rows(name)]
+    guess = np.where(draw.random(len(known)) < share, known, draw.choice(task.label_ids, len(known)))
+    return dict(zip(task.keys(name), [task.metadata.labels[one] for one in guess], strict=True))
+
+
+def task_of(built: Path, name: str, words: str) -> sd.Task:
+    return sd.task(built / "shift" / name, parse_protocol(words), on_empty="report")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("tiny", ""),
+        ("tiny", "group-fairness k=3 mu=0.25 seed=1"),
+        ("tiny", "label-shift alpha=1 seed=2"),
+        ("tiny_continuous", "continuous"),
+        ("tiny", "unida source=blue target=red shared=2 source_private=1 target_private=1"),
+        ("tiny_text", ""),
+        ("tiny_table", ""),
+    ],
+)
+def test_the_numbers_are_those_of_the_package(built, name, words):
+    task = task_of(built, name, words)
+    given = {"a": random_predictions(task, 1), "b": random_predictions(task, 2, 0.5)}
+    compared = Compared.of(task, given)
+    for method, predictions in given.items():
+        result = task.evaluate(predictions)
+        groups = compared.groups(method)
+        by_name = {
+            f"{task.metadata.labels[y]} / {task.metadata.nuisances[z]}": (n, right / n, low, high, origins)
+            for y, z, n, right, low, high, origins in groups
+        }
+        parts = result.groups
+        for group, n, accuracy, origins, ends in zip(
+            parts.names, parts.n, parts.accuracy, parts.origins, parts.intervals(), strict=True
+        ):
+            if n == 0:
+                assert group not in by_name
+                continue
+            got = by_name[group]
+            assert got[0] == n
+            assert got[1] == pytest.approx(accuracy)
+            assert got[2:] == (*(round(end, 4) for end in ends), origins)
+            if origins == n:
+                assert ends == wilson(accuracy * n, n)
+        assert sum(count for *_, count in compared.confusions(method)) == result.n
+        right = sum(count for _, y, to, count in compared.confusions(method) if y == to)
+        assert right == round(result.overall * result.n)
+        along = compared.along(method)
+        if words == "continuous":
+            table = result.table("nuisance", "severity").to_pylist()
+            for row in table:
+                step = compared.steps.index(float(row["severity"]))
+                assert along[row[task.metadata.nuisance_column]][step] == round(row["accuracy"], 4)
+            points = result.failure_points
+            assert sum(sum(counts) for counts in compared.failures(method).values()) == len(points.point)
+            never = sum(counts[-1] for counts in compared.failures(method).values())
+            assert never == np.isnan(points.point).sum()
+    pair = next(compared.pairs())
+    ok = {one: {key for key, label in given[one].items() if label == truth(task)[key]} for one in given}
+    keys = task.keys(task.set_of("test"))
+    wanted = [sum((key in ok["a"], key in ok["b"]) == kind for key in keys) for kind in KINDS]
+    assert pair["counts"] == wanted
+    if pair["origins"] is None:
+        assert pair["p"] == pytest.approx(binomtest(wanted[1], max(1, wanted[1] + wanted[2])).pvalue)
+    else:
+        only = np.array([(key in ok["a"]) - (key in ok["b"]) for key in keys], int)
+        by_origin = pd.Series(only).groupby(task.metadata.origin[task.rows(task.set_of("test"))]).sum()
+        assert pair["p"] == paired_test(by_origin)
+        assert pair["origins"] == (by_origin != 0).sum()
+    assert np.sum([one[2:] for one in pair["groups"]], axis=0).tolist() == wanted
+
+
+KINDS = ((True, True), (True, False), (False, True), (False, False))
+
+
+def truth(task: sd.Task) -> dict[str, str]:
+    name = task.set_of("test")
+    labels = task.metadata.label[task.rows(name)]
+    return dict(zip(task.keys(name), [task.metadata.labels[one] for one in labels], strict=True))
+
+
+def test_predictions_by_hashed_keys_are_of_the_same_rows(built):
+    """A method that sees the test without labels knows its rows by other keys, in another order."""
+    task = task_of(built, "tiny", "").also("test", "unlabelled")
+    plain = random_predictions(task, 5)
+    by_row = dict(zip(task.rows("test").tolist(), plain.values(), strict=True))
+    hidden = task.rows("test", "unlabelled").tolist()
+    assert hidden != sorted(hidden)
+    hashed = {key: by_row[row] for key, row in zip(task.keys("test", "unlabelled"), hidden, strict=True)}
+    pair = next(Compared.of(task, {"plain": plain, "hashed": hashed}).pairs())
+    assert pair["counts"][1:3] == [0, 0]
+
+
+@pytest.fixture(scope="module")
+def pages(built, tmp_path_factory) -> tuple[Path, sd.Task]:
+    """A page of two methods, beside the pages of its dataset."""
+    task = task_of(built, "tiny", "group-fairness k=3 mu=0.25 seed=1")
+    given = {"erm": random_predictions(task, 1), "rwg": random_predictions(task, 2, 0.8)}
+    folder = tmp_path_factory.mktemp("predictions") / "fair"
+    predictions_page(task, given, folder)
+    out = tmp_path_factory.mktemp("site")
+    write_gallery([built / "shift" / "tiny"], out, each=2, results=[folder])
+    return out, task
+
+
+def test_a_stranger_gets_from_the_front_page_to_the_worst_group_and_its_pictures(page, pages):
+    out, _ = pages
+    began = time.monotonic()
+    page.goto(f"file://{out}/index.html")
+    page.click("#results h3 a")
+    page.wait_for_selector("#worst-list .group .tile")
+    first = page.locator("#worst-list .group").first
+    known = json.loads((out / "predictions" / "fair" / "page.json").read_text())
+    worst = re.match(r"Worst group of erm: (.*), \d+ %", known["lines"][0])[1]
+    assert first.locator("h3").inner_text() == worst
+    assert "taken for" in first.inner_text()
+    first.locator("a").first.click()
+    page.wait_for_selector("#facts dd")
+    assert worst in page.inner_text("h1")
+    assert time.monotonic() - began < 60
+    assert page.wrong == []
+
+
+def test_squares_open_by_keyboard_and_links_restore_the_view(page, pages):
+    out, _ = pages
+    page.goto(f"file://{out}/predictions/fair/index.html")
+    square = page.wait_for_selector("#group-matrix button")
+    name = square.get_attribute("title").partition(":")[0]
+    square.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#chosen .group .tile")
+    assert page.inner_text("#chosen h3") == name
+    page.select_option("#method", "1")
+    page.wait_for_timeout(200)
+    link = page.url
+    page.goto("about:blank")
+    page.goto(link)
+    page.wait_for_selector("#chosen .group .tile")
+    assert page.inner_text("#chosen h3") == name
+    assert page.input_value("#method") == "1"
+    page.go_back()
+    assert page.wrong == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_everybody_can_use_it(page, pages, dark):
+    page.emulate_media(color_scheme="dark" if dark else "light")
+    page.set_viewport_size({"width": 360, "height": 800})
+    page.goto(f"file://{pages[0]}/predictions/fair/index.html")
+    page.wait_for_selector("#worst-list .group .tile")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert broken_numbers(page) == []
+    assert accessibility_problems(page) == []
+
+
+def test_texts_and_severities_are_shown(page, built, tmp_path):
+    for name, words in (("tiny_text", ""), ("tiny_continuous", "continuous")):
+        task = task_of(built, name, words)
+        front = predictions_page(task, {HOSTILE: random_predictions(task, 3)}, tmp_path / name)
+        page.goto(f"file://{front}")
+        page.wait_for_selector("#worst-list .group li")
+        assert page.title() != "run"
+        if name == "tiny_text":
+            assert len(page.locator("#worst-list .text").first.inner_text()) > 3
+        else:
+            assert page.locator("#along-charts svg").count() == len(task.metadata.nuisances)
+            assert page.locator("#failures tbody tr").count() == len(task.metadata.nuisances)
+    assert page.wrong == []
+
+
+@pytest.mark.slow
+def test_the_severities_of_a_dataset_show_the_accuracy_of_methods(page, built, tmp_path):
+    task = task_of(built, "tiny_continuous", "continuous")
+    predictions_page(task, {"erm": random_predictions(task, 3)}, tmp_path / "one")
+    write_gallery(
+        [built / "shift" / "tiny_continuous"], tmp_path / "site", each=2, results=[tmp_path / "one"]
+    )
+    page.goto(f"file://{tmp_path}/site/tiny_continuous/severity.html")
+    chart = page.wait_for_selector("#charts svg").get_attribute("aria-label")
+    assert chart.startswith("accuracy of erm: ")
+    assert page.wrong == []
+
+
+def test_the_command_line_writes_pages_of_files_and_runs(built, tmp_path, capsys):
+    task = task_of(built, "tiny", "group-fairness k=3 mu=0.25 seed=1")
+    task.freeze(tmp_path / "task.parquet")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "run.json").write_text('{"method": "group-dro"}')
+    given = random_predictions(task, 4)
+    table = pa.table({"key": list(given), "prediction": list(given.values())})
+    pq.write_table(table, run / "predictions-test.parquet")
+    pq.write_table(table, tmp_path / "mine.parquet")
+    words = ["evaluate", str(tmp_path / "task.parquet"), str(run), "--dataset", str(built / "shift" / "tiny")]
+    assert (
+        main([*words, "--also", f"other={tmp_path / 'mine.parquet'}", "--page", str(tmp_path / "page")]) == 0
+    )
+    known = json.loads((tmp_path / "page" / "page.json").read_text())
+    assert known["methods"] == ["group-dro", "other"]
+    assert main([*words, "--also", str(run), "--page", str(tmp_path / "page")]) == 1
+    assert "one name" in capsys.readouterr().err
+    assert main([*words, "--also", str(run)]) == 1
+    assert "--page" in capsys.readouterr().err
+
+
+def test_a_sweep_gives_the_runs_that_its_rule_chose(built, tmp_path):
+    words = "group-fairness k=3 mu=0.25 seed=1"
+    task = task_of(built, "tiny", words)
+    methods = {"erm": (0.9, 0.4), "rwg": (0.8, 0.7)}
+    records = synthetic(tmp_path / "sweep", tasks={words: task}, methods=methods, trials=2, seeds=2)
+    given = predictions_of(str(tmp_path / "sweep"), task)
+    assert set(given) == {"erm", "rwg"}
+    for one in select(records, "iid-worst"):
+        wanted = records.evaluation(one.runs[0].run, "test", one.runs[0].step)
+        assert task.evaluate(given[one.study.method])["worst"] == wanted["worst"]
+    with pytest.raises(InputError, match="no kept predictions"):
+        predictions_of(str(tmp_path / "sweep"), task_of(built, "tiny", "group-fairness k=2 mu=0.5"))
+
+
+def test_a_place_with_an_equals_sign_in_its_path_is_a_place(built, tmp_path):
+    task = task_of(built, "tiny", "")
+    file = tmp_path / "rate=0.1" / "a.csv"
+    file.parent.mkdir()
+    file.touch()
+    assert predictions_of(str(file), task) == {"a": str(file)}
+    assert predictions_of(f"mine={file}", task) == {"mine": str(file)}
+
+
+def test_what_cannot_be_compared_is_refused(built, tmp_path):
+    task = task_of(built, "tiny", "")
+    with pytest.raises(InputError, match="0 methods"):
+        predictions_page(task, {}, tmp_path)
+    with pytest.raises(InputError, match="unknown label"):
+        predictions_page(task, {"a": {"x": "y"}}, tmp_path)
+
+
+def test_results_are_served_beside_their_dataset(page, built, pages, tmp_path):
+    fair = pages[0] / "predictions" / "fair"
+    (fair / "secret.txt").write_text("secret")
+    report = tmp_path / "report.html"
+    report.write_text("<!doctype html><title>report</title>")
+    known = read_results([fair, report])
+    with serving(built, results=known) as running:
+        page.goto(running.endpoint)
+        page.click("#results h3 a")
+        page.wait_for_selector("#worst-list .group a .tile")
+        page.locator("#worst-list .group a").first.click()
+        page.wait_for_selector("#facts dd")
+        assert page.url.startswith(f"{running.endpoint}/datasets/shift/tiny/example.html")
+        assert page.wrong == []
+        assert request(running.port, "GET", "/results/report.html").body == report.read_bytes()
+        for path in (
+            "secret.txt",
+            "../fair/secret.txt",
+            "page.json",
+            "data/../secret.txt",
+            "..%2fsecret.txt",
+            "nothing.js",
+            "",
+        ):
+            assert request(running.port, "GET", f"/results/fair/{path}").status == 404, path
+    with serving(built, results=known, token=TOKEN, private=True) as running:
+        for path in ("fair/index.html", "fair/data/place.js", "report.html", "nothing"):
+            assert request(running.port, "GET", f"/results/{path}").status == 401
+            assert request(running.port, "GET", f"/results/{path}", token=TOKEN).status in (200, 404)
+    with pytest.raises(InputError, match="two called"):
+        read_results([fair, fair])
+    with pytest.raises(InputError, match="HTML file"):
+        read_results([tmp_path])

@@ -1,0 +1,322 @@
+"""The same pages over live data: every row of a group, any task, and nothing without the token."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+
+import shiftdata as sd
+from shiftdata.errors import ShiftdataError
+from shiftdata.evaluation.protocols import parse_protocol
+from shiftdata.serve.pages.catalog import real_datasets
+from shiftdata.serve.pages.rows import Rows
+from tests.browser import accessibility_problems, wait_for_text
+from tests.serve.pages.conftest import make_hostile
+from tests.serve.serving import TOKEN, request, serving
+from tests.tiny import edit_manifest
+
+DATASET = "/datasets/shift/tiny"
+PAGES = ("", "/example.html")
+DATA = ("rows.json?base={base}", "example.json?base={base}&key=x", "counts.json?base={base}&task=")
+
+
+def ask(mirror, path: str, **query):
+    answer = request(mirror.port, "GET", f"{DATASET}/data/{path}?{urlencode(query)}")
+    return answer.status, json.loads(answer.body)
+
+
+@pytest.fixture(scope="module")
+def tiny_set(built: Path):
+    return sd.open_dataset(built / "shift" / "tiny")
+
+
+@pytest.fixture(scope="module")
+def rows(tiny_set) -> Rows:
+    return Rows.of(tiny_set, tiny_set.manifest.default_base)
+
+
+def test_counts_are_those_of_the_package_for_any_parameters(mirror, tiny_set, rows):
+    draw = random.Random(0)
+    names = tiny_set.manifest.nuisances
+    made = [""]
+    made += [
+        f"group-fairness k={draw.randint(2, 4)} mu={draw.choice([0.1, 0.5, 1])} seed={draw.randrange(9)}"
+        for _ in range(12)
+    ]
+    made += [f"uda source={names[0]} target={names[1]} seed={draw.randrange(5)}" for _ in range(3)]
+    made += [f"label-shift alpha={draw.choice([0.5, 1, 5])} seed={draw.randrange(9)}" for _ in range(5)]
+    made += [f"leave-one-domain-out test={name}" for name in names[:3]] + [
+        f"{rows.metadata.nuisance_column}!={names[2]}"
+    ]
+    answered = 0
+    for words in made:
+        status, counts = ask(mirror, "counts.json", base=rows.base, task=words)
+        if status != 200:
+            with pytest.raises(ShiftdataError, match=re.escape(counts["error"])):
+                sd.task(tiny_set, parse_protocol(words), base=rows.base, on_empty="report")
+            continue
+        task = sd.task(tiny_set, parse_protocol(words), base=rows.base, on_empty="report")
+        answered += 1
+        wanted = task.report()
+        assert counts["task"] == wanted.task
+        assert counts["leaks"] == wanted.leaks
+        shown = {one["name"]: one for one in counts["sets"]}
+        for name, one in list(wanted.sets.items())[:12]:
+            assert shown[name]["counts"] == [count for row in one.counts for count in row]
+            assert (shown[name]["examples"], shown[name]["origins"]) == (one.examples, one.origins)
+    assert answered > len(made) / 2
+
+
+def test_rows_and_pictures_are_those_of_the_base(mirror, tiny_set, rows):
+    for label, nuisance, split in ((None, None, None), (1, None, None), (2, 3, None), (0, 1, "test")):
+        query = {
+            "base": rows.base,
+            "label": label,
+            "nuisance": nuisance,
+            "split": split,
+            "from": 3,
+            "count": 5,
+        }
+        status, answer = ask(
+            mirror, "rows.json", **{name: one for name, one in query.items() if one is not None}
+        )
+        assert status == 200
+        known = rows.metadata.table.to_pylist()
+        fits = [
+            row
+            for row in known
+            if (label is None or row["label"] == label)
+            and (nuisance is None or row[rows.metadata.nuisance_column] == nuisance)
+            and (split is None or row["split"] == split)
+        ]
+        assert answer["total"] == len(fits)
+        assert {one["key"] for one in answer["rows"]} <= {row["key"] for row in fits}
+        for one in answer["rows"]:
+            got = request(mirror.port, "GET", f"{DATASET}/data/picture/{rows.base}/{one['row']}")
+            assert got.body == rows.examples([one["row"]])[0]
+            assert got.headers["content-type"].startswith("image/")
+            assert known[one["row"]]["key"] == one["key"]
+
+
+def test_a_picture_costs_its_bytes_and_no_more(built, rows):
+    with serving(built) as running:
+        request(running.port, "GET", f"{DATASET}/data/picture/{rows.base}/7")
+        live = running.mirror.live.dataset(*running.library.heads()[0])
+        reader = Rows.of(live, rows.base).reader
+        before, sent = reader.stats.fetched, running.sent
+        body = request(running.port, "GET", f"{DATASET}/data/picture/{rows.base}/8").body
+        assert running.sent - sent == reader.stats.fetched - before == len(body)
+
+
+def test_a_stranger_scrolls_through_all_rows_and_opens_one(page, mirror, rows):
+    page.goto(f"{mirror.endpoint}{DATASET}")
+    page.click("#show-all")
+    page.wait_for_selector("#wall [role=listitem] img")
+    total = len(rows.metadata)
+    assert page.inner_text("#group-count") == f"{total:,} rows"
+    page.evaluate("document.getElementById('wall').scrollTop = 1e9")
+    page.wait_for_selector(f"#wall [aria-posinset='{total}']")
+    assert page.locator("#wall [role=listitem]").count() < 120
+    page.locator(f"#wall [aria-posinset='{total}'] a").click()
+    page.wait_for_selector("#facts dd")
+    assert rows.metadata.keys(rows.order[-1:]).to_pylist()[0] in page.inner_text("#facts")
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate("document.querySelector('#picture img').naturalWidth") > 0
+    assert page.wrong == []
+    assert all(url.startswith((mirror.endpoint, "data:")) for url in page.asked)
+
+
+def test_a_task_is_made_from_the_form_and_its_code_makes_it(page, mirror, built, tiny_set, rows, monkeypatch):
+    page.goto(f"{mirror.endpoint}{DATASET}")
+    page.wait_for_selector("#heats table")
+    page.fill("#words", "")
+    page.keyboard.press("Enter")
+    wait_for_text(page, "#task-title", "canonical")
+    page.fill("#words", "group-fairness k=3 mu=0.5 seed=4")
+    page.keyboard.press("Enter")
+    wait_for_text(page, "#task-title", "seed=4")
+    wanted = sd.task(tiny_set, "group-fairness", k=3, mu=0.5, seed=4).report()
+    captions = page.locator("#heats caption").all_inner_texts()
+    for caption, (name, one) in zip(captions, wanted.sets.items(), strict=True):
+        assert caption.startswith(
+            f"{name} ({', '.join(one.roles)}): {one.examples:,} rows of {one.origins:,} origins"
+        )
+    page.fill("#parameters input[name=mu]", "7")
+    page.keyboard.press("Tab")
+    wait_for_text(page, "#task-error", "mu")
+    page.reload()
+    wait_for_text(page, "#task-error", "mu")
+    page.goto(f"{mirror.endpoint}{DATASET}#task=group-fairness+k%3D3+mu%3D0.5+seed%3D4&taskbase={rows.base}")
+    wait_for_text(page, "#task-title", "seed=4")
+    scope: dict[str, Any] = {}
+    monkeypatch.setenv("SHIFTDATA_HOME", str(built / "shift"))
+    exec(page.text_content("#task-code"), scope)
+    assert str(scope["task"].report()) == str(wanted)
+
+
+def test_everybody_can_use_the_served_pages(page, mirror, rows):
+    key = rows.metadata.keys(rows.order[:1]).to_pylist()[0]
+    for path in ("/", f"{DATASET}#label=0&nuisance=0", f"{DATASET}/example.html#base={rows.base}&key={key}"):
+        page.goto(f"{mirror.endpoint}{path}")
+        page.wait_for_timeout(500)
+        assert accessibility_problems(page) == [], path
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "text"),
+    [
+        ("rows.json?base=nothing", 404, "base"),
+        ("rows.json?base=mini&label=x", 400, "not a number"),
+        ("rows.json?base=mini&from=-1", 400, "0 or more"),
+        ("rows.json?base=mini&split=all", 400, "split"),
+        ("example.json?base=mini&key=nothing", 404, "no row with the key"),
+        ("counts.json?base=mini&task=nothing", 404, "protocol"),
+        ("counts.json?base=mini&task=" + "x" * 2000, 400, "characters"),
+        ("counts.json?base=mini&task=mine.parquet", 404, "protocol"),
+        ("picture/mini/99999999", 400, "there is no row"),
+        ("covers/mini-99-0.webp", 404, "label 99 at step 0 does not exist"),
+        ("picture/mini/1?v=000000000000", 409, "has changed"),
+    ],
+)
+def test_what_is_asked_wrongly_is_answered_with_a_reason(mirror, rows, path, status, text):
+    answer = request(mirror.port, "GET", f"{DATASET}/data/{path.replace('mini', rows.base)}")
+    assert answer.status == status
+    assert text in json.loads(answer.body)["error"]
+
+
+def test_a_private_mirror_shows_nothing_without_its_token(built):
+    with serving(built, token=TOKEN, private=True) as running:
+        base = sd.open_dataset(built / "shift" / "tiny").manifest.default_base
+        paths = [
+            "/",
+            *(DATASET + one for one in PAGES),
+            *(f"{DATASET}/data/{one.format(base=base)}" for one in DATA),
+        ]
+        paths += [
+            f"{DATASET}/card.webp",
+            f"{DATASET}/data/picture/{base}/0",
+            f"{DATASET}/data/covers/{base}-0-0.webp",
+        ]
+        paths += ["/datasets/shift/not_here", "/catalog.json"]
+        for path in paths:
+            for headers in (
+                {},
+                {"Cookie": "shiftdata_reader=9999999999.00"},
+                {"Authorization": "Bearer wrong"},
+            ):
+                answer = request(running.port, "GET", path, headers=headers)
+                assert answer.status == 401, path
+                assert b"tiny" not in answer.body.replace(DATASET.encode(), b"").replace(
+                    b"shift/tiny", b""
+                ), path
+        wrong = sign_in(running, "wrong")
+        assert wrong.status == 401
+        assert "set-cookie" not in wrong.headers
+        right = sign_in(running, TOKEN, after=DATASET)
+        assert (right.status, right.headers["location"]) == (303, DATASET)
+        cookie = right.headers["set-cookie"]
+        assert {"HttpOnly", "SameSite=strict"} <= {one.strip() for one in cookie.split(";")}
+        assert TOKEN not in cookie
+        for path in paths[:-2]:
+            if "key=x" not in path:
+                assert (
+                    request(running.port, "GET", path, headers={"Cookie": cookie.partition(";")[0]}).status
+                    == 200
+                ), path
+
+
+def test_a_cookie_ends_with_its_time_and_with_its_token(built):
+    """A cookie of another day, of another token or of a mirror without one opens nothing."""
+    with serving(built, token=TOKEN, private=True) as running:
+        mirror = running.mirror
+        now = int(time.time())
+        for cookie, status in (
+            (mirror.reader_cookie(now + 60), 200),
+            (mirror.reader_cookie(now - 1), 401),
+            (mirror.reader_cookie(now + 60)[:-1], 401),
+            (f"{now + 90}.{mirror.reader_cookie(now + 60).partition('.')[2]}", 401),
+        ):
+            headers = {"Cookie": f"shiftdata_reader={cookie}"}
+            assert request(running.port, "GET", DATASET, headers=headers).status == status
+        good = {"Cookie": f"shiftdata_reader={mirror.reader_cookie(now + 60)}"}
+        mirror.token = "another-token"
+        assert request(running.port, "GET", DATASET, headers=good).status == 401
+
+
+def sign_in(running, token: str, after: str = "/"):
+    body = urlencode({"token": token, "next": after}).encode()
+    kind = {"Content-Type": "application/x-www-form-urlencoded"}
+    return request(running.port, "POST", "/sign-in", body, headers=kind)
+
+
+@pytest.mark.parametrize(
+    "after", ["//elsewhere.example", "/\\elsewhere.example", "https://elsewhere.example", "x", "/a\r\nb"]
+)
+def test_signing_in_leads_nowhere_else(built, after):
+    with serving(built, token=TOKEN, private=True) as running:
+        assert sign_in(running, TOKEN, after).headers["location"] == "/"
+
+
+def test_a_browser_that_may_read_cannot_write(tmp_path):
+    with serving(tmp_path, token=TOKEN, private=True, writable=True) as running:
+        cookie = {"Cookie": sign_in(running, TOKEN).headers["set-cookie"].partition(";")[0]}
+        body = json.dumps({"name": "mine", "type": "dataset"}).encode()
+        assert request(running.port, "POST", "/api/repos/create", body, headers=cookie).status == 401
+        assert request(running.port, "DELETE", "/api/repos/delete", body, headers=cookie).status == 401
+        assert request(running.port, "POST", "/api/repos/create", body, token=TOKEN).status == 200
+
+
+def test_a_person_signs_in_and_is_where_they_wanted_to_be(page, built):
+    with serving(built, token=TOKEN, private=True) as running:
+        page.goto(f"{running.endpoint}{DATASET}")
+        assert "tiny" not in page.inner_text("main").replace(DATASET, "")
+        page.fill("input[name=token]", TOKEN)
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#matrix .cell")
+        assert page.url.endswith(DATASET)
+
+
+def test_the_front_page_counts_what_is_here(page, built, tmp_path):
+    real = {one["name"]: one for one in real_datasets()}
+    shutil.copytree(built / "shift" / "tiny_text", tmp_path / "pacs")
+    edit_manifest(tmp_path / "pacs", lambda raw: raw.update(name="pacs"))
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "README.md").write_text("not one of ours")
+    with serving(tmp_path) as running:
+        page.goto(running.endpoint)
+        said = f"1 dataset here, 1 other repository here, {len(real) - 1} public datasets to build"
+        assert page.inner_text("#shown") == said
+
+
+def test_names_of_strangers_run_nothing_when_served(page, built, tmp_path):
+    shutil.copytree(built / "shift" / "tiny", tmp_path / "tiny")
+    make_hostile(tmp_path / "tiny")
+    with serving(tmp_path) as running:
+        for path in ("/", f"{DATASET}#label=0&nuisance=0"):
+            page.goto(f"{running.endpoint}{path}")
+            page.wait_for_timeout(300)
+            assert page.title() != "run"
+            assert page.locator("main img[src=x], main script:not([type])").count() == 0
+    assert page.wrong == []
+
+
+def test_a_dataset_that_changes_is_shown_as_it_is_now(built, tmp_path):
+    folder = tmp_path / "tiny"
+    shutil.copytree(built / "shift" / "tiny_text", folder)
+    with serving(tmp_path) as running:
+        before = request(running.port, "GET", DATASET).body
+        shutil.rmtree(folder)
+        shutil.copytree(built / "shift" / "tiny_table", folder)
+        time.sleep(1.2)
+        after = request(running.port, "GET", DATASET).body
+        assert b"tiny_text" in before
+        assert b"tiny_table" in after
+        assert quote("tiny_text").encode() not in after

@@ -1,0 +1,207 @@
+"""Links and swapped files in a served folder: no byte from elsewhere, and none under the hash of others."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import os
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from shiftdata.serve.folders import FolderRepo
+from tests.serve.hostile import SECRET, commit, file_line
+from tests.serve.serving import TOKEN, Running, request, serving
+from tests.serve.test_damage import create
+
+URL = "/datasets/shift/folder/resolve/main/"
+
+
+def right(running: Running, path: str) -> bytes | None:
+    """The body of an answer, which has the hash that its headers say; None where there is none."""
+    answer = request(running.port, "GET", URL + path)
+    assert answer.status in (200, 404, 503), answer.body
+    if answer.status != 200:
+        return None
+    assert answer.headers["etag"] == f'"{hashlib.sha256(answer.body).hexdigest()}"'
+    assert SECRET not in answer.body
+    return answer.body
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    """`served/folder` with files, and a secret of the same size as one of them beside `served`."""
+    folder = tmp_path / "served" / "folder"
+    (folder / "sub" / "deep").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "deep").mkdir(parents=True)
+    for path in ("a.txt", "README.md", "sub/b.txt", "sub/deep/c.txt"):
+        (folder / path).write_bytes(SECRET[::-1])
+    for path in ("b.txt", "deep/c.txt"):
+        (tmp_path / "elsewhere" / path).write_bytes(SECRET)
+    return tmp_path
+
+
+def same_times(path: Path, like: os.stat_result) -> None:
+    os.utime(path, ns=(like.st_atime_ns, like.st_mtime_ns))
+
+
+def test_a_link_to_what_clients_uploaded_is_not_served(writer: Running):
+    assert create(writer, "mine").status == 200
+    assert commit(writer, file_line("a.txt", SECRET)).status == 200
+    settings = "/api/datasets/lab/mine/settings"
+    assert request(writer.port, "PUT", settings, b'{"private": true}', token=TOKEN).status == 200
+    root = writer.library.root
+    folder = root / "shift" / "folder"
+    folder.mkdir(parents=True)
+    for name in ("README.md", "a.txt"):
+        (folder / name).write_text("plain")
+    mirror = root / ".mirror"
+    (root / "x").symlink_to(mirror)
+    (root / "y").symlink_to(mirror / "repos" / "datasets")
+    for name, target in {"blobs": mirror / "blobs", "key": mirror / "key", "all": mirror}.items():
+        (folder / name).symlink_to(target)
+        (root / "shift" / name).symlink_to(target)
+    writer.library._looked = 0.0  # a second later
+    assert [one["id"] for one in request(writer.port, "GET", "/api/datasets").json] == ["shift/folder"]
+    assert request(writer.port, "GET", "/api/datasets/shift/folder").json["siblings"] == [
+        {"rfilename": "README.md"},
+        {"rfilename": "a.txt"},
+    ]
+
+
+def replace_file(top: Path, path: str) -> bytes:
+    """Another file of the same size and times, put in the place of one."""
+    file = top / "served" / "folder" / path
+    new = os.urandom(len(SECRET))
+    (top / "new").write_bytes(new)
+    same_times(top / "new", file.stat())
+    (top / "new").rename(file)
+    return new
+
+
+def overwrite_file(top: Path, path: str) -> bytes:
+    file = top / "served" / "folder" / path
+    before, new = file.stat(), os.urandom(len(SECRET))
+    with file.open("rb+") as stream:
+        stream.write(new)
+    same_times(file, before)
+    return new
+
+
+def swap_folder(top: Path, path: str) -> bytes:
+    """Another folder in the place of the one that the file is in."""
+    file = top / "served" / "folder" / path
+    shutil.copytree(file.parent, top / "copy")
+    new = os.urandom(len(SECRET))
+    (top / "copy" / file.name).write_bytes(new)
+    same_times(top / "copy" / file.name, file.stat())
+    file.parent.rename(top / "old")
+    (top / "copy").rename(file.parent)
+    shutil.rmtree(top / "old")
+    return new
+
+
+@pytest.mark.parametrize("change", [replace_file, overwrite_file, swap_folder])
+def test_another_file_of_the_same_size_and_time_has_its_own_hash(
+    top: Path, change: Callable[[Path, str], bytes]
+):
+    with serving(top / "served") as running:
+        assert right(running, "sub/b.txt") == SECRET[::-1]
+        for _ in range(10):
+            new = change(top, "sub/b.txt")
+            assert right(running, "sub/b.txt") == new
+
+
+def test_in_a_dataset_the_manifest_does_not_vouch_for_a_later_file(copy: Path):
+    """Of the same size and time, whether it was swapped before the server started or while it runs."""
+    folder = copy.rename(copy.with_name("folder"))
+    shard = next((folder / "data").rglob("*.parquet"))
+    path = str(shard.relative_to(folder))
+    for _ in range(2):
+        with serving(folder.parent) as running:
+            for _ in range(3):
+                before, new = shard.stat(), os.urandom(shard.stat().st_size)
+                shard.write_bytes(new)
+                same_times(shard, before)
+                assert right(running, path) == new
+
+
+@pytest.mark.parametrize("at", ["sub", "sub/deep", "sub/b.txt", "sub/deep/c.txt"])
+def test_what_becomes_a_link_is_not_followed(top: Path, at: str):
+    place = top / "served" / "folder" / at
+    with serving(top / "served") as running:
+        path = at if at.endswith(".txt") else {"sub": "sub/b.txt"}.get(at, "sub/deep/c.txt")
+        for _ in range(10):
+            assert right(running, path) == SECRET[::-1]
+            place.rename(top / "away")
+            place.symlink_to(top / "elsewhere" / Path(at).relative_to("sub"))
+            assert right(running, path) is None
+            place.unlink()
+            (top / "away").rename(place)
+            found = running.library.get("shift", "folder")
+            assert isinstance(found, FolderRepo)
+            found._listed = 0.0  # a second later
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", ["sub", "sub/deep", "sub/b.txt", "README.md"])
+def test_nothing_from_elsewhere_comes_in_any_race(top: Path, at: str):
+    """The place is now itself, now a link that leads out: readers get the one, or an error."""
+    place, end = top / "served" / "folder" / at, threading.Event()
+    (top / "elsewhere" / "README.md").write_bytes(SECRET)
+    target = top / "elsewhere" / (Path(at).relative_to("sub") if at.startswith("sub") else at)
+    (top / "link").symlink_to(target)
+
+    def swap() -> None:
+        while not end.is_set():
+            place.rename(top / "away")
+            (top / "link").rename(place)
+            place.rename(top / "link")
+            (top / "away").rename(place)
+
+    with serving(top / "served") as running:
+        thread = threading.Thread(target=swap)
+        thread.start()
+        try:
+            for _ in range(40):
+                running.library._looked = 0.0
+                for path in ("README.md", "sub/b.txt", "sub/deep/c.txt"):
+                    right(running, path)
+                assert SECRET not in request(running.port, "GET", "/datasets/shift/folder").body
+        finally:
+            end.set()
+            thread.join()
+
+
+def test_a_file_that_is_overwritten_while_it_is_sent_ends_the_answer(top: Path):
+    """Its bytes would be of two files, under the hash of one."""
+    file = top / "served" / "folder" / "large.bin"
+    file.write_bytes(bytes(64 << 20))
+    with serving(top / "served") as running:
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+        connection.request("GET", URL + "large.bin")
+        answer = connection.getresponse()
+        received = answer.read(1 << 20)
+        before = file.stat()
+        with file.open("rb+") as stream:
+            stream.write(b"\1" * (64 << 20))
+        same_times(file, before)
+        with pytest.raises(http.client.IncompleteRead):
+            received += answer.read()
+        connection.close()
+
+
+def test_json_of_a_tree_is_the_same_as_what_the_files_are(top: Path):
+    with serving(top / "served") as running:
+        listed = request(running.port, "GET", "/api/datasets/shift/folder/tree/main?recursive=true").json
+        assert {one["path"] for one in listed if one["type"] == "file"} == {
+            "a.txt",
+            "README.md",
+            "sub/b.txt",
+            "sub/deep/c.txt",
+        }
+        assert json.dumps(listed).count(hashlib.sha256(SECRET[::-1]).hexdigest()) == 4

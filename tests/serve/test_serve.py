@@ -1,0 +1,137 @@
+"""`shiftdata serve` as one types it."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from shiftdata.cli.app import main
+from tests.serve.serving import TOKEN, Process, request
+
+
+def said_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The error of a call that fails."""
+    assert main(["serve", *arguments]) in (1, 2)
+    return capsys.readouterr().err
+
+
+def test_it_says_what_it_serves_and_stops_at_ctrl_c(tiny_out: Path):
+    server = Process(tiny_out)
+    assert "shift/tiny" in server.said
+    assert f"export HF_ENDPOINT=http://127.0.0.1:{server.port}" in server.said
+    server.popen.send_signal(signal.SIGINT)
+    assert server.finish() == 130
+    assert "read-only (--writable changes that)" in server.said
+    assert "Traceback" not in server.said
+
+
+def test_ctrl_c_ends_it_while_a_client_is_connected(tiny_out: Path):
+    server = Process(tiny_out, "--quiet")
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nX-Slow: ")
+        server.popen.send_signal(signal.SIGINT)
+        assert server.finish() == 130
+
+
+def test_quiet_prints_the_line_to_type_alone(tiny_out: Path):
+    server = Process(tiny_out, "--quiet")
+    request(server.port, "GET", "/")
+    server.kill()
+    assert server.said == f"export HF_ENDPOINT={server.endpoint}\n"
+
+
+def test_the_token_comes_from_the_environment_or_a_file(tmp_path: Path):
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    for options, env in (
+        (["--token-file", str(tmp_path / "token")], {}),
+        ([], {"SHIFTDATA_MIRROR_TOKEN": TOKEN}),
+    ):
+        server = Process(tmp_path, "--writable", *options, env=env)
+        try:
+            assert request(server.port, "GET", "/api/whoami-v2", token=TOKEN).status == 200
+            assert request(server.port, "GET", "/api/whoami-v2", token="wrong").status == 401
+            assert TOKEN not in server.said
+        finally:
+            server.kill()
+
+
+def test_one_writable_server_to_a_folder(tmp_path: Path, capsys):
+    server = Process(tmp_path, "--writable", "--quiet")
+    try:
+        assert "another writable server runs" in said_of(capsys, str(tmp_path), "--writable", "--port", "0")
+        reader = Process(tmp_path, "--quiet")
+        reader.kill()
+        assert reader.port  # readers are welcome
+    finally:
+        server.kill()
+
+
+def test_a_port_that_is_taken(tmp_path: Path, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        said = said_of(capsys, str(tmp_path), "--port", str(taken.getsockname()[1]))
+    assert "another --port" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--writable", "--host", "0.0.0.0"], "would let everyone on the network write"),
+        (["--private"], "--private needs a token"),
+        (["--port", "70000"], "70000 is not in the range 0<=x<=65535"),
+        (["--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
+        (["--token-file", "nothing"], "is not a file"),
+        (["--allowed-host", "http://lab:8000"], "is not a host name"),
+        (["--trusted-proxy", "proxy.example.org"], "is not an IP address"),
+        (["--connections", "0"], "0 is not in the range"),
+    ],
+)
+def test_what_cannot_be_served_is_said(tmp_path: Path, capsys, monkeypatch, options: list[str], message: str):
+    monkeypatch.delenv("SHIFTDATA_MIRROR_TOKEN", raising=False)
+    assert message in said_of(capsys, str(tmp_path), *options)
+
+
+def test_a_token_is_one_word(tmp_path: Path, capsys, monkeypatch):
+    monkeypatch.setenv("SHIFTDATA_MIRROR_TOKEN", "two words")
+    assert "SHIFTDATA_MIRROR_TOKEN must be one word" in said_of(capsys, str(tmp_path))
+    (tmp_path / "token").write_text(" \n")
+    assert "must be one word" in said_of(capsys, str(tmp_path), "--token-file", str(tmp_path / "token"))
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path, capsys):
+    assert "is not a folder" in said_of(capsys, str(tmp_path / "nothing"))
+
+
+def test_without_the_extra_it_says_what_to_install(tmp_path: Path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert "pip install 'shiftdata[serve]'" in said_of(capsys, str(tmp_path))
+
+
+def test_links_are_named(tiny: Path, tmp_path: Path):
+    (tmp_path / "shift").symlink_to(tiny.parent)
+    server = Process(tmp_path)
+    server.kill()
+    assert "shift: it is not served: it is a symbolic link" in server.said
+
+
+def test_outputs_of_this_package_are_not_taken_for_datasets(tmp_path: Path):
+    for file in (
+        "pages/erm/page.json",
+        "deep/er/erm-rwg/page.json",
+        "reports/report.html",
+        "gallery/tiny/made.json",
+        "runs/erm/run.json",
+        "quick/sweep.json",
+        "lost/data/train.parquet",
+    ):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("{}")
+    named = [tmp_path / "reports" / "report.html", tmp_path / "deep" / "er" / "erm-rwg"]
+    server = Process(tmp_path, *(word for place in named for word in ("--results", str(place))))
+    server.kill()
+    reported = [line for line in server.said.splitlines() if "it is not served" in line]
+    assert len(reported) == 1
+    assert "lost: it is not served" in reported[0]
