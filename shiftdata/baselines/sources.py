@@ -14,7 +14,7 @@ from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.schema import Feature
 from shiftdata.data.loading.encodings import Columns, HashedNgrams, TextBytes
 from shiftdata.data.loading.features import Encoder, features_of
-from shiftdata.data.loading.sources import Source
+from shiftdata.data.loading.sources import Source as Source
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError, not_found
 

@@ -7,34 +7,6 @@ leaderboard              predictions of anybody, judged again and ranked: a pack
 select, RULES            a trial and a step of each study, by a named rule; nothing is trained again
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from shiftdata.bench.records import Records, Study
-    from shiftdata.bench.reporting import Report, difference, report
-    from shiftdata.bench.running import Progress, progress_of, run_sweep
-    from shiftdata.bench.selection import RULES, Chosen, Rule, Selected, select
-    from shiftdata.bench.sweep import Sweep, kept_sweep, presets, read_sweep, sweep_of
-
-#: Which module has each name: what reads records does not import torch.
-_HOMES = {
-    "records": "Records Study",
-    "reporting": "Report difference report",
-    "running": "Progress progress_of run_sweep",
-    "selection": "RULES Chosen Rule Selected select",
-    "sweep": "Sweep kept_sweep presets read_sweep sweep_of",
-}
-_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
-
-__all__ = ["RULES", "Chosen", "Progress", "Records", "Report", "Rule", "Selected", "Study", "Sweep"]
-__all__ += ["difference", "kept_sweep", "presets", "progress_of", "read_sweep", "report", "run_sweep"]
-__all__ += ["select", "sweep_of"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -58,7 +58,9 @@ def test_a_folder_that_was_replaced_is_refused_by_name(copy, other, read, tmp_pa
     was = hashlib.sha256((copy / "manifest.json").read_bytes()).hexdigest()
     replace(copy, other)
     now = hashlib.sha256((copy / "manifest.json").read_bytes()).hexdigest()
-    with pytest.raises(sd.ChangedError, match=f"manifest was {was[:12]}, is now {now[:12]}. Open it again"):
+    with pytest.raises(
+        sd.errors.ChangedError, match=f"manifest was {was[:12]}, is now {now[:12]}. Open it again"
+    ):
         READS[read](task)
     assert_right(sd.task(copy), other)
 
@@ -70,27 +72,27 @@ def test_readers_that_are_open_notice_it_too(copy, other):
     next(iter(loader))
     carried = pickle.dumps(reader)
     replace(copy, other)
-    with pytest.raises(sd.ChangedError):
+    with pytest.raises(sd.errors.ChangedError):
         examples[0]
-    with pytest.raises(sd.ChangedError):
+    with pytest.raises(sd.errors.ChangedError):
         reader.read([0])
-    with pytest.raises(sd.ChangedError):
+    with pytest.raises(sd.errors.ChangedError):
         pickle.loads(carried).read([0])
-    with pytest.raises(sd.ChangedError):
+    with pytest.raises(sd.errors.ChangedError):
         list(loader)
 
 
 def test_metadata_of_another_version_is_refused(copy, other):
     opened = sd.open_dataset(copy)
     replace(copy, other)
-    with pytest.raises(sd.ChangedError):
+    with pytest.raises(sd.errors.ChangedError):
         sd.task(opened)
 
 
 def test_a_dataset_that_is_gone_is_refused(copy):
     task = sd.task(copy)
     shutil.rmtree(copy)
-    with pytest.raises(sd.ChangedError, match="is gone"):
+    with pytest.raises(sd.errors.ChangedError, match="is gone"):
         task.dataset("train")
 
 
@@ -140,9 +142,9 @@ def test_a_place_over_http_that_moved_on_is_refused(copy, other):
         reader.read([0])
         replace(copy, other)
         for act in READS.values():
-            with pytest.raises(sd.ChangedError):
+            with pytest.raises(sd.errors.ChangedError):
                 act(task)
-        with pytest.raises(sd.ChangedError):
+        with pytest.raises(sd.errors.ChangedError):
             reader.check_unchanged(believe=0)
 
 
@@ -182,12 +184,12 @@ def test_a_repo_on_a_hub_is_pinned_to_the_commit_it_was_opened_at(tiny, other, t
 def test_a_reader_of_another_dataset_or_base_is_refused(tiny, other):
     task = sd.task(tiny)
     for folder, base in ((other, "mini"), (tiny, "extended")):
-        with pytest.raises(sd.InputError, match=r"make the reader from `task\.metadata\.dataset`"):
+        with pytest.raises(sd.errors.InputError, match=r"make the reader from `task\.metadata\.dataset`"):
             task.dataset("train", reader=ExampleReader(folder, base))
 
 
 def test_skipping_damaged_pictures_does_not_skip_a_change(copy, other):
     loader = sd.task(copy).loader("train", batch_size=4, on_error="skip")
     replace(copy, other)
-    with pytest.raises(sd.ChangedError):
+    with pytest.raises(sd.errors.ChangedError):
         next(iter(loader))

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import shiftdata as sd
-from shiftdata.bench.papers import published_tables
+from shiftdata.bench.papers import Results, published_tables, ranking
 from shiftdata.errors import InputError, NotFoundError
 
 
@@ -59,12 +59,12 @@ def test_latex_is_safe():
 
 
 def test_own_results_are_stored_beside_published_ones(tmp_path):
-    mine = sd.Results.of(
+    mine = Results.of(
         [{"method": "ERM", "value": 57.9, "spread": 0.2}, {"method": "SWAD", "value": 62.8}],
         column="OfficeHome", metric="accuracy", table="run 1", part="MoCo-v2 ResNet-50",
     )  # fmt: skip
     mine.save(tmp_path / "mine.parquet")
-    assert list(sd.Results.read(tmp_path / "mine.parquet")) == list(mine)
+    assert list(Results.read(tmp_path / "mine.parquet")) == list(mine)
     both = mine + sd.published("domainbed-v2", 5)
     assert len(both) == 2 + 240
     assert set(both.where(paper="own").rows["method"].to_pylist()) == {"ERM", "SWAD"}
@@ -82,27 +82,27 @@ def test_own_results_are_stored_beside_published_ones(tmp_path):
 )
 def test_bad_results_of_ones_own_are_refused(record, match):
     with pytest.raises(InputError, match=match):
-        sd.Results.of([record])
+        Results.of([record])
 
 
 def test_a_file_that_holds_no_results_is_refused(tmp_path):
     (tmp_path / "text.parquet").write_text("no")
     with pytest.raises(InputError, match="not a readable Parquet"):
-        sd.Results.read(tmp_path / "text.parquet")
+        Results.read(tmp_path / "text.parquet")
     pq.write_table(sd.published("sma", 2).rows.select(["paper", "value"]), tmp_path / "few.parquet")
     with pytest.raises(InputError, match="lacks the columns table, part"):
-        sd.Results.read(tmp_path / "few.parquet")
+        Results.read(tmp_path / "few.parquet")
 
 
 DATASETS = ["PACS", "VLCS", "OfficeHome", "NICO++", "DomainNet"]
 
 
-def leaderboard_of(part: str) -> sd.Results:
+def leaderboard_of(part: str) -> Results:
     return sd.published("domainbed-v2", 5, part=part, column=DATASETS)
 
 
 def test_ranks_and_changes_are_those_of_the_paper():
-    board = sd.ranking(leaderboard_of("Supervised ResNet-50"), leaderboard_of("MoCo-v2 ResNet-50"))
+    board = ranking(leaderboard_of("Supervised ResNet-50"), leaderboard_of("MoCo-v2 ResNet-50"))
     printed = sd.published("domainbed-v2", 5, part="MoCo-v2 ResNet-50")
     ranks = {row["row"]: row["value"] for row in printed.where(column="Ranking")}
     changes = {row["row"]: row["value"] for row in printed.where(column="Rank change")}
@@ -113,12 +113,12 @@ def test_ranks_and_changes_are_those_of_the_paper():
 
 def test_a_leaderboard_of_the_paper_and_ones_own():
     measured = {"ERM": 60.1, "SWAD": 63.0, "Mine": 65.0}
-    mine = sd.Results.of(
+    mine = Results.of(
         [{"method": name, "value": value} for name, value in measured.items()],
         column="OfficeHome", metric="accuracy",
     )  # fmt: skip
     paper = leaderboard_of("MoCo-v2 ResNet-50").where(column="OfficeHome", method=["ERM", "SWAD"])
-    board = sd.ranking(paper, mine, names=["paper", "mine"])
+    board = ranking(paper, mine, names=["paper", "mine"])
     assert board.agreement["mine"].spearman == 1.0
     lines = str(board).splitlines()
     assert lines[1].split() == ["SWAD", "62.60", "1", "63.00", "2", "+0"]
@@ -127,7 +127,7 @@ def test_a_leaderboard_of_the_paper_and_ones_own():
 
 def test_less_is_better_where_it_is():
     drops = sd.published("cns-bench", 2, part="accuracy drop", column="avg")
-    best = min(sd.ranking(drops).standings["set 1"], key=lambda one: one.rank)
+    best = min(ranking(drops).standings["set 1"], key=lambda one: one.rank)
     assert best.value == 0.01
 
 
@@ -144,7 +144,7 @@ def test_less_is_better_where_it_is():
 )
 def test_what_cannot_be_ranked_is_refused(results, match):
     with pytest.raises(InputError, match=match):
-        sd.ranking(results())
+        ranking(results())
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ EXPORTS: dict[str, Callable[[sd.Task, Path], object]] = {
 def test_a_dataset_that_was_rebuilt_in_place_is_refused(copy, other, form, tmp_path):
     task = sd.task(copy)
     replace(copy, other)
-    with pytest.raises(sd.ChangedError, match=r"has changed since it was opened: .* Open it again"):
+    with pytest.raises(sd.errors.ChangedError, match=r"has changed since it was opened: .* Open it again"):
         EXPORTS[form](task, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -45,7 +45,7 @@ def test_another_part_in_the_same_folder_is_refused(tiny, form, tmp_path):
     fetch_part(tmp_path / "part", tiny, labels[0])
     task = sd.task(tmp_path / "part", base="mini")
     fetch_part(tmp_path / "part", tiny, labels[1])
-    with pytest.raises(sd.ChangedError):
+    with pytest.raises(sd.errors.ChangedError):
         EXPORTS[form](task, tmp_path / "out")
     EXPORTS[form](sd.task(tmp_path / "part", base="mini"), tmp_path / "out")
 
@@ -64,7 +64,7 @@ def test_a_dataset_that_is_rebuilt_during_the_export_is_refused(copy, other, tmp
             if len(calls) == 3:
                 replace(copy, other)
 
-        with pytest.raises(sd.ChangedError):
+        with pytest.raises(sd.errors.ChangedError):
             act(tmp_path / name, on)
         assert len(calls) >= 3
         assert not (tmp_path / name).exists()
@@ -92,6 +92,6 @@ def test_a_place_over_http_that_moved_on_is_refused(copy, other, form, versions,
         server.versions = versions
         task = sd.task(f"{server.url}/tiny")
         replace(copy, other)
-        with pytest.raises(sd.ChangedError):
+        with pytest.raises(sd.errors.ChangedError):
             EXPORTS[form](task, tmp_path / "out")
         assert not (tmp_path / "out").exists()

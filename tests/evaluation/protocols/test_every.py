@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import shiftdata as sd
 from shiftdata.data.format.conditions import rows_matching
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.evaluation.protocols import protocol, protocols, severity
+from shiftdata.evaluation.protocols import GroupFairness, protocol, protocols, severity
 from shiftdata.evaluation.tasks import LeakWarning
 from tests.evaluation.protocols.made import NICO, metadata
 from tests.properties import share
@@ -186,6 +186,6 @@ def test_protocols_are_listed_with_parameters_and_papers():
     assert listed["group-fairness"].parameters()["seed"] == 0
     assert set(listed["uda"].variants) == {"paired", "paper"}
     assert all(one.paper and one.about for one in listed.values())
-    assert type(protocol("group-fairness", k=2, mu=0.1)) is sd.GroupFairness
+    assert type(protocol("group-fairness", k=2, mu=0.1)) is GroupFairness
     with pytest.raises(NotFoundError, match="Known: classic-dg"):
         protocol("nothing")
