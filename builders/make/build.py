@@ -29,7 +29,7 @@ from builders.make.near import inspect
 from builders.make.pack import Rendered, pack
 from builders.make.plan import plan_blocks
 from builders.make.progress import Reporter, Status, statuses
-from builders.make.render import Block, render, render_item
+from builders.make.render import render, render_item
 from builders.make.workshop import Workshop, earlier, is_complete, mark, wanted_bases
 from builders.objects import writable
 from builders.recipe import Recipe
@@ -246,18 +246,10 @@ class _Build:
         items = content.items
         plan = plan_blocks(self.recipe, state.wanted, items, fold_of)
         blocks = {block.id: block for of_base in plan.values() for block in of_base}
-        own = set(list(blocks)[self.rank.number :: self.rank.world])
-        status = reporter.status
 
         def on_listed(done: Collection[str]) -> None:
             reporter.listed(sum(block.weight for name, block in blocks.items() if name in done))
-            status.own = sum(blocks[name].weight for name in own if name in done)
 
-        def on_done(block: Block) -> None:
-            status.own += block.weight if block.id in own else 0
-            reporter.made(block.weight)
-
-        status.own_total = sum(blocks[name].weight for name in own)
         with reporter.phase("render", sum(block.weight for block in blocks.values()), self._unit):
             render(
                 self.reference,
@@ -265,7 +257,7 @@ class _Build:
                 self.spool,
                 self.executor,
                 self.rank,
-                on_done=on_done,
+                on_done=lambda block: reporter.made(block.weight),
                 on_listed=on_listed,
             )
         ids = {base: [block.id for block in of_base] for base, of_base in plan.items()}
