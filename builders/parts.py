@@ -1,4 +1,4 @@
-"""What the parts of a recipe need (album, steps, encoding, scorers), and what identifies each."""
+"""Check the parts of a recipe (album, steps, encoding, scorers), and identify each."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def spools_of(spool: str | Path | None, out: Path, name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _State:
-    """What is there, and what is wanted. It may change at any time but under the lock."""
+    """The state of a build: finished and wanted parts. Without the lock it may change at any time."""
 
     workshop: Workshop
     folders: Sequence[Path]
@@ -206,7 +206,7 @@ class _Build:
 
     @cached_property
     def spool(self) -> Spool:
-        """Where the blocks are, as they are rendered today."""
+        """The spool of the blocks that today's code renders."""
         return Spool(f"{self.spools}/spool-{self.recipe.pixels_id()[:16]}")
 
     @property
@@ -332,7 +332,7 @@ class _Build:
         return True
 
     def _is_whole(self, rendered: Rendered, wanted: Sequence[str]) -> bool:
-        """Whether everything that is to be packed is in the spool."""
+        """Return True if the spool has everything that is to be packed."""
         if set(rendered.blocks) != set(wanted) or not self.spool.is_open():
             return False
         there = self.spool.listing()
@@ -364,7 +364,7 @@ class _Build:
                     spool.clear()
 
     def _needs(self, other: Status, packed: Sequence[str]) -> bool:
-        """Whether another process makes something else than what was packed."""
+        """Return True if another process makes something that was not packed."""
         return other.recipe_id != self.recipe.recipe_id() or not set(other.bases) <= set(packed)
 
 

@@ -33,7 +33,7 @@ FILES_AT_ONCE = 100
 
 @dataclass(frozen=True)
 class RepoOptions:
-    """What is asked of a repo on a Hub; other places have no such things."""
+    """The options of a repo on a Hub."""
 
     private: bool = False
     gated: Gated | None = None
@@ -56,7 +56,7 @@ class HubTarget(Target):
 
     @property
     def web(self) -> str | None:
-        """Where `main` lies; the commit is not known before it is made."""
+        """The address of `main`; the commit is not known before it is made."""
         server = self.repo.endpoint or constants.ENDPOINT
         return f"{server.rstrip('/')}/datasets/{self.repo.repo_id}/resolve/main"
 

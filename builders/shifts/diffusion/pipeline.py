@@ -74,7 +74,7 @@ class Diffusion(OnDevice):
         return content_hash(*(f"{file.parent.name}/{file.name} {weights_hash(file)}" for file in kept))
 
     def fingerprint(self) -> str:
-        """What determines a picture of a prompt and a seed."""
+        """Return a hash of what determines a picture of a prompt and a seed."""
         fields = (self.device, self.precision, self.prompt, self.negative_prompt, self.scheduler)
         numbers = (self.steps, self.guidance, self.size)
         return content_hash(self.weights_id(), *fields, *map(str, numbers))
@@ -125,7 +125,7 @@ class Diffusion(OnDevice):
         return read
 
     def predicted(self, latents: Tensor, t: Any, texts: Tensor) -> Tensor:
-        """What the denoiser says of some latents, each beside its text."""
+        """Return the denoiser's prediction for latents, each with its text."""
         made: Tensor = self.networks.unet(latents, t, encoder_hidden_states=texts).sample
         return made
 

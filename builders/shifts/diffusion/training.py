@@ -26,7 +26,7 @@ FINE = 1000  # the noise levels of the model
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """How a slider is trained. Where the paper is silent, the defaults are its published code's.
+    """The settings of a slider's training. Where the paper is silent, the defaults are its published code's.
 
     Each step denoises to a random level with the slider on, at a guidance of 7.5, and there brings what the
     slider says near to `neutral + pull (with the shift - without it)` of the bare model.

@@ -152,11 +152,11 @@ class Decoder:
 
     @property
     def _doubled(self) -> list[bool]:
-        """Which convolutions read a doubled map."""
+        """The mask of the convolutions that read a doubled map."""
         return [False, *(step.doubles for step in self.plan[:-1])]
 
     def __call__(self, x: Tensor) -> Tensor:
-        """What it gives: `shown` makes pictures of it."""
+        """Decode features; `shown` makes pictures of the result."""
         from torch.nn import functional
 
         last = len(self.plan) - 1
