@@ -359,8 +359,8 @@ class _Build:
         for folder in place.folders():
             if folder.startswith(("spool-", ".spool-")):
                 spool = Spool(f"{self.spools}/{folder}")
-                others = [one for one in statuses(spool) if one.token != token and one.is_at_work]
-                if not any(self._needs(one, packed) for one in others):
+                others = [status for status in statuses(spool) if status.token != token and status.is_at_work]
+                if not any(self._needs(other, packed) for other in others):
                     spool.clear()
 
     def _needs(self, other: Status, packed: Sequence[str]) -> bool:

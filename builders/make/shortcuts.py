@@ -60,7 +60,7 @@ def measure(folder: Path, manifest: Manifest, album: Album | None = None) -> Sho
     fit, test = (_drawn(folder, manifest, split) for split in ("train", "test"))
     items = {item.key: item for item in album.items()} if album else {}
     made = all(item.nuisance is None for item in items.values()) if album else bool(stated and stated.made)
-    seen = [_table([_traces(one) for one in rows.examples]) for rows in (fit, test)]
+    seen = [_table([_traces(example) for example in rows.examples]) for rows in (fit, test)]
     files = list(stated.files) if stated and album is None else []
     if isinstance(album, Files):
         raw = [

@@ -57,7 +57,7 @@ class Look:
     @property
     def square(self) -> float:
         """The share of pictures that are nearly square."""
-        return sum(min(one) >= SQUARE * max(one) for one in self.sides) / len(self.sides)
+        return sum(min(side) >= SQUARE * max(side) for side in self.sides) / len(self.sides)
 
     @property
     def clear(self) -> float:

@@ -194,5 +194,5 @@ def _loaded(folder: str, device: str, precision: str) -> Networks:
         bars.enable_progress_bar()
     if device.startswith("cuda"):
         networks[0].to(memory_format=torch.channels_last)
-    unet, vae, text_encoder = (one.to(device).eval().requires_grad_(False) for one in networks)
+    unet, vae, text_encoder = (network.to(device).eval().requires_grad_(False) for network in networks)
     return Networks(unet, vae, text_encoder, tokenizer)

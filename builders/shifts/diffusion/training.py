@@ -104,8 +104,8 @@ class _Trainer:
         )
         # Weights and their optimizer in full precision, whatever the model computes in.
         self.slider = new.to(diffusion.place, torch.float32)
-        for one in self.slider.parameters:
-            one.requires_grad_()
+        for parameter in self.slider.parameters:
+            parameter.requires_grad_()
         self.optimizer = torch.optim.AdamW(self.slider.parameters, lr=training.lr)
         self.losses: list[float] = []
         without, within = training.prompts(label, shift)
@@ -189,7 +189,7 @@ class _Trainer:
             "id": self.id,
             "step": step,
             "losses": self.losses,
-            "weights": [one.detach().cpu() for one in self.slider.parameters],
+            "weights": [parameter.detach().cpu() for parameter in self.slider.parameters],
             "optimizer": self.optimizer.state_dict(),
         }
         with whole_file(path) as temporary:
