@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib import import_module
@@ -94,19 +95,13 @@ def make_app(mirror: Mirror) -> ASGIApp:
         # Routed by the path as it came, so that %2F is not a slash.
         scope = {**scope, "path": scope["raw_path"].decode("latin-1"), "app": app}
         try:
-            _check(Request(scope))
+            base_url(Request(scope))
         except Refusal as refusal:
             await refusal.answer()(scope, receive, send_safely)
         else:
             await app(scope, receive, send_safely)
 
     return outer
-
-
-def _check(request: Request) -> None:
-    base_url(request)
-    if "transfer-encoding" in request.headers:  # chunks of a byte cost far more than they weigh
-        raise Refusal(411, "send the body with its Content-Length", headers={"Connection": "close"})
 
 
 def _answer(request: Request, error: Exception) -> JSONResponse:
@@ -141,6 +136,22 @@ def _system_error(request: Request, error: OSError) -> JSONResponse:
     ).answer()
 
 
+#: Connections that are accepted in one go, and those that wait for it in the system.
+ACCEPTED, BACKLOG = 4, 4096
+
+
+class Server(uvicorn.Server):
+    """uvicorn's own, except that new connections wait for those that are open.
+
+    For asyncio, the backlog is also the number of connections that it accepts before it looks at others.
+    """
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listening in sockets or []:
+            listening.listen(BACKLOG)
+
+
 def server(mirror: Mirror, *, quiet: bool) -> uvicorn.Server:
     """A server to `run` on a socket from `listen`."""
     limits, level = mirror.limits, "WARNING" if quiet else "INFO"
@@ -150,7 +161,7 @@ def server(mirror: Mirror, *, quiet: bool) -> uvicorn.Server:
         ws="none",
         lifespan="off",
         loop="asyncio",
-        backlog=128,  # asyncio accepts as many in one go, each with a descriptor
+        backlog=ACCEPTED,
         log_config=log_config(level),
         log_level=level.lower(),
         access_log=not quiet,
@@ -160,4 +171,4 @@ def server(mirror: Mirror, *, quiet: bool) -> uvicorn.Server:
         timeout_keep_alive=int(limits.request_timeout) + 1,
         timeout_graceful_shutdown=5,
     )
-    return uvicorn.Server(config)
+    return Server(config)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
+import socket
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 #: Descriptors that are not for connections; each connection may need two, one of them for a file.
@@ -21,11 +23,20 @@ MAX_FILES = 65_536
 BUFFERED = 64 << 20
 MIN_PIECE, MAX_PIECE = 16 << 10, 256 << 10
 
+#: Bytes of the head of a request.
+MAX_HEAD = 64 << 10
+
 #: Where all are taken, a connection that made the server wait so many seconds makes room for a new one.
 STALLED = 1.0
 
 #: Seconds between two looks at all connections.
 LOOK = 0.5
+
+#: Sent to who sends no HTTP request.
+BAD_REQUEST = (
+    b"HTTP/1.1 400 Bad Request\r\ncache-control: private, no-store\r\n"
+    b"content-length: 0\r\nconnection: close\r\n\r\n"
+)
 
 log = logging.getLogger("uvicorn.error")
 
@@ -115,6 +126,16 @@ class Connections:
         connection.transport.abort()
 
 
+class _Parser(h11.Connection):
+    """h11's own, which refuses a body in chunks: those of one byte cost a thousand times what they weigh."""
+
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if isinstance(event, h11.Request) and any(name == b"transfer-encoding" for name, _ in event.headers):
+            raise h11.RemoteProtocolError("a body in chunks")
+        return event
+
+
 class Connection(H11Protocol):
     """uvicorn's protocol, which alone would wait for ever for a head, or for a client to take its answer.
 
@@ -124,12 +145,18 @@ class Connection(H11Protocol):
 
     def __init__(self, connections: Connections, **options: Any) -> None:
         super().__init__(**options)
+        self.conn = _Parser(h11.SERVER, MAX_HEAD)
         self._registry = connections
         self.address = ""
         self._since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if hasattr(
+            socket, "TCP_NOTSENT_LOWAT"
+        ):  # else the system takes megabytes for a client that takes none
+            connection = transport.get_extra_info("socket")
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, MAX_PIECE)
         transport.set_write_buffer_limits(0)  # `pause_writing` then means: the client has not taken all
         self.address = self.client[0] if self.client else ""
         self._moved()
@@ -150,6 +177,15 @@ class Connection(H11Protocol):
     def resume_writing(self) -> None:
         self._moved()
         super().resume_writing()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer for the application, unless its answer has begun; h11 would raise then, and for HEAD."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.write(BAD_REQUEST)
+        self.transport.close()
 
     @property
     def timeout(self) -> float:
