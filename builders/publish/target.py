@@ -212,7 +212,7 @@ def reads_as(store: Store, path: str, record: FileRecord) -> bool:
     """Whether the bytes of a file there, all read back now, have its hash."""
     try:
         return store.sha256(path) == record.sha256
-    except MissingFileError:  # a mirror also answers so where it knows that its bytes are damaged
+    except MissingFileError:
         return False
 
 
