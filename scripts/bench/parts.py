@@ -97,7 +97,6 @@ def serving(folder: Path) -> Iterator[tuple[str, list[int]]]:
         one.should_exit = True
         thread.join()
         bound.close()
-        library.close()
 
 
 if __name__ == "__main__":
