@@ -32,7 +32,7 @@ STALLED = 1.0
 #: Seconds between two looks at all connections.
 LOOK = 0.5
 
-#: Sent to who sends no HTTP request.
+#: The answer to bytes that are no HTTP request.
 BAD_REQUEST = (
     b"HTTP/1.1 400 Bad Request\r\ncache-control: private, no-store\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
@@ -152,9 +152,8 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if hasattr(
-            socket, "TCP_NOTSENT_LOWAT"
-        ):  # else the system takes megabytes for a client that takes none
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+            # Else the system would take megabytes of an answer for a client that reads nothing.
             connection = transport.get_extra_info("socket")
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, MAX_PIECE)
         transport.set_write_buffer_limits(0)  # `pause_writing` then means: the client has not taken all
