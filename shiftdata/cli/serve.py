@@ -45,34 +45,15 @@ SWITCH_INTERVAL = 0.0005
     """,
     interrupted="stopped",
 )
-@click.argument("folder", metavar="DIR", type=Path)
+@click.argument("folder", metavar="DIR", type=Path, help="The folder with the datasets.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, metavar="N", help="0 is any free port.")
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="0.0.0.0 listens to every network.")
+@click.option("--token-file", type=Path, help=f"Readers need the token in this file, or in {VARIABLE}.")
+@click.option("--allowed-host", multiple=True, help="A name by which clients call this server; repeatable.")
+@click.option("--trusted-proxy", multiple=True, help="A proxy whose X-Forwarded headers hold; repeatable.")
+@click.option("--connections", type=click.IntRange(3), default=3072, help="At once; of an address, a third.")
 @click.option(
-    "--token-file", type=Path, metavar="FILE", help=f"Readers need the token in FILE, or in {VARIABLE}."
-)
-@click.option(
-    "--allowed-host",
-    multiple=True,
-    metavar="NAME",
-    help="A name by which clients call this server; repeatable.",
-)
-@click.option(
-    "--trusted-proxy",
-    multiple=True,
-    metavar="ADDRESS",
-    help="A proxy whose X-Forwarded-For and X-Forwarded-Proto are believed; repeatable.",
-)
-@click.option(
-    "--connections", type=click.IntRange(1), default=3072, metavar="N", help="Open connections at most."
-)
-@click.option("--connections-per-address", type=click.IntRange(1), default=1024, metavar="N")
-@click.option(
-    "--results",
-    multiple=True,
-    type=Path,
-    metavar="PATH",
-    help="Show a folder of `shiftdata evaluate --page`, or a report's HTML file; repeatable.",
+    "--results", multiple=True, type=Path, help="Show pages of `evaluate`, or a report; repeatable."
 )
 @click.option("--quiet", is_flag=True, help="Print only the address, and no line for each request.")
 def command(
@@ -83,7 +64,6 @@ def command(
     allowed_host: tuple[str, ...],
     trusted_proxy: tuple[str, ...],
     connections: int,
-    connections_per_address: int,
     results: tuple[Path, ...],
     quiet: bool,
 ) -> int:
@@ -93,10 +73,7 @@ def command(
     reads without it: clients send it as HF_TOKEN, browsers are asked for it.
     """
     if os.open not in os.supports_dir_fd:
-        raise InputError(
-            "shiftdata serve needs Linux or macOS: it opens files by the folder they are in. On Windows, "
-            "serve from WSL, or put the datasets on any web server that knows Range"
-        )
+        raise InputError("shiftdata serve needs Linux or macOS: on Windows, serve from WSL")
     require("starlette", "shiftdata serve")
     require("uvicorn", "shiftdata serve")
     from shiftdata.serve.app import server
@@ -111,7 +88,7 @@ def command(
         token = read_token(token_file) if token_file else check_token(str(token), VARIABLE)
     pages = read_results(results)
     library = Library(folder, results=pages.values())
-    limits = Limits(connections, connections_per_address, proxies=_proxies(trusted_proxy))
+    limits = Limits(connections, connections // 3, proxies=_proxies(trusted_proxy))
     mirror = Mirror(library, token, results=pages, hosts=_hosts(host, allowed_host), limits=limits)
     with listen(host, port) as bound:
         datasets = _datasets(library) or [_no_dataset(folder)]

@@ -88,23 +88,23 @@ class Live:
                 self._datasets.move_to_end(key)
                 return self._datasets[key]
         store = CommitStore(repo, commit)
-        made = opened(store, store.read(FILE_NAME))
+        dataset = opened(store, store.read(FILE_NAME))
         with self._lock:
-            made = self._datasets.setdefault(key, made)
+            dataset = self._datasets.setdefault(key, dataset)
             while len(self._datasets) > MAX_DATASETS:
                 self._datasets.popitem(last=False)
-        return made
+        return dataset
 
     def answer(self, dataset: OpenDataset, make: Callable[[], T]) -> T:
-        """What `make` gives for a dataset at its commit, kept longer than its metadata are."""
+        """Return the answer of `make` for a dataset at its commit, cached longer than its metadata."""
         key = dataset.address, dataset.store.revision
         with self._lock:
             if key in self._answers:
                 self._answers.move_to_end(key)
                 return cast(T, self._answers[key])
-        made = make()
+        answer = make()
         with self._lock:
-            self._answers[key] = made
+            self._answers[key] = answer
             while len(self._answers) > MAX_ANSWERS:
                 self._answers.popitem(last=False)
-        return made
+        return answer

@@ -33,7 +33,7 @@ def test_the_server_starts_with_damaged_entries(tmp_path: Path):
     server = Process(served)
     try:
         found = request(server.port, "GET", "/api/datasets")
-        assert [one["id"] for one in found.json] == ["shift/deep", "shift/fine", "shift/giant"]
+        assert [entry["id"] for entry in found.json] == ["shift/deep", "shift/fine", "shift/giant"]
         assert request(server.port, "GET", "/").status == 200
         assert request(server.port, "GET", "/api/datasets/shift/fine").json["siblings"] == [
             {"rfilename": "README.md"}

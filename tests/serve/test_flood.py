@@ -110,7 +110,7 @@ def test_readers_are_served_beside_hostile_clients(
                 served = [
                     pool.submit(read_all, server.port, contents, seed, until) for seed in range(readers)
                 ]
-            counts = [one.result() for one in served]
+            counts = [reading.result() for reading in served]
             for flood in floods:
                 assert flood.wait(60) == 0
             print(

@@ -31,7 +31,7 @@ def checked_body(running: Running, path: str) -> bytes | None:
 
 @pytest.fixture
 def top(tmp_path: Path) -> Path:
-    """`served/folder` with files, and a secret of the same size as one of them beside `served`."""
+    """`served/folder` with files, and a secret of the same size as one of them next to `served`."""
     folder = tmp_path / "served" / "folder"
     (folder / "sub" / "deep").mkdir(parents=True)
     (tmp_path / "elsewhere" / "deep").mkdir(parents=True)
@@ -47,7 +47,7 @@ def same_times(path: Path, like: os.stat_result) -> None:
 
 
 def replace_file(top: Path, path: str) -> bytes:
-    """Another file of the same size and times, put in the place of one."""
+    """Another file of the same size and times, that replaces it."""
     file = top / "served" / "folder" / path
     new = os.urandom(len(SECRET))
     (top / "new").write_bytes(new)
@@ -66,7 +66,7 @@ def overwrite_file(top: Path, path: str) -> bytes:
 
 
 def swap_folder(top: Path, path: str) -> bytes:
-    """Another folder in the place of the one that the file is in."""
+    """Another folder that replaces the one that the file is in."""
     file = top / "served" / "folder" / path
     shutil.copytree(file.parent, top / "copy")
     new = os.urandom(len(SECRET))

@@ -37,8 +37,8 @@ said["keys"] = list(whole["key"])
 said["streamed"] = [row["key"] for row in load_dataset("shift/tiny", "mini", split="test", streaming=True)]
 virtual = load_dataset("shift/tiny", "gf_k2_mu10")
 said["virtual"] = {split: part.num_rows for split, part in virtual.items()}
-one = load_dataset("shift/tiny", "gf_k2_mu10", split="train", streaming=True)
-said["virtual_streamed"] = sum(1 for _ in one)
+train = load_dataset("shift/tiny", "gf_k2_mu10", split="train", streaming=True)
+said["virtual_streamed"] = sum(1 for _ in train)
 said["picture"] = list(next(iter(whole))["image"].size)
 said["snapshot"] = snapshot_download("shift/tiny", repo_type="dataset")
 said["card"] = DatasetCard.load("shift/tiny").data.pretty_name
@@ -154,6 +154,24 @@ def test_the_file_system_lists_and_reads_ranges(reader, tiny):
     assert not system.exists(f"{REPO}/nothing")
 
 
+def test_a_dataset_has_one_branch_and_one_commit(reader):
+    head = api(reader).dataset_info("shift/tiny").sha
+    (commit,) = api(reader).list_repo_commits("shift/tiny", repo_type="dataset", formatted=True)
+    refs = api(reader).list_repo_refs("shift/tiny", repo_type="dataset")
+    (branch,) = refs.branches
+    assert (branch.name, branch.target_commit, refs.tags) == ("main", head, [])
+    assert commit.commit_id == head
+    assert api(reader).dataset_info("shift/tiny", revision=head).sha == head
+
+
+def test_who_has_the_token_is_one_user(tiny_out):
+    with serving(tiny_out, token=TOKEN) as running:
+        assert HfApi(endpoint=running.endpoint, token=TOKEN).whoami()["name"] == "shift"
+        HfApi(endpoint=running.endpoint, token=TOKEN).auth_check("shift/tiny", repo_type="dataset")
+        with pytest.raises(RepositoryNotFoundError):
+            HfApi(endpoint=running.endpoint, token=False).auth_check("shift/tiny", repo_type="dataset")
+
+
 def test_pandas_and_pyarrow_read_over_hf(reader, tiny, tmp_path):
     code = f"""
 import json, os, pandas, pyarrow.parquet as pq
@@ -211,7 +229,7 @@ def test_examples_are_read_by_byte_ranges(tiny, tiny_out):
         got.append(pictures[len(pictures) // 2])
         sent = running.sent - before
     local = shiftdata.task(str(tiny), "group-fairness", k=2, mu=0.1).dataset("test")
-    assert [one[1:] for one in got] == [local[at][1:] for at in (0, len(local) // 2)]
+    assert [example[1:] for example in got] == [local[at][1:] for at in (0, len(local) // 2)]
     assert 0 < sent < (tiny / SHARD).stat().st_size / 10
 
 
@@ -356,10 +374,10 @@ def test_listings_and_answers_agree_on_the_croissant_of_a_host(reader, tiny, hos
     endpoint = f"http://{host}:{reader.port}"
     api = HfApi(endpoint=endpoint)
     info = api.dataset_info("shift/tiny", files_metadata=True)
-    (listed,) = [one for one in info.siblings if one.rfilename == CROISSANT]
+    (listed,) = [file for file in info.siblings if file.rfilename == CROISSANT]
     (found,) = api.get_paths_info("shift/tiny", [CROISSANT], repo_type="dataset")
     (in_tree,) = [
-        one for one in api.list_repo_tree("shift/tiny", repo_type="dataset") if one.path == CROISSANT
+        entry for entry in api.list_repo_tree("shift/tiny", repo_type="dataset") if entry.path == CROISSANT
     ]
     came = HfFileSystem(endpoint=endpoint).cat_file(f"datasets/shift/tiny/{CROISSANT}")
     assert came == absolute((tiny / CROISSANT).read_bytes(), f"{endpoint}/datasets/shift/tiny/resolve/main")
