@@ -212,7 +212,7 @@ def reads_as(store: Store, path: str, record: FileRecord) -> bool:
     """Read a file back, and return True if its bytes have the recorded hash."""
     try:
         return store.sha256(path) == record.sha256
-    except MissingFileError:  # a mirror also answers so where it knows that its bytes are damaged
+    except MissingFileError:
         return False
 
 
