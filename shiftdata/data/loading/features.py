@@ -28,9 +28,9 @@ from xxhash import xxh3_64_intdigest
 
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.batches import Examples, Loader
+from shiftdata.data.loading.order import Ranks
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError, StorageError
-from shiftdata.evaluation.sampling import Ranks
 from shiftdata.files import absolute, cache_folder, locked, whole_file
 from shiftdata.stable import content_hash
 

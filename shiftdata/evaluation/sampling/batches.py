@@ -1,59 +1,19 @@
-"""Samplers of batches: the rows of another sampler cut into batches, or batches built cell by cell."""
+"""Samplers of batches that are built cell by cell."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
 from shiftdata.data.arrays import IntArray
+from shiftdata.data.loading.order import EpochSampler, Names
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling.cells import Cells, draw_below
-from shiftdata.evaluation.sampling.samplers import EpochSampler, Names, RowSampler
 
 #: Batches drawn together; each stretch has its own generator, so that any batch is quickly reached.
 STRETCH = 256
-
-
-class Batches(EpochSampler[list[int]]):
-    """The rows of a sampler in lists of `batch_size`; for `DataLoader(batch_sampler=...)`.
-
-    The epoch, start and state are those of the batches; the sampler inside keeps its own. Ranks share rows:
-    each has the batches that a loader makes of its share of the sampler's rows. `drop_last` leaves out a
-    batch that is not full, and the rows that ranks do not share evenly.
-    """
-
-    def __init__(self, sampler: RowSampler, batch_size: int, *, drop_last: bool = False) -> None:
-        if batch_size < 1:
-            raise InputError(f"batch_size must be at least 1, got {batch_size}")
-        super().__init__(
-            sampler.kind, sampler.total, seed=sampler.seed, names=sampler.names, dropped=sampler.dropped
-        )
-        self.sampler, self.batch_size = sampler, batch_size
-        self.ranks = replace(sampler.ranks, drop_last=drop_last)
-        self.check_size()
-
-    @property
-    def size(self) -> int:
-        rows = self.ranks.size(self.total)
-        return rows // self.batch_size if self.ranks.drop_last else -(-rows // self.batch_size)
-
-    def check_size(self) -> None:
-        if self.size < 1:
-            raise InputError(
-                f"the {self.ranks.size(self.total):,} rows of an epoch on each rank are not a full batch of "
-                f"{self.batch_size}, and drop_last leaves none: lower batch_size, or leave out drop_last"
-            )
-
-    def items_of(self, epoch: int, start: int = 0) -> Iterator[list[int]]:
-        rows = self.ranks.share(self.sampler.rows_of(epoch))
-        for number in range(start, self.size):
-            yield rows[number * self.batch_size : (number + 1) * self.batch_size].tolist()
-
-    def _identity(self) -> tuple[str | int, ...]:
-        return (*super()._identity(), self.batch_size)
 
 
 class CellBatches(EpochSampler[list[int]]):
@@ -70,6 +30,12 @@ class CellBatches(EpochSampler[list[int]]):
         seed: int,
         names: Names,
     ) -> None:
+        if cells_per_batch < 1 or batch_size < 1 or batch_size % cells_per_batch:
+            number = "n_groups_per_batch" if kind == "n-groups" else "the domains that have rows"
+            raise InputError(
+                f"batch_size must be a multiple of {number}, both at least 1; got {batch_size} and "
+                f"{cells_per_batch}"
+            )
         if batch_size > rows:
             raise InputError(f"batch_size {batch_size} is above the {rows} rows: lower it")
         super().__init__(kind, rows // batch_size, seed=seed, names=names, dropped=cells.dropped)
@@ -87,11 +53,11 @@ class CellBatches(EpochSampler[list[int]]):
 
     @abstractmethod
     def _cells(self, n_batches: int, generator: np.random.Generator) -> IntArray:
-        """The cells of each batch, one line a batch."""
+        """Draw the cells of each batch, one line a batch."""
 
     @abstractmethod
     def _rows(self, cells: IntArray, generator: np.random.Generator) -> IntArray:
-        """Rows of each cell, one line a cell."""
+        """Draw rows of each cell, one line a cell."""
 
     def _identity(self) -> tuple[str | int, ...]:
         return (*super()._identity(), self.batch_size, self.cells_per_batch)
@@ -116,21 +82,13 @@ class GroupBatches(CellBatches):
         seed: int = 0,
         names: Names = (),
     ) -> None:
-        _check(batch_size, n_groups_per_batch, "n_groups_per_batch")
         if distinct and n_groups_per_batch > len(cells):
             raise InputError(
                 f"n_groups_per_batch {n_groups_per_batch} is above the {len(cells)} groups that have rows: "
                 "lower it, or pass distinct=False"
             )
-        super().__init__(
-            "n-groups",
-            cells,
-            batch_size=batch_size,
-            cells_per_batch=n_groups_per_batch,
-            rows=cells.n_rows,
-            seed=seed,
-            names=names,
-        )
+        sizes = {"batch_size": batch_size, "cells_per_batch": n_groups_per_batch, "rows": cells.n_rows}
+        super().__init__("n-groups", cells, **sizes, seed=seed, names=names)
         self.proportional, self.distinct = proportional, distinct
 
     def _cells(self, n_batches: int, generator: np.random.Generator) -> IntArray:
@@ -163,8 +121,7 @@ class DomainBatches(CellBatches):
 
     DomainBed's minibatches: a batch can be reshaped to (domains, rows, ...). Each row of a domain is drawn
     uniformly with replacement, as by DomainBed's infinite loaders, so that no domain runs out. A step is one
-    batch; an epoch has floor(epoch_size / batch_size) of them, `epoch_size` being the rows there are if not
-    given.
+    batch; an epoch has floor(epoch_size / batch_size) of them, `epoch_size` being all rows by default.
     """
 
     def __init__(
@@ -176,16 +133,9 @@ class DomainBatches(CellBatches):
         seed: int = 0,
         names: Names = (),
     ) -> None:
-        _check(batch_size, len(cells), "the domains that have rows")
-        super().__init__(
-            "per-domain",
-            cells,
-            batch_size=batch_size,
-            cells_per_batch=len(cells),
-            rows=cells.n_rows if epoch_size is None else epoch_size,
-            seed=seed,
-            names=names,
-        )
+        rows = cells.n_rows if epoch_size is None else epoch_size
+        sizes = {"batch_size": batch_size, "cells_per_batch": len(cells), "rows": rows}
+        super().__init__("per-domain", cells, **sizes, seed=seed, names=names)
 
     def _cells(self, n_batches: int, generator: np.random.Generator) -> IntArray:
         return np.tile(np.arange(len(self.cells)), (n_batches, 1))
@@ -195,7 +145,7 @@ class DomainBatches(CellBatches):
 
 
 def draw_distinct(sizes: IntArray, wanted: int, generator: np.random.Generator) -> IntArray:
-    """For each size, `wanted` different numbers below it: every set and every order equally likely.
+    """Draw `wanted` different numbers below each size: every set and every order equally likely.
 
     Floyd's sampling (Bentley & Floyd, CACM 1987), for all sizes at once.
 
@@ -209,11 +159,3 @@ def draw_distinct(sizes: IntArray, wanted: int, generator: np.random.Generator) 
         taken = (drawn[:, :place] == number[:, None]).any(axis=1)
         drawn[:, place] = np.where(taken, last, number)
     return generator.permuted(drawn, axis=1)
-
-
-def _check(batch_size: int, cells_per_batch: int, what: str) -> None:
-    if cells_per_batch < 1 or batch_size < 1 or batch_size % cells_per_batch:
-        raise InputError(
-            f"batch_size must be a multiple of {what}, both at least 1; got {batch_size} and "
-            f"{cells_per_batch}"
-        )

@@ -18,8 +18,8 @@ from shiftdata.data.format.schema import Feature
 from shiftdata.data.loading.batches.arrays import Arrays, stacked, tensor, torch_or_none
 from shiftdata.data.loading.batches.decode import Pixels
 from shiftdata.data.loading.batches.examples import Examples, Job
+from shiftdata.data.loading.order import Batches, EpochSampler, InOrder, Ranks, RowSampler, Sampler
 from shiftdata.errors import InputError, IntegrityError, not_found
-from shiftdata.evaluation.sampling import Batches, CellBatches, InOrder, Ranks, RowSampler, Sampler
 from shiftdata.files import absolute
 from shiftdata.stable import hash64, rng
 from shiftdata.threads import ahead, available_cores
@@ -92,7 +92,7 @@ class Loader:
         if on_error not in ("error", "skip"):
             raise InputError(f"on_error must be 'error' or 'skip', got {on_error!r}")
         self.examples = examples
-        if not isinstance(sampler, RowSampler | Batches | CellBatches):
+        if not isinstance(sampler, EpochSampler):
             sampler = InOrder(_positions(sampler, len(examples)))
         given = rank is not None or world is not None
         ranks = Ranks.of(rank, world) if given else sampler.ranks

@@ -11,10 +11,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
+from shiftdata.data.loading.order import Ranks
 from shiftdata.data.places.http import Hub
 from shiftdata.data.places.search import find
 from shiftdata.errors import NotFoundError, not_found
-from shiftdata.evaluation.sampling import Ranks
 from shiftdata.extras import require
 
 if TYPE_CHECKING:

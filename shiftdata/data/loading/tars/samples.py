@@ -14,10 +14,10 @@ import numpy as np
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.paths import in_order
 from shiftdata.data.loading.byte_ranges import ExampleReader, read_ahead
+from shiftdata.data.loading.order import Ranks
 from shiftdata.data.loading.tars.epochs import Epochs, worker_info
 from shiftdata.data.loading.tars.index import Index, Numbers, Sample
 from shiftdata.errors import InputError
-from shiftdata.evaluation.sampling import Ranks
 from shiftdata.stable import hash64, rng
 
 #: Samples that are read at once.
