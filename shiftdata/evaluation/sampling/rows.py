@@ -179,4 +179,5 @@ def _as_marginal(values: ArrayLike, n_labels: int) -> FloatArray:
         )
     if not (marginal >= 0).all() or abs(marginal.sum() - 1) > 1e-6:
         raise InputError(f"the shares of a marginal must be at least 0 and sum to 1, got {marginal.tolist()}")
-    return marginal / marginal.sum()
+    marginal /= marginal.sum()
+    return marginal

@@ -226,3 +226,16 @@ def member_bounds(index: pa.Table, members: Sequence[str]) -> tuple[Indices, Ind
     starts = [index[f"{member}_offset"] for member in members]
     ends = [pc.add(start, index[f"{member}_length"]) for start, member in zip(starts, members, strict=True)]
     return pc.min_element_wise(*starts).to_numpy(), pc.max_element_wise(*ends).to_numpy()
+
+
+def sample_names(index: pa.Table) -> pa.Array:
+    """Name each sample by its row in an index: the key, of a row's second sample with `+2`.
+
+    No key has a plus sign, and a name with a dot would end there.
+    """
+    keys = index["key"].cast(pa.large_string())
+    if "copy" in index.column_names:
+        plus = pa.scalar("+", pa.large_string())
+        copies = pc.binary_join_element_wise(keys, index["copy"].cast(pa.large_string()), plus)
+        keys = pc.if_else(pc.greater(index["copy"], 1), copies, keys)
+    return keys.combine_chunks()
