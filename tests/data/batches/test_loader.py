@@ -256,7 +256,7 @@ class TwoSizes(ExampleReader):
 
 
 def test_pictures_of_several_sizes_need_one(task):
-    with pytest.raises(InputError, match=r"\(21, 30\) beside \(20, 30\): give size=\(height, width\)"):
+    with pytest.raises(InputError, match=r"\(20, 30\) and \(21, 30\): give size=\(height, width\)"):
         next(iter(task.loader(batch_size=4, reader=TwoSizes(task.metadata.dataset, "mini"))))
     x, _, _ = next(iter(task.loader(batch_size=4, reader=TwoSizes(task.metadata.dataset, "mini"), size=16)))
     assert x.shape == (4, 3, 16, 16)

@@ -153,6 +153,10 @@ class Examples:
         keys: list[str] = self._keys.take(pa.array(numbers)).to_pylist()
         return keys
 
+    def rows(self, numbers: Sequence[int]) -> Numbers:
+        """Return the rows of the base that some examples are."""
+        return self._rows[numbers]
+
     def hashes(self) -> NDArray[np.void]:
         """The sha256 of each example as it is stored, by the metadata."""
         return self.reader.hashes(self._rows)

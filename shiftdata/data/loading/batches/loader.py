@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -20,12 +21,11 @@ from shiftdata.data.loading.batches.decode import Pixels
 from shiftdata.data.loading.batches.examples import Examples, Job
 from shiftdata.data.loading.order import Batches, EpochSampler, InOrder, Ranks, RowSampler, Sampler
 from shiftdata.errors import InputError, IntegrityError, not_found
-from shiftdata.files import absolute
 from shiftdata.stable import hash64, rng
 from shiftdata.threads import ahead, available_cores
 
 if TYPE_CHECKING:
-    from shiftdata.data.loading.batches.decoded import Decoded
+    from shiftdata.data.loading.line_cache import LineCache
 
 #: What to do about an example that cannot be read: stop, or go on with the others and report it.
 OnError: TypeAlias = Literal["error", "skip"]
@@ -33,6 +33,8 @@ OnError: TypeAlias = Literal["error", "skip"]
 Share: TypeAlias = Literal["epoch", "batch"]
 #: The most bytes of decoded pictures that are kept in a folder.
 DECODED_LIMIT = 10 * 2**30
+#: Changes when `decode` makes other pixels. simplejpeg and Pillow make the same ones.
+DECODING = 1
 #: x, y (unless labels are hidden), and what else is known of each example.
 Batch: TypeAlias = tuple[Any, ...]
 #: Makes another x of a whole batch's x, with a generator for what is random.
@@ -110,7 +112,7 @@ class Loader:
         self._batch_transform = batch_transform
         self._on_error = on_error
         self._epoch = self._done = self._start = 0
-        self._decoded: Decoded | None = None
+        self._decoded: LineCache | None = None
         self._to_decoded = decoded, decoded_limit
         self._shape: tuple[int, ...] | None = None
         # Weak, so that a loop that is left drops its iteration, and that its threads.
@@ -188,7 +190,7 @@ class Loader:
     def _epoch_from(self, start: int) -> Generator[Batch]:
         self._done = start
         epoch = self._epoch
-        self._look_into_decoded()
+        self._open_decoded()
         # The caller waits for a single batch in any case: no thread is begun for it.
         left = len(self) - start
         workers = min(self.workers, left) if left > 1 else 0
@@ -196,8 +198,8 @@ class Loader:
         make = partial(self._make, arrays, epoch)
         jobs = self.examples.read_ahead(self._jobs(epoch, start))
         # Jobs end first, else threads would still wait for what is read ahead.
-        with closing(ahead(make, jobs, workers)) as made, closing(jobs):
-            for batch, skipped in made:
+        with closing(ahead(make, jobs, workers)) as batches, closing(jobs):
+            for batch, skipped in batches:
                 self._done += 1
                 if self._done == len(self):
                     # Before the batch is given away: a caller that counts, as Lightning does, asks no more.
@@ -213,15 +215,18 @@ class Loader:
                 stacklevel=2,
             )
 
-    def _look_into_decoded(self) -> None:
+    def _open_decoded(self) -> None:
         folder, limit = self._to_decoded
         if folder and self._decoded is None:
-            from shiftdata.data.loading.batches.decoded import Decoded, default_folder
+            from shiftdata.data.loading.line_cache import LineCache
 
-            root = default_folder() if folder is True else absolute(folder)
-            self._decoded = Decoded(root, limit, self.examples.size, self.examples.hashes())
-        if self._decoded is not None:
-            self._decoded.begin()
+            reader, about = self.examples.reader, {"decoding": DECODING, "size": self.examples.size}
+            self._decoded = LineCache.of(
+                "decoded", reader.dataset, reader.base, about, root=folder, limit=limit
+            )
+            self._hashes = self.examples.hashes()
+        elif self._decoded is not None:
+            self._decoded.refresh()
 
     def _jobs(self, epoch: int, start: int) -> Iterator[Job]:
         first = start if self.examples.transform is None else 0  # what came before counts for a transform
@@ -232,86 +237,92 @@ class Loader:
                 part = _part_of(len(wanted), self._part)
                 wanted, times = wanted[part], times[part]
             if number >= start:
-                missing = wanted if self._decoded is None else self._decoded.missing(wanted)
+                missing = wanted
+                if self._decoded is not None:
+                    absent = self._decoded.absent(self.examples.rows(wanted))
+                    missing = [number for number, gone in zip(wanted, absent, strict=True) if gone]
                 yield number, missing, wanted, times
 
     def _make(self, arrays: Arrays, epoch: int, job: _Ahead) -> tuple[Batch, Mapping[str, str]]:
-        """A batch, and why examples are missing in it, by key."""
-        (number, _, wanted, _), examples = job[0], self.examples
-        x, faults = self._x(arrays, epoch, job)
+        """Make a batch; say why examples are missing in it, by key."""
+        (number, _, wanted, times), examples = job[0], self.examples
+        faults: _Faults = {}
+        x: Any = examples.block(wanted)
+        if x is None:
+            x = self._x(arrays, job, faults)
         skipped = {examples.keys([wanted[place]])[0]: why for place, why in faults.items()}
         if len(skipped) == len(wanted):
             key, reason = next(iter(skipped.items()))
             raise IntegrityError(f"no example of batch {number} can be read, first {key}: {reason}")
+        places = [place for place in range(len(wanted)) if place not in faults]
+        if examples.transform is not None:
+            pairs = zip(x, places, strict=True)
+            x = [examples.transformed(each, wanted[at], times[at], epoch) for each, at in pairs]
         x = stacked(x) if isinstance(x, list) else tensor(x.transpose(0, 3, 1, 2) if x.ndim == 4 else x)
         if self._batch_transform is not None:
             names = ("batch-transform", epoch, self.batches.ranks.rank, number)
             x = self._batch_transform(x, rng(examples.seed, *names))
-        kept = [one for place, one in enumerate(wanted) if place not in faults]
-        known = {name: tensor(column[kept]) for name, column in examples.known.items()}
+        mask = [wanted[place] for place in places]
+        known = {name: tensor(column[mask]) for name, column in examples.known.items()}
         if examples.labels is None:
             return (x, known), skipped
-        known["key"] = examples.keys(kept)
-        return (x, tensor(examples.labels[kept]), known), skipped
+        known["key"] = examples.keys(mask)
+        return (x, tensor(examples.labels[mask]), known), skipped
 
-    def _x(self, arrays: Arrays, epoch: int, job: _Ahead) -> tuple[Pixels | list[Any], _Faults]:
-        """The x of a batch, pictures in one array, and why some examples cannot be read."""
-        (_, _, wanted, times), examples = job[0], self.examples
-        faults: _Faults = {}
-        block = examples.block(wanted)
-        if block is not None and examples.transform is None:
-            return block, faults
-        together = None
-        if examples.modality == "image" and (examples.transform is None or self._decoded is not None):
-            together = self._together(arrays, job, faults)
-        if together is None:
-            faults.clear()
-            given = self._decode(job, range(len(wanted)), lambda place: None, faults)
-            pairs = ((place, x) for place, x, _ in given)
-        elif examples.transform is None:
-            return np.delete(together, list(faults), 0) if faults else together, faults
-        else:
-            pairs = ((place, x) for place, x in enumerate(together) if place not in faults)
-        return [examples.transformed(x, wanted[place], times[place], epoch) for place, x in pairs], faults
-
-    def _together(self, arrays: Arrays, job: _Ahead, faults: _Faults) -> Pixels | None:
-        """The pictures of a batch, decoded now or before; None where they differ in size and may."""
-        wanted = job[0][2]
-        batch, there = None, np.zeros(len(wanted), bool)
-        if self._decoded is not None:
-            batch, there = self._decoded.take(wanted, arrays)
-        if batch is None and self._shape is not None:
+    def _x(self, arrays: Arrays, job: _Ahead, faults: _Faults) -> Pixels | list[Any]:
+        """Return the x of the examples that can be read: pictures of one size in one array, else a list."""
+        wanted, pictures = job[0][2], self.examples.modality == "image"
+        store, batch, present = self._decoded, None, np.zeros(len(wanted), bool)
+        if store is not None and store.x is not None:
+            batch = arrays.new(len(wanted), *store.x.shape[1:])
+            present = store.take(self.examples.rows(wanted), batch)
+        elif self._shape is not None:
             batch = arrays.new(len(wanted), *self._shape)
+        x = {} if batch is None else {place: batch[place] for place in np.flatnonzero(present).tolist()}
+        missing = np.flatnonzero(~present).tolist()
         new: dict[int, bytes] = {}
-        missing = np.flatnonzero(~there).tolist()
-        given = self._decode(job, missing, lambda place: None if batch is None else batch[place], faults)
-        for place, x, data in given:
-            if batch is None or x.shape != batch.shape[1:]:
-                if batch is not None and (new or there.any()):
-                    self._refuse_sizes(wanted[place], x.shape, batch.shape[1:])
-                    return None
-                self._shape = x.shape
-                batch = arrays.new(len(wanted), *x.shape)
-                batch[place] = x
-            new[place] = data
-        if self._decoded is not None and batch is not None:
-            kept = batch[list(new)] if len(new) < len(batch) else batch
-            self._decoded.put([wanted[place] for place in new], kept, list(new.values()))
-        return batch
-
-    def _refuse_sizes(self, number: int, size: tuple[int, ...], before: tuple[int, ...]) -> None:
-        """Do without what was decoded, since a transform may make pictures alike; else it is an error."""
-        if self.examples.transform is None or self._decoded is None:
+        for place, each, new[place] in self._decode(job, missing, batch, faults):
+            x[place] = each
+        x = dict(sorted(x.items()))
+        if store is not None:
+            self._keep({place: x[place] for place in new}, wanted, new)
+        shapes = {each.shape for each in x.values()} if pictures else set()
+        if len(shapes) == 1:
+            (shape,) = shapes
+            if batch is None or batch.shape[1:] != shape:
+                # The first batch tells the size; the next are decoded in place.
+                self._shape, batch = shape, arrays.new(len(wanted), *shape)
+                for place, each in x.items():
+                    batch[place] = each
+            return np.delete(batch, list(faults), 0) if faults else batch
+        if shapes and self.examples.transform is None:
+            first, second, *_ = sorted(shapes)
             raise InputError(
-                f"pictures differ in size, {self.examples.keys([number])[0]} has {size[:2]} beside "
-                f"{before[:2]}: give size=(height, width)"
+                f"pictures differ in size, such as {first[:2]} and {second[:2]}: give size=(height, width)"
             )
-        self._decoded.give_up()
+        return list(x.values())
+
+    def _keep(self, pictures: Mapping[int, Pixels], wanted: list[int], data: Mapping[int, bytes]) -> None:
+        """Keep pictures that were just decoded, if their encoded bytes are those of the metadata."""
+        whole = [
+            place
+            for place, encoded in data.items()
+            if hashlib.sha256(encoded).digest() == self._hashes[wanted[place]].tobytes()
+        ]
+        store = self._decoded
+        if store is None or not whole:
+            return
+        shapes = {pictures[place].shape for place in whole}
+        if len(shapes | ({store.x.shape[1:]} if store.x is not None else set())) > 1:
+            store.stop("the pictures differ in size: give size=(height, width)")
+            return
+        rows = self.examples.rows([wanted[place] for place in whole])
+        store.put(rows, np.stack([pictures[place] for place in whole]))
 
     def _decode(
-        self, job: _Ahead, places: Sequence[int], out: Callable[[int], Pixels | None], faults: _Faults
+        self, job: _Ahead, places: Sequence[int], out: Pixels | None, faults: _Faults
     ) -> Iterator[tuple[int, Any, Any]]:
-        """Read and decode the examples at some places of a batch: place, x and what was read."""
+        """Read and decode the examples at some places of a batch: place, x and the bytes."""
         (_, expected, wanted, _), read = job
         if not places:
             self.examples.check_unchanged()
@@ -322,7 +333,7 @@ class Loader:
             try:
                 if isinstance(data, Exception):
                     raise data
-                x = self.examples.decoded(wanted[place], data, out(place))
+                x = self.examples.decoded(wanted[place], data, None if out is None else out[place])
             except IntegrityError as error:
                 if self._on_error == "error":
                     raise self.examples.named(wanted[place], error) from error
@@ -331,14 +342,15 @@ class Loader:
                 yield place, x, data
 
     def _read(self, wanted: list[int], read: Callable[[], list[Any]]) -> list[Any]:
-        """The encoded examples; in the place of one that cannot be read and may be skipped, its error."""
+        """Return the encoded examples, and the error of each that cannot be read and may be skipped."""
         try:
             return read()
         except IntegrityError as error:
             if self._on_error == "error":
                 raise
-            alone = [(one, partial(self.examples.read, [one])) for one in wanted]
-            return [error] if len(wanted) == 1 else [self._read([one], read)[0] for one, read in alone]
+            if len(wanted) == 1:
+                return [error]
+            return [self._read([number], partial(self.examples.read, [number]))[0] for number in wanted]
 
 
 def _part_of(size: int, ranks: Ranks) -> slice:
