@@ -81,7 +81,8 @@ class LineCache:
 
     def absent(self, rows: IntArray) -> NDArray[np.bool_]:
         """Return a mask of the rows without a line, be it whole or damaged."""
-        return np.asarray(self._checks[rows]) == 0
+        mask: NDArray[np.bool_] = np.equal(self._checks[rows], 0)
+        return mask
 
     def missing(self, rows: IntArray) -> NDArray[np.bool_]:
         """Return a mask of the rows whose lines are not here whole."""
