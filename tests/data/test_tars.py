@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import io
-import json
-import os
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from itertools import chain
 
-import fsspec
 import hypothesis
 import numpy as np
 import pyarrow as pa
@@ -91,28 +86,6 @@ def test_loaders_hand_out_the_same_examples(both_formats):
         assert by_key(far.loader(name, batch_size=16, workers=0)) == expected
 
 
-def test_a_loader_over_tars_goes_on_and_shares_with_ranks(tars):
-    task = sd.task(tars)
-    options = {"sampler": "shuffle", "batch_size": 7, "seed": 4}
-
-    def keys(batches):
-        return [tuple(known["key"]) for _, _, known in batches]
-
-    loader = task.loader(**options)
-    epochs = [keys(loader) for _ in range(3)]
-    assert len({tuple(epoch) for epoch in epochs}) == 3
-    assert len({tuple(sorted(sum(epoch, ()))) for epoch in epochs}) == 1
-    stopped = task.loader(**options)
-    stopped.set_epoch(1)
-    batches = iter(stopped)
-    assert keys(next(batches) for _ in range(3)) == epochs[1][:3]
-    resumed = task.loader(**options)
-    resumed.load_state_dict(json.loads(json.dumps(stopped.state_dict())))
-    assert keys(resumed) == epochs[1][3:]
-    shares = [sum(keys(task.loader(**options, rank=rank, world=2)), ()) for rank in (0, 1)]
-    assert sorted(sum(shares, ())) == sorted(sum(epochs[0], ()))
-
-
 def test_an_unlabelled_set_of_tars_hides_labels(tiny, tars):
     first, second = Manifest.read(tiny).nuisances[:2]
     near, far = (sd.task(folder, "uda", source=first, target=second) for folder in (tiny, tars))
@@ -127,38 +100,6 @@ def test_an_unlabelled_set_of_tars_hides_labels(tiny, tars):
         }
 
     assert shown(far) == shown(near)
-
-
-# --- group samplers: the exact expectation of a row
-
-
-@pytest.mark.parametrize("sampler", ["shuffle", "subg", "per-domain", "rwg", "n-groups"])
-def test_a_sampler_draws_each_row_of_the_tars_as_often_as_it_says(tars, sampler):
-    scipy = pytest.importorskip("scipy.stats")
-    task = sd.task(tars, "group-fairness k=2 mu=0.5", base="extended", on_empty="report")
-    rows = task.rows("train")
-    numbers = task.metadata.nuisance if sampler == "per-domain" else task.metadata.group
-    _, cell, sizes = np.unique(numbers[rows], return_inverse=True, return_counts=True)
-    options = {"n-groups": {"n_groups_per_batch": 2}}.get(sampler, {})
-    options |= {"on_empty": "drop"} if sampler in ("subg", "rwg", "n-groups") else {}
-    batch, epochs = (4 * len(sizes) if sampler == "per-domain" else 8), 60
-    loader = task.loader("train", sampler=sampler, batch_size=batch, seed=5, **options)
-    batches = [batch for epoch in range(epochs) for batch in loader.batches.items_of(epoch)]
-    drawn = np.concatenate(batches)
-    counts = np.bincount(drawn, minlength=len(rows))
-    if sampler == "shuffle":
-        assert (counts == epochs).all()
-        return
-    if sampler in ("subg", "per-domain"):  # each cell exactly as often as any other
-        np.testing.assert_array_equal(np.bincount(cell, counts), len(drawn) / len(sizes))
-    if sampler == "subg":
-        assert counts[counts > 0].tolist() == [epochs] * (min(sizes) * len(sizes))  # chosen once
-        return
-    # Every cell equally often, each of its rows alike: p of a row in a draw = 1 / (cells * rows of its cell).
-    expected = len(drawn) / (len(sizes) * sizes[cell])
-    assert scipy.chisquare(counts, expected).pvalue > 1e-3
-    if sampler != "per-domain":  # whose cells are about equally large here
-        assert scipy.chisquare(counts, np.full(len(rows), len(drawn) / len(rows))).pvalue < 1e-6
 
 
 # --- tasks in tars of their own
@@ -406,58 +347,6 @@ def test_workers_share_whole_batches_and_any_epoch_resumes(tars, persistent):
         assert [epoch(), epoch()] == epochs  # its workers count on
 
 
-NODE = """
-import json, sys
-import shiftdata as sd
-from torch.utils.data import DataLoader
-
-tars, epochs, used = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
-options = {"shuffle": 50, "decode": None, "seed": 3, "batch_size": 7}
-made = sd.webdataset(tars, "extended", **options).to_tuple("__key__").batched(7)
-loader = DataLoader(made, batch_size=None, num_workers=2)
-for epoch in epochs:
-    made.set_epoch(epoch, start=used if epoch == epochs[0] else 0)
-    for (batch,) in loader:
-        print(json.dumps([epoch, batch]), flush=True)
-"""
-
-
-def node(tars, rank, epochs, used=0):
-    """One of two nodes, in a process of its own, with two workers."""
-    command = [sys.executable, "-W", "ignore", "-c", NODE, str(tars), json.dumps(epochs), str(used)]
-    env = os.environ | {"RANK": str(rank), "WORLD_SIZE": "2"}
-    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
-
-
-def ended(processes):
-    found = []
-    for process in processes:
-        output, _ = process.communicate(timeout=120)
-        assert process.returncode == 0
-        found.append([json.loads(line) for line in output.splitlines()])
-    return found
-
-
-@pytest.mark.slow
-def test_two_nodes_of_two_workers_share_each_epoch_and_go_on_after_a_kill(tars):
-    whole = ended([node(tars, rank, [0, 1, 2]) for rank in (0, 1)])
-    for epoch in range(3):
-        mine = [[batch for number, batch in batches if number == epoch] for batches in whole]
-        assert [len(batches) for batches in mine] == [29, 29]
-        assert Counter(Counter(key for batches in mine for batch in batches for key in batch).values()) == {
-            1: 400
-        }
-    assert (
-        len({json.dumps([keys for number, keys in whole[0] if number == epoch]) for epoch in range(3)}) == 3
-    )
-    killed = node(tars, 0, [1, 2])
-    seen = [json.loads(killed.stdout.readline()) for _ in range(11)]
-    killed.kill()
-    killed.communicate()
-    (rest,) = ended([node(tars, 0, [1, 2], used=7 * 11)])
-    assert seen + rest == [batch for batch in whole[0] if batch[0] > 0]
-
-
 def test_samples_are_those_of_the_library_alone(both_formats):
     import webdataset
 
@@ -473,17 +362,6 @@ def test_samples_are_those_of_the_library_alone(both_formats):
         assert [sample[name] for name in ("__key__", "__url__")] == [
             expected[name] for name in ("__key__", "__url__")
         ]
-
-
-def test_tars_in_a_bucket_are_read_as_here(tars, bucket):
-    fsspec.filesystem("s3").put(str(tars), f"{bucket}/tiny_wds", recursive=True)
-    there = f"s3://{bucket}/tiny_wds"
-    with (
-        sd.task(tars).loader("train", sampler="rwg", batch_size=16, seed=3) as near,
-        sd.task(there).loader("train", sampler="rwg", batch_size=16, seed=3) as far,
-    ):
-        assert by_key(far) == by_key(near)
-    assert keys(pipeline(there)) == keys(pipeline(tars))
 
 
 def test_a_pipeline_reads_from_a_server_by_few_requests(tars):

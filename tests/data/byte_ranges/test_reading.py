@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
-import os
 import pickle
 import signal
 import subprocess
@@ -246,36 +244,10 @@ def test_the_cache_gives_what_was_fetched_and_notices_damage(server, whole, tmp_
     assert read().stats.cache_hits == 50
 
 
-def _fill(url: str, folder: Path, expected: str, out) -> None:
-    reader = ExampleReader(url, "mini", cache=folder)
-    digest = hashlib.sha256()
-    for _ in range(3):
-        for first in range(0, 200, 40):
-            for one in reader.read(range(first, first + 40)):
-                digest.update(one)
-    reader.close()
-    out.put(digest.hexdigest() == expected)
-
-
-@pytest.mark.slow
-def test_processes_share_a_cache(server, whole, tmp_path):
-    expected = hashlib.sha256(b"".join(whole[:200]) * 3).hexdigest()
-    context = multiprocessing.get_context("spawn")
-    out = context.Queue()
-    processes = [
-        context.Process(target=_fill, args=(f"{server.url}/tiny", tmp_path, expected, out)) for _ in "ab"
-    ]
-    for process in processes:
-        process.start()
-    assert [out.get(timeout=60) for _ in processes] == [True, True]
-    for process in processes:
-        process.join()
-
-
 # Threads, processes, ends
 
 
-def test_a_reader_can_be_pickled_forked_and_shared_by_threads(remote, whole):
+def test_a_reader_can_be_pickled_and_shared_by_threads(remote, whole):
     remote.read([1])
     again = pickle.loads(pickle.dumps(remote))
     assert again.read([5, 1]) == [whole[5], whole[1]]
@@ -289,31 +261,6 @@ def test_a_reader_can_be_pickled_forked_and_shared_by_threads(remote, whole):
     for thread in threads:
         thread.join()
     assert found == {n: [whole[n], whole[n + 9]] for n in range(6)}
-    code = (
-        "import multiprocessing, sys, warnings\n"
-        "from shiftdata.data.loading.byte_ranges import ExampleReader\n"
-        "warnings.simplefilter('ignore')\n"
-        "reader = ExampleReader(sys.argv[1], 'mini'); before = reader.read([3])\n"
-        "def work(): sys.exit(reader.read([3]) != before)\n"
-        "child = multiprocessing.get_context('fork').Process(target=work); child.start(); child.join(20)\n"
-        "sys.exit(child.exitcode)"
-    )
-    url = remote._layout.dataset.address
-    assert subprocess.run([sys.executable, "-c", code, url], timeout=60).returncode == 0
-
-
-def test_closing_a_reader_leaves_others_of_the_same_dataset_open(tiny, whole, monkeypatch):
-    opened = sd.open_dataset(tiny)
-    reader, other = ExampleReader(opened, "mini"), ExampleReader(opened, "mini")
-    other.read([0])
-    pread = os.pread
-
-    def closing(*args: int) -> bytes:
-        other.close()
-        return pread(*args)
-
-    monkeypatch.setattr(os, "pread", closing)
-    assert reader.read([0, 1]) == whole[:2]
 
 
 def test_an_interrupted_read_ends_at_once(server):

@@ -5,12 +5,10 @@ from __future__ import annotations
 import errno
 import multiprocessing
 import os
-import shutil
 import socket
 import subprocess
 import sys
 import time
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -212,25 +210,10 @@ def test_a_folder_that_cannot_be_made_costs_a_warning(task, truth, tmp_path):
     assert (x[rows] == truth[rows]).all()
 
 
-def test_files_that_vanish_meanwhile_cost_a_computation(task, truth, tmp_path, monkeypatch):
-    rows, put = np.sort(task.rows("train")), LineCache.put
-
-    def vanish(self, numbers, values):
-        kept = put(self, numbers, values)
-        if numbers[-1] == rows[-1]:
-            shutil.rmtree(self.folder)
-            self.refresh()
-        return kept
-
-    monkeypatch.setattr(LineCache, "put", vanish)
-    assert (features_of(task.metadata, rows, Pixels(), cache=tmp_path)[rows] == truth[rows]).all()
-
-
 FILL = """
 import sys
 import numpy as np, torch
 import shiftdata as sd
-from shiftdata.baselines.frozen import FrozenFeatures
 from shiftdata.data.loading.features import features_of
 from tests.data.loading.test_features import Pixels
 torch.distributed.init_process_group("gloo")
@@ -244,12 +227,8 @@ for name, cache in ("one", f"{out}/disk"), ("two", f"{out}/disk{rank}"), ("no", 
     assert sum(ready) == len(rows)
     np.save(f"{out}/{name}-{rank}.npy", x)
     print(encoder.blocks)
-if sys.argv[3] == "frozen":
-    x = features_of(metadata, rows[:90], FrozenFeatures(), cache=f"{out}/disk")
-    np.save(f"{out}/frozen-{rank}.npy", x)
 torch.distributed.destroy_process_group()
 """
-FROZEN = bool(find_spec("efficientnet_lite_pytorch"))
 
 
 @pytest.fixture(scope="module")
@@ -260,7 +239,7 @@ def ranks(tiny, tmp_path_factory):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     known = os.environ | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
-    command = [sys.executable, "-c", FILL, str(tiny), str(out), "frozen" if FROZEN else ""]
+    command = [sys.executable, "-c", FILL, str(tiny), str(out)]
     processes = [
         subprocess.Popen(
             command,
@@ -288,20 +267,6 @@ def test_ranks_share_the_work_and_all_see_all_lines(truth, ranks):
     assert blocks == [[4, 8, 7]] * 2
     for name in ("one", "two", "no"):
         assert all((np.load(out / f"{name}-{rank}.npy")[:200] == truth[:200]).all() for rank in range(2))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not FROZEN, reason="needs the frozen network")
-def test_frozen_features_are_equal_to_the_byte_for_any_ranks_and_subset(task, ranks):
-    from shiftdata.baselines.frozen import FrozenFeatures
-
-    first, second = (np.load(ranks[0] / f"frozen-{rank}.npy") for rank in range(2))
-    assert first.shape == (len(task.metadata), 1280)
-    encoder, rows = FrozenFeatures(), np.arange(90)
-    whole = features_of(task.metadata, rows, encoder, cache=False)
-    assert first[rows].tobytes() == second[rows].tobytes() == whole[rows].tobytes()
-    part = np.array([3, 17, 44, 45, 80])
-    assert features_of(task.metadata, part, encoder, cache=False)[part].tobytes() == whole[part].tobytes()
 
 
 def test_the_limit_makes_room_of_what_nobody_uses(tmp_path):
