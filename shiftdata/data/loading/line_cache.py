@@ -47,8 +47,8 @@ class LineCache:
     """The lines of one base's rows, as far as they are in a folder.
 
     It is an aid: where the folder cannot be read or written, or the disk is full, lines are computed as if
-    there were none. `about` is all that determines them besides the rows. `limit` is for all arrays below
-    `root` together: those that nobody used for a while make room.
+    there were none. `about` names all that determines them apart from the rows. `limit` is for all arrays
+    below `root` together: those that nobody used for a while make room.
     """
 
     def __init__(

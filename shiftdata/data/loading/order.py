@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Generic, Self, TypeAlias, TypeVar
+from typing import Generic, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
@@ -22,6 +22,13 @@ from shiftdata.stable import content_hash, hash64, rng
 Item = TypeVar("Item")
 #: Names that key the draws in addition to the seed: a dataset, a config.
 Names: TypeAlias = Sequence[str | int]
+
+
+class Keys(TypedDict, total=False):
+    """The keys of a sampler's draws: a seed (default 0), and names."""
+
+    seed: int
+    names: Names
 
 
 @dataclass(frozen=True)
@@ -174,11 +181,10 @@ class FixedRows(RowSampler):
         rows: IntArray,
         *,
         kind: str = "shuffle",
-        seed: int = 0,
-        names: Names = (),
         dropped: tuple[int, ...] = (),
+        **keys: Unpack[Keys],
     ) -> None:
-        super().__init__(kind, len(rows), seed=seed, names=names, dropped=dropped)
+        super().__init__(kind, len(rows), dropped=dropped, **keys)
         self.rows = rows
 
     def rows_of(self, epoch: int) -> IntArray:

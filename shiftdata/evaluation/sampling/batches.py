@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from typing import Unpack
 
 import numpy as np
 
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.loading.order import EpochSampler, Names
+from shiftdata.data.loading.order import EpochSampler, Keys
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling.cells import Cells, draw_below
 
@@ -27,8 +28,7 @@ class CellBatches(EpochSampler[list[int]]):
         batch_size: int,
         cells_per_batch: int,
         rows: int,
-        seed: int,
-        names: Names,
+        **keys: Unpack[Keys],
     ) -> None:
         if cells_per_batch < 1 or batch_size < 1 or batch_size % cells_per_batch:
             number = "n_groups_per_batch" if kind == "n-groups" else "the domains that have rows"
@@ -38,7 +38,7 @@ class CellBatches(EpochSampler[list[int]]):
             )
         if batch_size > rows:
             raise InputError(f"batch_size {batch_size} is above the {rows} rows: lower it")
-        super().__init__(kind, rows // batch_size, seed=seed, names=names, dropped=cells.dropped)
+        super().__init__(kind, rows // batch_size, dropped=cells.dropped, **keys)
         self.cells, self.batch_size, self.cells_per_batch = cells, batch_size, cells_per_batch
 
     def items_of(self, epoch: int, start: int = 0) -> Iterator[list[int]]:
@@ -79,8 +79,7 @@ class GroupBatches(CellBatches):
         n_groups_per_batch: int,
         proportional: bool = False,
         distinct: bool = True,
-        seed: int = 0,
-        names: Names = (),
+        **keys: Unpack[Keys],
     ) -> None:
         if distinct and n_groups_per_batch > len(cells):
             raise InputError(
@@ -88,7 +87,7 @@ class GroupBatches(CellBatches):
                 "lower it, or pass distinct=False"
             )
         sizes = {"batch_size": batch_size, "cells_per_batch": n_groups_per_batch, "rows": cells.n_rows}
-        super().__init__("n-groups", cells, **sizes, seed=seed, names=names)
+        super().__init__("n-groups", cells, **sizes, **keys)
         self.proportional, self.distinct = proportional, distinct
 
     def _cells(self, n_batches: int, generator: np.random.Generator) -> IntArray:
@@ -125,17 +124,11 @@ class DomainBatches(CellBatches):
     """
 
     def __init__(
-        self,
-        cells: Cells,
-        *,
-        batch_size: int,
-        epoch_size: int | None = None,
-        seed: int = 0,
-        names: Names = (),
+        self, cells: Cells, *, batch_size: int, epoch_size: int | None = None, **keys: Unpack[Keys]
     ) -> None:
         rows = cells.n_rows if epoch_size is None else epoch_size
         sizes = {"batch_size": batch_size, "cells_per_batch": len(cells), "rows": rows}
-        super().__init__("per-domain", cells, **sizes, seed=seed, names=names)
+        super().__init__("per-domain", cells, **sizes, **keys)
 
     def _cells(self, n_batches: int, generator: np.random.Generator) -> IntArray:
         return np.tile(np.arange(len(self.cells)), (n_batches, 1))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shiftdata.data.arrays import FloatArray, IntArray, one_of
-from shiftdata.data.loading.order import FixedRows, Names, RowSampler
+from shiftdata.data.loading.order import FixedRows, Keys, Names, RowSampler
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling.cells import Cells, row_weights
 from shiftdata.stable import rng
@@ -27,10 +27,10 @@ class Reweighted(RowSampler):
     """
 
     def __init__(
-        self, cells: Cells, *, kind: str, epoch_size: int | None = None, seed: int = 0, names: Names = ()
+        self, cells: Cells, *, kind: str, epoch_size: int | None = None, **keys: Unpack[Keys]
     ) -> None:
         total = cells.n_rows if epoch_size is None else epoch_size
-        super().__init__(kind, total, seed=seed, names=names, dropped=cells.dropped)
+        super().__init__(kind, total, dropped=cells.dropped, **keys)
         self.cells = cells
 
     @property
@@ -51,10 +51,8 @@ class PseudoBalanced(Reweighted):
     never predicted is an error unless the cells were made with `on_empty="drop"`, as RLSbench's code does.
     """
 
-    def __init__(
-        self, cells: Cells, *, epoch_size: int | None = None, seed: int = 0, names: Names = ()
-    ) -> None:
-        super().__init__(cells, kind="pseudo-balanced", epoch_size=epoch_size, seed=seed, names=names)
+    def __init__(self, cells: Cells, *, epoch_size: int | None = None, **keys: Unpack[Keys]) -> None:
+        super().__init__(cells, kind="pseudo-balanced", epoch_size=epoch_size, **keys)
 
     def set_pseudo_labels(self, pseudo_labels: ArrayLike) -> None:
         """Balance these predictions, one for each row, from the next iteration on."""

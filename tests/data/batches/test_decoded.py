@@ -61,7 +61,6 @@ def test_the_same_batches_with_and_without(task, tmp_path, number):
         "size": one_of(None, 24, (8, 12)),
         "transform": one_of(None, shaken),
         "seed": number,
-        "on_error": one_of("error", "skip"),
     } | one_of({}, {"rank": 1, "world": 3})
     limit = one_of(20 * LINE, 10**9)
     plain = task.loader("validation", workers=0, **options)
@@ -108,18 +107,6 @@ def test_hidden_labels_and_resumed_epochs(tiny, tmp_path):
     again = tested.loader("test", role="unlabelled", sampler="shuffle", batch_size=9, decoded=tmp_path)
     again.load_state_dict(state)
     assert next(iter(again))[0].equal(next(batches)[0])
-
-
-def test_damaged_pictures_are_neither_kept_nor_hidden(damaged, tmp_path):
-    task, keys = damaged
-    for _ in range(2):
-        loader = task.loader(batch_size=16, on_error="skip", decoded=tmp_path)
-        with pytest.warns(UserWarning, match="2 examples cannot be read"):
-            found = seen(loader)
-        assert sorted(loader.skipped) == sorted(keys)
-    with pytest.warns(UserWarning, match="2 examples"):
-        assert found == seen(task.loader(batch_size=16, on_error="skip"))
-    assert kept(tmp_path) == len(task.sets["train"]) - 2
 
 
 def test_bytes_that_are_not_those_of_the_metadata_are_not_kept(task, tmp_path):

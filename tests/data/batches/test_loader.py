@@ -212,24 +212,6 @@ def test_a_damaged_picture_is_an_error_that_names_it(damaged):
         task.dataset()[70]
 
 
-def test_damaged_pictures_are_skipped_counted_and_told(damaged):
-    task, keys = damaged
-    loader = task.loader(batch_size=16, on_error="skip")
-    with pytest.warns(UserWarning, match=f"2 examples cannot be read and were skipped, first {keys[0]}"):
-        batches = positions(loader)
-    assert sorted(loader.skipped) == sorted(keys)
-    assert loader.state_dict()["skipped"] == loader.skipped
-    found = [position for batch in batches for position in batch]
-    assert found == [position for position in range(len(task.sets["train"])) if position not in (3, 70)]
-    assert [len(batch) for batch in batches][:6] == [15, 16, 16, 16, 15, 16]
-
-
-def test_a_batch_of_damaged_pictures_alone_is_an_error(damaged):
-    task, keys = damaged
-    with pytest.raises(IntegrityError, match=f"no example of batch 0 can be read, first {keys[0]}"):
-        next(iter(task.loader(sampler=[3, 70], on_error="skip")))
-
-
 class TwoSizes(ExampleReader):
     """A reader whose pictures are now large, now small."""
 
@@ -251,7 +233,6 @@ def test_pictures_of_several_sizes_need_one(task):
         ({"workers": -1}, "workers at least 0"),
         ({"size": 0}, "height and a width"),
         ({"size": (1, 2, 3)}, "height and a width"),
-        ({"on_error": "ignore"}, "'error' or 'skip'"),
         ({"sampler": [0, 10_000]}, "from 0 to"),
         ({"sampler": [0.5]}, "whole numbers"),
         ({"sampler": [1, 2], "per_cell": 3}, "options go with the name of a sampler"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -27,9 +26,7 @@ from shiftdata.threads import ahead, available_cores
 if TYPE_CHECKING:
     from shiftdata.data.loading.line_cache import LineCache
 
-#: What to do about an example that cannot be read: stop, or go on with the others and report it.
-OnError: TypeAlias = Literal["error", "skip"]
-#: What ranks share: the rows of an epoch, each for batches of its own, or the rows of every batch.
+#: Ranks share the rows of an epoch, each for batches of its own, or the rows of every batch.
 Share: TypeAlias = Literal["epoch", "batch"]
 #: The most bytes of decoded pictures that are kept in a folder.
 DECODED_LIMIT = 10 * 2**30
@@ -39,10 +36,8 @@ DECODING = 1
 Batch: TypeAlias = tuple[Any, ...]
 #: Makes another x of a whole batch's x, with a generator for what is random.
 BatchTransform: TypeAlias = Callable[[Any, np.random.Generator], Any]
-#: A batch to be made, and what reads the examples of it that must be read.
+#: A job of a batch, and the function that reads its missing examples.
 _Ahead: TypeAlias = tuple[Job, Callable[[], list[Any]]]
-#: Why examples of a batch cannot be read, by their places in it.
-_Faults: TypeAlias = dict[int, str]
 
 
 class Loader:
@@ -57,8 +52,7 @@ class Loader:
     The batches depend only on seed, epoch, sampler and rank. With 0 `workers` the caller's thread decodes.
     A transform of the `examples` runs in the threads: the arrays, tensors or numbers that it makes are
     stacked, anything else comes as a list. Then `batch_transform` gets each batch's x and a generator keyed
-    by seed, epoch, rank and batch. With `on_error="skip"` an example that cannot be read is left out of its
-    batch, and `skipped` says why.
+    by seed, epoch, rank and batch.
     Beginning another iteration ends the one before, and an epoch that was left early begins again.
 
     `names` has the names of the numbers: `loader.names["group"][int(known["group"][0])]` is "bird / leaves".
@@ -77,7 +71,6 @@ class Loader:
         workers: int | None = None,
         batch_transform: BatchTransform | None = None,
         drop_last: bool = False,
-        on_error: OnError = "error",
         decoded: bool | str | Path = False,
         decoded_limit: int = DECODED_LIMIT,
         rank: int | None = None,
@@ -90,9 +83,7 @@ class Loader:
                 f"{batch_size}, {workers} and {decoded_limit}"
             )
         if decoded and examples.modality != "image":
-            raise InputError(f"decoded is for pictures, and these are of a {examples.modality}: leave it out")
-        if on_error not in ("error", "skip"):
-            raise InputError(f"on_error must be 'error' or 'skip', got {on_error!r}")
+            raise InputError(f"decoded is for pictures, not for a {examples.modality}: leave it out")
         self.examples = examples
         if not isinstance(sampler, EpochSampler):
             sampler = InOrder(_positions(sampler, len(examples)))
@@ -108,9 +99,7 @@ class Loader:
         # Only pictures are decoded outside of the interpreter's lock: one thread reads ahead of all else.
         most = available_cores() if examples.modality == "image" else 1
         self.workers = most if workers is None else workers
-        self.skipped: dict[str, str] = {}
         self._batch_transform = batch_transform
-        self._on_error = on_error
         self._epoch = self._done = self._start = 0
         self._decoded: LineCache | None = None
         self._to_decoded = decoded, decoded_limit
@@ -152,8 +141,8 @@ class Loader:
             self._epoch, self._done, self._start = epoch, 0, 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the iteration is, fit for JSON: after the batch that was handed out last."""
-        return {"key": self._key, "epoch": self._epoch, "done": self._done, "skipped": dict(self.skipped)}
+        """Return the place of the iteration, fit for JSON: after the batch that was handed out last."""
+        return {"key": self._key, "epoch": self._epoch, "done": self._done}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on after the batch at which the state was taken; the number of workers may be another."""
@@ -164,7 +153,6 @@ class Loader:
             )
         self._stop()
         self._epoch, self._done, self._start = state["epoch"], state["done"], state["done"]
-        self.skipped = dict(state["skipped"])
 
     def close(self) -> None:
         """End the iteration, its threads, and the reader."""
@@ -199,21 +187,13 @@ class Loader:
         jobs = self.examples.read_ahead(self._jobs(epoch, start))
         # Jobs end first, else threads would still wait for what is read ahead.
         with closing(ahead(make, jobs, workers)) as batches, closing(jobs):
-            for batch, skipped in batches:
+            for batch in batches:
                 self._done += 1
                 if self._done == len(self):
                     # Before the batch is given away: a caller that counts, as Lightning does, asks no more.
                     self._epoch, self._done = epoch + 1, 0
-                self.skipped.update(skipped)
                 yield batch
         self._epoch, self._done = epoch + 1, 0
-        if self.skipped:
-            key, reason = next(iter(self.skipped.items()))
-            warnings.warn(
-                f"{len(self.skipped):,} examples cannot be read and were skipped, first {key} ({reason}): "
-                "see `loader.skipped`",
-                stacklevel=2,
-            )
 
     def _open_decoded(self) -> None:
         folder, limit = self._to_decoded
@@ -243,34 +223,25 @@ class Loader:
                     missing = [number for number, gone in zip(wanted, absent, strict=True) if gone]
                 yield number, missing, wanted, times
 
-    def _make(self, arrays: Arrays, epoch: int, job: _Ahead) -> tuple[Batch, Mapping[str, str]]:
-        """Make a batch; say why examples are missing in it, by key."""
+    def _make(self, arrays: Arrays, epoch: int, job: _Ahead) -> Batch:
         (number, _, wanted, times), examples = job[0], self.examples
-        faults: _Faults = {}
         x: Any = examples.block(wanted)
         if x is None:
-            x = self._x(arrays, job, faults)
-        skipped = {examples.keys([wanted[place]])[0]: why for place, why in faults.items()}
-        if len(skipped) == len(wanted):
-            key, reason = next(iter(skipped.items()))
-            raise IntegrityError(f"no example of batch {number} can be read, first {key}: {reason}")
-        places = [place for place in range(len(wanted)) if place not in faults]
+            x = self._x(arrays, job)
         if examples.transform is not None:
-            pairs = zip(x, places, strict=True)
-            x = [examples.transformed(each, wanted[at], times[at], epoch) for each, at in pairs]
+            x = [examples.transformed(*each, epoch) for each in zip(x, wanted, times, strict=True)]
         x = stacked(x) if isinstance(x, list) else tensor(x.transpose(0, 3, 1, 2) if x.ndim == 4 else x)
         if self._batch_transform is not None:
             names = ("batch-transform", epoch, self.batches.ranks.rank, number)
             x = self._batch_transform(x, rng(examples.seed, *names))
-        mask = [wanted[place] for place in places]
-        known = {name: tensor(column[mask]) for name, column in examples.known.items()}
+        known = {name: tensor(column[wanted]) for name, column in examples.known.items()}
         if examples.labels is None:
-            return (x, known), skipped
-        known["key"] = examples.keys(mask)
-        return (x, tensor(examples.labels[mask]), known), skipped
+            return x, known
+        known["key"] = examples.keys(wanted)
+        return x, tensor(examples.labels[wanted]), known
 
-    def _x(self, arrays: Arrays, job: _Ahead, faults: _Faults) -> Pixels | list[Any]:
-        """Return the x of the examples that can be read: pictures of one size in one array, else a list."""
+    def _x(self, arrays: Arrays, job: _Ahead) -> Pixels | list[Any]:
+        """Return the x of a batch: pictures of one size in one array, else a list."""
         wanted, pictures = job[0][2], self.examples.modality == "image"
         store, batch, present = self._decoded, None, np.zeros(len(wanted), bool)
         if store is not None and store.x is not None:
@@ -279,22 +250,20 @@ class Loader:
         elif self._shape is not None:
             batch = arrays.new(len(wanted), *self._shape)
         x = {} if batch is None else {place: batch[place] for place in np.flatnonzero(present).tolist()}
-        missing = np.flatnonzero(~present).tolist()
         new: dict[int, bytes] = {}
-        for place, each, new[place] in self._decode(job, missing, batch, faults):
+        for place, each, new[place] in self._decode(job, np.flatnonzero(~present).tolist(), batch):
             x[place] = each
         x = dict(sorted(x.items()))
-        if store is not None:
-            self._keep({place: x[place] for place in new}, wanted, new)
+        if new and store is not None:
+            self._keep(store, {place: x[place] for place in new}, wanted, new)
         shapes = {each.shape for each in x.values()} if pictures else set()
         if len(shapes) == 1:
             (shape,) = shapes
             if batch is None or batch.shape[1:] != shape:
                 # The first batch tells the size; the next are decoded in place.
                 self._shape, batch = shape, arrays.new(len(wanted), *shape)
-                for place, each in x.items():
-                    batch[place] = each
-            return np.delete(batch, list(faults), 0) if faults else batch
+                np.stack(list(x.values()), out=batch)
+            return batch
         if shapes and self.examples.transform is None:
             first, second, *_ = sorted(shapes)
             raise InputError(
@@ -302,25 +271,27 @@ class Loader:
             )
         return list(x.values())
 
-    def _keep(self, pictures: Mapping[int, Pixels], wanted: list[int], data: Mapping[int, bytes]) -> None:
+    def _keep(
+        self,
+        store: LineCache,
+        pictures: Mapping[int, Pixels],
+        wanted: list[int],
+        data: Mapping[int, bytes],
+    ) -> None:
         """Keep pictures that were just decoded, if their encoded bytes are those of the metadata."""
-        whole = [
-            place
-            for place, encoded in data.items()
-            if hashlib.sha256(encoded).digest() == self._hashes[wanted[place]].tobytes()
-        ]
-        store = self._decoded
-        if store is None or not whole:
-            return
+        hashes = {place: self._hashes[wanted[place]].tobytes() for place in data}
+        whole = [place for place in data if hashlib.sha256(data[place]).digest() == hashes[place]]
         shapes = {pictures[place].shape for place in whole}
-        if len(shapes | ({store.x.shape[1:]} if store.x is not None else set())) > 1:
+        if store.x is not None:
+            shapes.add(store.x.shape[1:])
+        if len(shapes) > 1:
             store.stop("the pictures differ in size: give size=(height, width)")
-            return
-        rows = self.examples.rows([wanted[place] for place in whole])
-        store.put(rows, np.stack([pictures[place] for place in whole]))
+        elif whole:
+            rows = self.examples.rows([wanted[place] for place in whole])
+            store.put(rows, np.stack([pictures[place] for place in whole]))
 
     def _decode(
-        self, job: _Ahead, places: Sequence[int], out: Pixels | None, faults: _Faults
+        self, job: _Ahead, places: Sequence[int], out: Pixels | None
     ) -> Iterator[tuple[int, Any, Any]]:
         """Read and decode the examples at some places of a batch: place, x and the bytes."""
         (_, expected, wanted, _), read = job
@@ -328,33 +299,17 @@ class Loader:
             self.examples.check_unchanged()
             return
         missing = [wanted[place] for place in places]
-        read = read if missing == expected else partial(self.examples.read, missing)
-        for place, data in zip(places, self._read(missing, read), strict=True):
+        data = read() if missing == expected else self.examples.read(missing)
+        for place, number, each in zip(places, missing, data, strict=True):
             try:
-                if isinstance(data, Exception):
-                    raise data
-                x = self.examples.decoded(wanted[place], data, None if out is None else out[place])
+                x = self.examples.decoded(number, each, None if out is None else out[place])
             except IntegrityError as error:
-                if self._on_error == "error":
-                    raise self.examples.named(wanted[place], error) from error
-                faults[place] = str(error)
-            else:
-                yield place, x, data
-
-    def _read(self, wanted: list[int], read: Callable[[], list[Any]]) -> list[Any]:
-        """Return the encoded examples, and the error of each that cannot be read and may be skipped."""
-        try:
-            return read()
-        except IntegrityError as error:
-            if self._on_error == "error":
-                raise
-            if len(wanted) == 1:
-                return [error]
-            return [self._read([number], partial(self.examples.read, [number]))[0] for number in wanted]
+                raise self.examples.named(number, error) from error
+            yield place, x, each
 
 
 def _part_of(size: int, ranks: Ranks) -> slice:
-    """The stretch of a batch that a rank gets; where it does not divide, the first ranks get one more."""
+    """Return the stretch of a batch of a rank; where it does not divide, the first ranks get one more."""
     each, more = divmod(size, ranks.world)
     begin = ranks.rank * each + min(ranks.rank, more)
     return slice(begin, begin + each + (ranks.rank < more))

@@ -61,7 +61,7 @@ class ExampleReader:
         connections: how many requests may be under way at once.
         ahead: the most bytes that a `Loader`, which knows the order of an epoch, fetches ahead of their turn
             and keeps in memory, where the examples are elsewhere (`windows.py`).
-        source: where the examples lie, if not beside the manifest.
+        source: the place of the examples, if not that of the manifest.
         whole: of tars, give each sample as it lies, from its first member to the end of its last.
 
     """
@@ -124,10 +124,10 @@ class ExampleReader:
             raise InputError(
                 f"there is no row {bad[0]} in {self._layout.base}: rows are 0 to {len(self) - 1}"
             )
-        found: dict[int, bytes] = {}
+        examples: dict[int, bytes] = {}
         for part in self.parts(np.unique(asked.astype(np.int64))):
-            found |= part
-        return self.chosen(asked.tolist(), found)
+            examples |= part
+        return self.chosen(asked.tolist(), examples)
 
     def chosen(self, rows: Sequence[int], examples: Mapping[int, bytes]) -> list[bytes]:
         """Return some of the examples that were read, counted as asked for."""
@@ -190,10 +190,10 @@ class ExampleReader:
             for shard, rows in parts:
                 yield self._by_row_group(shard, rows)
             return
-        known = dict(in_threads(self._is_original, [shard for shard, _ in parts], self._connections))
+        original = dict(in_threads(self._is_original, [shard for shard, _ in parts], self._connections))
         missing: list[tuple[Shard, Sequence[Piece]]] = []
         for shard, rows in parts:
-            verify = self._verify or not known[shard.path]
+            verify = self._verify or not original[shard.path]
             if not verify and self._store.folder is not None:
                 near: dict[int, bytes] = {}
                 with suppress(StorageError):  # else it is read once more, and the error names the row
@@ -220,15 +220,15 @@ class ExampleReader:
             data = self._fetched(shard, span)
             length = span.end - span.start if self._store.folder is None else sum(map(len, data))
             self._count(fetched=length, requests=1)
-            return {piece.position: one for piece, one in zip(span.pieces, data, strict=True)}
+            return {piece.position: image for piece, image in zip(span.pieces, data, strict=True)}
 
         cut = partial(spans, tolerance=self._tolerance, neighbours=bool(self._layout.members))
         jobs = [(shard, span) for shard, pieces in parts for span in cut(pieces)]
         images: dict[int, bytes] = {}
-        for some in in_threads(fetch, jobs, self._connections):
-            yield some
+        for part in in_threads(fetch, jobs, self._connections):
+            yield part
             if self._cache is not None:
-                images |= some
+                images |= part
         for shard, pieces in parts:
             if self._cache is not None and pieces:
                 new = [(piece.start, images[piece.position]) for piece in pieces]
@@ -250,7 +250,7 @@ class ExampleReader:
                 rows = " to ".join(map(str, sorted({span.pieces[0].row, span.pieces[-1].row})))
                 raise StorageError(f"{error} (row {rows})") from error
             pairs = zip(span.pieces, data, strict=True)
-            wrong = [piece.row for piece, one in pairs if not self._layout.fits(piece, one)]
+            wrong = [piece.row for piece, image in pairs if not self._layout.fits(piece, image)]
             if not wrong:
                 return data
         raise wrong_hash(self._store, shard, wrong[0])
@@ -273,11 +273,10 @@ class ExampleReader:
     def _cached(self, shard: Shard, pieces: Sequence[Piece]) -> dict[int, bytes]:
         if self._cache is None:
             return {}
-        kept = self._cache.get(shard.record.sha256, [piece.start for piece in pieces])
-        fitting = [piece for piece in pieces if self._layout.fits(piece, kept.get(piece.start))]
-        found = {piece.position: kept[piece.start] for piece in fitting}
-        self._count(cache_hits=len(found))
-        return found
+        images = self._cache.get(shard.record.sha256, [piece.start for piece in pieces])
+        fitting = [piece for piece in pieces if self._layout.fits(piece, images.get(piece.start))]
+        self._count(cache_hits=len(fitting))
+        return {piece.position: images[piece.start] for piece in fitting}
 
     def _is_original(self, shard: Shard) -> tuple[str, bool]:
         """Refuse a shard that is not the manifest's, asked once; False where the place does not say."""
