@@ -18,7 +18,6 @@ from shiftdata.evaluation.sampling import (
     Ranks,
     cells_of,
     dirichlet_marginal,
-    group_adjustment,
     make_sampler,
 )
 from shiftdata.evaluation.sampling.batches import STRETCH, draw_distinct
@@ -40,9 +39,6 @@ PINNED = [
     ({"name": "rwy"}, [5, 0, 1, 5, 4, 5]),
     ({"name": "per-domain", "batch_size": 3}, [[2, 4, 5], [1, 3, 5]]),
     (PAIRS, [[3, 0], [5, 4], [1, 5]]),
-    (PAIRS | {"proportional": True}, [[2, 5], [5, 0], [5, 3]]),
-    (PAIRS | {"distinct": False}, [[1, 5], [5, 5], [1, 1]]),
-    (PAIRS | {"distinct": False, "proportional": True}, [[0, 5], [5, 4], [1, 1]]),
 ]
 
 #: What each rule needs beside labels, groups and a seed.
@@ -372,14 +368,6 @@ def test_subsets_and_weights_are_those_of_an_independent_count():
         assert kept == dict.fromkeys(times, min(times.values()))
 
 
-def test_group_dros_adjustment_is_per_expected_group():
-    cells = cells_of([0, 0, 0, 0, 3], expected=range(5), on_empty="drop")
-    assert group_adjustment(cells, 3.0).tolist() == [1.5, 0, 0, 3.0, 0]
-    assert not group_adjustment(cells, 0.0).any()
-    with pytest.raises(InputError, match="strength must be at least 0"):
-        group_adjustment(cells, -1)
-
-
 def test_pseudo_labels_are_renewed():
     sampler = sampler_of("pseudo-balanced", epoch_size=3000, on_empty="drop", label_ids=range(3))
     assert sampler.dropped == (2,)
@@ -414,57 +402,24 @@ def test_batches_are_the_rows_cut_in_order(sizes, batch_size, drop_last):
         assert list(make_sampler("shuffle", **options)) == (full if drop_last else cut)
 
 
-@pytest.mark.parametrize("proportional", [False, True])
-@pytest.mark.parametrize("distinct", [False, True])
-def test_group_batches_have_equally_many_rows_of_each_group(proportional, distinct):
-    batches = sampler_of("n-groups", proportional=proportional, distinct=distinct, n_groups_per_batch=2)
+def test_group_batches_have_equally_many_rows_of_each_group():
+    batches = sampler_of("n-groups", n_groups_per_batch=2)
     assert len(batches) == N // 8
     for batch in batches:
-        per_group = Counter(GROUPS[batch].tolist())
-        if distinct:
-            assert sorted(per_group.values()) == [4, 4]
-        assert sum(per_group.values()) == 8
+        assert sorted(Counter(GROUPS[batch].tolist()).values()) == [4, 4]
         for half in (batch[:4], batch[4:]):
             assert len(set(GROUPS[half].tolist())) == 1
             if SIZES[GROUPS[half[0]]] > 4:
                 assert len(set(half)) == 4  # without replacement where there are more than needed
 
 
-def many_batches(sizes, n_groups_per_batch, **options):
-    """The groups of each of many batches with one row of each group."""
-    groups = np.repeat(np.arange(len(sizes)), sizes)
-    cells = cells_of(np.tile(groups, 1000))
-    made = GroupBatches(
-        cells, batch_size=n_groups_per_batch, n_groups_per_batch=n_groups_per_batch, **options
-    )
-    return np.tile(groups, 1000)[np.array(list(made))]
-
-
-def test_groups_are_drawn_uniformly_or_in_proportion():
-    from scipy import stats
-
-    share = np.array(SIZES) / N
-    for options, expected in [({}, np.full(6, 1 / 6)), ({"proportional": True}, share)]:
-        drawn = many_batches(SIZES, 3, distinct=False, **options)
-        counts = np.bincount(drawn.ravel(), minlength=6)
-        assert stats.chisquare(counts, expected * counts.sum()).pvalue > 1e-3
-    distinct = many_batches(SIZES, 3)
-    assert all(len(set(batch)) == 3 for batch in distinct.tolist())
-    counts = np.bincount(distinct.ravel(), minlength=6)
-    assert np.abs(counts / len(distinct) - 1 / 2).max() < 0.02
-
-
-def test_different_groups_in_proportion_are_those_of_numpys_choice():
-    from scipy import stats
-
-    drawn = many_batches([1, 2, 3, 10], 2, proportional=True)[:5000]
-    generator = np.random.default_rng(0)
-    share = np.array([1, 2, 3, 10]) / 16
-    oracle = np.array([generator.choice(4, size=2, replace=False, p=share) for _ in range(5000)])
-    table = np.stack(
-        [np.bincount(pairs.max(axis=1) * 4 + pairs.min(axis=1), minlength=16) for pairs in (drawn, oracle)]
-    )
-    assert stats.chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue > 1e-3
+def test_groups_are_drawn_uniformly():
+    groups = np.tile(np.repeat(np.arange(6), SIZES), 1000)
+    batches = GroupBatches(cells_of(groups), batch_size=3, n_groups_per_batch=3)
+    drawn = groups[np.array(list(batches))]
+    assert all(len(set(batch)) == 3 for batch in drawn.tolist())
+    counts = np.bincount(drawn.ravel(), minlength=6)
+    assert np.abs(counts / len(drawn) - 1 / 2).max() < 0.02
 
 
 def test_groups_with_no_more_rows_than_needed_are_drawn_with_replacement():

@@ -16,7 +16,6 @@ from shiftdata.evaluation.sampling.batches import CellBatches as CellBatches
 from shiftdata.evaluation.sampling.batches import DomainBatches as DomainBatches
 from shiftdata.evaluation.sampling.batches import GroupBatches as GroupBatches
 from shiftdata.evaluation.sampling.cells import cells_of as cells_of
-from shiftdata.evaluation.sampling.cells import group_adjustment as group_adjustment
 from shiftdata.evaluation.sampling.cells import row_weights as row_weights
 from shiftdata.evaluation.sampling.registry import SAMPLERS as SAMPLERS
 from shiftdata.evaluation.sampling.registry import make_sampler as make_sampler

@@ -66,43 +66,24 @@ class CellBatches(EpochSampler[list[int]]):
 class GroupBatches(CellBatches):
     """Each batch: `n_groups_per_batch` groups, batch_size / n_groups_per_batch rows of each.
 
-    WILDS's group loader. Groups are drawn uniformly, or in proportion to their sizes, and differ within a
-    batch unless `distinct=False`. Rows of a group differ within a batch; a group that has no more rows than
-    are needed is drawn from with replacement. An epoch has floor(rows / batch_size) batches.
+    WILDS's group loader. Groups are drawn uniformly and differ within a batch. Rows of a group differ within
+    a batch; a group that has no more rows than are needed is drawn from with replacement. An epoch has
+    floor(rows / batch_size) batches.
     """
 
     def __init__(
-        self,
-        cells: Cells,
-        *,
-        batch_size: int,
-        n_groups_per_batch: int,
-        proportional: bool = False,
-        distinct: bool = True,
-        **keys: Unpack[Keys],
+        self, cells: Cells, *, batch_size: int, n_groups_per_batch: int, **keys: Unpack[Keys]
     ) -> None:
-        if distinct and n_groups_per_batch > len(cells):
+        if n_groups_per_batch > len(cells):
             raise InputError(
                 f"n_groups_per_batch {n_groups_per_batch} is above the {len(cells)} groups that have rows: "
-                "lower it, or pass distinct=False"
+                "lower it"
             )
         sizes = {"batch_size": batch_size, "cells_per_batch": n_groups_per_batch, "rows": cells.n_rows}
         super().__init__("n-groups", cells, **sizes, **keys)
-        self.proportional, self.distinct = proportional, distinct
 
     def _cells(self, n_batches: int, generator: np.random.Generator) -> IntArray:
-        n_groups, drawn = len(self.cells), (n_batches, self.cells_per_batch)
-        if self.proportional and self.distinct:
-            # One after the other, each in proportion to its size among those left, is a race of clocks.
-            clocks = generator.standard_exponential((n_batches, n_groups)) / self.cells.counts
-            first = np.argpartition(clocks, self.cells_per_batch - 1, axis=1)[:, : self.cells_per_batch]
-            return generator.permuted(np.sort(first, axis=1), axis=1)
-        if self.proportional:
-            rows = generator.integers(self.cells.n_rows, size=drawn)
-            return np.searchsorted(self.cells.starts, rows, side="right") - 1
-        if self.distinct:
-            return draw_distinct(np.full(n_batches, n_groups), self.cells_per_batch, generator)
-        return generator.integers(n_groups, size=drawn)
+        return draw_distinct(np.full(n_batches, len(self.cells)), self.cells_per_batch, generator)
 
     def _rows(self, cells: IntArray, generator: np.random.Generator) -> IntArray:
         wanted = self.batch_size // self.cells_per_batch

@@ -130,21 +130,6 @@ def row_weights(cells: Cells) -> FloatArray:
     return weights
 
 
-def group_adjustment(cells: Cells, strength: float) -> FloatArray:
-    """Compute group DRO's size adjustment (Sagawa et al.): strength / sqrt(n_g) for each expected group.
-
-    It is added to the group's loss. A group without rows gets 0.
-
-    >>> group_adjustment(cells_of([0, 0, 0, 0, 1]), 2.0).tolist()
-    [1.0, 2.0]
-    """
-    if not 0 <= strength < np.inf:
-        raise InputError(f"strength must be at least 0 and finite, got {strength}")
-    adjustment = np.zeros(len(cells.expected))
-    adjustment[cells.present] = strength / np.sqrt(cells.counts)
-    return adjustment
-
-
 def _small_ids(name: str, values: ArrayLike) -> IntArray:
     ids = as_ids(name, values)
     if (largest := int(ids.max())) > LARGEST_ID:
