@@ -16,7 +16,7 @@ from shiftdata.baselines.losses import groups as dfr
 from shiftdata.baselines.methods.jtt import ErrorSetWarning
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import cells_of, make_sampler
-from shiftdata.evaluation.sampling.subsets import Subsampled
+from shiftdata.evaluation.sampling.rows import Subsampled
 from tests.baselines.problems import PLAIN, inputs_of, problem, same, trainer_of, weights_of
 
 

@@ -164,10 +164,3 @@ def test_a_reader_of_another_dataset_or_base_is_refused(tiny, other):
     for folder, base in ((other, "mini"), (tiny, "extended")):
         with pytest.raises(sd.errors.InputError, match=r"make the reader from `task\.metadata\.dataset`"):
             task.dataset("train", reader=ExampleReader(folder, base))
-
-
-def test_skipping_damaged_pictures_does_not_skip_a_change(copy, other):
-    loader = sd.task(copy).loader("train", batch_size=4, on_error="skip")
-    replace(copy, other)
-    with pytest.raises(sd.errors.ChangedError):
-        next(iter(loader))

@@ -1,21 +1,65 @@
-"""Sets of rows that are chosen once: the smallest cell's size from every cell, or a drawn label marginal."""
+"""Samplers of rows: reweighted draws, and sets of rows that are chosen once."""
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shiftdata.data.arrays import FloatArray, IntArray, one_of
+from shiftdata.data.loading.order import FixedRows, Keys, Names, RowSampler
 from shiftdata.errors import InputError
-from shiftdata.evaluation.sampling.cells import Cells
-from shiftdata.evaluation.sampling.samplers import FixedRows, Names
+from shiftdata.evaluation.sampling.cells import Cells, row_weights
 from shiftdata.stable import rng
 
-#: How alpha becomes the parameter of the Dirichlet: alpha * p (RLSbench, section 3.1), or the released
-#: code's alpha * K * p with K classes, which shifts far less.
+#: The parameter of the Dirichlet: alpha * p (RLSbench, section 3.1), or alpha * K * p with K classes as the
+#: released code has it, which shifts far less.
 DirichletVariant: TypeAlias = Literal["paper", "code"]
+
+
+class Reweighted(RowSampler):
+    """Rows drawn with replacement so that every cell comes equally often, whatever its size.
+
+    A row's weight is 1 / (rows in its cell) up to a factor, as in RWY, RWG (BalancingGroups), WILDS's loader
+    that is uniform over groups, DomainBed's class-balanced one and RLSbench's RS. An epoch is as long as the
+    data unless `epoch_size` is given.
+    """
+
+    def __init__(
+        self, cells: Cells, *, kind: str, epoch_size: int | None = None, **keys: Unpack[Keys]
+    ) -> None:
+        total = cells.n_rows if epoch_size is None else epoch_size
+        super().__init__(kind, total, dropped=cells.dropped, **keys)
+        self.cells = cells
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weight of each row, 1 on average."""
+        return row_weights(self.cells)
+
+    def rows_of(self, epoch: int) -> IntArray:
+        generator = self._rng("rows", epoch)
+        return self.cells.draw(generator.integers(len(self.cells), size=self.total), generator)
+
+
+class PseudoBalanced(Reweighted):
+    """Balances what a classifier now predicts: RS for target data in RLSbench (Algorithm 1, step 4).
+
+    `cells` are those of the first predictions. Give new ones before each epoch with `set_pseudo_labels`, the
+    same on every rank; they are not part of `state`: after an interruption, give them again. A class that is
+    never predicted is an error unless the cells were made with `on_empty="drop"`, as RLSbench's code does.
+    """
+
+    def __init__(self, cells: Cells, *, epoch_size: int | None = None, **keys: Unpack[Keys]) -> None:
+        super().__init__(cells, kind="pseudo-balanced", epoch_size=epoch_size, **keys)
+
+    def set_pseudo_labels(self, pseudo_labels: ArrayLike) -> None:
+        """Balance these predictions, one for each row, from the next iteration on."""
+        cells = self.cells.again(pseudo_labels)
+        if cells.n_rows != self.cells.n_rows:
+            raise InputError(f"{cells.n_rows} pseudo-labels were given for {self.cells.n_rows} rows")
+        self.cells, self.dropped = cells, cells.dropped
 
 
 class Subsampled(FixedRows):
@@ -29,23 +73,22 @@ class Subsampled(FixedRows):
         self, cells: Cells, *, kind: str, per_cell: int | None = None, seed: int = 0, names: Names = ()
     ) -> None:
         smallest = int(cells.counts.min())
-        kept = smallest if per_cell is None else per_cell
-        if not 1 <= kept <= smallest:
+        self.per_cell = smallest if per_cell is None else per_cell
+        if not 1 <= self.per_cell <= smallest:
             raise InputError(
-                f"per_cell must be from 1 to the {smallest} rows of the smallest label or group, got {kept}"
+                f"per_cell must be from 1 to the {smallest} rows of the smallest label or group, "
+                f"got {per_cell}"
             )
         generator = rng(seed, *names, "resampling", kind, "subset")
-        rows = cells.first(np.full(len(cells), kept), generator)
+        rows = cells.first(np.full(len(cells), self.per_cell), generator)
         super().__init__(rows, kind=kind, seed=seed, names=names, dropped=cells.dropped)
-        self.per_cell = kept
 
 
 class DirichletTarget(FixedRows):
     """Rows whose labels follow a given or drawn marginal: RLSbench's simulated label shift (section 3.1).
 
     Without replacement, n = floor(min_k n_k / P_k) and label k keeps floor(n P_k) rows: a label with a tiny
-    share keeps none, see `counts`. With replacement, as many labels as there are rows are drawn from the
-    marginal, then a row for each. The rows are chosen once. For training and test rows of one target, draw
+    share keeps none, see `counts`. The rows are chosen once. For training and test rows of one target, draw
     once: give the first sampler's `marginal` to the second.
 
     `marginal` and `counts` have one number for each of `label_ids`.
@@ -58,45 +101,34 @@ class DirichletTarget(FixedRows):
         alpha: float | None = None,
         variant: DirichletVariant = "paper",
         marginal: ArrayLike | None = None,
-        replacement: bool = False,
         seed: int = 0,
         names: Names = (),
     ) -> None:
         if marginal is not None and alpha is not None:
             raise InputError("give either alpha, to draw a marginal, or marginal, to use one; got both")
         self.label_ids = cells.expected
-        self._kept = np.isin(cells.expected, cells.ids)
         own = np.zeros(len(self.label_ids))
-        own[self._kept] = cells.counts / cells.n_rows
+        own[cells.present] = cells.counts / cells.n_rows
         if marginal is None:
             self.marginal = dirichlet_marginal(own, alpha, variant=variant, seed=seed, names=names)
         else:
             self.marginal = _as_marginal(marginal, len(own))
-        generator = rng(seed, *names, "resampling", "dirichlet", "subset")
-        if marginal is None and alpha is None:
-            takes, rows = cells.counts, cells.order
-        elif replacement:
-            takes = generator.multinomial(cells.n_rows, self._shares())
-            rows = cells.draw(np.repeat(np.arange(len(cells)), takes), generator)
-        else:
-            takes = largest_counts(cells.counts, self._shares())
-            if not takes.sum():
-                raise InputError(
-                    "no row is left: a label with few rows has a large share of the marginal. Pass "
-                    "replacement=True, or draw with another seed or a larger alpha"
-                )
-            rows = cells.first(takes, generator)
-        self.counts = np.zeros(len(own), dtype=np.int64)
-        self.counts[self._kept] = takes
-        super().__init__(rows, kind="dirichlet", seed=seed, names=names, dropped=cells.dropped)
-
-    def _shares(self) -> FloatArray:
-        """The shares of the labels that have rows; labels that were dropped leave theirs to the others."""
-        shares: FloatArray = self.marginal[self._kept]
-        if shares.sum() == 0:
+        # Labels without rows leave their share to the others.
+        shares = self.marginal[cells.present]
+        if not shares.sum():
             raise InputError("no label with a share in the marginal has a row: give another marginal")
         shares /= shares.sum()
-        return shares
+        shifted = marginal is not None or alpha is not None
+        takes = largest_counts(cells.counts, shares) if shifted else cells.counts
+        if not takes.sum():
+            raise InputError(
+                "no row is left: a label with few rows has a large share of the marginal. Draw with another "
+                "seed or a larger alpha"
+            )
+        rows = cells.first(takes, rng(seed, *names, "resampling", "dirichlet", "subset"))
+        self.counts = np.zeros(len(own), dtype=np.int64)
+        self.counts[cells.present] = takes
+        super().__init__(rows, kind="dirichlet", seed=seed, names=names, dropped=cells.dropped)
 
 
 def dirichlet_marginal(
@@ -127,10 +159,10 @@ def dirichlet_marginal(
 
 
 def largest_counts(counts: IntArray, shares: FloatArray) -> IntArray:
-    """How many rows of each label to keep for exactly these shares, up to rounding down."""
+    """Count the rows of each label to keep for exactly these shares, up to rounding down."""
     positive = shares > 0
     tolerance = 1e-9  # 100 * 0.29 is 28.999..., and means 29
-    with np.errstate(over="ignore"):  # a share as small as numbers get bounds nothing
+    with np.errstate(over="ignore"):  # a share as small as floats get bounds nothing
         total = np.floor((counts[positive] / shares[positive]).min() + tolerance)
     takes: IntArray = np.minimum(np.floor(total * shares + tolerance).astype(np.int64), counts)
     return takes

@@ -1,37 +1,71 @@
-"""Samplers: plain objects that yield row numbers, epoch by epoch.
+"""The order of an epoch: samplers of rows and of batches, and the ranks that share them.
 
 A torch `DataLoader` takes them as `sampler=` or `batch_sampler=`, but they need no torch. An epoch is a
-function of (seed, names, kind, epoch): it does not matter what was iterated before, or how often. Every
-iteration yields the next epoch.
+function of (seed, names, kind, epoch): it does not matter what was iterated before, or how often.
 """
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from typing import Generic, Self, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Generic, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from shiftdata.data.arrays import FloatArray, IntArray
+from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError
-from shiftdata.evaluation.sampling.cells import Cells, row_weights
-from shiftdata.evaluation.sampling.ranks import Ranks
 from shiftdata.stable import content_hash, hash64, rng
 
 Item = TypeVar("Item")
-
-#: What keys the draws beside the seed: a dataset, a config.
+#: Names that key the draws in addition to the seed: a dataset, a config.
 Names: TypeAlias = Sequence[str | int]
 
-#: Rows turned into Python numbers at a time: one by one is slow, all at once takes much memory.
-CHUNK = 65_536
+
+class Keys(TypedDict, total=False):
+    """The keys of a sampler's draws: a seed (default 0), and names."""
+
+    seed: int
+    names: Names
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """One of `world` ranks that take turns in the order of an epoch.
+
+    Every rank gets equally many items. Where the numbers do not divide, the first items of the epoch come
+    again at its end; with `drop_last` the last ones are left out instead.
+    """
+
+    rank: int = 0
+    world: int = 1
+    drop_last: bool = False
+
+    @classmethod
+    def of(cls, rank: int | None = None, world: int | None = None, *, drop_last: bool = False) -> Ranks:
+        """Return the given ranks; else those of `torch.distributed` if it is set up, or 0 of 1."""
+        if rank is None and world is None:
+            rank, world = 0, 1
+            distributed = sys.modules.get("torch.distributed")  # who has not imported it has not set it up
+            if distributed is not None and distributed.is_available() and distributed.is_initialized():
+                rank, world = distributed.get_rank(), distributed.get_world_size()
+        if rank is None or world is None or not 0 <= rank < world:
+            raise InputError(f"give rank and world together, 0 <= rank < world; got {rank} and {world}")
+        return cls(rank, world, drop_last)
+
+    def size(self, total: int) -> int:
+        """Count the items of each rank among `total`."""
+        return total // self.world if self.drop_last else -(-total // self.world)
+
+    def share(self, items: IntArray) -> IntArray:
+        """Return the items of this rank."""
+        return np.resize(items, self.size(len(items)) * self.world)[self.rank :: self.world]
 
 
 class EpochSampler(ABC, Generic[Item]):
-    """What all samplers share: epochs, ranks, a place to start from, and a small state.
+    """The base of all samplers: epochs, ranks, a place to start from, and a small state.
 
     Each iteration that yields an item takes the next epoch, from 0 on, whether the one before ended or was
     left early. `set_epoch` chooses the epoch of the next iteration, and those after it go on from there.
@@ -52,11 +86,11 @@ class EpochSampler(ABC, Generic[Item]):
 
     @property
     def size(self) -> int:
-        """How many items of an epoch this rank gets."""
+        """Count the items of an epoch on this rank."""
         return self.ranks.size(self.total)
 
     def __len__(self) -> int:
-        """How many items the next iteration yields."""
+        """Count the items of the next iteration."""
         return self.size - self._next[1]
 
     def __iter__(self) -> Iterator[Item]:
@@ -66,28 +100,24 @@ class EpochSampler(ABC, Generic[Item]):
 
     @abstractmethod
     def items_of(self, epoch: int, start: int = 0) -> Iterator[Item]:
-        """The items of an epoch on this rank, from number `start` on. Changes nothing."""
+        """Yield the items of an epoch on this rank from number `start` on. Changes nothing."""
 
     def among(self, ranks: Ranks) -> Self:
-        """The same sampler on other ranks."""
-        made = copy(self)
-        made.ranks = ranks
-        made.check_size()
-        return made
-
-    def check_size(self) -> None:
-        """Refuse ranks that get no item."""
-        if self.size < 1:
+        """Return the same sampler on other ranks."""
+        shared = copy(self)
+        shared.ranks = ranks
+        if shared.size < 1:
             raise InputError(
-                f"an epoch of {self.total:,} items of {self.kind!r} over {self.ranks.world} ranks has none "
-                "for each: leave out drop_last"
+                f"{self.kind!r}: drop_last leaves none of the {self.total:,} rows or batches of an epoch to "
+                f"each of {ranks.world} ranks: lower batch_size, or leave out drop_last"
             )
+        return shared
 
     def set_epoch(self, epoch: int, start: int = 0) -> None:
-        """Choose what the next iteration yields: an epoch, from its item number `start` on.
+        """Choose the epoch of the next iteration, and the item that it starts from.
 
         To go on after an interruption, `start` is the number of items that were used. A loader with workers
-        draws ahead, so that only its user knows how many these are.
+        draws ahead, so that only its user knows this number.
         """
         if epoch < 0:
             raise InputError(f"epoch must be at least 0, got {epoch}")
@@ -105,10 +135,7 @@ class EpochSampler(ABC, Generic[Item]):
         return {"key": hash64(*self._identity()), "epoch": epoch, "start": start}
 
     def restore(self, state: Mapping[str, int]) -> None:
-        """Let the next iteration yield what that of the `state` yielded, from its start.
-
-        To go on within or after it, call `set_epoch(state["epoch"], start)`, or with the epoch after it.
-        """
+        """Let the next iteration yield what that of the `state` yielded, from its start."""
         if state.get("key") != self.state["key"]:
             raise InputError(
                 f"the state {dict(state)} is not of this sampler ({self.kind!r}, {self.size} items, seed "
@@ -129,12 +156,10 @@ class RowSampler(EpochSampler[int]):
 
     @abstractmethod
     def rows_of(self, epoch: int) -> IntArray:
-        """The row numbers of an epoch on all ranks, in order. Changes nothing."""
+        """Return the row numbers of an epoch on all ranks, in order. Changes nothing."""
 
     def items_of(self, epoch: int, start: int = 0) -> Iterator[int]:
-        rows = self.ranks.share(self.rows_of(epoch))[start:]
-        for first in range(0, len(rows), CHUNK):
-            yield from rows[first : first + CHUNK].tolist()
+        yield from map(int, self.ranks.share(self.rows_of(epoch))[start:])
 
 
 class InOrder(RowSampler):
@@ -156,60 +181,44 @@ class FixedRows(RowSampler):
         rows: IntArray,
         *,
         kind: str = "shuffle",
-        seed: int = 0,
-        names: Names = (),
         dropped: tuple[int, ...] = (),
+        **keys: Unpack[Keys],
     ) -> None:
-        super().__init__(kind, len(rows), seed=seed, names=names, dropped=dropped)
+        super().__init__(kind, len(rows), dropped=dropped, **keys)
         self.rows = rows
 
     def rows_of(self, epoch: int) -> IntArray:
         return self._rng("order", epoch).permutation(self.rows)
 
 
-class Reweighted(RowSampler):
-    """Rows drawn with replacement so that every cell comes equally often, whatever its size.
+class Batches(EpochSampler[list[int]]):
+    """The rows of a sampler in lists of `batch_size`; for `DataLoader(batch_sampler=...)`.
 
-    A row's weight is 1 / (rows in its cell) up to a factor, as in RWY, RWG (BalancingGroups), WILDS's loader
-    that is uniform over groups, DomainBed's class-balanced one and RLSbench's RS. An epoch is as long as the
-    data unless `epoch_size` is given.
+    Epoch, start and state are those of the batches; the sampler inside keeps its own. Each rank has the
+    batches of its share of the sampler's rows.
     """
 
-    def __init__(
-        self, cells: Cells, *, kind: str, epoch_size: int | None = None, seed: int = 0, names: Names = ()
-    ) -> None:
-        total = cells.n_rows if epoch_size is None else epoch_size
-        super().__init__(kind, total, seed=seed, names=names, dropped=cells.dropped)
-        self.cells = cells
+    def __init__(self, sampler: RowSampler, batch_size: int) -> None:
+        if batch_size < 1:
+            raise InputError(f"batch_size must be at least 1, got {batch_size}")
+        super().__init__(
+            sampler.kind, sampler.total, seed=sampler.seed, names=sampler.names, dropped=sampler.dropped
+        )
+        self.sampler, self.batch_size, self.ranks = sampler, batch_size, sampler.ranks
 
     @property
-    def weights(self) -> FloatArray:
-        """Each row's weight, 1 on average: how often it is drawn, beside a plain shuffle."""
-        return row_weights(self.cells)
+    def size(self) -> int:
+        rows = self.ranks.size(self.total)
+        return rows // self.batch_size if self.ranks.drop_last else -(-rows // self.batch_size)
 
-    def rows_of(self, epoch: int) -> IntArray:
-        generator = self._rng("rows", epoch)
-        return self.cells.draw(generator.integers(len(self.cells), size=self.total), generator)
+    def items_of(self, epoch: int, start: int = 0) -> Iterator[list[int]]:
+        rows = self.ranks.share(self.sampler.rows_of(epoch))
+        for number in range(start, self.size):
+            yield rows[number * self.batch_size : (number + 1) * self.batch_size].tolist()
+
+    def _identity(self) -> tuple[str | int, ...]:
+        return (*super()._identity(), self.batch_size)
 
 
-class PseudoBalanced(Reweighted):
-    """Balances what a classifier now predicts: RS for target data in RLSbench (Algorithm 1, step 4).
-
-    `cells` are those of the first predictions. Give new ones before each epoch with `set_pseudo_labels`, the
-    same on every rank; they are not part of `state`: after an interruption, give them again. A class that is
-    never predicted is an error unless the cells were made with `on_empty="drop"`, as RLSbench's code does.
-    """
-
-    def __init__(
-        self, cells: Cells, *, epoch_size: int | None = None, seed: int = 0, names: Names = ()
-    ) -> None:
-        super().__init__(cells, kind="pseudo-balanced", epoch_size=epoch_size, seed=seed, names=names)
-
-    def set_pseudo_labels(self, pseudo_labels: ArrayLike) -> None:
-        """Balance these predictions, one for each row, from the next iteration on."""
-        cells = self.cells.again(pseudo_labels)
-        if cells.n_rows != self.cells.n_rows:
-            raise InputError(
-                f"there are {self.cells.n_rows} rows, and {cells.n_rows} pseudo-labels were given"
-            )
-        self.cells, self.dropped = cells, cells.dropped
+#: A sampler of rows one by one, or of lists of them.
+Sampler: TypeAlias = RowSampler | EpochSampler[list[int]]
