@@ -17,7 +17,7 @@ from builders.curate.encoding import encode
 from builders.curate.fidelity import CHART, TABLE, measure
 from builders.curate.filtering import SCORES, filter_pictures
 from builders.curate.getting import REFUSED, THREADS, get
-from builders.curate.labelling import draw_sheets, sample
+from builders.curate.labelling import LABELS, draw_sheets, sample
 from builders.recipe_files import load_recipe
 from builders.shifts.steps import Stylize
 from builders.shifts.styles.listed import read_listed
@@ -27,7 +27,6 @@ from shiftdata.cli.verbs import GOES_ON, Verb, progress, quiet_option, verb
 from shiftdata.data.executors import Executor, Here, Pool
 from shiftdata.data.format.records import by_reason
 from shiftdata.errors import InputError
-from shiftdata.evaluation.labelling.styles import LABELS
 from shiftdata.threads import available_cores
 
 
@@ -112,17 +111,16 @@ def sample_command(
     """Draw the pictures that a person should label, evenly over styles, into OUT/labels.csv.
 
     With --content, each gets a sheet of 20 pictures in its style. Write `good` where all 20 can be
-    recognised, else `bad`. Labels that the table has already stay.
+    recognised, else `bad`, or label the sheets in Label Studio and run `shiftdata labels import`. Labels
+    that the table has already stay.
     """
     todo = sample(out, count)
-    print(
-        f"{out / LABELS}: {len(todo):,} pictures to label good or bad: `shiftdata label {out} --for styles`"
-    )
+    print(f"{out / LABELS}: {len(todo):,} pictures to label good or bad")
     if content:
         with ExitStack() as stack:
             bar = _bar(stack, "sheets", quiet, len(todo))
             sheets = draw_sheets(out, todo, Content(content), _executor(workers), bar, _stylizer(like))
-        print(f"{sheets}: a sheet for each")
+        print(f"{sheets}: a sheet for each, also as tasks.json and config.xml for Label Studio")
 
 
 @verb(

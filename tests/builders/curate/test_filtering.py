@@ -16,11 +16,11 @@ from safetensors.torch import save_file
 from builders.cli.app import main
 from builders.curate.encoders import Codes, VggMeans
 from builders.curate.filtering import SCORES, filter_pictures, read_kept
+from builders.curate.labelling import LABELS
 from builders.shifts.styles.bank import style_picture
 from builders.shifts.styles.listed import read_listed
 from shiftdata.data.executors import Here
 from shiftdata.errors import InputError
-from shiftdata.evaluation.labelling.styles import LABELS
 from tests.builders.curate.conftest import EACH, STYLES
 
 
