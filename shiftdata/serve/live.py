@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, TypeVar, cast
+from typing import IO
 
 from shiftdata.data.dataset import OpenDataset, opened
 from shiftdata.data.format.manifest import FILE_NAME
@@ -17,10 +16,8 @@ from shiftdata.errors import ChangedError, IntegrityError, StorageError
 from shiftdata.serve.library import Repo
 from shiftdata.serve.repos import Changed, Commit
 
-#: Datasets whose metadata stay in memory, and answers that took seconds to make.
-KEPT, KEPT_ANSWERS = 8, 64
-
-T = TypeVar("T")
+#: Datasets whose metadata stay in memory.
+KEPT = 8
 
 
 class CommitStore(Store):
@@ -73,7 +70,6 @@ class Live:
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, str, str], OpenDataset] = OrderedDict()
-        self._answers: OrderedDict[tuple[str, str | None], Any] = OrderedDict()
         self._lock = threading.Lock()
 
     def dataset(self, repo: Repo, commit: Commit) -> OpenDataset | None:
@@ -91,18 +87,4 @@ class Live:
             made = self._known.setdefault(key, made)
             while len(self._known) > KEPT:
                 self._known.popitem(last=False)
-        return made
-
-    def answer(self, dataset: OpenDataset, make: Callable[[], T]) -> T:
-        """What `make` gives for a dataset at its commit, kept longer than its metadata are."""
-        key = dataset.address, dataset.store.revision
-        with self._lock:
-            if key in self._answers:
-                self._answers.move_to_end(key)
-                return cast(T, self._answers[key])
-        made = make()
-        with self._lock:
-            self._answers[key] = made
-            while len(self._answers) > KEPT_ANSWERS:
-                self._answers.popitem(last=False)
         return made

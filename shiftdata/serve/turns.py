@@ -14,16 +14,14 @@ from shiftdata.serve.names import Refusal
 #: Seconds after which a client that was refused may ask again.
 AGAIN = 5
 
-#: What is made: the catalog, which programs read; a page or its rows; a picture, which is decoded; what takes
-#: seconds.
-Work: TypeAlias = Literal["catalog", "page", "picture", "task", "look-alikes"]
+#: What is made: the catalog, which programs read; a page or its rows; a picture, which is decoded; a task.
+Work: TypeAlias = Literal["catalog", "page", "picture", "task"]
 #: Threads for each kind of work, requests that wait for one, and for how many seconds.
 TURNS: Mapping[Work, tuple[int, int, float]] = {
     "catalog": (2, 256, 10),
     "page": (4, 64, 10),
     "picture": (2, 64, 30),
     "task": (2, 8, 10),
-    "look-alikes": (1, 8, 10),
 }
 
 T = TypeVar("T")
