@@ -12,11 +12,10 @@ from typing import Any
 import click
 
 from builders.curate.content import Content
-from builders.curate.encoders import Codes, VggMeans
 from builders.curate.encoding import encode
-from builders.curate.fidelity import CHART, TABLE, measure
-from builders.curate.filtering import SCORES, filter_pictures
-from builders.curate.getting import REFUSED, THREADS, get
+from builders.curate.fidelity import TABLE, measure
+from builders.curate.filtering import SCORES, Codes, VggMeans, filter_pictures
+from builders.curate.getting import REFUSED, get
 from builders.curate.labelling import LABELS, draw_sheets, sample
 from builders.recipe_files import load_recipe
 from builders.shifts.steps import Stylize
@@ -31,7 +30,7 @@ from shiftdata.threads import available_cores
 
 
 class Styles(Verb, click.Group):
-    """The steps of the way, under one name."""
+    """The five steps, under one name."""
 
 
 command = Styles(
@@ -65,7 +64,7 @@ workers_option = click.option(
 @verb(
     """
     examples:
-      python -m builders styles get pictures.tsv my_styles     columns style and url or file
+      python -m builders styles get pictures.tsv my_styles     columns style and file
       python -m builders styles get /data/paintings my_styles  /data/paintings/<style>/<picture>
     """,
     interrupted=GOES_ON,
@@ -74,16 +73,15 @@ workers_option = click.option(
     "list_", metavar="LIST", type=click.Path(exists=True, path_type=Path), help="A table or a folder."
 )
 @click.argument("out", type=click.Path(path_type=Path), help="The folder to write.")
-@click.option("--threads", type=click.IntRange(1, 64), default=THREADS, help="Downloads at a time.")
 @quiet_option
-def get_command(list_: Path, out: Path, threads: int, quiet: bool) -> None:
-    """Get style pictures from the files and addresses of LIST into the folder OUT.
+def get_command(list_: Path, out: Path, quiet: bool) -> None:
+    """Take the style pictures of LIST into the folder OUT.
 
-    OUT gets <style>/<picture>, styles.tsv, which says where each picture is from, and refused.tsv, which says
+    OUT gets <style>/<picture>, styles.tsv with the source of each picture, and refused.tsv with the reason
     why others were refused: no picture, too small, too large, animated, equal or nearly equal to another.
     """
     with ExitStack() as stack:
-        got = get(list_, out, threads=threads, on_done=_bar(stack, "get", quiet))
+        got = get(list_, out, on_done=_bar(stack, "get", quiet))
     for style, count in Counter(picture.style for picture in got.pictures).items():
         print(f"{style}: {count} pictures")
     for reason, count in by_reason(Counter(why for _, _, why in got.refused)).items():
@@ -182,7 +180,7 @@ def filter_command(
 def fidelity_command(
     out: Path, content: str, trials: int, keep: int, like: str | None, workers: int | None, quiet: bool
 ) -> None:
-    """Measure how much stays recognisable in each style, and write OUT/fidelity.tsv and fidelity.png.
+    """Measure how much stays recognisable in each style, and write OUT/fidelity.tsv.
 
     Pictures that OUT/scores.tsv leaves out take no part.
     """
@@ -190,7 +188,7 @@ def fidelity_command(
         bar = _bar(stack, "trials", quiet, trials)
         executor, stylizer = _executor(workers), _stylizer(like)
         result = measure(out, Content(content), executor, stylizer, trials=trials, keep=keep, on_done=bar)
-    print(result, f"wrote {out / TABLE} and {out / CHART}", sep="\n")
+    print(result, f"wrote {out / TABLE}", sep="\n")
 
 
 @verb("""
