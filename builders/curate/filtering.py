@@ -219,7 +219,7 @@ def _cross_validated(x: Floats, good: Mask, hashes: Sequence[str]) -> Mask:
     part = np.empty(len(good), np.int64)
     for label in (True, False):  # parts of equal size, of each label too
         own = np.flatnonzero(good == label)
-        part[own] = ranks([hashes[row] for row in own], "part") % PARTS
+        part[own] = ranks([hashes[row] for row in own.tolist()], "part") % PARTS
     guessed: Mask = cross_val_predict(_machine(), x, good, cv=PredefinedSplit(part))
     return guessed
 

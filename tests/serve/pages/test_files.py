@@ -16,7 +16,6 @@ import shiftdata as sd
 from builders.describe.renderings import write_without_pixels
 from builders.make.build import build
 from shiftdata.errors import InputError
-from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.serve.pages.rows import Rows
 from shiftdata.serve.pages.site import write_gallery
 from tests.browser import accessibility_problems
@@ -150,31 +149,6 @@ def test_the_pictures_of_a_group_are_those_of_its_rows(page, site, built):
         with Image.open(io.BytesIO(data)) as opened:
             wanted = np.asarray(opened.convert("RGB").resize((side, side)), float)
         assert np.abs(sheet[:, place * side : (place + 1) * side] - wanted).mean() < 12
-
-
-def test_counts_of_a_task_are_those_of_the_package(page, site, built):
-    dataset = sd.open_dataset(built / "shift" / "tiny")
-    page.goto(address(site, "tiny/index.html"))
-    page.wait_for_selector("#heats table")
-    options = page.locator("#task option").all_inner_texts()
-    for number in (0, len(options) // 2, len(options) - 1):
-        page.select_option("#task", str(number))
-        page.wait_for_timeout(100)
-        words = page.evaluate(f"shiftdata.page.tasks[{number}]")
-        named = dataset.manifest.canonical(words["words"])
-        protocol = words["words"] if named else parse_protocol(words["words"])
-        made = sd.task(dataset, protocol, base=words["base"], on_empty="report")
-        for table, (name, one) in zip(
-            page.locator("#heats table").all(), made.report().sets.items(), strict=True
-        ):
-            assert (
-                table.locator("caption")
-                .inner_text()
-                .startswith(f"{name} ({', '.join(one.roles)}): {one.examples:,} rows")
-            )
-            cells = [text.replace(",", "") for text in table.locator("td").all_inner_texts() if text.strip()]
-            assert sorted(map(int, cells)) == sorted(count for row in one.counts for count in row if count)
-    quiet(page)
 
 
 def test_a_trajectory_follows_the_slider_and_the_keys(page, site, built):

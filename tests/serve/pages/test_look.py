@@ -1,4 +1,4 @@
-"""How the pages look in a real browser: colours of charts, numbers that stay whole, views that are of use."""
+"""How the pages look in a real browser: numbers that stay whole, views that are of use."""
 
 from __future__ import annotations
 
@@ -15,37 +15,10 @@ from shiftdata.serve.pages.site import write_gallery
 from tests.browser import broken_numbers
 from tests.tiny import edit_manifest
 
-#: What drawn shapes are filled with, and a colour of the style as the scheme has it.
-FILLS = "(all) => [...new Set(all.map((one) => getComputedStyle(one).fill))]"
-COLOUR = """(name) => {
-  const probe = document.createElement("span");
-  probe.style.color = `var(${name})`;
-  document.body.append(probe);
-  const found = getComputedStyle(probe).color;
-  probe.remove();
-  return found;
-}"""
-
 
 def open_page(page: Any, path: Path) -> None:
     page.goto(path.as_uri())
     page.wait_for_timeout(300)
-
-
-def colour(page: Any, name: str) -> str:
-    found: str = page.evaluate(COLOUR, name)
-    return found
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["tiny", "tiny_table"])
-def test_bars_have_the_colour_of_the_scheme(page, site, name, scheme):
-    page.emulate_media(color_scheme=scheme)
-    open_page(page, site / name / "index.html")
-    bars = page.locator("#distributions rect")
-    assert bars.count() > 10
-    assert bars.evaluate_all(FILLS) == [colour(page, "--heat")]
-    assert colour(page, "--heat") not in (colour(page, "--paper"), "rgb(0, 0, 0)")
 
 
 @pytest.mark.parametrize("width", [360, 1280])
