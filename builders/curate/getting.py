@@ -15,11 +15,11 @@ from PIL import Image, UnidentifiedImageError
 
 from builders.albums.folder import ENDINGS, MAX_PIXELS, MOST_PIXELS, picture_of
 from builders.albums.table_file import read_table_file
+from builders.look_alikes import NEAR, difference_hash
 from builders.sample import BadItem
 from builders.shifts.styles.bank import check_style_names
 from builders.shifts.styles.listed import LISTED, StylePicture, read_listed, write_listed, write_rows
 from shiftdata.data.format.names import DEVICE, line_fault, shown
-from shiftdata.data.look_alikes import NEAR, difference_hash
 from shiftdata.errors import InputError, StorageError
 from shiftdata.files import locked, open_regular, remove, sha256_of, whole_file
 

@@ -17,9 +17,9 @@ from PIL import Image
 
 from builders.curate import getting
 from builders.curate.getting import MOST_BYTES, examine, get
+from builders.look_alikes import NEAR, difference_hash
 from builders.shifts.styles.bank import style_pictures
 from builders.shifts.styles.listed import read_listed
-from shiftdata.data.look_alikes import NEAR, difference_hash
 from shiftdata.errors import InputError, LockedError
 from shiftdata.files import locked
 from tests.builders.curate.made import data_of, photographs, texture, tree
