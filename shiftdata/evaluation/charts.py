@@ -11,7 +11,7 @@ import html
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -160,10 +160,9 @@ def _known(errors: Values | None, part: Any) -> Values | None:
 def chart(tables: Sequence[Table], width: float = 11, cited: str = "", *, titles: bool = True) -> Figure:
     """Draw one chart a block, below each other, of a width in inches, with the line `cited` under them."""
     blocks = _blocks(tables)
-    figure, every = _axes(blocks, width, 1, lambda block: _height(block, 1.2, 0.22, 3.6), 0.5)
+    figure, every = _drawn_blocks(blocks, width, begin=1.2, line=0.22, usual=3.6)
     last = ""
     for axes, (title, block) in zip(every, blocks, strict=True):
-        _draw(axes, block)
         lines_above = (title if titles and title != last else "", block.part)
         axes.set_title("\n".join(filter(None, lines_above)), loc="left", fontsize=10)
         last = title
@@ -213,11 +212,8 @@ def figure_files(table: Table, width: float, name: str) -> dict[str, bytes]:
 
 def _figure_of_paper(table: Table, width: float) -> Figure:
     blocks = _blocks([table])
-    across = 2 if width > max(WIDTHS) / 2 + 0.5 and len(blocks) > 1 else 1
-    low = min(2.2, 0.6 * width / across)
-    figure, every = _axes(blocks, width, across, lambda block: _height(block, 0.6, 0.17, low), 0.3)
+    figure, every = _drawn_blocks(blocks, width, begin=0.6, line=0.17, usual=min(2.2, 0.6 * width))
     for axes, (_, block) in zip(every, blocks, strict=True):
-        _draw(axes, block)
         if len(blocks) > 1:
             axes.set_title(block.part, loc="left")
         else:
@@ -231,26 +227,19 @@ def _figure_of_paper(table: Table, width: float) -> Figure:
     return figure
 
 
-def _axes(
-    blocks: Sequence[tuple[str, Block]],
-    width: float,
-    across: int,
-    height: Callable[[Block], float],
-    more: float,
+def _drawn_blocks(
+    blocks: Sequence[tuple[str, Block]], width: float, *, begin: float, line: float, usual: float
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with axes for each block, as high as the highest of their line."""
-    rows = [blocks[at : at + across] for at in range(0, len(blocks), across)]
-    heights = [max(height(block) for _, block in row) for row in rows]
-    figure = new_figure(width, sum(heights) + more)
-    every = list(figure.subplots(len(rows), across, height_ratios=heights, squeeze=False).flat)
-    for axes in every[len(blocks) :]:
-        axes.remove()
-    return figure, every[: len(blocks)]
-
-
-def _height(block: Block, begin: float, line: float, usual: float) -> float:
-    """Return the height of a block's axes in inches: a heat map grows with its lines."""
-    return begin + line * len(block.body) if _shape(block) == "map" else usual
+    """Draw blocks below each other, `usual` inches high; a heat map grows with its lines from `begin`."""
+    maps = {
+        at: begin + line * len(block.body) for at, (_, block) in enumerate(blocks) if _shape(block) == "map"
+    }
+    heights = [maps.get(at, usual) for at in range(len(blocks))]
+    figure = new_figure(width, sum(heights) + 0.5)
+    every = list(figure.subplots(len(blocks), height_ratios=heights, squeeze=False).flat)
+    for axes, (_, block) in zip(every, blocks, strict=True):
+        _draw(axes, block)
+    return figure, every
 
 
 def _one_legend(figure: Figure, every: Sequence[Axes]) -> None:
