@@ -72,7 +72,7 @@ class Block:
 
     @property
     def numeric(self) -> list[bool]:
-        """Which columns hold numbers alone; the first never does."""
+        """True for columns of numbers alone; the first is never one."""
         columns = zip(*self.body, strict=True) if self.body else [()] * len(self.header)
         return [place > 0 and all(map(NUMBER.fullmatch, cells)) for place, cells in enumerate(columns)]
 
@@ -163,7 +163,7 @@ class Table:
 
     @property
     def drawable(self) -> bool:
-        """Whether a chart has two numbers or more to show."""
+        """True if a chart has two numbers or more to show."""
         return sum(bool(cell) for block in self.drawn for _, *cells in block.body for cell in cells) > 1
 
     def text(self, title: str | None = None) -> str:

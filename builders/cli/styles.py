@@ -239,7 +239,7 @@ for _name, _command in {
 
 
 def _bar(stack: ExitStack, title: str, quiet: bool, total: int | None = None) -> Callable[..., Any]:
-    """What shows that more are done, until the end of all; it may be given the total with each step."""
+    """Return a function that moves a progress bar; it may be given the total with each step."""
     bar = stack.enter_context(progress(title, total, "", quiet=quiet))
 
     def on_done(count: int, total: int | None = None) -> None:

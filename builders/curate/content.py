@@ -48,7 +48,7 @@ class Content:
         return source.items() if isinstance(source, FolderAlbum) else tuple(source.album.items())
 
     def fingerprint(self) -> str:
-        """What determines every picture."""
+        """Hash everything that determines the pictures."""
         source = self._source
         parts = source if isinstance(source, FolderAlbum) else (source.album, source.prepare)
         return content_hash(str(SIDE), json.dumps(part_identity(parts)))

@@ -172,7 +172,9 @@ class Plan:
         of: dict[str, list[Item]] = {}
         for item in self.content.items:
             of.setdefault(item.label, []).append(item)
-        return {label: of[label] for label in sorted(of) if len({one.origin for one in of[label]}) >= FEWEST}
+        return {
+            label: of[label] for label in sorted(of) if len({item.origin for item in of[label]}) >= FEWEST
+        }
 
     def check(self) -> None:
         if len(self.styles) < STYLES:
@@ -203,7 +205,7 @@ def trial_of(plan: Plan, folder: Path) -> Callable[[int], None]:
             chosen = [
                 own[hash64("fidelity", number, style, item.key) % len(own)] for style, own in of.items()
             ]
-            rows.append(stylizer.stylize(picture, [code(one) for one in chosen], [1.0] * len(chosen)))
+            rows.append(stylizer.stylize(picture, [code(choice) for choice in chosen], [1.0] * len(chosen)))
         return rows
 
     def trial(number: int) -> None:

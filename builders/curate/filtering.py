@@ -33,10 +33,10 @@ class Encoder(Protocol):
 
     @property
     def name(self) -> str:
-        """What the report calls it."""
+        """The name in the report."""
 
     def fingerprint(self) -> str:
-        """What changes whenever a number could."""
+        """A text that changes whenever a feature could."""
 
     def mean_activations(self, picture: Image.Image, /) -> NDArray[np.float32]:
         """The row of a picture."""
@@ -233,7 +233,7 @@ def _features(
 ) -> Floats:
     """Return a row for each picture; features are kept, as labels change more often than pictures."""
     folder = out / FEATURES / hashlib.sha256(encoder.fingerprint().encode()).hexdigest()[:16]
-    by_hash = sorted({one.sha256: one.file for one in pictures}.items())
+    by_hash = sorted({picture.sha256: picture.file for picture in pictures}.items())
     blocks = [tuple(by_hash[at : at + PER_FILE]) for at in range(0, len(by_hash), PER_FILE)]
     files = {block: folder / f"{content_hash(*(sha for sha, _ in block))[:20]}.npy" for block in blocks}
     missing = [block for block in blocks if not files[block].is_file()]
@@ -245,7 +245,7 @@ def _features(
     if not np.isfinite(rows).all():
         raise InputError(f"{encoder.name}: not every feature is a finite number: give other weights")
     place = {sha256: number for number, (sha256, _) in enumerate(by_hash)}
-    return rows[[place[one.sha256] for one in pictures]]
+    return rows[[place[picture.sha256] for picture in pictures]]
 
 
 def _encoding(encoder: Encoder) -> Callable[[tuple[Path, list[Path]]], None]:

@@ -41,14 +41,14 @@ def sample(out: Path, count: int) -> list[StylePicture]:
     file = out / LABELS
     given = [row for row in tables.read_labels(file) if row.label or row.who] if file.is_file() else []
     labelled = {row.key for row in given if row.label}
-    drawn = sorted(one for one in _drawn(read_listed(out), count) if one.file not in labelled)
-    tables.write_labels(file, [*given, *(Label(one.file, "") for one in drawn)])
+    drawn = sorted(picture for picture in _drawn(read_listed(out), count) if picture.file not in labelled)
+    tables.write_labels(file, [*given, *(Label(picture.file, "") for picture in drawn)])
     return drawn
 
 
 def read_labels(out: Path, file: Path) -> tuple[dict[str, str], list[str]]:
     """Return the label of each picture on which all agree, and the pictures on which people differ."""
-    pictures, rows = {one.file for one in read_listed(out)}, tables.read_labels(file, (GOOD, BAD))
+    pictures, rows = {picture.file for picture in read_listed(out)}, tables.read_labels(file, (GOOD, BAD))
     for row in rows:
         if row.key not in pictures:
             raise InputError(f"{file}: {row.key!r} is not a picture of {out}: remove the row")
@@ -56,15 +56,15 @@ def read_labels(out: Path, file: Path) -> tuple[dict[str, str], list[str]]:
 
 
 def _drawn(pictures: Sequence[StylePicture], count: int) -> list[StylePicture]:
-    """One picture of each style, then a second one, and so on; both in the order of their hashes."""
-    styles = sorted({one.style for one in pictures})
+    """One picture of each style, then a second picture, and so on; both in the order of their hashes."""
+    styles = sorted({picture.style for picture in pictures})
     turn = dict(zip(styles, ranks(styles, "label", "style").tolist(), strict=True))
     order: list[tuple[int, int, StylePicture]] = []
     for style in styles:
-        own = [one for one in pictures if one.style == style]
-        places = ranks([one.sha256 for one in own], "label").tolist()
-        order += [(place, turn[style], one) for place, one in zip(places, own, strict=True)]
-    return [one for *_, one in sorted(order)][:count]
+        own = [picture for picture in pictures if picture.style == style]
+        places = ranks([picture.sha256 for picture in own], "label").tolist()
+        order += [(place, turn[style], picture) for place, picture in zip(places, own, strict=True)]
+    return [picture for *_, picture in sorted(order)][:count]
 
 
 def draw_sheets(
@@ -86,13 +86,15 @@ def draw_sheets(
     on_done(len(pictures) - len(missing))
     for _ in executor.run(partial(_drawer, out, content, identity, stylizer), missing):
         on_done(1)
-    tasks = [task_of(one.file, sheet_of(out, one).read_bytes(), one.style) for one in pictures]
+    tasks = [
+        task_of(picture.file, sheet_of(out, picture).read_bytes(), picture.style) for picture in pictures
+    ]
     write_project(out / SHEETS, tasks, (GOOD, BAD))
     return out / SHEETS
 
 
 def sheet_of(out: Path, picture: StylePicture) -> Path:
-    """Where the sheet of a picture is written."""
+    """Return the path of the sheet of a picture."""
     return (out / SHEETS / picture.file).with_suffix(".jpg")
 
 

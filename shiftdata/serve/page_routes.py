@@ -123,9 +123,9 @@ def asset(request: Request) -> Response:
     name = part(request, "name")
     if (file := assets().get(name)) is None:
         raise no_entry(name)
-    kept = "public, max-age=31536000, immutable" if request.url.query == asset_hash(name) else "no-cache"
+    caching = "public, max-age=31536000, immutable" if request.url.query == asset_hash(name) else "no-cache"
     kind = ENDINGS[name.rpartition(".")[2]]
-    return Response(file.read_bytes(), media_type=kind, headers={"Cache-Control": kept})
+    return Response(file.read_bytes(), media_type=kind, headers={"Cache-Control": caching})
 
 
 def card_image(request: Request) -> Response:
@@ -140,14 +140,16 @@ def card_image(request: Request) -> Response:
 
 def catalog(request: Request) -> JSONResponse:
     """`/catalog.json`: where `shiftdata fetch` finds each dataset, and the hash of its manifest."""
-    found = {}
-    for repo, commit in sorted(visible_repos(request), key=lambda one: one[0].owner == OWNER):  # its own win
+    datasets = {}
+    for repo, commit in sorted(
+        visible_repos(request), key=lambda pair: pair[0].owner == OWNER
+    ):  # its own win
         with suppress(Refusal):  # its list of files is damaged, which was reported
             manifest = commit.files.get(FILE_NAME)
             if manifest is not None:
                 place = f"hf+{base_url(request)}/datasets/{repo.owner}/{repo.name}"
-                found[repo.name] = {"manifest": manifest.sha256, "places": [place]}
-    return JSONResponse(dict(sorted(found.items())))
+                datasets[repo.name] = {"manifest": manifest.sha256, "places": [place]}
+    return JSONResponse(dict(sorted(datasets.items())))
 
 
 def _place(request: Request, repo: Repo, commit: Commit) -> Place:

@@ -65,7 +65,7 @@ def answer(request: Request) -> Response:
         script = data_script("place", {"dataset": _pages_of(request, place), "live": True})
         return Response(script, media_type=kind)
     root, parts = (place, tuple(path.split("/"))) if path else (place.parent, (place.name,))
-    if any(one in ("", ".", "..") for one in parts):
+    if {"", ".", ".."} & set(parts):
         raise no_entry(path)
     try:
         with os.fdopen(open_below(root, parts), "rb") as file:

@@ -40,9 +40,9 @@ class Entry:
 
     @property
     def search(self) -> str:
-        one = self.manifest
-        texts = [one.name, one.title, one.summary, one.family, one.license]
-        return " ".join([*texts, *one.labels[:200], *one.nuisances[:200]]).lower()
+        known = self.manifest
+        texts = [known.name, known.title, known.summary, known.family, known.license]
+        return " ".join([*texts, *known.labels[:200], *known.nuisances[:200]]).lower()
 
 
 def catalog_page(
@@ -60,8 +60,8 @@ def catalog_page(
         root=root,
         index=index,
         entries=entries,
-        shifts=sorted({one.shift for one in entries}),
-        licences=sorted({one.manifest.license for one in entries}),
+        shifts=sorted({entry.shift for entry in entries}),
+        licences=sorted({entry.manifest.license for entry in entries}),
         results=results,
         others=others,
         endpoint=endpoint,
