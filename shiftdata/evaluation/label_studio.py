@@ -84,7 +84,7 @@ def tasks_of(
     for row, key, picture in zip(rows.tolist(), metadata.keys(rows).to_pylist(), pictures, strict=True):
         nuisance = int(metadata.nuisance[row])
         about = [metadata.labels[metadata.label[row]], metadata.nuisances[nuisance] if nuisance >= 0 else ""]
-        about.append(f"severity {severity[row]:g}" if np.isfinite(severity[row]) else "")
+        about.append(f"severity {severity[row]:g}" if len(manifest.severities) > 1 else "")
         tasks.append(task_of(key, picture, ", ".join(filter(None, about))))
     return tasks
 
