@@ -36,7 +36,7 @@ class Encoder(Protocol):
         """The name in the report."""
 
     def fingerprint(self) -> str:
-        """A text that changes whenever a feature could."""
+        """Return a text that changes whenever a feature could."""
 
     def mean_activations(self, picture: Image.Image, /) -> NDArray[np.float32]:
         """The row of a picture."""
