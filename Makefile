@@ -23,7 +23,7 @@ test-slow:     ## the tests that take minutes, long property tests, other versio
 	@PYTHON=$(PYTHON) scripts/setup.sh build test docs assets
 	@PYTHON=$(PYTHON) scripts/test_slow.sh $(VERSIONS)
 
-site:          ## docs, reference, tutorials that are run and a gallery as one site: build/site/index.html
+site:          ## docs, reference and a gallery as one site: build/site/index.html
 	@PYTHON=$(PYTHON) scripts/setup.sh build docs
 	@.venv/bin/python scripts/docs_site
 

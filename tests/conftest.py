@@ -22,7 +22,7 @@ import pytest
 from builders.make.build import build
 from shiftdata.threads import available_cores
 from tests.browser import browser
-from tests.shared import dataset_of, made_once
+from tests.shared import dataset_of, made_once, make_demo
 from tests.tiny import SMALL_TAR, write_recipe
 
 HF_HOME = tempfile.mkdtemp(prefix="shiftdata-tests-")
@@ -81,6 +81,12 @@ def tiny_out(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tiny(tiny_out: Path) -> Path:
     """The tiny dataset's folder. Read only: take `copy` to damage one."""
     return tiny_out / "shift" / "tiny"
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's dataset with fewer pictures: its recipe in `scripts`, built in `out`. Read only."""
+    return made_once(tmp_path_factory, "demo", make_demo)
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from filelock import FileLock
 
 from builders.make.build import build
 from tests.contracts.kinds import prepare
+from tests.paths import ROOT
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
@@ -36,3 +37,27 @@ def dataset_of(factory: pytest.TempPathFactory, kind: str) -> Path:
 
     (dataset,) = made_once(factory, kind, make).glob("shift/*")
     return dataset
+
+
+#: The demo's recipe in fewer fonts: the same letters, styles and canonical splits.
+SMALL_DEMO = """
+from dataclasses import replace
+
+from builders.recipe_files import load_recipe
+
+DEMO = load_recipe({path!r})
+RECIPE = replace(
+    DEMO,
+    album=replace(DEMO.album, classes=("mono",)),
+    bases=tuple(replace(base, per_group=20) for base in DEMO.bases if base.per_group),
+    expected=(),
+)
+"""
+
+
+def make_demo(folder: Path) -> None:
+    """Build the small demo in `folder/out` by a recipe in `folder/scripts`."""
+    recipe = folder / "scripts" / "sma_glyphs_k8.py"
+    recipe.parent.mkdir()
+    recipe.write_text(SMALL_DEMO.format(path=str(ROOT / "scripts" / recipe.name)), encoding="utf-8")
+    build(str(recipe), folder / "out", workers=1, quiet=True)

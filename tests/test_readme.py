@@ -1,54 +1,68 @@
-"""The README's Python runs, in its order, on the tiny dataset."""
+"""The README and the pages of the three roles run from top to bottom, as a reader types them."""
 
 from __future__ import annotations
 
-import re
-import shlex
+import os
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
-import shiftdata as sd
-from shiftdata.cli.app import main
 from tests.paths import ROOT
+from tests.running_pages import blocks, run_page
+
+ROLES = ("researcher", "publisher", "auditor")
+#: What is trained for fewer steps here than a page says.
+SHORTER = {
+    "steps=300": "steps=3",
+    "steps=100": "steps=3",
+    "steps = 100": "steps = 3",
+    "--steps 300": "--steps 3",
+}
 
 
-def test_the_python_of_readme_and_start_runs_from_the_root_of_a_checkout(
-    tiny_out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "build").symlink_to(tiny_out)
+@pytest.fixture
+def checkout(demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: a checkout after `make demo`, with a small copy of the demo's dataset."""
+    shutil.copytree(demo / "out", tmp_path / "build")
+    shutil.copytree(demo / "scripts", tmp_path / "scripts")
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
     monkeypatch.chdir(tmp_path)
-    text = "".join((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/start.md"))
-    for said, here in {"sma_glyphs_k8": "tiny", "gf_k8_mu10": "gf_k2_mu10", "k=8": "k=2"}.items():
-        text = text.replace(said, here)
-    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
-    assert len(blocks) == 3
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), names)
-    task = names["task"]
-    assert isinstance(task, sd.Task)
-    assert names["run"].evaluate().n == len(task.keys("test"))  # type: ignore[attr-defined]
-    assert names["scores"].shape == (len(task.keys("test")), len(task.labels))  # type: ignore[attr-defined]
-    assert task.evaluate(task.table("test")["label"]).mean == 1
+    monkeypatch.delenv("SHIFTDATA_HOME", raising=False)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    return tmp_path
 
 
-def test_every_command_of_the_last_list_of_start_runs_in_its_order(
-    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SHIFTDATA_HOME", str(tiny.parent))
-    text = (ROOT / "docs/start.md").read_text(encoding="utf-8").partition("## Every verb")[2]
-    words = {"sma_glyphs_k8": "tiny", "gf_k8_mu10": "gf_k2_mu10", "amber": "red", "midnight": "blue"}
-    for written, here in words.items():
-        text = text.replace(written, here)
-    commands = [shlex.split(line, comments=True) for line in re.findall(r"^\$ shiftdata (.*)$", text, re.M)]
-    assert {"task", "train", "evaluate"} <= {command[0] for command in commands}
-    for command in commands:
-        quick = ["--steps", "2"] if command[0] == "train" else []
-        assert main([*command, *quick]) == 0, command
+def test_the_readme_runs(checkout: Path) -> None:
+    for number in range(24):
+        folder = checkout / "photos" / ("day", "night")[number % 2] / ("cat", "dog")[number % 3 % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.radial_gradient("L").rotate(15 * number).resize((32, 32)).save(folder / f"{number}.png")
+    names = run_page(ROOT / "README.md", SHORTER)
+    assert names["run"].evaluate().n == len(names["task"].keys("test"))
+    assert not (checkout / "published").exists()
+    assert (checkout / "shift" / "sma_glyphs_k8-amber-midnight" / "manifest.json").is_file()
 
 
-def test_the_readme_is_a_page_and_a_half():
-    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 90
+@pytest.mark.slow
+@pytest.mark.parametrize("role", ROLES)
+def test_the_page_of_a_role_runs(role: str, checkout: Path) -> None:
+    names = run_page(ROOT / f"docs/{role}.md", SHORTER)
+    if role == "researcher":
+        assert names["mine"].n == len(names["task"].keys("test"))
+
+
+def test_the_pages_are_short_and_skip_little() -> None:
+    words = {
+        name: len((ROOT / name).read_text(encoding="utf-8").split())
+        for name in ("README.md", "CONTRIBUTING.md")
+    }
+    assert words["README.md"] <= 550
+    assert words["CONTRIBUTING.md"] <= 1500
+    for role in ROLES:
+        page = ROOT / f"docs/{role}.md"
+        assert len(page.read_text(encoding="utf-8").split()) <= 1000
+        assert sum(block.comment.startswith("not run") for block in blocks(page)) <= 2

@@ -1,4 +1,4 @@
-"""Whether a site hangs together: every link leads somewhere, and nothing comes from elsewhere."""
+"""Check a site: every link leads somewhere, and nothing comes from elsewhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-#: What a page must not do by its policy: the generator's own scripts and styles stand in its pages too.
+#: The policy of every page; the generator writes scripts and styles into its pages.
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' blob:; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; worker-src 'self' blob:; base-uri 'self'; form-action 'none'"
@@ -40,10 +40,12 @@ class Page(HTMLParser):
         if tag == "a" and "href" in given:
             self.links.append(given["href"])
         for name in LOADED:
-            self.loaded += [one.split()[0] for one in given.get(name, "").split(", ") if one.strip()]
+            self.loaded += [part.split()[0] for part in given.get(name, "").split(", ") if part.strip()]
         if tag == "link" and given.get("rel") not in NAMED:
             self.loaded.append(given.get("href", ""))
-        self.loaded += [f"//a library for {one}" for one in FOREIGN if one in given.get("class", "").split()]
+        self.loaded += [
+            f"//a library for {name}" for name in FOREIGN if name in given.get("class", "").split()
+        ]
         self.loaded += _of_style(given.get("style", ""))
         self.in_style = tag == "style"
 
@@ -54,15 +56,12 @@ class Page(HTMLParser):
 
 
 def _of_style(text: str) -> list[str]:
-    """The addresses elsewhere that a style loads."""
-    return [one or other for one, other in STYLE.findall(text)]
+    """Return the addresses elsewhere that a style loads."""
+    return [url or imported for url, imported in STYLE.findall(text)]
 
 
 def finish(site: Path) -> None:
-    """What the generator cannot be set to: a policy on every page, no empty header on a table.
-
-    By the policy a browser loads nothing from elsewhere, whatever stands in the page.
-    """
+    """Put the policy on every page, and no empty header on a table: the generator has no setting for them."""
     meta = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
     for path in sorted(site.rglob("*.html")):
         text = path.read_text(encoding="utf-8").replace("<head>", f"<head>{meta}", 1)
@@ -70,15 +69,15 @@ def finish(site: Path) -> None:
 
 
 def problems(site: Path) -> list[str]:
-    """What is wrong, a line each."""
+    """Return a line for each thing that is wrong."""
     files = [
         path for path in sorted(site.rglob("*.html")) if path.name != "404.html"
     ]  # it links from the root
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in files}
-    found = []
+    wrong = []
     for path, page in pages.items():
         where = path.relative_to(site)
-        found += [f"{where} loads {one} from elsewhere" for one in page.loaded if urlsplit(one).netloc]
+        wrong += [f"{where} loads {url} from elsewhere" for url in page.loaded if urlsplit(url).netloc]
         for link in [*page.links, *page.loaded]:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc or link.startswith("//"):
@@ -86,7 +85,7 @@ def problems(site: Path) -> list[str]:
             target = path if not parts.path else (path.parent / unquote(parts.path)).resolve()
             target = target / "index.html" if target.is_dir() else target
             if not target.is_file():
-                found.append(f"{where} links to {link}, which is not there")
+                wrong.append(f"{where} links to {link}, which is not there")
             elif "=" not in parts.fragment and target in pages and not pages[target].has(parts.fragment):
-                found.append(f"{where} links to {link}: that page lacks the anchor")
-    return found
+                wrong.append(f"{where} links to {link}: that page lacks the anchor")
+    return wrong

@@ -51,7 +51,10 @@ pymdownx.superfences = {}
 """
 
 TREE: dict[str, list[str]] = {
-    "Start": ["index.md", "docs/start.md", "docs/tutorials/*.md", "docs/measured.md", "CHANGELOG.md"],
+    "Start": [
+        "index.md", "docs/researcher.md", "docs/publisher.md", "docs/auditor.md", "docs/measured.md",
+        "CHANGELOG.md",
+    ],
     "Data": [
         "docs/loading.md", "docs/gallery.md", "docs/own_data.md", "docs/steps.md", "docs/generators.md",
         "docs/generators/*.md", "docs/labelling.md", "docs/cluster.md", "cards/*.md",
@@ -68,11 +71,10 @@ TREE: dict[str, list[str]] = {
 
 
 def config(pages: Path) -> str:
-    """The generator's file; a page that has no place in the order is an error."""
-    tree = {group: _found(pages, patterns) for group, patterns in TREE.items()}
-    lost = {str(path.relative_to(pages)) for path in pages.rglob("*.md")} - {
-        path for one in tree.values() for path in one
-    }
+    """Return the generator's settings; a page that has no place in the order is an error."""
+    tree = {group: _matches(pages, patterns) for group, patterns in TREE.items()}
+    listed = {path for paths in tree.values() for path in paths}
+    lost = {str(path.relative_to(pages)) for path in pages.rglob("*.md")} - listed
     if lost:
         raise SystemExit(f"give these pages a place in {Path(__file__).name}: {', '.join(sorted(lost))}")
     groups = [f"{{ {json.dumps(group)} = {json.dumps(paths)} }}" for group, paths in tree.items()]
@@ -80,6 +82,6 @@ def config(pages: Path) -> str:
     return CONFIG.replace("NAVIGATION", f"[{', '.join(groups)}]")
 
 
-def _found(pages: Path, patterns: list[str]) -> list[str]:
+def _matches(pages: Path, patterns: list[str]) -> list[str]:
     listed = [str(path.relative_to(pages)) for pattern in patterns for path in sorted(pages.glob(pattern))]
     return list(dict.fromkeys(listed))

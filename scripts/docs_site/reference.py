@@ -14,7 +14,7 @@ from typing import Any
 import builders.cli.app
 import shiftdata.cli.app
 
-#: The modules whose `__all__` is public, and what each is for.
+#: The modules whose names are public, and what each is for.
 MODULES = {
     "shiftdata": "What `import shiftdata as sd` has.",
     "shiftdata.evaluation.protocols": "Rules that make tasks.",
@@ -26,7 +26,7 @@ MODULES = {
     "shiftdata.bench": "Sweeps, records, reports.",
     "shiftdata.bench.papers": "The papers' numbers.",
 }
-LONGEST = 78  # signs of a signature in a line
+LONGEST = 78  # characters of a signature in one line
 APPS = {"shiftdata": shiftdata.cli.app, "python -m builders": builders.cli.app}
 
 
@@ -41,11 +41,23 @@ def write_reference(out: Path) -> None:
         (out / f"command_{name.split()[-1]}.md").write_text(text + "\n", encoding="utf-8")
 
 
+def public_names(module: Any) -> list[str]:
+    """Return `__all__`, or else the names of our own that a module imports or defines."""
+    names = getattr(module, "__all__", None) or [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and not inspect.ismodule(value)
+        and getattr(value, "__module__", "shiftdata").startswith("shiftdata")
+    ]
+    return sorted(names, key=str.lower)
+
+
 def module_page(name: str, about: str) -> Iterator[str]:
     module = import_module(name)
     yield f"# {name}"
     yield about or _markdown(inspect.getdoc(module) or "")
-    for public in sorted(module.__all__, key=str.lower):
+    for public in public_names(module):
         value = getattr(module, public)
         yield f"## {public}"
         if callable(value):
@@ -88,7 +100,7 @@ def _help(module: Any, words: list[str]) -> str:
 
 
 def _signature(value: Any) -> str:
-    """How it is called; a long one has a line for each parameter."""
+    """Return the signature; a long one has a line for each parameter."""
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
@@ -96,11 +108,14 @@ def _signature(value: Any) -> str:
     if len(text := str(signature).replace("'", "")) <= LONGEST:
         return text
     words, kinds = [], set[Any]()
-    for one in signature.parameters.values():
-        if one.kind == one.KEYWORD_ONLY and not kinds & {one.KEYWORD_ONLY, one.VAR_POSITIONAL}:
+    for parameter in signature.parameters.values():
+        if parameter.kind == parameter.KEYWORD_ONLY and not kinds & {
+            parameter.KEYWORD_ONLY,
+            parameter.VAR_POSITIONAL,
+        }:
             words.append("*")
-        kinds.add(one.kind)
-        words.append(str(one).replace("'", ""))
+        kinds.add(parameter.kind)
+        words.append(str(parameter).replace("'", ""))
     result = text.rpartition(") -> ")[2] if ") -> " in text else ""
     return "(\n    " + ",\n    ".join(words) + ",\n)" + (f" -> {result}" if result else "")
 
