@@ -111,7 +111,7 @@ def probe_gap(linear_probe: Any, fine_tune: Any) -> FloatArray:
 def training_spread(
     test: Any, validation: Any = None, *, last: int = 10, convention: Convention = "nico++"
 ) -> TrainingSpread:
-    """Measure the spread of test accuracies, a row per seed and a column per epoch, over the `last` epochs."""
+    """Measure the spread of test accuracies, a row per seed and a column per epoch."""
     accuracy = as_floats("test", test, ndim=2)
     seeds, epochs = accuracy.shape
     if not 1 <= last <= epochs:

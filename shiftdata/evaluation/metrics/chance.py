@@ -17,9 +17,9 @@ from shiftdata.evaluation.metrics.records import Record, number
 class WorstByChance(Record):
     """The distribution of the lowest group accuracy when all groups are equally hard.
 
-    Of many groups with one true accuracy p, the worst still looks worse than p (SMA, appendix E.4, bounds this
-    by a normal approximation). Here it follows from the binomial: P(min > t) is the product over groups of
-    P(X_g > t n_g). `values` are the accuracies that the minimum can take, `probability` that of each.
+    Of many groups with one true accuracy p, the worst still looks worse than p (SMA, appendix E.4, bounds
+    this by a normal approximation). Here P(min > t) is the product over groups of P(X_g > t n_g), binomial.
+    `values` are the accuracies that the minimum can take, `probability` that of each.
     """
 
     accuracy: float

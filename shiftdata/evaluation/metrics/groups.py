@@ -44,9 +44,9 @@ MOST_LINES = 20
 class GroupAccuracy(Record):
     """The accuracy of each group, domain or label, and its number of rows.
 
-    A group without rows has accuracy nan and n = 0, and so has every figure that needs its accuracy:
-    `without_empty()` leaves such groups out. Without `names` the groups are 0, 1, 2, ...; `by` names what they
-    are groups of. Errors are over the origins in `clusters`: the rows of an origin are one observation.
+    A group without rows has accuracy nan and n = 0, and every figure that needs its accuracy is nan:
+    `without_empty()` leaves such groups out. Without `names` the groups are 0, 1, 2, ...; `by` is the column.
+    Errors are over the origins in `clusters`: the rows of an origin are one observation.
     Without clusters each row is an origin of its own.
     """
 

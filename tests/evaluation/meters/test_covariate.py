@@ -124,7 +124,7 @@ def test_bad_input():
     good = normal(1, 30, 3)
     with pytest.raises(InputError, match="19 rows in a set of the target: at least 20 are needed"):
         covariate_shift(good, good[:19])
-    with pytest.raises(InputError, match="source has 3 features a row and target 2"):
+    with pytest.raises(InputError, match="source has 3 features per row and target 2"):
         covariate_shift(good, good[:, :2])
     with pytest.raises(InputError, match="source: 1 of 90 are nan or missing"):
         covariate_shift(np.where(good == good[0, 0], np.nan, good), good)
