@@ -1,10 +1,9 @@
-"""Reports on records: each kind's tables, spreads, oracles, failures, formats; made records, real writer."""
+"""Reports on synthetic records: tables of each kind, oracles, failures, formats."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 
 import numpy as np
@@ -18,10 +17,9 @@ from shiftdata.bench.reporting import report
 from shiftdata.bench.reporting.facts import Facts
 from shiftdata.bench.reporting.kinds import KINDS, kind_of
 from shiftdata.bench.reporting.rankings import NAMES, boards
-from shiftdata.bench.reporting.rows import Truth, same_rows
 from shiftdata.cli.app import main
-from shiftdata.errors import InputError, NotFoundError
-from shiftdata.evaluation.metrics import compare, mean_sem
+from shiftdata.errors import NotFoundError
+from shiftdata.evaluation.metrics import mean_sem
 from tests.bench.synthetic import made_task, synthetic
 from tests.evaluation.protocols.made import metadata
 from tests.paths import ROOT
@@ -186,12 +184,6 @@ def test_continuous_shifts_have_accuracy_by_severity_and_failures(tmp_path):
     assert "mean failure point (severity)" in sums.blocks[0].columns
 
 
-def group_of(records, rule):
-    from shiftdata.bench.reporting.making import groups_of
-
-    return groups_of(records, Facts(records), [rule], "erm")[0][0]
-
-
 def test_universal_has_known_unknown_and_their_harmonic_mean(tmp_path):
     of = metadata(20, 4, 20)
     tasks = {text: made_task(text, of) for text in (f"unida source={a} target={b}" for a, b in PAIRS[:2])}
@@ -213,26 +205,6 @@ def test_other_tasks_have_every_figure_by_task(tmp_path):
     made = report(synthetic(tmp_path, tasks={"a==kind0,kind1": task}, trials=1), ["last"])
     (table,) = section(made, "Other tasks").tables
     assert {"accuracy", "worst group", "mean over groups"} <= set(table.blocks[0].columns)
-
-
-def test_same_rows_are_compared_as_metrics_compare_does(fair):
-    truth = Truth(fair, Facts(fair))
-    task = made_task("group-fairness k=4 mu=0.5")
-    truth._tasks[task.content_id()] = task
-    made = same_rows([group_of(fair, "iid-worst")], truth)
-    scores = {
-        one.method: one for one in report_scores(fair) if one.selected.study.task_id == task.content_id()
-    }
-    a, b = (
-        fair.predicted(at.run, "test", at.step)
-        for at in (scores[name].selected.runs[0] for name in ("group-dro", "erm"))
-    )
-    rows = task.rows("test")
-    group = np.unique(task.metadata.group[rows], return_inverse=True)[1]
-    found = compare(task.metadata.label[rows], a, b, groups=group, n_groups=16, statistic="worst").difference
-    line = next(cells for row, *cells in made.tables[0].blocks[0].body if row == "group-dro")
-    assert line[-2:] == [f"{100 * found.estimate:+.2f}", f"{100 * found.low:+.2f} to {100 * found.high:+.2f}"]
-    assert any("not on this machine" in note for note in made.notes)  # of the other task's dataset
 
 
 def test_failed_runs_are_named_with_their_reason(fair):
@@ -291,14 +263,6 @@ def test_csv_has_a_line_for_each_figure_that_says_all_of_it(fair):
     assert len(lines) == sum(len(one.figures) for one in report_scores(fair))
 
 
-def test_markdown_and_latex_have_every_table(fair):
-    made = report(fair)
-    blocks = sum(len(one.blocks) for of in made.sections for one in of.tables)
-    assert made.to_markdown().count("| --- |") + made.to_markdown().count("| ---") >= blocks
-    assert made.to_latex().count(r"\begin{tabular}") == blocks
-    assert r"\%" in made.to_latex()
-
-
 def test_ranks_between_backbones_are_compared(tmp_path):
     synthetic(tmp_path / "a", trials=1, backbone="heads", sweep="a")
     other = {"erm": (0.9, 0.75), "rwg": (0.85, 0.5), "group-dro": (0.86, 0.3)}
@@ -337,17 +301,6 @@ def test_the_command_line_writes_each_format(fair, tmp_path, capsys):
         assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
     assert main(["report", str(tmp_path)]) == 1
     assert "has no folder records" in capsys.readouterr().err
-
-
-def test_no_runs_are_refused(fair):
-    with pytest.raises(InputError, match="no run to report on"):
-        report(Records(fair.runs.slice(0, 0), fair.tasks))
-
-
-def test_a_sweep_that_is_asked_for_is_described(fair):
-    text = str(report(fair))
-    assert "random: 2 trials a study, 3 seeds of each" in text
-    assert json.loads((fair.folders[0] / "sweep.json").read_text())["about"] in text
 
 
 def test_the_examples_of_the_page_of_docs_run(fair):

@@ -31,12 +31,6 @@ def cells(table) -> list[tuple[str, str, str, str]]:
     return [(cell.part, cell.row, cell.column, cell.printed) for cell in table.cells]
 
 
-def test_doctests_of_the_readers():
-    command = [sys.executable, "-m", "doctest", "reading.py"]
-    done = subprocess.run(command, cwd=SCRIPTS, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
-
-
 def test_scenarios_get_their_full_names_and_the_mean_its_spread(read):
     text = read["reading"].Text(
         (
@@ -103,12 +97,6 @@ def test_a_row_with_too_few_or_cut_numbers_is_left_out_and_named(read):
         ("Cats, Source, RW", "'61.' is cut off"),
         ("Dogs", "4 numbers for 6 columns"),
     ]
-
-
-def test_a_number_in_the_text_must_be_one(read):
-    text = read["reading"].Text(("There are 12 scenarios.", "There are 9 scenarios."))
-    with pytest.raises(Exception, match="finds"):
-        text.number(r"are (\d+) scenarios")
 
 
 def test_a_folder_without_the_papers_is_answered(tmp_path):
