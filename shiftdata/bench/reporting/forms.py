@@ -24,6 +24,7 @@ from shiftdata.bench.reporting.scores import (
     rule_label,
 )
 from shiftdata.bench.selection import rule_of
+from shiftdata.data.arrays import FloatArray
 from shiftdata.evaluation.metrics import ranks
 from shiftdata.evaluation.metrics.statistics import spread
 from shiftdata.tables import Cell, Cells, Table
@@ -183,9 +184,7 @@ def _domains(group: Group) -> list[Table]:
     domains = list(dict.fromkeys(name for score in group.scores for name in score.domains))
     cells: Cells = {}
     for name in domains:
-        cells |= cells_of(
-            group.scores, "accuracy", name, values=lambda score, name=name: score.domains.get(name, ())
-        )
+        cells |= cells_of(group.scores, "accuracy", name, values=_domain(name))
     averages = {method: mean for method in group.methods if (mean := _average(group, method, len(domains)))}
     cells |= {("", method, "average"): mean for method, mean in averages.items()}
     if len(averages) > 1:
@@ -196,6 +195,10 @@ def _domains(group: Group) -> list[Table]:
     if partial := [method for method in group.methods if method not in averages]:
         notes += (f"Without a number for every domain, and so without an average: {', '.join(partial)}.",)
     return [Table.of(f"Accuracy, %, by test domain: {group.title}", cells, notes, "test domain")]
+
+
+def _domain(name: str) -> Callable[[Score], Sequence[float] | FloatArray]:
+    return lambda score: score.domains.get(name, ())
 
 
 def _average(group: Group, method: str, domains: int) -> Cell | None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -148,7 +147,7 @@ def bootstrap_rows(
     if codes is not None and len(codes) != n_rows:
         raise InputError(f"clusters: {len(codes):,} names for {n_rows:,} rows; give one per row")
     generator = rng(resampling.seed, "metrics", "bootstrap-rows")
-    draw = partial(generator.integers, 0, n_rows, n_rows) if codes is None else _drawer(codes, generator)
+    draw = _drawer(np.arange(n_rows) if codes is None else codes, generator)
     method = f"percentile, by {'row' if codes is None else 'cluster'}"
     drawn = np.array([statistic(draw()) for _ in range(resampling.replicates)], dtype=np.float64)
     return interval_of(float(statistic(np.arange(n_rows))), drawn, resampling, method)

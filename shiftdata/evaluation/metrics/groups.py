@@ -34,7 +34,7 @@ from shiftdata.evaluation.metrics.statistics import (
     wilson,
     worst_of,
 )
-from shiftdata.tables import aligned
+from shiftdata.tables import aligned, markdown
 
 #: Groups that `str` shows at most.
 MOST_LINES = 20
@@ -181,6 +181,10 @@ class GroupAccuracy(Record):
         """
         sizes = np.maximum(1, np.rint(self.effective)).astype(np.int64)
         return worst_by_chance(sizes[self.n > 0], self.overall)
+
+    def to_markdown(self) -> str:
+        """Every group as a Markdown table, with its standard error and number of rows."""
+        return markdown(*self._lines(range(len(self.n))))
 
     def __str__(self) -> str:
         """The figures, and every group in its order; of many groups the worst, empty ones first."""
