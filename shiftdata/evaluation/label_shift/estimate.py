@@ -23,8 +23,8 @@ class MarginalEstimate:
     """An estimate of the target's label marginal.
 
     `weights` are marginal / source marginal, nan for a class that the hold-out lacks. `method` names the
-    estimator, its variant and, after an arrow, its fallback; `caveat` says why it may be biased. The marginal
-    sums to 1, except for RLLS and BBSE of variant "code".
+    estimator and its variant; `caveat` says why it may be biased. The marginal sums to 1, except for RLLS and
+    BBSE of variant "code".
 
     `low` and `high` are the ends of each share's 95 % interval: it holds the true share under label shift,
     for any estimator, and is stretched to hold the estimate too. They are computed when first read.
@@ -34,7 +34,6 @@ class MarginalEstimate:
     weights: FloatArray
     method: str
     iterations: int
-    converged: bool
     caveat: str
     #: Calibrates the predictions to adapt: `reweight(estimate.calibrator(predictions), estimate)`.
     calibrator: Calibrator | None

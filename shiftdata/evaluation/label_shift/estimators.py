@@ -2,7 +2,7 @@
 
 They assume label shift: p(y) may differ between source and target, p(x | y) does not. Formulas: RLSbench,
 appendix F, and where its released code differs, the variant "code". That code silently falls back to the mean
-prediction; here failure is an error, or `fallback="mean"`, and the record says so.
+prediction; here failure is an `EstimationError`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from shiftdata.evaluation.label_shift.evidence import (
     LARGEST_CONDITION,
     SUM_TOLERANCE,
     AbsentClassError,
-    EstimationError,
     Evidence,
     NotConvergedError,
     SingularMatrixError,
@@ -69,7 +68,7 @@ def _bbse(evidence: Evidence, *, variant: Variant = "paper", hard: bool = False)
     if not condition < LARGEST_CONDITION:
         raise SingularMatrixError(
             f"predicted against true classes cannot be inverted (condition {condition:.1e}): a class is "
-            'never predicted, or two are predicted alike. Use hard=False, rlls, or fallback="mean"'
+            "never predicted, or two are predicted alike. Use hard=False, or rlls"
         )
     weights = np.maximum(np.linalg.solve(evidence.confusion, evidence.observed), 0)
     return _normalised(weights * evidence.prior), 1
@@ -94,9 +93,7 @@ def _rlls(
     else:
         solution = solve(confusion, evidence.observed - prior + confusion.sum(axis=1), strength)
     if solution.gap > max(1e-6 * solution.objective, 1e-9):
-        raise NotConvergedError(
-            f'RLLS stopped {solution.gap:.1e} above the minimum: pass another rho, or fallback="mean"'
-        )
+        raise NotConvergedError(f"RLLS stopped {solution.gap:.1e} above the minimum: pass another rho")
     marginal = solution.weights * prior
     return _normalised(marginal) if variant == "paper" else marginal, solution.iterations
 
@@ -117,7 +114,7 @@ def _mlls(
     if not (base > 0).all():
         raise AbsentClassError(
             f"{named_classes(np.flatnonzero(base == 0))} are never predicted on the hold-out: use "
-            'variant="paper", or fallback="mean"'
+            'variant="paper"'
         )
     ratios = evidence.target / base
     marginal = evidence.observed
@@ -127,8 +124,7 @@ def _mlls(
         if change < tolerance:
             return _normalised(marginal), iteration
     raise NotConvergedError(
-        f"MLLS still changed by {change:.1e} after {max_iterations} steps: raise max_iterations or "
-        'tolerance, or pass fallback="mean"'
+        f"MLLS still changed by {change:.1e} after {max_iterations} steps: raise max_iterations or tolerance"
     )
 
 
@@ -145,7 +141,6 @@ def estimate_marginal(
     target: ArrayLike,
     *,
     calibration: CalibrationKind | Literal["auto"] | None = "auto",
-    fallback: Literal["mean"] | None = None,
     origins: ArrayLike | None = None,
     source_origins: ArrayLike | None = None,
     **options: Any,
@@ -168,7 +163,6 @@ def estimate_marginal(
         calibration: First calibrate on the hold-out, by "temperature", or by "bcts" with a bias for each
             class. "auto" is "bcts" for "mlls", as Alexandari et al. advise, and None for the rest, which hold
             for any probabilities, and for `variant="code"`, which does not calibrate.
-        fallback: "mean" takes the mean prediction where the estimate cannot be made; `method` then says so.
         origins: The origin of each target row: rows of one origin are drawn together for the intervals. Give
             them where rows are repeated, as in a target that was drawn with replacement.
         source_origins: The same for the source.
@@ -178,8 +172,6 @@ def estimate_marginal(
     """
     if method not in ESTIMATORS:
         raise not_found("estimator", method, ESTIMATORS)
-    if fallback not in (None, "mean"):
-        raise InputError(f"fallback must be 'mean' or None, got {fallback!r}")
     given = {name: value for name, value in options.items() if value is not None}
     takes = list(inspect.signature(ESTIMATORS[method]).parameters)[1:]
     for name in sorted(given.keys() - takes):
@@ -191,51 +183,34 @@ def estimate_marginal(
     evidence = evidence_of(source, labels, target, origins=origins, source_origins=source_origins)
     if calibration == "auto":
         calibration = "bcts" if method == "mlls" and variant == "paper" and evidence.soft else None
-    try:
-        calibrator = _calibrator(evidence, calibration)
-        prepared = _prepared(evidence, given.get("hard", False), calibrator)
-        marginal, iterations = ESTIMATORS[method](prepared, **given)
-    except EstimationError:
-        if fallback is None:
-            raise
-        return _estimate(evidence, evidence.observed, f"{method} -> mean", MEAN, converged=False)
-    form = "" if method == "mlls" else "-soft" if prepared.soft else "-hard"
+    calibrator = None
+    if calibration is not None:
+        calibrator = _fitted(evidence, calibration)
+        evidence = replace(evidence, source=calibrator(evidence.source), target=calibrator(evidence.target))
+    if given.get("hard"):
+        evidence = evidence.hardened()
+    marginal, iterations = ESTIMATORS[method](evidence, **given)
+    prior = evidence.prior
+    form = "" if method == "mlls" else "-soft" if evidence.soft else "-hard"
     name = f"{method}-{variant}" if "variant" in takes else method
-    name += form + (f"+{calibration}" if calibration else "")
-    caveat = MEAN if method == "mean" else UNCALIBRATED if method == "mlls" and not calibration else ""
-    return _estimate(prepared, marginal, name, caveat, iterations=iterations, calibrator=calibrator)
+    return MarginalEstimate(
+        marginal=marginal,
+        weights=np.divide(marginal, prior, out=np.full(len(prior), np.nan), where=prior > 0),
+        method=name + form + (f"+{calibration}" if calibration else ""),
+        iterations=iterations,
+        caveat=MEAN if method == "mean" else UNCALIBRATED if method == "mlls" and not calibration else "",
+        calibrator=calibrator,
+        evidence=evidence,
+    )
 
 
-def _calibrator(evidence: Evidence, kind: CalibrationKind | None) -> Calibrator | None:
-    if kind is None:
-        return None
+def _fitted(evidence: Evidence, kind: CalibrationKind) -> Calibrator:
     if not evidence.soft:
         raise InputError("class ids cannot be calibrated: give probabilities, or calibration=None")
     if kind == "bcts":
         evidence.need_every_class()
     penalty = PENALTY if kind == "bcts" else 0.0
     return fit_calibrator(evidence.source, evidence.labels, kind, penalty=penalty)
-
-
-def _prepared(evidence: Evidence, hard: bool, calibrator: Calibrator | None) -> Evidence:
-    if calibrator is not None:
-        evidence = replace(evidence, source=calibrator(evidence.source), target=calibrator(evidence.target))
-    return evidence.hardened() if hard else evidence
-
-
-def _estimate(
-    evidence: Evidence,
-    marginal: FloatArray,
-    method: str,
-    caveat: str,
-    *,
-    iterations: int = 1,
-    converged: bool = True,
-    calibrator: Calibrator | None = None,
-) -> MarginalEstimate:
-    prior = evidence.prior
-    weights = np.divide(marginal, prior, out=np.full(len(prior), np.nan), where=prior > 0)
-    return MarginalEstimate(marginal, weights, method, iterations, converged, caveat, calibrator, evidence)
 
 
 def rlls_rho(n: int, n_classes: int, *, delta: float = 0.05, coefficient: float = 0.01) -> float:

@@ -19,7 +19,7 @@ LARGEST_CONDITION = 1e7
 
 
 class EstimationError(ShiftdataError):
-    """The data do not allow this estimate; `fallback="mean"` takes the mean prediction instead."""
+    """The data do not allow this estimate; the method "mean" always can."""
 
 
 class AbsentClassError(EstimationError):
@@ -85,7 +85,7 @@ class Evidence:
         if absent.size:
             raise AbsentClassError(
                 f"{named_classes(absent)} of {self.n_classes} have no example among the {len(self.labels)} "
-                'of the hold-out: add some, leave these classes out everywhere, or pass fallback="mean"'
+                "of the hold-out: add some, or leave these classes out everywhere"
             )
 
 

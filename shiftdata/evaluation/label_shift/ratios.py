@@ -36,7 +36,7 @@ def log_ratios(
     try:
         marginal = estimate_marginal(estimator, source, renumbered, target).marginal
     except EstimationError as error:
-        warnings.warn(f"{error} The mean prediction is used instead.", EstimateWarning, stacklevel=2)
+        warnings.warn(f"{error}; the mean prediction is used instead", EstimateWarning, stacklevel=2)
         marginal = target.mean(axis=0)
     prior = _shares(trained[None, present])[0]
     ratios = np.zeros(len(trained))

@@ -141,7 +141,7 @@ def _one_by_one(
         if free.all() or slope[~free].min() >= -slack:
             return weights
         free[np.where(free, np.inf, slope).argmin()] = True
-    raise NotConvergedError('the quadratic problem of RLLS did not end: pass another rho, or fallback="mean"')
+    raise NotConvergedError("the quadratic problem of RLLS did not end: pass another rho")
 
 
 def _with_fixed(
