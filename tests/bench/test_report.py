@@ -7,14 +7,12 @@ import io
 import re
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from shiftdata.baselines import METHODS
 from shiftdata.bench import Records
 from shiftdata.bench.papers import published
 from shiftdata.bench.reporting import report
-from shiftdata.bench.reporting.facts import Facts
 from shiftdata.bench.reporting.kinds import KINDS, kind_of
 from shiftdata.bench.reporting.rankings import NAMES, boards
 from shiftdata.cli.app import main
@@ -218,23 +216,6 @@ def test_seeds_that_failed_in_a_chosen_trial_are_said_under_its_table(tmp_path):
     records = synthetic(tmp_path, trials=1, failed=[("erm", 0, 1)])
     notes = section(report(records, ["last"]), "Group fairness").tables[0].notes
     assert any(note.startswith("2 runs of chosen trials failed") for note in notes)
-
-
-def test_runs_that_are_missing_are_counted(tmp_path):
-    synthetic(tmp_path, trials=1)
-    for path in sorted((tmp_path / "records").glob("*.parquet"))[:1]:
-        table = pq.read_table(path)
-        pq.write_table(table.slice(1), path)
-    tables = section(report(Records.read(tmp_path), ["last"]), "Failures").tables
-    assert [cells for _, *cells in tables[0].blocks[0].body] == [["2", "3"]]
-
-
-def test_runs_that_only_select_are_not_those_asked_for(tmp_path):
-    records = synthetic(tmp_path, trials=1)
-    place = records.runs.schema.get_field_index("held_out")
-    out = ["kind0" if one == "erm" else "" for one in records.column("method")]
-    part = Records(records.runs.set_column(place, "held_out", [out]), records.tasks, records._places)
-    assert {(row.partition(" ")[0], *cells) for row, *cells in Facts(part)._missing()} == {("erm", "0", "3")}
 
 
 def test_a_rule_that_cannot_choose_is_named_and_the_others_go_on(fair):

@@ -1,4 +1,4 @@
-"""The runs of records: what was asked for, what failed or is missing, and the exact versions."""
+"""The runs of records: what was asked for, what failed, and the exact versions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import product
-from pathlib import Path
 from typing import Any
 
 from shiftdata.bench.records import SWEEP, Records
@@ -97,7 +95,7 @@ class Facts:
         return self.distinct("dataset", "content_id")
 
     def failures(self, refused: Sequence[Selected]) -> Section:
-        """Failed runs, studies from which a rule could not choose, and missing runs."""
+        """Failed runs, and studies from which a rule could not choose."""
         failed = [(reason, which) for _, reason, which in self.records.failures()]
         no_test = "the chosen runs have no evaluation on a test set"
         rules = [
@@ -107,31 +105,9 @@ class Facts:
         tables = [
             *_counted("Runs that failed", "reason", "runs", failed, f" of {len(self.records):,}"),
             *_counted("Rules that could not choose", "rule and reason", "studies", rules),
-            *listed("Studies with missing runs", ["study", "runs there", "runs asked for"], self._missing()),
         ]
-        notes: tuple[str, ...] = () if tables else ("Every run was done, and every rule could choose.",)
-        if not self.sweeps:
-            notes += (f"Missing runs are unknown without {SWEEP}.",)
-        return Section("Failures and missing runs", tuple(tables), notes)
-
-    def _missing(self) -> list[list[str]]:
-        """The studies for which the sweeps ask for more runs than the records have."""
-        names = ("sweep", "dataset", "protocol", "method", "variant", "backbone", "held_out")
-        there: Counter[tuple[str, ...]] = Counter()
-        for sweep, dataset, *rest, held_out in zip(*map(self.records.column, names), strict=True):
-            if not held_out:
-                there[sweep, dataset.partition("/")[0], *rest] += 1
-        body = []
-        for sweep in self.sweeps:
-            need = expected_runs(sweep["search"])
-            for task, method, backbone in product(sweep["tasks"], sweep["methods"], sweep["backbones"]):
-                dataset, protocol = Path(task["dataset"].rstrip("/")).name, task["protocol"]
-                study = (dataset, protocol, method["name"], method["variant"], backbone)
-                runs = there[sweep["name"], *study]
-                if runs < need:
-                    text = f"{with_variant(*study[2:4])} on {protocol} of {dataset}, {backbone}"
-                    body.append([clean(text), f"{runs:,}", f"{need:,}"])
-        return body
+        notes = () if tables else ("No run failed, and every rule could choose.",)
+        return Section("Failures", tuple(tables), notes)
 
     def versions(self) -> Section:
         body = [
@@ -186,12 +162,6 @@ def _counted(
     ]
     every = f"{sum(map(len, reasons.values())):,}{total}"
     return listed(title, [reason_of, counted, "which"], body, counted=every)
-
-
-def expected_runs(search: Mapping[str, Any]) -> int:
-    """The number of runs of a study, without those for leave-one-domain-out."""
-    trials, seeds = search["trials"], search["seeds"]
-    return int(trials * seeds if search["seeds_of"] == "each" else trials + seeds - 1)
 
 
 def _search(search: Mapping[str, Any]) -> str:
