@@ -7,7 +7,7 @@
     along a severity      severity_accuracy -> SeverityAccuracy; failure_points -> FailurePoints
     domain adaptation     h_score -> HScore; label_marginal, label_marginal_l1
     leaderboards          ranks, spearman; rank_agreement -> RankAgreement
-    leaks and luck        selection_leakage -> SelectionLeakage; probe_gap; training_spread -> TrainingSpread
+    leaks                 selection_leakage -> SelectionLeakage; probe_gap
     images                stylization_fidelity -> MeanSEM; frechet_distance
     from keys to rows     align
 

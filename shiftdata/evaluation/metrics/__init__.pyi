@@ -5,7 +5,6 @@ from .adaptation import label_marginal_l1 as label_marginal_l1
 from .align import align as align
 from .benchmarks import RankAgreement as RankAgreement
 from .benchmarks import SelectionLeakage as SelectionLeakage
-from .benchmarks import TrainingSpread as TrainingSpread
 from .benchmarks import frechet_distance as frechet_distance
 from .benchmarks import probe_gap as probe_gap
 from .benchmarks import rank_agreement as rank_agreement
@@ -13,7 +12,6 @@ from .benchmarks import ranks as ranks
 from .benchmarks import selection_leakage as selection_leakage
 from .benchmarks import spearman as spearman
 from .benchmarks import stylization_fidelity as stylization_fidelity
-from .benchmarks import training_spread as training_spread
 from .bootstrap import Interval as Interval
 from .bootstrap import Resampling as Resampling
 from .bootstrap import bootstrap_groups as bootstrap_groups

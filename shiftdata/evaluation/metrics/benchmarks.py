@@ -1,11 +1,10 @@
 """Figures about a benchmark, from recorded accuracies or features.
 
-Ranks of methods, leaks of test information, luck of seed and epoch, fidelity of styles, distance of domains.
+Ranks of methods, leaks of test information, fidelity of styles, distance of domains.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar
@@ -15,7 +14,7 @@ import numpy as np
 from shiftdata.data.arrays import FloatArray, IntArray, as_floats, check_lengths
 from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics.records import Record, number
-from shiftdata.evaluation.metrics.statistics import Convention, MeanSEM, mean_sem, spread
+from shiftdata.evaluation.metrics.statistics import MeanSEM, mean_sem
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,28 +41,6 @@ class SelectionLeakage(Record):
         """For each K: the change from the first K, -0.31 for 31 % less; nan where that has no leakage."""
         first = self.leakage[0]
         return self.leakage / first - 1 if first != 0 else np.full(len(self.k), np.nan)
-
-
-@dataclass(frozen=True)
-class TrainingSpread(Record):
-    """The spread of test accuracy from chance in training (NICO++, section 5.4 and table 4).
-
-    `epoch` is the standard deviation over the last epochs, averaged over seeds; `seed` that over seeds of the
-    final models; `gap` the gain from choosing the epoch by test instead of validation accuracy, nan without
-    validation accuracies.
-    """
-
-    epoch: float
-    seed: float
-    gap: float
-    seeds: int
-    epochs: int
-
-    def __str__(self) -> str:
-        return (
-            f"epoch {number(self.epoch)}, seed {number(self.seed)}, gap {number(self.gap)} "
-            f"({self.seeds} seeds, last {self.epochs} epochs)"
-        )
 
 
 def selection_leakage(
@@ -106,27 +83,6 @@ def probe_gap(linear_probe: Any, fine_tune: Any) -> FloatArray:
     if (tuned <= 0).any():
         raise InputError("fine_tune: an accuracy of 0 or less leaves the gap undefined; leave it out")
     return (probed - tuned) / tuned
-
-
-def training_spread(
-    test: Any, validation: Any = None, *, last: int = 10, convention: Convention = "nico++"
-) -> TrainingSpread:
-    """Measure the spread of test accuracies, a row per seed and a column per epoch."""
-    accuracy = as_floats("test", test, ndim=2)
-    seeds, epochs = accuracy.shape
-    if not 1 <= last <= epochs:
-        raise InputError(f"last={last} epochs of {epochs} recorded: give at most that many")
-    gap = math.nan
-    if validation is not None:
-        scores = as_floats("validation", validation, ndim=2)
-        if scores.shape != accuracy.shape:
-            raise InputError(
-                f"validation {scores.shape} and test {accuracy.shape}: give the same seeds and epochs"
-            )
-        chosen = accuracy[np.arange(seeds), scores.argmax(axis=1)]
-        gap = float((accuracy.max(axis=1) - chosen).mean())
-    over_epochs = [spread(row[-last:], convention) for row in accuracy]
-    return TrainingSpread(float(np.mean(over_epochs)), spread(accuracy[:, -1], convention), gap, seeds, last)
 
 
 def _oracle(accuracy: FloatArray, weights: FloatArray, k: int) -> FloatArray:

@@ -98,14 +98,6 @@ def test_errors_of_means_add_up_origins_and_not_groups():
     assert mean_of(result).origins == 50
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(2, 40), st.integers(1, 4))
-def test_of_equal_origins_it_is_the_error_of_the_mean_over_origins(seed, origins, rows):
-    right = np.random.default_rng(seed).random((origins, rows)) < 0.6
-    names = np.repeat(np.arange(origins), rows)
-    result = judged(right.ravel(), np.zeros(right.size, int), names)
-    assert result.sem[0] == pytest.approx(sem(right.mean(axis=1)), abs=1e-12)
-
-
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 60))
 def test_rows_of_their_own_origin_have_the_error_of_a_binomial_in_any_form(seed, n_groups, rows):
     generator = np.random.default_rng(seed)

@@ -40,14 +40,6 @@ def test_pairing_narrows_the_interval(rows):
     assert together < 0.8 * alone
 
 
-def test_swapping_the_methods_turns_the_sign(rows):
-    labels, a, b, groups = rows
-    forth, back = (compare(labels, x, y, groups=groups, n_groups=5) for x, y in ((a, b), (b, a)))
-    assert forth.difference.estimate == -back.difference.estimate
-    assert forth.difference.low == pytest.approx(-back.difference.high, abs=0.01)
-    assert (forth.only_a, forth.only_b) == (back.only_b, back.only_a)
-
-
 def test_the_difference_of_worst_groups_is_covered_where_one_method_has_many_equal_groups():
     generator, groups = np.random.default_rng(2), np.repeat(np.arange(12), 42)
     truth = np.full(12, 0.8), np.r_[0.5, np.full(11, 0.85)]

@@ -148,10 +148,3 @@ def test_incomplete_and_repeated_trajectories_are_refused():
         failure_points([0, 0], [0, 3], [0, 1], trajectories=["a", "a"], shifts=["s", "s"], n_classes=3)
     with pytest.raises(InputError, match="lengths differ"):
         failure_points([0], [0], [0, 1], trajectories=["a"], shifts=["s"])
-
-
-def test_the_table_has_a_line_for_each_shift_and_one_for_all():
-    lines = str(points_of(HAND)).splitlines()
-    assert [line.split()[0] for line in lines] == ["shift", "fog", "snow", "all"]
-    assert lines[3].split()[1:4] == ["5", "1", "1.7000"]
-    assert len(str(points_of(HAND).of("fog")).splitlines()) == 2

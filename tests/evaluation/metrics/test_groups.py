@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -115,22 +114,6 @@ def test_sem_is_that_of_the_rows():
     hits = (predictions[:7] == 0).astype(float)
     assert result.sem[0] == pytest.approx(np.std(hits, ddof=1) / np.sqrt(7))
     assert np.isnan(result.sem[1:]).all()
-
-
-def test_json_has_none_where_nothing_is_defined():
-    result = group_accuracy([0, 1], [0, 0], [0, 0], n_groups=2)
-    assert json.loads(json.dumps(result.to_dict(), allow_nan=False)) == {
-        "accuracy": [0.5, None],
-        "n": [2, 0],
-        "names": None,
-        "by": "group",
-        "origins": [2, 0],
-        "overall": 0.5,
-        "mean": None,
-        "worst": None,
-        "empty": [1],
-        "sem": [0.5, None],
-    }
 
 
 def test_groups_are_shown_by_name_with_their_rows():

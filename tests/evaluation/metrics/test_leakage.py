@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from shiftdata.errors import InputError
-from shiftdata.evaluation.metrics import SelectionLeakage, probe_gap, selection_leakage, training_spread
+from shiftdata.evaluation.metrics import SelectionLeakage, probe_gap, selection_leakage
 
 
 def step_by_step(validation, test, k, weights):
@@ -90,30 +90,3 @@ def test_probe_gap_is_that_of_table_2():
         probe_gap([0.5], [0.0])
     with pytest.raises(InputError, match="lengths differ"):
         probe_gap([0.5], [0.5, 0.6])
-
-
-def test_spread_over_epochs_and_seeds():
-    test = np.array([[10.0, 50, 52, 54], [10, 60, 60, 60]])
-    result = training_spread(test, last=3)
-    assert result.epoch == pytest.approx((2 + 0) / 2)  # the mean over seeds of the spread over epochs
-    assert result.seed == pytest.approx(np.std([54, 60], ddof=1))
-    assert np.isnan(result.gap)
-    population = training_spread(test, last=3, convention="nico++-tables")
-    assert population.epoch == pytest.approx(np.std([50, 52, 54]) / 2)
-    assert population.seed == 3
-    assert training_spread([[0.0, 2], [0, 4], [0, 9]], last=2).epoch == pytest.approx(5 / 2**0.5)
-
-
-def test_gap_is_what_oracle_choice_of_the_epoch_gains():
-    test = [[1.0, 5, 3], [2, 4, 6]]
-    result = training_spread(test, [[0.9, 0.1, 0.2], [0.1, 0.2, 0.9]], last=2)
-    assert result.gap == pytest.approx(((5 - 1) + (6 - 6)) / 2)
-    assert training_spread(test, test, last=2).gap == 0
-    assert str(result) == "epoch 1.4142, seed 2.1213, gap 2.0000 (2 seeds, last 2 epochs)"
-
-
-def test_bad_spread_input():
-    with pytest.raises(InputError, match="last=10 epochs of 2 recorded"):
-        training_spread([[1.0, 2.0]])
-    with pytest.raises(InputError, match="give the same seeds and epochs"):
-        training_spread([[1.0, 2.0]], [[1.0]], last=1)
