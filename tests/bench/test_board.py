@@ -54,10 +54,10 @@ def test_ranks_by_the_worst_group_with_oracles_apart(tiny, task, folder):
     board = leaderboard(folder, data=tiny.parent)
     main, oracles = board.tables
     assert (main.oracle, oracles.oracle, main.headline) == (False, True, "worst")
-    assert [(one.entry.card.method, one.rank) for one in main.lines] == [
+    assert [(line.entry.card.method, line.rank) for line in main.lines] == [
         ("copied", 1.5), ("high", 1.5), ("middle", 3), ("low", 4),
     ]  # fmt: skip
-    assert [one.entry.card.method for one in oracles.lines] == ["tuned"]
+    assert [line.entry.card.method for line in oracles.lines] == ["tuned"]
     for line in main.lines:
         share = {"copied": 0.95, "high": 0.95, "middle": 0.6, "low": 0.3}[line.entry.card.method]
         assert line.entry.scores["worst"].value == task.evaluate(guess(task, "test", share), "test").worst
@@ -73,7 +73,7 @@ def test_less_is_better_where_it_is(tiny, task, monkeypatch, tmp_path):
         written(tmp_path, f"{name}.parquet", submitted(task, [part(task, "test", share)], method=name))
     monkeypatch.setattr(board, "LESS", ("worst",))
     (table,) = leaderboard(tmp_path, data=tiny.parent).tables
-    assert [one.entry.card.method for one in table.lines] == ["low", "high"]
+    assert [line.entry.card.method for line in table.lines] == ["low", "high"]
 
 
 # --- hostile texts
@@ -139,12 +139,12 @@ def test_places_without_submissions_are_errors_and_a_broken_file_is_refused(tiny
         leaderboard(tmp_path / "x")
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    for one in ("a", "b"):
-        written(tmp_path / one, "mine.parquet", submitted(task))
+    for name in ("a", "b"):
+        written(tmp_path / name, "mine.parquet", submitted(task))
     (tmp_path / "a" / "broken.parquet").write_bytes(b"PAR1")
     board = leaderboard(tmp_path / "a", tmp_path / "b", data=tiny.parent)
     assert {line.entry.file for line in board.tables[0].lines} == {"a/mine.parquet", "b/mine.parquet"}
-    assert [one.file for one in board.refused] == ["a/broken.parquet"]
+    assert [refused.file for refused in board.refused] == ["a/broken.parquet"]
 
 
 def test_a_leaderboard_needs_no_torch(tiny, task, tmp_path):
@@ -184,14 +184,14 @@ def test_a_sweep_becomes_a_submission_whose_selection_is_repeated(tiny, sweep, t
     assert capsys.readouterr().out.count("selection repeated (8 models)") == 1
     records = Records.read(sweep).where(method="rwg")
     tables = leaderboard(out, data=tiny.parent).tables
-    chosen = {one.study.task_id: one.runs for one in select(records, "iid-worst")}
-    assert chosen.keys() == {one.entry.task_id for one in tables}
+    chosen = {selected.study.task_id: selected.runs for selected in select(records, "iid-worst")}
+    assert chosen.keys() == {table.entry.task_id for table in tables}
     for table in tables:
         (line,) = table.lines
-        results = [records.evaluation(one.run, "test", one.step) for one in chosen[table.entry.task_id]]
+        results = [records.evaluation(run.run, "test", run.step) for run in chosen[table.entry.task_id]]
         assert line.entry.seeds == (0, 1)
         for name, score in line.entry.scores.items():
-            assert score.value == pytest.approx(sum(one[name] for one in results) / 2, nan_ok=True)
+            assert score.value == pytest.approx(sum(result[name] for result in results) / 2, nan_ok=True)
     card = tables[0].lines[0].entry.card
     assert (card.method, card.trials, card.rule) == ("rwg", 2, "iid-worst")
     assert set(card.hyper) == {GF}
@@ -202,13 +202,13 @@ def test_an_oracles_choice_from_a_sweep_is_on_the_board_of_oracles(tiny, sweep, 
     made = from_records(records, "oracle", data=tiny.parent)
     written(tmp_path, "oracle.parquet", made)
     tables = leaderboard(tmp_path, data=tiny.parent).tables
-    assert [one.oracle for one in tables] == [True]
+    assert [table.oracle for table in tables] == [True]
     assert "selection as stated" in tables[0].lines[0].entry.badge
     # The same models under another name of a rule: its own candidates say no.
     honest = from_records(records, "iid-worst", data=tiny.parent)
     rows = honest.rows.to_pylist()
-    moved = [one | ({"trial": 1 - one["trial"]} if one["set"] == "test" else {}) for one in rows]
-    tuned = edited(honest, trial=[one["trial"] for one in moved]).rows.cast(honest.rows.schema)
+    moved = [row | ({"trial": 1 - row["trial"]} if row["set"] == "test" else {}) for row in rows]
+    tuned = edited(honest, trial=[row["trial"] for row in moved]).rows.cast(honest.rows.schema)
     written(tmp_path, "tuned.parquet", Submission(honest.card, tuned))
     (refused,) = leaderboard(tmp_path, data=tiny.parent).refused
     assert refused.reason.startswith("test-tuned: iid-worst, repeated on its own candidates")
@@ -229,7 +229,7 @@ def _script() -> tuple[dict[str, object], str, str]:
     text = (ROOT / "docs" / "leaderboard.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```yaml\n(.*?)```", text, re.S)
     workflow = yaml.safe_load(block)
-    steps = {one.get("name"): one for one in workflow["jobs"]["check"]["steps"]}
+    steps = {step.get("name"): step for step in workflow["jobs"]["check"]["steps"]}
     return workflow, steps["check"]["run"], block
 
 
@@ -251,7 +251,7 @@ def test_the_workflow_accepts_a_good_submission_and_refuses_a_forged_one(tiny, t
     command = tmp_path / "bin" / "shiftdata"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m shiftdata "$@"\n')
     command.chmod(0o755)
-    who = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    who = {f"GIT_{who}_{field}": "x" for who in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")}
     env = os.environ | who | {
         "PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT),
         "RUNNER_TEMP": str(tmp_path), "BASE": "base",
@@ -283,7 +283,7 @@ def test_the_workflow_accepts_a_good_submission_and_refuses_a_forged_one(tiny, t
     code, summary = checked("forged.parquet", forged(submitted(task, method="bad")))
     assert code != 0
     assert "1 missing" in summary
-    assert sorted(one.name for one in repo.iterdir()) == [".git", "submissions"]
+    assert sorted(path.name for path in repo.iterdir()) == [".git", "submissions"]
 
 
 def test_differences_are_paired_by_origin():

@@ -29,7 +29,7 @@ def first_lines(records, rules, **options):
 
 
 def test_a_clear_lead_is_more_than_noise_and_says_over_whom(of, tmp_path):
-    tasks = {one: made_task(one, of) for one in (f"group-fairness k={k} mu=0.5" for k in (2, 4))}
+    tasks = {words: made_task(words, of) for words in (f"group-fairness k={k} mu=0.5" for k in (2, 4))}
     skills = {"erm": (0.9, 0.2), "rwg": (0.9, 0.5), "suby": (0.95, 0.95)}
     records = synthetic(tmp_path, tasks=tasks, methods=skills, trials=1, seeds=6)
     made, (line,) = first_lines(records, ["last"])
@@ -52,7 +52,7 @@ def test_what_is_said_is_what_the_comparisons_say(of, tmp_path, best, said):
     skills = {"erm": (0.6, 0.6), "rwg": (best, best)}
     records = synthetic(tmp_path, tasks=tasks, methods=skills, trials=1, seeds=6)
     made, (line,) = first_lines(records, ["last"])
-    (compared,) = next(one for one in made.sections if one.title == "Paired comparisons").tables
+    (compared,) = next(section for section in made.sections if section.title == "Paired comparisons").tables
     verdict = next(cells[2] for row, *cells in compared.blocks[0].body if row == "rwg")
     assert (verdict == "higher") == (said == "more than noise")
     assert line[1] == "rwg"
@@ -70,7 +70,7 @@ def test_the_baseline_may_be_ahead_and_one_seed_proves_nothing(of, tmp_path):
 
 def test_a_method_that_lacks_tasks_is_not_ahead_and_one_alone_has_no_line(of, tmp_path):
     words = ["group-fairness k=2 mu=0.5", "group-fairness k=4 mu=0.5"]
-    tasks = {one: made_task(one, of) for one in words}
+    tasks = {words: made_task(words, of) for words in words}
     skills = {"erm": (0.6, 0.6), "rwg": (0.8, 0.8)}
     synthetic(tmp_path / "both", tasks=tasks, methods=skills, trials=1)
     records = synthetic(

@@ -41,7 +41,7 @@ def uda(tmp_path_factory):
 
 
 def section(made, start):
-    return next(one for one in made.sections if one.title.startswith(start))
+    return next(section for section in made.sections if section.title.startswith(start))
 
 
 def grid(table, part=0):
@@ -56,12 +56,16 @@ def test_fairness_has_the_worst_group_over_mu_with_its_spread(fair):
     table = section(report(fair, ["iid-worst"]), "Group fairness").tables[0]
     assert table.blocks[0].header == ("K = 4, by mu", "0.2", "0.5")
     runs = fair.where(method="group-dro", trial=0, protocol="group-fairness k=4 mu=0.2")
-    chosen = next(one for one in report_scores(fair) if one.method == "group-dro" and one.params["mu"] == 0.2)
+    chosen = next(
+        score for score in report_scores(fair) if score.method == "group-dro" and score.params["mu"] == 0.2
+    )
     worst = [100 * fair.evaluation(at.run, "test", at.step).worst for at in chosen.selected.runs]
     expected = mean_sem(worst)
     assert grid(table)["group-dro", "0.2"] == f"{expected.mean:.1f}±{expected.sem:.1f}"
     assert len(runs) == 3
-    assert [one.title.partition(",")[0] for one in section(report(fair, ["iid-worst"]), "Group").tables] == [
+    assert [
+        table.title.partition(",")[0] for table in section(report(fair, ["iid-worst"]), "Group").tables
+    ] == [
         "Worst group",
         "Mean of the 3 worst groups",
         "Mean over groups",
@@ -75,8 +79,8 @@ def report_scores(records, rule="iid-worst"):
 
 
 def test_under_every_table_stand_n_seeds_rule_dataset_commit_and_version(fair):
-    for one in section(report(fair, ["iid-worst"]), "Group fairness").tables:
-        text = " ".join(one.notes)
+    for table in section(report(fair, ["iid-worst"]), "Group fairness").tables:
+        text = " ".join(table.notes)
         for said in (
             "n = 96 test rows",
             "3 seeds",
@@ -98,8 +102,8 @@ def test_an_oracle_is_marked_wherever_its_numbers_are(fair):
         assert (line["oracle"] == "True") == (line["rule"] == "oracle (oracle)")
     ranked = section(made, "Ranks").tables[0]
     assert "oracle (oracle)" in ranked.blocks[0].columns
-    compared = [one for one in section(made, "Paired").tables if "oracle" in one.title]
-    assert all(row.endswith("(oracle)") for one in compared for row, *_ in one.blocks[0].body)
+    compared = [table for table in section(made, "Paired").tables if "oracle" in table.title]
+    assert all(row.endswith("(oracle)") for table in compared for row, *_ in table.blocks[0].body)
 
 
 def test_adaptation_has_scenarios_in_rows_and_their_mean_with_its_error(uda):
@@ -108,10 +112,10 @@ def test_adaptation_has_scenarios_in_rows_and_their_mean_with_its_error(uda):
     rows = [row for row, *_ in table.blocks[0].body]
     assert set(rows[:-1]) == {f"{a} → {b}" for a, b in PAIRS}
     assert rows[-1] == "mean"
-    means = [one.main.mean() for one in report_scores(uda, "last") if one.method == "cdan"]
+    means = [score.main.mean() for score in report_scores(uda, "last") if score.method == "cdan"]
     expected = mean_sem(means)
     assert grid(table)["mean", "cdan"] == f"{expected.mean:.1f}±{expected.sem:.1f}"
-    beside = next(one for one in section(made, "Ranks").tables if "paper" in one.title)
+    beside = next(table for table in section(made, "Ranks").tables if "paper" in table.title)
     assert grid(beside)["cdan", "sma 4 to 8, means"] == "74.56"  # as the paper's tables have it
 
 
@@ -119,8 +123,10 @@ def test_a_mean_is_over_the_scenarios_that_all_methods_have(uda, tmp_path):
     fewer = without(uda, "dann", "uda source=kind0 target=kind1")
     table = section(report(fewer, ["last"]), "Domain adaptation").tables[0]
     assert "2 of 3 scenarios" in table.notes[-1]
-    means = [one.main.mean() for one in report_scores(uda, "last") if one.method == "erm"]
-    first = [one.params["source"] for one in report_scores(uda, "last") if one.method == "erm"].index("kind0")
+    means = [score.main.mean() for score in report_scores(uda, "last") if score.method == "erm"]
+    first = [score.params["source"] for score in report_scores(uda, "last") if score.method == "erm"].index(
+        "kind0"
+    )
     assert grid(table)["mean", "erm"].startswith(f"{np.mean(np.delete(means, first)):.1f}")
     ranked = section(report(fewer, ["last"]), "Ranks").tables[0]
     assert {row for row, *_ in ranked.blocks[0].body} == {"erm", "cdan"}  # those that have every task
@@ -136,7 +142,7 @@ def test_domains_have_an_average_and_its_rank(tmp_path):
     assert set(table.blocks[0].columns) == {"kind0", "kind1", "kind2", "average", "rank"}
     assert [cells[method, "rank"] for method in ("swad", "erm", "irm")] == ["1", "2", "3"]
     of_seeds = np.array(
-        [one.main for one in report_scores(records, "iid") if one.method == "erm"]
+        [score.main for score in report_scores(records, "iid") if score.method == "erm"]
     )  # domains x seeds
     expected = mean_sem(of_seeds.mean(axis=0))
     assert cells["erm", "average"] == f"{expected.mean:.1f}±{expected.sem:.1f}"
@@ -149,7 +155,7 @@ def test_domains_have_an_average_and_its_rank(tmp_path):
 def without(records, method, protocol):
     """The records but for one study."""
     studies = zip(records.column("method"), records.column("protocol"), strict=True)
-    kept = [one != (method, protocol) for one in studies]
+    kept = [study != (method, protocol) for study in studies]
     return Records(records.runs.filter(kept), records.tasks)
 
 
@@ -159,7 +165,7 @@ def test_label_shift_is_relative_to_the_method_without_correction(tmp_path):
     records = synthetic(tmp_path, tasks=tasks, methods={"rs+rw": (0.8, 0.8), "erm": (0.7, 0.7)}, trials=1)
     accuracy, relative, error = section(report(records, ["last"]), "Label shift").tables
     assert accuracy.blocks[0].columns == ("10", "1")  # from mild to severe
-    scores = {(one.method, one.params["alpha"]): one.main for one in report_scores(records, "last")}
+    scores = {(score.method, score.params["alpha"]): score.main for score in report_scores(records, "last")}
     expected = mean_sem(scores["rs+rw", 1] - scores["erm", 1])  # paired by seed
     assert grid(relative)["rs+rw", "1"] == f"{expected.mean:.1f}±{expected.sem:.1f}"
     assert grid(relative)["erm", "1"].startswith("0.0")
@@ -193,7 +199,9 @@ def test_universal_has_known_unknown_and_their_harmonic_mean(tmp_path):
     fewer = without(records, "rwg", next(iter(tasks)))
     parts = section(report(fewer, ["last"]), "Universal").tables[1]
     shared = next(
-        one for one in report_scores(fewer, "last") if one.method == "erm" and one.params["source"] == "kind2"
+        score
+        for score in report_scores(fewer, "last")
+        if score.method == "erm" and score.params["source"] == "kind2"
     )
     assert grid(parts)["erm", "known classes"] == f"{shared.figures['known'].mean():.1f}"
 
@@ -227,21 +235,21 @@ def test_a_rule_that_cannot_choose_is_named_and_the_others_go_on(fair):
 
 
 def test_rules_are_those_of_each_sweep_or_of_its_paper(tmp_path):
-    one = synthetic(tmp_path / "a", rules=("iid", "oracle"), trials=1, sweep="a")
-    assert {line["rule"] for line in report(one).numbers} == {"iid", "oracle (oracle)"}
+    records = synthetic(tmp_path / "a", rules=("iid", "oracle"), trials=1, sweep="a")
+    assert {line["rule"] for line in report(records).numbers} == {"iid", "oracle (oracle)"}
     (tmp_path / "a" / "sweep.json").unlink()
     assert {line["rule"] for line in report(Records.read(tmp_path / "a")).numbers} == {"iid-worst"}
     with pytest.raises(NotFoundError, match="selection rule"):
-        report(one, ["best"])
+        report(records, ["best"])
 
 
 def test_csv_has_a_line_for_each_figure_that_says_all_of_it(fair):
     lines = list(csv.DictReader(io.StringIO(report(fair, ["iid-worst"]).to_csv())))
-    line = next(one for one in lines if (one["method"], one["figure"]) == ("erm", "worst"))
-    score = next(one for one in report_scores(fair) if one.method == "erm")
+    line = next(line for line in lines if (line["method"], line["figure"]) == ("erm", "worst"))
+    score = next(score for score in report_scores(fair) if score.method == "erm")
     assert float(line["value"]) == pytest.approx(score.main.mean())
     assert (line["seeds"], line["commit"], line["version"], line["n"]) == ("3", "abc123", "0.1", "6")
-    assert len(lines) == sum(len(one.figures) for one in report_scores(fair))
+    assert len(lines) == sum(len(score.figures) for score in report_scores(fair))
 
 
 def test_ranks_between_backbones_are_compared(tmp_path):
@@ -249,7 +257,7 @@ def test_ranks_between_backbones_are_compared(tmp_path):
     other = {"erm": (0.9, 0.75), "rwg": (0.85, 0.5), "group-dro": (0.86, 0.3)}
     synthetic(tmp_path / "b", trials=1, backbone="small-cnn", sweep="b", methods=other)
     made = report(Records.read(tmp_path / "a", tmp_path / "b"), ["last"])
-    table = next(one for one in section(made, "Ranks").tables if "backbone" in one.title)
+    table = next(table for table in section(made, "Ranks").tables if "backbone" in table.title)
     assert {"heads", "small-cnn"} <= set(table.blocks[0].columns)
     assert table.notes[0].startswith("small-cnn against heads: Spearman -")
 

@@ -71,9 +71,9 @@ def test_the_page_needs_nothing_else(page):
     read = Page(text)
     assert not read.open
     assert {"script", "img", "image", "iframe", "object", "base", "form"}.isdisjoint(read.elements)
-    inside = [one for one in read.refers if one.startswith("#")]
+    inside = [address for address in read.refers if address.startswith("#")]
     assert read.refers == ["data:,", *inside]  # no icon is asked for
-    assert {one[1:] for one in inside} <= set(read.ids)
+    assert {anchor[1:] for anchor in inside} <= set(read.ids)
     assert not re.search(r"@import|url\((?!#)", text)
 
 
@@ -94,7 +94,7 @@ def test_each_chart_says_what_it_shows_and_has_its_table(page):
 
 
 def test_the_order_is_that_of_a_reader(page):
-    titles = [one.title for one in page.sections]
+    titles = [section.title for section in page.sections]
     assert titles[:3] == ["In short", "What was run", "How models were chosen"]
     assert titles[-2:] == ["Failures", "Exact versions"]
 

@@ -80,7 +80,7 @@ def test_every_set_that_tests_is_judged_and_an_oracles_is_not_asked_for(tiny, ju
     task = sd.task(tiny, "uda", source=styles[0], target=styles[1])
     parts = [part(task, name, 0.5) for name in ("target_test", "source_test")]
     entries = judge(submitted(task, parts, words), path)
-    assert [(one.set, one.main) for one in entries] == [("target_test", True), ("source_test", False)]
+    assert [(entry.set, entry.main) for entry in entries] == [("target_test", True), ("source_test", False)]
     with pytest.raises(InputError, match=r"predictions for seed 0 of source_test are missing"):
         judge(submitted(task, parts[:1], words), path)
     task = sd.task(tiny, "domainbed", test=styles[0])
@@ -385,7 +385,7 @@ def test_the_template_is_a_card_and_predictions_become_a_submission(tiny, task, 
     assert cli(["submit", "--dataset", str(tiny), *GF.split(), *given]) == 0
     assert "2 seeds, selection as stated" in capsys.readouterr().out
     made = Submission.read(out)
-    assert [one.seed for one in made.parts] == [0, 1]
+    assert [part.seed for part in made.parts] == [0, 1]
     worst = np.mean([task.evaluate(file, "test").worst for file in files])
     (entry,) = Judge(tiny.parent).judge(made, "mine")
     assert entry.scores["worst"].value == pytest.approx(worst)

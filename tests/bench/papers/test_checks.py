@@ -120,8 +120,8 @@ def test_the_shipped_numbers_are_those_that_were_extracted():
     ],
 )
 def test_known_inconsistencies_are_found(paper, table, place, recomputed):
-    found = [one for one in REPORT.of(paper, table).inconsistent if one.place.endswith(place)]
-    assert any(recomputed in one.recomputed for one in found), found
+    found = [finding for finding in REPORT.of(paper, table).inconsistent if finding.place.endswith(place)]
+    assert any(recomputed in finding.recomputed for finding in found), found
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,11 @@ def test_known_inconsistencies_are_found(paper, table, place, recomputed):
 )
 def test_what_depends_on_an_assumption_names_it(paper, table, place, recomputed):
     report = REPORT.of(paper, table)
-    (found,) = [one for one in report.findings if one.verdict == "depends" and one.place.endswith(place)]
+    (found,) = [
+        finding
+        for finding in report.findings
+        if finding.verdict == "depends" and finding.place.endswith(place)
+    ]
     assert recomputed in found.recomputed
     assert found.assumption.endswith(".")
     assert found in report.depends[found.assumption]
@@ -161,8 +165,14 @@ def test_what_depends_on_an_assumption_names_it(paper, table, place, recomputed)
 )
 def test_overall_accuracies_agree_with_the_domain_sizes_of_table_10(table, part, methods):
     findings = REPORT.of("nico++", table).findings
-    overall = [one for one in findings if "weighted by their images" in one.check and one.part == part]
-    assert methods <= {one.row for one in overall if one.verdict in ("reproduces", "within rounding")}
+    overall = [
+        finding
+        for finding in findings
+        if "weighted by their images" in finding.check and finding.part == part
+    ]
+    assert methods <= {
+        finding.row for finding in overall if finding.verdict in ("reproduces", "within rounding")
+    }
 
 
 @pytest.mark.parametrize("one", published_tables(), ids=lambda one: f"{one.paper}-{one.table}")
@@ -196,13 +206,13 @@ ARITHMETIC = [
 @pytest.mark.parametrize(("paper", "table"), ARITHMETIC)
 def test_arithmetic_alone_finds_an_error_in_any_cell(paper, table):
     rows = published(paper, table).rows
-    known = {(one.place, one.check) for one in check(rows).inconsistent}
+    known = {(finding.place, finding.check) for finding in check(rows).inconsistent}
     listed = rows.to_pylist()
     for place in range(0, len(listed), max(1, len(listed) // 8)):
         damaged = pa.Table.from_pylist(
             [*listed[:place], listed[place] | _moved(listed[place]), *listed[place + 1 :]], rows.schema
         )
-        found = {(one.place, one.check) for one in check(damaged).inconsistent}
+        found = {(finding.place, finding.check) for finding in check(damaged).inconsistent}
         assert found - known, listed[place]
 
 
@@ -229,11 +239,11 @@ def test_another_digit_changes_what_depends(paper, table, row, column, part, pri
     place = {"paper": paper, "table": table, "part": part, "row": row, "column": column}
 
     def verdicts(report):
-        chosen = [one for one in report.findings if one.to_dict().items() >= place.items()]
-        return {(one.check, one.verdict) for one in chosen}
+        chosen = [finding for finding in report.findings if finding.to_dict().items() >= place.items()]
+        return {(finding.check, finding.verdict) for finding in chosen}
 
     other = {"printed": printed, "value": float(printed.partition("±")[0])}
-    rows = [one | other if one.items() >= place.items() else one for one in published()]
+    rows = [row | other if row.items() >= place.items() else row for row in published()]
     changed = verdicts(check(pa.Table.from_pylist(rows, published("sma").rows.schema))) - verdicts(REPORT)
     assert verdict in {one for _, one in changed}
 

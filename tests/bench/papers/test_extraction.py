@@ -76,7 +76,7 @@ def test_a_category_without_a_name_is_named_by_elimination_and_torn_names_are_to
     assert ("", "cat", "2 in hole", "12") in cells(table)
     assert ("", "dog", "1", "1") in cells(table)
     assert ("", "dog", "Total", "55") in cells(table)
-    assert [(one.row, "torn" in one.reason) for one in table.left_out] == [("dog", True)]
+    assert [(place.row, "torn" in place.reason) for place in table.left_out] == [("dog", True)]
 
 
 def test_a_row_with_too_few_or_cut_numbers_is_left_out_and_named(read):
@@ -93,7 +93,7 @@ def test_a_row_with_too_few_or_cut_numbers_is_left_out_and_named(read):
         ("RS", "Cats", "DANN", "72.1"),
         ("RS+RW", "Cats", "DANN", "73.1"),
     ]
-    assert [(one.row, one.reason) for one in table.left_out] == [
+    assert [(place.row, place.reason) for place in table.left_out] == [
         ("Cats, Source, RW", "'61.' is cut off"),
         ("Dogs", "4 numbers for 6 columns"),
     ]

@@ -14,8 +14,11 @@ from shiftdata.errors import InputError, NotFoundError
 
 
 def test_every_table_is_there_with_its_numbers():
-    counted = {(one.paper, one.table): len(sd.published(one.paper, one.table)) for one in published_tables()}
-    assert counted == {(one.paper, one.table): one.numbers for one in published_tables()}
+    counted = {
+        (table.paper, table.table): len(sd.published(table.paper, table.table))
+        for table in published_tables()
+    }
+    assert counted == {(table.paper, table.table): table.numbers for table in published_tables()}
     assert sum(counted.values()) == len(sd.published())
 
 
@@ -99,8 +102,8 @@ def test_ranks_and_changes_are_those_of_the_paper():
     printed = sd.published("domainbed-v2", 5, part="MoCo-v2 ResNet-50")
     ranks = {row["row"]: row["value"] for row in printed.where(column="Ranking")}
     changes = {row["row"]: row["value"] for row in printed.where(column="Rank change")}
-    assert {one.method: one.rank for one in board.standings["set 2"]} == ranks
-    methods = [one.method for one in board.standings["set 1"]]
+    assert {standing.method: standing.rank for standing in board.standings["set 2"]} == ranks
+    methods = [standing.method for standing in board.standings["set 1"]]
     assert dict(zip(methods, board.agreement["set 2"].change, strict=True)) == changes
 
 
