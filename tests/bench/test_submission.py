@@ -16,7 +16,7 @@ from shiftdata.bench.leaderboard.card import MOST_CARD, read_card, template
 from shiftdata.bench.leaderboard.judging import Judge
 from shiftdata.bench.leaderboard.submission import CARD, Submission
 from shiftdata.cli.app import main as cli
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.evaluation.tasks import LeakWarning
 from tests.bench.submissions import GF, card_of, edited, fair, guess, part, submitted, written
 from tests.bombs import growth, write_equal_rows
@@ -245,7 +245,7 @@ CARDS = {
     "line": ({"method": "a\nb"}, "line break or control character"),
     "turned": ({"method": "a\u202eb"}, "control character"),
     "long": ({"backbone": "x" * 2000}, "2,000 characters"),
-    "empty": ({"method": " "}, "method is"),
+    "empty": ({"method": ""}, "method is empty"),
     "date": ({"date": "yesterday"}, "2026-01-31"),
     "trials": ({"trials": 0}, "1 or more"),
     "type": ({"trials": "many"}, "trials is 'many', not a int"),
@@ -322,7 +322,7 @@ def test_files_that_are_no_submissions_are_refused_and_not_run(task, tmp_path, m
     refused("cannot be read", rows.set_column(2, "seed", pa.array([2**40] * len(rows))))
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(sd.ShiftdataError, match="not a regular file"):
+    with pytest.raises(ShiftdataError, match="not a regular file"):
         Submission.read(path)
     assert not (tmp_path / "exploded").exists()
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from datetime import date
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -67,10 +66,17 @@ class Card:
 
     def check(self) -> Card:
         """Refuse a card that cannot be shown on a page or read again."""
-        self._check_texts()
+        for text in _texts(asdict(self)):
+            fault = line_fault(text)
+            if len(text) > MOST_TEXT:
+                fault = f"has {len(text):,} characters, more than {MOST_TEXT:,}"
+            _check(not fault, f"the card's text {text!a:.40} {fault}: give one line of text")
+        for name in ("method", "backbone", "pretraining", "trained_on", "rule"):
+            _check(getattr(self, name).strip(), f"the card's {name} is empty: give it, or none")
         url = not self.url or re.fullmatch(r"https?://[^\s\"'<>\\]+", self.url)
         _check(url, f"the card's url is {self.url!r:.100}: give https://..., or leave it empty")
-        _check(_is_date(self.date), f"the card's date is {self.date!r:.40}: give it as 2026-01-31")
+        date_ok = re.fullmatch(r"\d{4}-\d\d-\d\d", self.date)
+        _check(date_ok, f"the card's date is {self.date!r:.40}: give it as 2026-01-31")
         _check(self.trials >= 1, f"the card's trials are {self.trials}: give 1 or more that were tried")
         for name in ("dataset", "base"):
             text = getattr(self, name)
@@ -81,31 +87,21 @@ class Card:
             raise not_found("selection rule", self.rule, RULES, f"Or describe your own: {OTHER!r}...")
         return self
 
-    def _check_texts(self) -> None:
-        texts = [(field.name, getattr(self, field.name)) for field in fields(self)]
-        texts += [("authors", name) for name in self.authors]
-        texts += [("hyper", f"{name}={value}") for name, value in self.hyper.items()]
-        texts += [("tasks", text) for of in self.tasks.values() for text in (of.protocol, of.unlabelled)]
-        for name, text in texts:
-            if isinstance(text, str) and text:
-                fault = line_fault(text)
-                if len(text) > MOST_TEXT:
-                    fault = f"has {len(text):,} characters, more than {MOST_TEXT:,}"
-                _check(not fault, f"the card's {name} {fault}: give one line of text")
-        for name in ("method", "backbone", "pretraining", "trained_on", "rule", "date"):
-            _check(getattr(self, name), f"the card's {name} is empty: give it, or none")
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every non-empty text in a card, keys included."""
+    if isinstance(value, Mapping):
+        value = [*value, *value.values()]
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)
+    elif isinstance(value, str) and value:
+        yield value
 
 
 def _check(valid: object, message: str) -> None:
     if not valid:
         raise InputError(message)
-
-
-def _is_date(text: str) -> bool:
-    try:
-        return bool(date.fromisoformat(text))
-    except ValueError:
-        return False
 
 
 def read_card(text: str | bytes) -> Card:

@@ -89,8 +89,8 @@ class Entry:
         """The evidence for its selection."""
         if not self.repeated:
             return "selection as stated"
-        fewer = f", {self.trials} of {self.card.trials} trials" if self.trials < self.card.trials else ""
-        return f"selection repeated ({self.repeated:,} models{fewer})"
+        part = f", {self.trials} of {self.card.trials} trials" if self.trials < self.card.trials else ""
+        return f"selection repeated ({self.repeated:,} models{part})"
 
 
 def scores_of(results: Sequence[Evaluation], task: Task) -> dict[str, Score]:
@@ -194,8 +194,10 @@ class _Judged:
         seeds = {seed for of in self.tests.values() for seed in of} or {0}
         for name, of in self.tests.items():
             if missing := seeds - set(of):
-                hint = f"predictions for seed {min(missing)} of {name} are missing: give one for each key"
-                raise InputError(f"{task.describe()} is tested on {', '.join(self.tests)}, and {hint}")
+                raise InputError(
+                    f"{task.describe()} is tested on {', '.join(self.tests)}, and predictions for seed "
+                    f"{min(missing)} of {name} are missing: give one for each key"
+                )
 
     def _place(self, part: Part) -> None:
         if part.set in self.tests:
@@ -267,15 +269,18 @@ class _Judged:
         chosen = {run.seed: (selected.trial, run.step) for run in selected.runs}
         for name, seeds in self.tests.items():
             if set(seeds) != set(chosen):
-                best = f"the trial that {self.card.rule} chooses ({selected.trial})"
-                given, wanted = some(sorted(seeds), 9), some(sorted(chosen), 9)
-                raise InputError(f"{name} has the seeds {given}, and {best} has {wanted}: give each")
+                raise InputError(
+                    f"{name} has the seeds {some(sorted(seeds), 9)}, and the trial that {self.card.rule} "
+                    f"chooses ({selected.trial}) has {some(sorted(chosen), 9)}: give each"
+                )
             for seed, part in seeds.items():
-                if (part.trial, part.step) != chosen[seed]:
-                    (trial, step), rule = chosen[seed], f"test-tuned: {self.card.rule}"
-                    model = f"trial {trial} step {step} for seed {seed}"
-                    given = f"{name} has predictions of trial {part.trial} step {part.step}"
-                    raise InputError(f"{rule}, repeated on its own candidates, chooses {model}, and {given}")
+                trial, step = chosen[seed]
+                if (part.trial, part.step) != (trial, step):
+                    raise InputError(
+                        f"test-tuned: {self.card.rule}, repeated on its own candidates, chooses trial "
+                        f"{trial} step {step} for seed {seed}, and {name} has predictions of trial "
+                        f"{part.trial} step {part.step}"
+                    )
 
     def _records(self, parts: Sequence[Part]) -> Records:
         """The candidates as records, from which rules select."""
@@ -294,8 +299,5 @@ class _Judged:
             "status": DONE,
             "about": "{}",
         }
-        rows = [
-            {**same, "trial": trial, "seed": seed, "evaluations": evaluations}
-            for (trial, seed), evaluations in runs.items()
-        ]
+        rows = [{**same, "trial": at[0], "seed": at[1], "evaluations": of} for at, of in runs.items()]
         return Records(pa.Table.from_pylist(rows, SCHEMA), {self.task_id: sets})
