@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from shiftdata.errors import InputError
 from shiftdata.evaluation.label_shift import (
     ESTIMATORS,
-    estimate,
     estimate_marginal,
     fit_calibrator,
 )
@@ -149,19 +148,6 @@ def test_an_end_solves_its_equation():
     assert replicates.bounds()[0] == pytest.approx([0, 1 - end], rel=0.02)
 
 
-def test_a_class_without_rows_may_have_as_many_as_the_origins_allow():
-    from scipy import stats
-
-    labels, target = np.arange(3000) % 3, np.repeat([0, 1], 100)
-    by_row, by_origin = (
-        estimate_marginal("bbse", labels, labels, target, origins=of) for of in (None, np.arange(200) // 10)
-    )
-    for found, n in ((by_row, 200), (by_origin, 20)):
-        assert found.high[2] == pytest.approx(
-            stats.binomtest(0, n).proportion_ci(method="wilson").high, rel=0.1
-        )
-
-
 def test_rows_of_one_origin_are_one_row():
     world = World(4, n=900, n_classes=3)
     source, labels, target = world.given
@@ -193,16 +179,6 @@ def test_intervals_hold_the_estimate_and_grow_with_their_level(seed, method):
         assert ((high <= 1) & (high >= found.marginal)).all()
     assert ((wide[0] <= narrow[0]) & (wide[1] >= narrow[1])).all()
     assert found.low.tolist() == estimate_marginal(method, *world.given).low.tolist()
-
-
-def test_intervals_are_computed_when_they_are_read(monkeypatch):
-    calls = []
-    real = estimate.replicate
-    monkeypatch.setattr(estimate, "replicate", lambda *given: calls.append(0) or real(*given))
-    found = estimate_marginal("rlls", *World(0, n=200).given)
-    assert calls == []
-    assert (found.low < found.high).all()
-    assert len(calls) == 1
 
 
 def test_an_estimate_is_a_table():
@@ -238,19 +214,6 @@ def test_where_the_data_say_nothing_an_interval_is_everything():
 
 
 # --- calibration by default -----------------------------------------------------------------------
-
-
-def test_mlls_on_an_overconfident_classifier_improves_with_n():
-    errors = {
-        n: np.mean(
-            [
-                (world := World(seed, n=n)).error(estimate_marginal("mlls", *at(3, world)))
-                for seed in range(12)
-            ]
-        )
-        for n in (500, 5000)
-    }
-    assert errors[5000] < 0.5 * errors[500]
 
 
 def test_a_penalised_calibration_is_finite_where_every_prediction_is_right():

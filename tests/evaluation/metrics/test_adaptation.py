@@ -96,3 +96,9 @@ def test_a_marginal_must_be_one(bad, message):
         label_marginal_l1([0.5, 0.5], bad)
     with pytest.raises(InputError, match="lengths differ: estimated 3, true 2"):
         label_marginal_l1([0.5, 0.5, 0], [0.5, 0.5])
+
+
+def test_the_ends():
+    assert h_score([0, 9], [0, -1], shared=[0], unknown=-1).h == 1
+    assert h_score([0, 9], [0, 0], shared=[0], unknown=-1).h == 0
+    assert h_score([0, 9], [1, 0], shared=[0], unknown=-1).h == 0  # 0 of both is 0, not undefined

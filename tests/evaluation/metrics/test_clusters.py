@@ -197,3 +197,13 @@ def test_groups_that_share_origins_are_one_stratum_also_by_way_of_others():
     draws = np.random.default_rng(0).integers(0, 3, (4000, 3))
     sums, pair = np.array([1, 2, 1])[draws].sum(axis=1), np.random.default_rng(1).binomial(2, 0.5, 4000)
     assert [drawn.low, drawn.high] == pytest.approx(np.quantile((sums + pair) / 8, [0.025, 0.975]), abs=0.07)
+
+
+def test_origins_of_one_group_leave_its_error_open():
+    result = judged([1, 0, 1, 1], [0, 0, 1, 1], list("aabc"))
+    assert math.isnan(result.sem[0])
+    assert result.sem[1] == 0
+    assert mean_of(result).sem == pytest.approx(0.5 * (0.75 - 0.5))  # from the accuracy of all rows
+    assert result.intervals()[0] == pytest.approx((0, 1), abs=0.01)
+    assert "origins" in str(result)
+    assert "origins" not in str(judged([1, 0, 1, 1], [0, 0, 1, 1], list("abcd")))

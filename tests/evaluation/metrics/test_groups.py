@@ -136,3 +136,9 @@ def test_of_many_groups_the_worst_are_shown_empty_ones_first():
     many = str(of([*np.linspace(1, 0.5, 30), np.nan], [9] * 30 + [0])).splitlines()
     assert many[2] == "the 20 worst of them:"
     assert [line.split()[0] for line in many[4:]] == ["30", *map(str, range(29, 10, -1))]
+
+
+def test_correct_rows_are_counted_back_exactly():
+    n = np.arange(1, 2_000)
+    correct = n * 2 // 3
+    assert (GroupAccuracy(correct / n, n).correct == correct).all()
