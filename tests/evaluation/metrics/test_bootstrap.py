@@ -117,6 +117,8 @@ def test_an_empty_group_stays_undefined():
     assert np.isnan([interval.estimate, interval.low, interval.high]).all()
     assert bootstrap_groups(result, "overall").undefined == 0
     assert bootstrap_groups(result.without_empty(), "worst").undefined == 0
+    single = bootstrap_groups(GroupAccuracy(np.array([1.0]), np.array([1])), "mean")
+    assert (single.low, single.high) == (1, 1)
 
 
 def test_bad_input():
