@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from shiftdata.bench.leaderboard import leaderboard
 from shiftdata.bench.leaderboard.rendering import page_of
 from shiftdata.bench.reporting import report
-from shiftdata.errors import MissingExtraError
 from tests.bench.submissions import fair, part, submitted, written
 from tests.bench.synthetic import made_task, synthetic
 from tests.evaluation.protocols.made import metadata
@@ -82,13 +80,6 @@ def test_a_method_that_lacks_tasks_is_not_ahead_and_one_alone_has_no_line(of, tm
     assert line[1] == "rwg"
 
 
-def test_oracles_are_marked(of, tmp_path):
-    tasks = {"group-fairness k=4 mu=0.5": made_task("group-fairness k=4 mu=0.5", of)}
-    _, lines = first_lines(synthetic(tmp_path, tasks=tasks), ["iid", "oracle"])
-    assert [line[0] for line in lines] == ["iid", "oracle (oracle)"]
-    assert lines[1][1].endswith("(oracle)")
-
-
 @pytest.mark.parametrize(
     ("values", "less", "said"),
     [
@@ -115,13 +106,3 @@ def test_a_board_says_whose_differences_leave_it_open(tiny, tmp_path, monkeypatc
         lines.append(replace(line, entry=replace(line.entry, card=card, scores={"worst": score})))
     monkeypatch.setattr("shiftdata.bench.leaderboard.rendering.LESS", ("worst",) if less else ())
     assert said in page_of([replace(table, lines=tuple(lines))], [])
-
-
-def test_a_page_without_its_library_says_what_to_install(of, tmp_path, monkeypatch):
-    from shiftdata.evaluation.pages.shell import environment
-
-    records = synthetic(tmp_path, trials=1, seeds=1)
-    environment.cache_clear()
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(MissingExtraError, match=r"a page needs jinja2: pip install 'shiftdata\[gallery\]'"):
-        report(records, ["last"]).to_html()

@@ -220,12 +220,6 @@ def test_failed_runs_are_named_with_their_reason(fair):
     assert "rwg on group-fairness@1(k=4, mu=0.5, seed=0), trial 1, seed 2" in which
 
 
-def test_seeds_that_failed_in_a_chosen_trial_are_said_under_its_table(tmp_path):
-    records = synthetic(tmp_path, trials=1, failed=[("erm", 0, 1)])
-    notes = section(report(records, ["last"]), "Group fairness").tables[0].notes
-    assert any(note.startswith("2 runs of chosen trials failed") for note in notes)
-
-
 def test_a_rule_that_cannot_choose_is_named_and_the_others_go_on(fair):
     made = report(fair, ["last", "iid"])
     assert section(made, "Group fairness: table, heads, selected by iid")

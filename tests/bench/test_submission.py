@@ -60,12 +60,6 @@ def test_every_figure_is_the_mean_over_seeds_of_what_the_task_says(task, judge, 
     assert (entry.rows, overall.n) == (len(task.rows("test")),) * 2
 
 
-def test_the_order_of_rows_does_not_matter(task, judge, path):
-    made = submitted(task, [part(task, "test", 0.6, seed) for seed in (0, 1)])
-    mixed = Submission(made.card, made.rows.take(np.random.default_rng(0).permutation(len(made.rows))))
-    assert repr(judge(made, path)) == repr(judge(mixed, path))
-
-
 def test_a_task_by_its_canonical_name_or_by_its_words_is_one(tiny, judge, path):
     task = sd.task(tiny, "gf_k2_mu10")
     names = "gf_k2_mu10", "group-fairness k=2 mu=0.1"
