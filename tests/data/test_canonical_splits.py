@@ -17,13 +17,13 @@ from builders.describe.renderings import describe
 from builders.make.build import build
 from builders.make.check import check
 from shiftdata.cli.app import main
-from shiftdata.data.exporting.folders import chosen_task
 from shiftdata.data.format.front_matter import virtual_configs
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import CanonicalSet, Split
 from shiftdata.data.verifying import verify
 from shiftdata.data.verifying.bases import FROZEN
 from shiftdata.errors import InputError, NotFoundError
+from shiftdata.evaluation.export import chosen_task
 from shiftdata.evaluation.protocols import parse_protocol
 from tests.contracts.kinds import prepare
 from tests.data.test_verification import key_of, retold, with_column

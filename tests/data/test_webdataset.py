@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import json
@@ -113,9 +112,6 @@ def test_a_tar_is_of_nobody_and_no_time_and_the_places_of_its_members_hold(tmp_p
     raw = (tmp_path / "a.tar").read_bytes()
     assert raw == (tmp_path / "b.tar").read_bytes()
     assert len(raw) % tarfile.BLOCKSIZE == 0
-    assert write_tar(tmp_path / "a.tar.gz", iter(samples)) == places
-    with gzip.open(tmp_path / "a.tar.gz") as packed:
-        assert packed.read() == raw
     with tarfile.open(tmp_path / "a.tar") as tar:
         found = tar.getmembers()
         assert [m.name for m in found] == [f"{key}.{member}" for key, of in samples for member in of]
@@ -354,7 +350,7 @@ def test_what_cannot_be_exported_is_said(tiny, tars, tmp_path, capsys):
             export(tiny, tmp_path / "mine", overwrite=overwrite)
     with pytest.raises(InputError, match="exists and is not a WebDataset export"):
         export(tiny, tiny, overwrite=True)
-    with pytest.raises(NotFoundError, match="unknown config 'huge'"):
+    with pytest.raises(NotFoundError, match="unknown base 'huge'"):
         export(tiny, tmp_path / "out", configs=["huge"])
     with pytest.raises(InputError, match="is in WebDataset format already"):
         export(tars, tmp_path / "out")

@@ -13,7 +13,7 @@ from shiftdata.data.format.croissant_tars import render_croissant_of_tars
 from shiftdata.data.format.front_matter import cell, linked, split_entries, task_category, yaml_lines
 from shiftdata.data.format.licenses import hub_terms
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.paths import CROISSANT, PACKED, README, data_files, data_prefix
+from shiftdata.data.format.paths import CROISSANT, README, data_files, data_prefix
 from shiftdata.data.format.schema import Feature, columns, json_columns
 
 Json: TypeAlias = dict[str, Any]
@@ -21,15 +21,6 @@ Json: TypeAlias = dict[str, Any]
 TYPES = {pa.float64(): "float64", pa.string(): "string"}
 
 MOST_NAMES = 60
-PACKED_NOTE = (
-    " The tars are compressed: the library, `datasets` and `tar -xzf` unpack them as they read from front to "
-    "back; nothing in them can be read by itself."
-)
-#: What the index says of members, where the tars are compressed and where they are not.
-PLACES = {
-    True: "offset and length of each member in the unpacked tar.",
-    False: "offset and length of each member, for reading single ones by range.",
-}
 DRAWN = (
     "- A row that a task drew several times lies in its tars as often: as `<key>`, `<key>+2`, .... The index "
     "has its key, its `count`, and which `copy` a sample is.\n"
@@ -69,7 +60,6 @@ def card(manifest: Manifest) -> str:
     counts = {
         len(data_files(manifest.files, base.name, name)) for base in manifest.bases for name in base.splits
     }
-    packed = any(path.endswith(PACKED) for path in manifest.files)
     has_tasks = any(base.task for base in manifest.bases)
     return TEMPLATE.read_text(encoding="utf-8").format(
         m=manifest,
@@ -79,12 +69,14 @@ def card(manifest: Manifest) -> str:
         name=manifest.name.removesuffix("_wds"),
         content_id=manifest.content_id[:16],
         config=default.name,
-        ours="" if packed else _ours(manifest, first),
+        ours=OURS.format(
+            name=manifest.name.removesuffix("_wds"),
+            config=default.name,
+            set=first,
+            how="of" if default.task else "base",
+        ),
         set=first,
         braces=_braces(data_files(manifest.files, default.name, first)),
-        ending=PACKED if packed else ".tar",
-        packed=PACKED_NOTE if packed else "",
-        places=PLACES[packed],
         counts=f"{min(counts)} to {max(counts)} of them" if len(counts) > 1 else f"{max(counts)} of them",
         nuisance=roles.nuisance,
         Nuisance=roles.nuisance.capitalize(),
@@ -100,16 +92,6 @@ def card(manifest: Manifest) -> str:
         nuisance_count=len(manifest.nuisances),
         nuisances=_listed(manifest.nuisances),
         attribution=f" [{ATTRIBUTION}]({ATTRIBUTION}) lists them." if ATTRIBUTION in manifest.files else "",
-    )
-
-
-def _ours(manifest: Manifest, first: str) -> str:
-    default = manifest.base(manifest.default_base)
-    return OURS.format(
-        name=manifest.name.removesuffix("_wds"),
-        config=default.name,
-        set=first,
-        how="of" if default.task else "base",
     )
 
 
@@ -155,12 +137,9 @@ def _listed(names: Sequence[str]) -> str:
 
 def _front_matter(manifest: Manifest) -> Json:
     configs = []
-    ending = next((PACKED for path in manifest.files if path.endswith(PACKED)), ".tar")
     for base in manifest.bases:
         default = {"default": True} if base.name == manifest.default_base else {}
-        files = [
-            {"split": split, "path": f"{data_prefix(base.name, split)}*{ending}"} for split in base.splits
-        ]
+        files = [{"split": split, "path": f"{data_prefix(base.name, split)}*.tar"} for split in base.splits]
         configs.append({"config_name": base.name} | default | {"data_files": files})
     features = _features(manifest)
     return {
