@@ -184,17 +184,6 @@ def test_a_whole_base_keeps_key_files_and_a_task_of_a_part_is_that_of_the_whole(
         sd.task(part, "uda_night_papr")
 
 
-def test_a_part_keeps_the_sets_whose_rows_it_has(built, tmp_path):
-    part = sd.fetch(built["domain"], select={"domain": ["night"]}, out=tmp_path / "part")
-    assert verify(part) == []
-    kept = {one.name: list(one.sets) for one in sd.info(part).canonical_splits}
-    assert kept == {
-        "uda_night_paper": ["source_train", "source_validation", "source_test"],
-        "domainbed_night": ["test", "oracle"],
-    }
-    assert "uda_night_paper_target_test" not in sd.info(part).configs
-
-
 def test_an_export_names_a_set_by_its_config(built):
     assert sd.task(built["domain"], "uda_night_paper").roles["target_train"] == ("unlabelled",)
     task = chosen_task(built["domain"], config="uda_night_paper_source_train")

@@ -5,8 +5,4 @@ health), `files` (whole files) or `part` (rows: `selection` chooses, `part_card`
 (everything moves into its place).
 """
 
-from __future__ import annotations
-
-from shiftdata.data.fetching.run import fetch
-
-__all__ = ["fetch"]
+from shiftdata.data.fetching.run import fetch as fetch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shlex
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,14 +27,14 @@ from shiftdata.data.fetching.staging import (
 )
 from shiftdata.data.format.conditions import condition_text
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
-from shiftdata.data.format.records import FileRecord
+from shiftdata.data.format.records import Condition, FileRecord
 from shiftdata.data.places.search import NAMESPACE, is_offline, store_at
 from shiftdata.data.places.store import OnBytes
 from shiftdata.errors import InputError, StorageError
 from shiftdata.files import refuse_links, write_bytes
 
 MOST_LISTED = 10
-#: Comparisons as a file name can have them.
+#: Comparisons in the name of a folder.
 SIGNS = {"!=": "-not-", "<=": "-to-", ">=": "-from-", "<": "-below-", ">": "-above-"}
 
 
@@ -87,7 +86,7 @@ def fetch(
 
 @dataclass(frozen=True)
 class Preview:
-    """What a fetch is about to do.
+    """The work that a fetch is about to do.
 
     `files` counts whole files (rows of a part are in none); `here` are the bytes that are here already.
     """
@@ -102,7 +101,7 @@ class Preview:
 
 @dataclass(kw_only=True)
 class Fetch:
-    """What is asked for, as in `fetch`, and what came of it: `sources` counts what each place gave."""
+    """One fetch, with the options of `fetch`; `sources` counts what each place gave."""
 
     name: str
     config: str | None = None
@@ -127,17 +126,6 @@ class Fetch:
         """The folder to make: named like the dataset, for a part also by what was asked for."""
         return self.out or Path(NAMESPACE) / self._folder_name()
 
-    @property
-    def command(self) -> str:
-        """The shell command that asks for the same."""
-        words = ["shiftdata", "fetch", self.name]
-        words += [word for place in self.places for word in ("--from", place)]
-        words += ["--config", self.config] if self.config else []
-        words += [word for one in parsed(self.select or ()) for word in ("--select", condition_text(one))]
-        words += ["--split", ",".join(self._splits())] if self.split else []
-        words += ["--out", str(self.out)] if self.out else []
-        return shlex.join([*words, "--replace"] if self.replace else words)
-
     def run(self) -> Fetch:
         """Fetch what is asked for; `on_preview` is called before anything large comes, and may say no."""
         if self.jobs < 1:
@@ -157,18 +145,11 @@ class Fetch:
             self._part(selection)
         return self
 
-    def _splits(self) -> list[str]:
-        return [self.split] if isinstance(self.split, str) else list(self.split or ())
-
     def _folder_name(self) -> str:
-        selected = [
-            condition_text(one).removeprefix(f"{one[0]}=").replace(",", "-")
-            for one in parsed(self.select or ())
-        ]
+        splits = [self.split] if isinstance(self.split, str) else list(self.split or ())
         plain = short_name(self.name)
-        for word in filter(None, [self.config, *selected, *self._splits()]):
-            signed = re.sub("|".join(SIGNS), lambda sign: SIGNS[sign[0]], word)
-            plain += "-" + re.sub(r"[^\w.]+", "-", signed).strip("-")
+        for word in filter(None, [self.config, *map(_selected, parsed(self.select or ())), *splits]):
+            plain += "-" + re.sub(r"[^\w.]+", "-", word).strip("-")
         digest = hashlib.sha256(plain.encode()).hexdigest()[:8]
         return plain if len(plain) <= 80 else f"{plain[:70]}-{digest}"
 
@@ -219,7 +200,7 @@ class Fetch:
         self.notes.append("everything is here already")
 
     def _state_of_part(self, wanted: object) -> State:
-        """What is at the target of a part; the same part is made again only where it is damaged."""
+        """Look at the target of a part; the same part is made again only where it is damaged."""
         refuse_links(self.target, [FILE_NAME])
         if (self.target / FILE_NAME).is_file():
             here = Manifest.read(self.target)
@@ -238,22 +219,22 @@ class Fetch:
         listed = [f"  {path}  {size / 1e6:,.2f} MB" for path, size in list(missing.items())[:MOST_LISTED]]
         if len(missing) > MOST_LISTED:
             listed.append(f"  and {len(missing) - MOST_LISTED:,} more")
-        failed, hint = "could not be fetched", "to go on, run"
-        if self.sources.offline:
-            failed, hint = "are not here, and this is offline", "with the network, run"
+        offline = self.sources.offline
+        failed = "are not here, and this is offline" if offline else "could not be fetched"
+        again = "run the same command again" + (" with the network" if offline else "")
         lines = [
             f"{self.manifest.name} {self.manifest.version}: {len(missing):,} of {of:,} files "
             f"({sum(missing.values()) / 1e6:,.2f} MB) {failed}:",
             *listed,
             "the places:",
             *(f"  {reason}" for reason in self.sources.reasons()),
-            f"What came is kept; {hint}: {self.command}",
+            f"What came is kept: {again} to go on",
         ]
         raise StorageError("\n".join(lines))
 
 
 def _manifest_of(sources: Sources, candidates: Candidates, out: Path) -> bytes:
-    """The manifest from a place; where none answers, what an earlier fetch left here, if that is known."""
+    """Read the manifest from a place; where none answers, the one that an earlier fetch left here."""
     try:
         return sources.manifest()
     except NoPlaceError as error:
@@ -267,6 +248,12 @@ def _manifest_of(sources: Sources, candidates: Candidates, out: Path) -> bytes:
                 sources.wanted = digest
                 return written
     raise unknown(candidates, reasons, sources.offline)
+
+
+def _selected(condition: Condition) -> str:
+    """Word a condition for the name of a folder."""
+    text = condition_text(condition).removeprefix(f"{condition[0]}=")
+    return re.sub("|".join(SIGNS), lambda sign: SIGNS[sign[0]], text)
 
 
 def _size(files: Mapping[str, FileRecord]) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -77,29 +76,6 @@ def test_a_cut_connection_is_made_good(tiny, mirror, address):
     assert same(sd.fetch(f"{address}@main", out="out", jobs=1), tiny)
     assert not mirror.cut_next
     assert mirror.sent < whole * 2
-
-
-def test_killed_it_goes_on_with_the_rest(tiny, mirror, address):
-    code = (
-        "import sys, time, shiftdata as sd; from shiftdata.data.places import store; store.CHUNK = 20000;"
-        "sd.fetch(sys.argv[1], out='out', jobs=2, on_bytes=lambda count: time.sleep(0.02))"
-    )
-    environment = serving.client_env(mirror.endpoint, Path("home").absolute())
-    process = subprocess.Popen([sys.executable, "-c", code, address], env=environment)
-    deadline = time.monotonic() + 60
-    while mirror.sent < 400_000 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
-    files = Manifest.read(tiny).files
-    kept = sum(path.stat().st_size for path in Path(".out.fetching").rglob("*.parquet*"))
-    whole = sum(record.bytes for record in files.values())
-    assert 200_000 < kept < whole
-    before = mirror.sent
-    assert same(sd.fetch(address, out="out"), tiny)
-    beside = sum((tiny / name).stat().st_size for name in ("README.md", "croissant.json", "manifest.json"))
-    answers = 40_000  # of the Hub's protocol: where each file is
-    assert mirror.sent - before < whole - kept + beside + answers
 
 
 def test_what_the_hubs_cache_has_is_not_fetched(tiny, mirror, address, monkeypatch, tmp_path):
