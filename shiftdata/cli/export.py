@@ -144,7 +144,8 @@ def _task_of_tars(
     if name.endswith(".parquet"):
         name = re.sub(r"[^A-Za-z0-9_]+", "_", Path(name).stem)
     elif isinstance(words, str) and not opened.manifest.canonical(words):
-        name = parse_protocol(words).config_name
+        named = parse_protocol(words)
+        name = named.config_name if named else "canonical"
     return {name: task(opened, words, base=base, on_empty=on_empty)}
 
 
@@ -168,7 +169,8 @@ def _export_tars(
     sizes = [sum(split.rows for split in opened.manifest.splits_of(name).values()) for name in configs]
     sizes += [sum(map(len, made.sets.values())) for made in tasks.values()]
     with progress("export", sum(sizes) if sizes else opened.manifest.rows, "sample", quiet=quiet) as bar:
-        folder = export_tars(opened, out, configs=configs, tasks=tasks, on_samples=bar.update, **options)
+        options["on_samples"] = bar.update
+        folder = export_tars(opened, out, configs=configs, tasks=tasks, **options)
     manifest = Manifest.read(folder)
     for config in manifest.bases:
         print(f"{config.name}: {', '.join(f'{name} {size.rows:,}' for name, size in config.splits.items())}")

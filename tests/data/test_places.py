@@ -107,7 +107,7 @@ def info(endpoint: str, name: str, folder: Path) -> object:
     code = (
         "import json, shiftdata\n"
         f"try: print(json.dumps([shiftdata.info({name!r}).name]))\n"
-        "except shiftdata.NotFoundError as error: print(json.dumps(str(error)))"
+        "except shiftdata.errors.NotFoundError as error: print(json.dumps(str(error)))"
     )
     return json.loads(on_hub(endpoint, folder, code))
 
