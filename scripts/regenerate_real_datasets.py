@@ -14,7 +14,6 @@ from pathlib import Path
 
 from builders.raw.sources import HOW, Source, size_text, source, sources
 from builders.recipe_files import embedded_recipes, recipe_names
-from shiftdata.data.places.recipes import FILE_NAME
 from shiftdata.serve.pages.catalog import REAL
 
 PACKAGE = Path(__file__).parents[1] / "shiftdata"
@@ -45,7 +44,7 @@ def recipes() -> dict[str, dict[str, str]]:
 def texts() -> dict[Path, str]:
     made = {
         PACKAGE / "serve/pages" / REAL: [entry(one) for one in sources().values()],
-        PACKAGE / "data/places" / FILE_NAME: recipes(),
+        PACKAGE / "data/places/recipes.json": recipes(),
     }
     return {path: json.dumps(of, indent=1, ensure_ascii=False) + "\n" for path, of in made.items()}
 

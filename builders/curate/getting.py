@@ -126,7 +126,7 @@ def _asked(url: str) -> Answer:
     address = quote(urldefrag(url).url, safe=PLAIN)
     client = Client(address)
     with closing(client):
-        return persistently(lambda: client.get(address, MOST_BYTES), address)
+        return persistently(lambda: client.get(address, MOST_BYTES))
 
 
 def _kept(out: Path, source: str) -> Path:

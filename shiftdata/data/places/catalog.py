@@ -5,6 +5,7 @@ It is one small JSON file. With the hash every byte of a dataset can be checked,
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,6 @@ from shiftdata.data.format.manifest import FILE_NAME as MANIFEST
 from shiftdata.data.format.names import is_path_part, line_fault
 from shiftdata.data.format.typed import read_json
 from shiftdata.data.places.hubs import config_folder
-from shiftdata.data.places.recipes import build_advice, recipes
 from shiftdata.data.places.search import NAMESPACE, datasets_below, local_datasets, search_path, store_at
 from shiftdata.data.places.store import MissingFileError, is_url
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError, not_found
@@ -93,7 +94,7 @@ class Catalog:
 
 
 def addresses() -> list[str]:
-    """Where catalogs are looked for: those of $SHIFTDATA_CATALOG, then the user's own, if it is there.
+    """List the catalogs: those of $SHIFTDATA_CATALOG, then the user's own, if it is there.
 
     The user's own is `shiftdata/catalog.json` in $XDG_CONFIG_HOME, or else in `~/.config`.
     """
@@ -103,7 +104,7 @@ def addresses() -> list[str]:
 
 
 def look_up(name: str, *, offline: bool = False) -> tuple[Entry | None, list[str]]:
-    """The entry of a name in the first catalog that has one, and why catalogs could not be read.
+    """Return the entry of a name in the first catalog that has one, and why catalogs could not be read.
 
     One that cannot be read must not hide a dataset that another one has. Offline, URLs are not read. Places
     that a catalog may not name are left out. `shift/<name>` is also looked up as `<name>`.
@@ -125,12 +126,12 @@ def look_up(name: str, *, offline: bool = False) -> tuple[Entry | None, list[str
         if entry is not None:
             faults = {place: place_fault(place, far=is_url(address)) for place in entry.places}
             notes += [f"{address}: {place[:100]!a} {fault}" for place, fault in faults.items() if fault]
-            return replace(entry, places=tuple(one for one in entry.places if not faults[one])), notes
+            return replace(entry, places=tuple(place for place in entry.places if not faults[place])), notes
     return None, notes
 
 
 def catalogued(*, offline: bool = False) -> dict[str, str]:
-    """Each name in a catalog that can be read, and the first catalog that has it."""
+    """Map each name in a readable catalog to the first catalog that has it."""
     names: dict[str, str] = {}
     for address in addresses():
         if not (offline and is_url(address)):
@@ -142,7 +143,7 @@ def catalogued(*, offline: bool = False) -> dict[str, str]:
 def unknown_dataset(
     name: str, reasons: Sequence[str], notes: Sequence[str] = (), *, offline: bool = False
 ) -> NotFoundError:
-    """The error for a dataset that no place has.
+    """Make the error for a dataset that no place has.
 
     Args:
         name: what was looked for.
@@ -152,31 +153,57 @@ def unknown_dataset(
 
     """
     named, short = catalogued(offline=offline), name.rpartition("/")[2]
-    known = {path.name for path in local_datasets()} | set(named)
+    names = {path.name for path in local_datasets()} | set(named)
     folders = [f"{root}: {_contents(root, short)}" for root in search_path()]
     catalogs = [f"catalog {note}" for note in notes]
     if not notes:
         has = {named.get(name), named.get(short)}
         catalogs = [
-            f"catalog {one}: {'has places of it' if one in has else 'has no entry of this name'}"
-            for one in addresses()
+            f"catalog {address}: {'has places of it' if address in has else 'has no entry of this name'}"
+            for address in addresses()
         ]
     advice = [
         "check the name; or give the folder or URL of the dataset itself",
         "SHIFTDATA_HOME=<the folder above the dataset's folder> adds a folder to those that are searched",
         f"{VARIABLE}=<file or URL of your lab's catalog.json> adds the datasets of a catalog",
     ]
-    building = build_advice(short)
+    building = _build_advice(short)
     advice = [*building, *advice] if short in recipes() else [*advice, *building]
     if offline:
         advice.insert(0, f"this is offline; with the network: shiftdata fetch {name}")
     if below := datasets_below(Path(name)):
         folders.append(f"./{name}: it is a folder of datasets; give {' or '.join(below)}")
     lines = ["Looked in:", *folders, *(catalogs or [f"catalogs: none (${VARIABLE} is not set)"]), *reasons]
-    said = "\n  ".join(lines) + "\nWhat to do:\n  " + "\n  ".join(advice)
-    if short in known:
-        return NotFoundError(f"the dataset {name!r} is known, and none of its places gave it. {said}")
-    return not_found("dataset", name, known, said)
+    details = "\n  ".join(lines) + "\nWhat to do:\n  " + "\n  ".join(advice)
+    if short in names:
+        return NotFoundError(f"the dataset {name!r} is known, and none of its places gave it. {details}")
+    return not_found("dataset", name, names, details)
+
+
+def recipes() -> dict[str, Mapping[str, str]]:
+    """Return every recipe of a checkout by name: the raw dataset that it reads, if any, and its licence."""
+    text = files("shiftdata.data.places").joinpath("recipes.json").read_text(encoding="utf-8")
+    named: dict[str, Mapping[str, str]] = json.loads(text)
+    return named
+
+
+def _build_advice(name: str) -> list[str]:
+    """Say how the dataset of a recipe is built, or which recipes have similar names."""
+    named = recipes()
+    if name not in named:
+        nearest = difflib.get_close_matches(name, named, n=3)
+        listed = f" ({', '.join(nearest)}: similar names)" if nearest else ""
+        return [f"to build one, from a checkout of shiftdata: python -m builders list{listed}"]
+    raw = named[name].get("raw")
+    build = f"python -m builders build {name}"
+    if not raw:
+        return [f"it is not built yet; a recipe of this name needs no download. From a checkout: {build}"]
+    return [
+        f"it is not built yet; a recipe of this name reads {raw} (licence: {named[name]['license']}). "
+        "From a checkout:",
+        f"  python -m builders raw get {raw}    gets the files, or says how to",
+        f"  {build}",
+    ]
 
 
 def _contents(root: Path, name: str) -> str:
@@ -189,7 +216,7 @@ def _contents(root: Path, name: str) -> str:
 
 
 def place_fault(place: str, *, far: bool) -> str | None:
-    """Why a place of a catalog is not asked, or None. A catalog that is `far` away may not name files here.
+    """Return why a place of a catalog is not asked, or None. A catalog that is `far` away may not name files here.
 
     >>> place_fault("hf+https://lab/datasets/shift/toy", far=True), place_fault("/data/toy", far=False)
     (None, None)
@@ -214,9 +241,13 @@ def _entry(where: str, name: str, raw: Any) -> Entry:
     manifest, places = raw["manifest"], raw["places"]
     if not isinstance(manifest, str) or not SHA256.fullmatch(manifest):
         raise InputError(f"{where}: manifest is {manifest!r}; give its sha256, 64 digits of 0-9a-f")
-    if not isinstance(places, list) or not places or not all(isinstance(one, str) and one for one in places):
+    if (
+        not isinstance(places, list)
+        or not places
+        or not all(isinstance(place, str) and place for place in places)
+    ):
         raise InputError(f"{where}: places is {places!r}; give a list of at least one folder or URL")
-    return Entry(manifest, tuple(places))
+    return Entry(manifest, tuple(texts))
 
 
 def _unique(where: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:

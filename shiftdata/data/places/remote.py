@@ -51,7 +51,7 @@ class Remote(Store):
         system, root = self._system()
         system.invalidate_cache()  # what is there now, not when it was last asked
         try:
-            found = persistently(lambda: system.find(root, detail=True), self.address)
+            found = persistently(lambda: system.find(root, detail=True))
         except Exception:  # each backend has its own
             return None
         names = {name: name.removeprefix(root + "/") for name in found if name.startswith(root + "/")}
@@ -121,7 +121,7 @@ class Remote(Store):
 
 
 def _info(found: dict[str, Any]) -> FileInfo:
-    """What a file system says of a file: more in some answers than in others, so one mark is its version."""
+    """Read a file's facts. Some answers have more of them than others, so one mark is the version."""
     etag = str(found.get("ETag") or found.get("etag") or "").strip('"')
     mark = next((mark for mark in [etag, *map(found.get, TIMES)] if mark), None)
     if isinstance(mark, datetime):  # some listings give seconds
