@@ -216,7 +216,7 @@ def _contents(root: Path, name: str) -> str:
 
 
 def place_fault(place: str, *, far: bool) -> str | None:
-    """Return why a place of a catalog is not asked, or None. A catalog that is `far` away may not name files here.
+    """Say why a place of a catalog is not asked, or None. A catalog that is `far` may not name files here.
 
     >>> place_fault("hf+https://lab/datasets/shift/toy", far=True), place_fault("/data/toy", far=False)
     (None, None)
@@ -241,11 +241,10 @@ def _entry(where: str, name: str, raw: Any) -> Entry:
     manifest, places = raw["manifest"], raw["places"]
     if not isinstance(manifest, str) or not SHA256.fullmatch(manifest):
         raise InputError(f"{where}: manifest is {manifest!r}; give its sha256, 64 digits of 0-9a-f")
-    if (
-        not isinstance(places, list)
-        or not places
-        or not all(isinstance(place, str) and place for place in places)
-    ):
+    texts = (
+        [place for place in places if place and isinstance(place, str)] if isinstance(places, list) else []
+    )
+    if not texts or texts != places:
         raise InputError(f"{where}: places is {places!r}; give a list of at least one folder or URL")
     return Entry(manifest, tuple(texts))
 
