@@ -54,7 +54,7 @@ def _print_rlsbench() -> None:
         print(f"{pair.dataset:<20}{' + '.join(pair.source):<32}-> {' + '.join(pair.target)}")
     alphas = ", ".join("none" if alpha is None else f"{alpha:g}" for alpha in ALPHAS)
     print(
-        f"\n{len(pairs)} pairs, alpha {alphas}, seeds {' and '.join(map(str, SEEDS))}: {len(rlsbench())} tasks. "
-        "One of them:\n"
+        f"\n{len(pairs)} pairs, alpha {alphas}, seeds {' and '.join(map(str, SEEDS))}: "
+        f"{len(rlsbench())} tasks. One of them:\n"
         "  shiftdata task visda label-shift rlsbench=visda target=validation alpha=3 seed=1"
     )
