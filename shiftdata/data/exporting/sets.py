@@ -29,7 +29,7 @@ class NamedRows:
 
     @property
     def times(self) -> Indices:
-        """How often each row appears."""
+        """The count of each row."""
         return np.ones(len(self.rows), np.int64) if self.counts is None else self.counts
 
 

@@ -77,7 +77,7 @@ class PartFetch:
         listed, base = self.manifest.files, self.selection.base
         missing = [path for path in paths if path not in listed]
         missing += [
-            data_prefix(base, one) for one in self.selection.files if not data_files(listed, base, one)
+            data_prefix(base, split) for split in self.selection.files if not data_files(listed, base, split)
         ]
         for path in missing:
             raise IntegrityError(f"{FILE_NAME} does not list {path}, which a part needs")
@@ -121,13 +121,15 @@ class PartFetch:
             for split, rows in self.chosen.items()
             if not self._is_whole(split)
         )
-        kept = self.manifest.roles.modality == "image" and any(store.is_far for store in self.sources.stores)
-        return whole + rows, whole + rows * (2 if kept else 1)
+        cached = self.manifest.roles.modality == "image" and any(
+            store.is_far for store in self.sources.stores
+        )
+        return whole + rows, whole + rows * (2 if cached else 1)
 
     def description(self) -> str:
         """Return the selection in words."""
         named = {"label": self.manifest.labels, self.manifest.roles.nuisance: self.manifest.nuisances}
-        parts = [condition_text(one, named) for one in self.selection.conditions]
+        parts = [condition_text(condition, named) for condition in self.selection.conditions]
         if list(self.selection.splits) != list(self.manifest.splits_of(self.selection.name)):
             parts.append(f"split={','.join(self.selection.splits)}")
         return " ".join([self.selection.name, *parts])
@@ -146,12 +148,14 @@ class PartFetch:
                 else:
                     missing |= self._write_split(split, readers, stack, on_bytes)
         canonical = self._canonical_splits()
-        frozen = {path: self.manifest.files[path] for path in (protocol_file(one.name) for one in canonical)}
+        frozen = {
+            path: self.manifest.files[path] for path in (protocol_file(split.name) for split in canonical)
+        }
         index = self.work / INDEX
         missing |= fetch_files(self.sources, index, frozen, jobs=self.jobs, on_bytes=lambda count: None)
         if not missing:
-            for one in canonical:
-                self._freeze(one)
+            for frozen_split in canonical:
+                self._freeze(frozen_split)
             self._finish(canonical)
         return missing
 
@@ -201,7 +205,9 @@ class PartFetch:
             return []
         if asked is not None:
             sets = {name: asked.sets[name] for name in self.selection.splits}
-            configs = {name: [one for one in of if one in sets] for name, of in asked.configs.items()}
+            configs = {
+                name: [of_set for of_set in of if of_set in sets] for name, of in asked.configs.items()
+            }
             configs = {name: of for name, of in configs.items() if of} or virtual_configs(asked.name, sets)
             return [replace(asked, sets=sets, configs=configs)]
         if set(self.chosen) != set(self.manifest.base(base).splits):
@@ -241,7 +247,9 @@ class PartFetch:
         return len(self.chosen[split]) == len(self.tables[split])
 
     def _whole_files(self) -> dict[str, FileRecord]:
-        whole = tuple(data_prefix(self.selection.base, one) for one in self.chosen if self._is_whole(one))
+        whole = tuple(
+            data_prefix(self.selection.base, split) for split in self.chosen if self._is_whole(split)
+        )
         return {path: record for path, record in self.manifest.files.items() if path.startswith(whole)}
 
 

@@ -123,7 +123,7 @@ class Fetch:
 
     @property
     def target(self) -> Path:
-        """The folder to make: named like the dataset, for a part also by what was asked for."""
+        """The folder to make: named like the dataset, for a part also by its selection."""
         return self.out or Path(NAMESPACE) / self._folder_name()
 
     def run(self) -> Fetch:
@@ -133,7 +133,9 @@ class Fetch:
         offline = self.offline or is_offline()
         candidates = resolve(self.name, self.places, self.target, offline=offline)
         self._addresses, self.notes = candidates.addresses, list(candidates.notes)
-        self.sources = Sources([store_at(one) for one in candidates.addresses], candidates.manifest, offline)
+        self.sources = Sources(
+            [store_at(address) for address in candidates.addresses], candidates.manifest, offline
+        )
         self._written = _manifest_of(self.sources, candidates, self.target)
         self.manifest = Manifest.from_json(self._written.decode(), candidates.name)
         selection = None
@@ -161,8 +163,8 @@ class Fetch:
         state = state_of(self.target, self._written, self.manifest, replace=self.replace)
         work = staging_of(self.target)
         files = self.manifest.files
-        todo = {path: one for path, one in files.items() if not is_right(self.target / path, one)}
-        size = _size(todo) - sum(bytes_here(work, path, one) for path, one in todo.items())
+        todo = {path: file for path, file in files.items() if not is_right(self.target / path, file)}
+        size = _size(todo) - sum(bytes_here(work, path, file) for path, file in todo.items())
         if state == "same" and not todo and (self.target / FILE_NAME).is_file():
             self._nothing_to_do(files)
             return
@@ -205,7 +207,7 @@ class Fetch:
         if (self.target / FILE_NAME).is_file():
             here = Manifest.read(self.target)
             if here.part == wanted:
-                whole = all(is_right(self.target / path, one) for path, one in here.files.items())
+                whole = all(is_right(self.target / path, file) for path, file in here.files.items())
                 return "same" if whole else "other"
         state = state_of(self.target, b"", self.manifest, replace=self.replace)
         return "other" if state == "same" else state
@@ -239,8 +241,8 @@ def _manifest_of(sources: Sources, candidates: Candidates, out: Path) -> bytes:
         return sources.manifest()
     except NoPlaceError as error:
         reasons = error.reasons
-    kept = (out / FILE_NAME, staging_of(out) / MANIFEST, staging_of(out) / INDEX / FILE_NAME)
-    for path in kept if sources.offline or candidates.manifest else ():
+    earlier = (out / FILE_NAME, staging_of(out) / MANIFEST, staging_of(out) / INDEX / FILE_NAME)
+    for path in earlier if sources.offline or candidates.manifest else ():
         if path.is_file():
             written = path.read_bytes()
             digest = hashlib.sha256(written).hexdigest()

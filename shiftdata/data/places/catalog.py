@@ -9,16 +9,13 @@ import difflib
 import json
 import os
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from shiftdata.data.format.manifest import FILE_NAME as MANIFEST
 from shiftdata.data.format.names import is_path_part, line_fault
 from shiftdata.data.format.typed import read_json
 from shiftdata.data.places.hubs import config_folder
@@ -71,9 +68,7 @@ class Catalog:
     def from_json(cls, text: str, where: str = FILE_NAME) -> Catalog:
         """Read the text of a catalog; `where` names it in errors."""
         try:
-            raw = read_json(text, partial(_unique, where))
-        except ShiftdataError:
-            raise
+            raw = read_json(text)
         except ValueError as error:
             raise InputError(f"{where} is not JSON: {error}") from error
         if not isinstance(raw, dict):
@@ -81,7 +76,7 @@ class Catalog:
         return cls({name: _entry(f"{where}: the entry {name!r}", name, raw[name]) for name in raw}, where)
 
     def to_json(self) -> str:
-        """The text of the file: equal catalogs give equal bytes."""
+        """Write the text of the file: equal catalogs give equal bytes."""
         entries = {
             name: {"manifest": entry.manifest, "places": list(entry.places)}
             for name, entry in sorted(self.entries.items())
@@ -154,14 +149,12 @@ def unknown_dataset(
     """
     named, short = catalogued(offline=offline), name.rpartition("/")[2]
     names = {path.name for path in local_datasets()} | set(named)
-    folders = [f"{root}: {_contents(root, short)}" for root in search_path()]
-    catalogs = [f"catalog {note}" for note in notes]
-    if not notes:
-        has = {named.get(name), named.get(short)}
-        catalogs = [
-            f"catalog {address}: {'has places of it' if address in has else 'has no entry of this name'}"
-            for address in addresses()
-        ]
+    folders = [f"{root}: {'not this one' if root.is_dir() else 'no such folder'}" for root in search_path()]
+    has = {named.get(name), named.get(short)}
+    catalogs = [f"catalog {note}" for note in notes] or [
+        f"catalog {address}: {'has places of it' if address in has else 'has no entry of this name'}"
+        for address in addresses()
+    ]
     advice = [
         "check the name; or give the folder or URL of the dataset itself",
         "SHIFTDATA_HOME=<the folder above the dataset's folder> adds a folder to those that are searched",
@@ -206,15 +199,6 @@ def _build_advice(name: str) -> list[str]:
     ]
 
 
-def _contents(root: Path, name: str) -> str:
-    if not root.is_dir():
-        return "there is no such folder"
-    if (root / name / MANIFEST).is_file():
-        return "it is there"
-    count = len(list(root.glob(f"*/{MANIFEST}")))
-    return f"{count} dataset{'s' if count != 1 else ''}, not this one"
-
-
 def place_fault(place: str, *, far: bool) -> str | None:
     """Say why a place of a catalog is not asked, or None. A catalog that is `far` may not name files here.
 
@@ -247,11 +231,3 @@ def _entry(where: str, name: str, raw: Any) -> Entry:
     if not texts or texts != places:
         raise InputError(f"{where}: places is {places!r}; give a list of at least one folder or URL")
     return Entry(manifest, tuple(texts))
-
-
-def _unique(where: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; a name that comes twice would hide an entry."""
-    for name, count in Counter(name for name, _ in pairs).items():
-        if count > 1:
-            raise InputError(f"{where} has {name!r} twice: keep one")
-    return dict(pairs)

@@ -155,7 +155,7 @@ class Hub(Http):
 
     def listing(self) -> dict[str, FileInfo] | None:
         """Every file of the revision."""
-        found: dict[str, FileInfo] = {}
+        listed: dict[str, FileInfo] = {}
         query = {"recursive": "true", "expand": "false"}
         url = f"{self.endpoint}/api/datasets/{self.repo.repo_id}/tree/{self._revision}?"
         until = time.monotonic() + LISTING_TIME
@@ -165,15 +165,15 @@ class Hub(Http):
             try:
                 for entry in read_json(answer.body):
                     if entry["type"] == "file" and not is_hidden(entry["path"]):
-                        found[entry["path"]] = _entry(entry)
+                        listed[entry["path"]] = _entry(entry)
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 raise self.failed("", OSError("its list of files cannot be read")) from error
             following = re.search(r'<([^>]+)>;\s*rel="?next', answer.headers.get("link", ""))
             cursor = parse_qs(urlsplit(following[1]).query).get("cursor") if following else None
             if not cursor:
-                return found
+                return listed
             query["cursor"] = cursor[0]
-            if len(found) > MOST_FILES or time.monotonic() > until:
+            if len(listed) > MOST_FILES or time.monotonic() > until:
                 break
         raise self.failed("", OSError("its list of files does not end"))
 
@@ -215,10 +215,10 @@ class Hub(Http):
         """Return a file of this revision in the cache of `huggingface_hub`, unchecked."""
         from huggingface_hub import try_to_load_from_cache
 
-        found = try_to_load_from_cache(
+        cached = try_to_load_from_cache(
             self.repo.repo_id, path, revision=self.repo.revision, repo_type="dataset"
         )
-        return Path(found) if isinstance(found, str) and Path(found).is_file() else None
+        return Path(cached) if isinstance(cached, str) and Path(cached).is_file() else None
 
     def _pinned_in_cache(self, path: str) -> tuple[Hub, bytes]:
         file = self._cached(path) if self.repo.endpoint is None else None

@@ -55,7 +55,7 @@ class MissingFileError(StorageError, FileNotFoundError):
 
 @dataclass(frozen=True, kw_only=True)
 class FileInfo:
-    """What a store knows of a file without reading it.
+    """The facts that a store has of a file without reading it.
 
     `version` changes when the file does (an ETag, else a time). `git` is the id that git gives its content.
     None: the store does not say.
@@ -68,7 +68,7 @@ class FileInfo:
 
 
 class Store(ABC):
-    """Where the files of a dataset lie.
+    """The place of a dataset's files.
 
     A store is safe to use from several threads, can be pickled, and works after a fork. What is not there
     raises `MissingFileError`; whatever else goes wrong, after a few tries, `StorageError`.
@@ -93,7 +93,7 @@ class Store(ABC):
 
     @abstractmethod
     def info(self, path: str) -> FileInfo:
-        """What is known of a file; asked again at each call."""
+        """Ask for the facts of a file."""
 
     @abstractmethod
     def read(self, path: str, most: int = MOST_SMALL) -> bytes:
@@ -109,7 +109,7 @@ class Store(ABC):
 
     @abstractmethod
     def range(self, path: str, start: int, end: int) -> bytes:
-        """The bytes from `start` to before `end`, all of them."""
+        """Read the bytes from `start` to before `end`, all of them."""
 
     def ranges(self, path: str, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
         """Some ranges of a file, by where each starts and its length."""
@@ -136,7 +136,7 @@ class Store(ABC):
         """Close files and connections; they are opened again when they are needed."""
 
     def sha256(self, path: str) -> str:
-        """The hash of all bytes of a file, read now."""
+        """Hash all bytes of a file, read now."""
         digest = hashlib.sha256()
         with self.open(path) as file:
             while chunk := file.read(CHUNK):
@@ -155,7 +155,7 @@ class Store(ABC):
             raise self.failed(path, error) from error
 
     def failed(self, path: str, error: Exception) -> StorageError:
-        """The error for a file that could not be read."""
+        """Make the error for a file that could not be read."""
         if isinstance(error, FileNotFoundError):
             return MissingFileError(f"{self.address}/{path} does not exist")
         why = f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(": ")
@@ -337,14 +337,14 @@ def files_below(folder: Path) -> Iterator[str]:
 
 
 def _info_of(file: Path) -> FileInfo:
-    found = file.stat()
-    if not stat.S_ISREG(found.st_mode):  # a pipe or a device may have no end
+    status = file.stat()
+    if not stat.S_ISREG(status.st_mode):  # a pipe or a device may have no end
         raise OSError("it is not a regular file")
-    return _info(found)
+    return _info(status)
 
 
-def _info(found: os.stat_result) -> FileInfo:
-    return FileInfo(size=found.st_size, version=f"{found.st_ino}-{found.st_mtime_ns}-{found.st_size}")
+def _info(status: os.stat_result) -> FileInfo:
+    return FileInfo(size=status.st_size, version=f"{status.st_ino}-{status.st_mtime_ns}-{status.st_size}")
 
 
 def copy(source: IO[bytes], file: Path, size: int, on_bytes: OnBytes) -> None:

@@ -97,9 +97,6 @@ def test_an_unlabelled_set_tells_no_class(tars, adapted):
         *("key", "style", "severity", "sha256", "count", "copy"),
         *("png_offset", "png_length", "json_offset", "json_length"),
     } - {column for column in ("severity",) if rows["severity"].null_count == len(rows)}
-    # Neither does the order: neighbours, and the tars, are those of the hashed keys and nuisances alone.
-    task = replace(adapted, sets={name: adapted.sets[name]})
-    assert task.hides_labels(name)
     order = [row["key"] for row in rows.select(["key"]).to_pylist()]
     labels = dict(zip(adapted.keys(name), adapted.metadata.label[adapted.rows(name)].tolist(), strict=True))
     assert order != sorted(order, key=labels.__getitem__)
@@ -189,14 +186,6 @@ def test_tars_have_all_samples_no_more_bytes_than_asked_and_are_enough_for_worke
     assert all(len(part) for part in parts)
     whole = [sum(sizes[row] + writing.BYTES_BESIDE for row in part) for part in parts]
     assert all(size <= most or len(part) == 1 for size, part in zip(whole, parts, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("rows", "asked", "least"), [(7, None, 1), (40, None, 5), (9000, None, 16), (9000, 50, 50)]
-)
-def test_equal_samples_are_cut_into_at_least_as_many_tars_as_asked(rows, asked, least):
-    cut = Cut(shards=asked)
-    assert cut.least(rows) == least == len(cut.parts(np.arange(rows), np.full(rows, 3000)))
 
 
 def test_the_json_of_a_sample_is_one_block(tars):
@@ -326,17 +315,6 @@ def test_a_manifest_with_a_wrong_task_is_refused(tars, tmp_path, change, said):
     edit_manifest(copied, lambda raw: [change(of["task"]) for of in raw["bases"] if of["name"] == "drawn"])
     with pytest.raises(IntegrityError, match=re.escape(said)):
         sd.open_dataset(copied)
-
-
-def test_other_roles_are_another_task(tars, tmp_path):
-    copied = shutil.copytree(tars, tmp_path / "tiny_wds")
-    edit_manifest(
-        copied,
-        lambda raw: [
-            of["task"]["roles"].update(test=["fit"]) for of in raw["bases"] if of["name"] == "drawn"
-        ],
-    )
-    assert ("index/drawn", "content_id") in {(problem.path, problem.kind) for problem in sd.verify(copied)}
 
 
 def test_verify_finds_that_a_row_counts_otherwise(tars, tmp_path):

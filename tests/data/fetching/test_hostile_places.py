@@ -34,7 +34,6 @@ from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError, StorageError
 from tests.data.fetching.conftest import contents, copied, flip, same
 from tests.data.fetching.hostile import Hostile, hostile
-from tests.data.test_places import hub, on_hub
 
 STORED, OWN = "hf_the_stored_login", "hf_the_one_in_the_environment"
 TEST = "data/mini/test-00000-of-00001.parquet"
@@ -259,16 +258,6 @@ def test_a_place_that_is_slow_each_time_is_not_asked_for_every_file(server, monk
     assert len([asked for asked in server.asked if "GET" in asked and "manifest" not in asked]) < 15
 
 
-@pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("way", ENDLESS)
-def test_a_catalog_has_an_end(server, monkeypatch, way):
-    server.answers["catalog.json"] = way
-    monkeypatch.setenv("SHIFTDATA_CATALOG", f"{server.url}/catalog.json")
-    entry, notes = catalog.look_up("tiny")
-    assert entry is None
-    assert len(notes) == 1
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("way", ["endless", "chunks", "drip", "pages"])
@@ -442,21 +431,6 @@ def test_nothing_is_taken_that_the_manifest_does_not_hash(tiny, tmp_path, name, 
     damaged = Path("out") / name
     damaged.write_bytes(b"false")
     assert same(sd.fetch(str(tiny), out="out"), tiny)
-
-
-@pytest.mark.slow
-def test_a_false_card_on_a_hub_is_not_followed(tiny, tmp_path):
-    """It could put test rows into train, or name files elsewhere."""
-    bad = copied(tiny, tmp_path / "bad/tiny")
-    card = (bad / "README.md").read_text()
-    (bad / "README.md").write_text(card.replace("data/mini/train", "data/mini/test"))
-    code = (
-        "import shiftdata\n"
-        "rows = shiftdata.load_dataset('shift/tiny', 'mini', split='train', streaming=True)\n"
-        "print({row['split'] for row in rows})"
-    )
-    with hub(bad) as endpoint:
-        assert on_hub(endpoint, tmp_path, code) == "{'train'}\n"
 
 
 @pytest.mark.parametrize(

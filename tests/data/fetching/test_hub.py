@@ -43,11 +43,6 @@ def test_a_whole_dataset_and_every_byte_is_told(tiny, address):
     assert sum(came) == sum(record.bytes for record in Manifest.read(tiny).files.values())
 
 
-def test_a_part_is_that_of_a_folder(tiny, mirror, address):
-    part = sd.fetch(address, config="gf_k2_mu10", out="part")
-    assert same(part, sd.fetch(tiny, config="gf_k2_mu10", out="other"))
-
-
 def test_the_catalog_of_a_mirror_is_enough(tiny, mirror, monkeypatch):
     monkeypatch.setenv("SHIFTDATA_CATALOG", f"{mirror.endpoint}/catalog.json")
     outcome = Fetch(name="tiny").run()
@@ -103,9 +98,3 @@ def test_a_repo_that_is_not_there(mirror):
     place = f"hf+{mirror.endpoint}/datasets/shift/other"
     with pytest.raises(NotFoundError, match=re.escape(f"{place}: manifest.json: does not exist")):
         sd.fetch(place)
-
-
-def test_offline_a_hub_is_not_asked(mirror, address):
-    with pytest.raises(NotFoundError, match=r"not asked \(offline\)"):
-        sd.fetch(address, offline=True)
-    assert mirror.asked == []

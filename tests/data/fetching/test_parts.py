@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 import shiftdata as sd
 from builders.make.check import check
 from shiftdata.data.exporting.webdataset import export
-from shiftdata.data.fetching.run import Fetch
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.loading.byte_ranges import ExampleReader
@@ -144,14 +143,6 @@ def test_a_canonical_split_is_its_frozen_keys(tiny):
     ]
 
 
-def test_one_split_of_a_canonical_split(tiny):
-    part = sd.fetch(tiny, config="gf_k2_mu10", split="train", out="part")
-    assert verify(part) == []
-    frozen = pq.read_table(part / "protocols/gf_k2_mu10.parquet")
-    assert set(frozen["split"].to_pylist()) == {"train"}
-    assert held(part)["gf_k2_mu10"] == {"train": len(frozen)}
-
-
 def test_a_part_is_the_same_from_every_place(tiny, server, memory):
     select = {"style": [0, 1]}
     local = sd.fetch(tiny, select=select, split=["test", "train"], out="local")
@@ -195,14 +186,6 @@ def test_a_part_costs_its_metadata_and_its_examples(tiny, server):
     assert metadata <= server.fetched("/metadata/") <= metadata + 3  # a byte a file: are there ranges?
     assert needed <= server.fetched("/data/") <= needed * 1.02
     assert not [path for path, _ in server.bodies if "content" in path or "extended" in path]
-
-
-def test_a_place_with_wrong_examples_hands_over(tiny, server, catalogued):
-    server.always = "flipped"
-    catalogued(tiny, f"{server.url}/tiny", tiny)
-    outcome = Fetch(name="toy", select={"style": [2]}).run()
-    assert same(outcome.target, sd.fetch(tiny, select={"style": [2]}, out="other"))
-    assert "sha256" in outcome.sources.problems[f"{server.url}/tiny"][0]
 
 
 @pytest.mark.slow

@@ -129,17 +129,6 @@ def test_what_is_here_stays_and_what_is_damaged_is_mended(tiny, catalogued):
     assert not again
 
 
-def test_what_is_here_is_known_though_every_place_is_away(tiny, tmp_path, catalogued):
-    served = copied(tiny, tmp_path / "served")
-    catalogued(tiny, served)
-    folder = sd.fetch("toy")
-    shutil.rmtree(served)
-    assert Fetch(name="toy").run().notes == ["everything is here already"]
-    (folder / TEST).unlink()
-    with pytest.raises(StorageError, match=f"1 of 1 files .*\n  {TEST}"):
-        sd.fetch("toy")
-
-
 def test_another_dataset_in_the_folder_is_replaced_only_when_told(tiny, tmp_path, catalogued):
     catalogued(tiny, tiny)
     old = copied(tiny, Path("shift/toy"))
@@ -264,15 +253,6 @@ def test_no_place_gives_a_file(tiny, tmp_path, catalogued):
     outcome = Fetch(name="toy", on_bytes=came.append).run()
     assert same(outcome.target, tiny)
     assert outcome.sources.files == {str(bad): 1}  # all else was kept
-
-
-def test_a_name_that_is_nowhere(tiny, tmp_path, catalogued):
-    catalogued(tiny, tmp_path / "gone")
-    with pytest.raises(NotFoundError) as caught:
-        sd.fetch("toy")
-    assert f"{tmp_path / 'gone'}: manifest.json: does not exist" in str(caught.value)
-    with pytest.raises(NotFoundError, match="unknown dataset 'toi'; did you mean 'toy'"):
-        sd.fetch("toi", offline=True)
 
 
 @pytest.mark.parametrize("path", ["../evil", "/evil", "data//x", ".cache/x", "data/..\\x"])

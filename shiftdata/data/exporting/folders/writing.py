@@ -139,9 +139,9 @@ def _write_images(
         for row in rows:
             path = left.get(next(iter(places[row])))
             if path is not None:
-                found = path.read_bytes()
-                if hashlib.sha256(found).digest() == hashes[row].as_py():
-                    data[row] = found
+                picture = path.read_bytes()
+                if hashlib.sha256(picture).digest() == hashes[row].as_py():
+                    data[row] = picture
         missing = [row for row in rows if row not in data]
         return data | dict(zip(missing, reader.read(missing), strict=True))
 

@@ -44,12 +44,12 @@ TEMPLATE = Path(__file__).with_name("card.md")
 
 
 def renderings(manifest: Manifest) -> dict[str, str]:
-    """The texts that describe the tars, by file name; each depends on the manifest alone."""
+    """Render the texts that describe the tars; each depends on the manifest alone."""
     return {README: card(manifest), CROISSANT: render_croissant_of_tars(manifest)}
 
 
 def card(manifest: Manifest) -> str:
-    """The README.md of a dataset in WebDataset format; it depends on the manifest alone."""
+    """Render the README.md of a dataset in WebDataset format from its manifest alone."""
     roles, default = manifest.roles, manifest.base(manifest.default_base)
     members = list(manifest.sample)
     first = next(
@@ -96,7 +96,7 @@ def card(manifest: Manifest) -> str:
 
 
 def _braces(paths: Sequence[str]) -> str:
-    """The numbers of a set's tars as the library expands them: `{00000..00015}-of-00016`."""
+    """Write the numbers of a set's tars as the library expands them: `{00000..00015}-of-00016`."""
     last = f"{len(paths) - 1:05d}"
     return f"{{00000..{last}}}-of-{len(paths):05d}" if len(paths) > 1 else f"00000-of-{len(paths):05d}"
 
@@ -156,7 +156,7 @@ def _front_matter(manifest: Manifest) -> Json:
 
 
 def _features(manifest: Manifest) -> list[Json]:
-    """What `datasets` makes of a sample; without this it would guess from the first five."""
+    """List the features of a sample; `datasets` would guess them from the first five."""
     roles = manifest.roles
     fields: dict[str, Feature] = {
         name: TYPES.get(kind, str(kind))

@@ -111,7 +111,7 @@ def _entry_of_sets(rows: Rows, name: str, named: NamedSets) -> Entry:
     if not is_path_part(name):
         raise InputError(f"{name!r} cannot name a task in tars: use letters, digits, '_', '-' and '.'")
     base = manifest.base(named.metadata.base)
-    full = [one for one, of_set in named.sets.items() if len(of_set.rows)]
+    full = [given for given, of_set in named.sets.items() if len(of_set.rows)]
     sets = {safe: named.sets[given] for given, safe in _safe_names(full).items()}
     if not sets:
         raise InputError(f"{named.protocol} of {named.metadata.name} has no row to export")

@@ -58,7 +58,7 @@ class TarOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Cut:
-    """How sets are cut into tars: the most bytes of one, and at least how many."""
+    """Limits of tars: the most bytes of one, and the least number of a set."""
 
     shard_bytes: int = BYTES_PER_SHARD
     shards: int | None = None
@@ -144,8 +144,8 @@ def export(
     entries = entries_of(opened, configs, tasks or {})
     manifest = _manifest_of_tars(opened.manifest, entries)
     if not overwrite and _is_whole(out, manifest, copied, cut):
-        found = Manifest.read(out)  # the texts may have changed since
-        _describe(out, replace(manifest, sample=found.sample, files=found.files))
+        earlier = Manifest.read(out)  # the texts may have changed since
+        _describe(out, replace(manifest, sample=earlier.sample, files=earlier.files))
         return out
 
     def write(work: Path) -> None:
@@ -168,14 +168,14 @@ def export(
 
 
 def _manifest_of_tars(manifest: Manifest, entries: Sequence[Entry]) -> Manifest:
-    """The manifest of the tars, without its files and sample: filters and key files are for Parquet."""
+    """Make the manifest of the tars, without its files and sample: filters and key files are for Parquet."""
     bases = [entry.record for entry in entries]
-    kept = {base.name for base in bases}
+    names = {base.name for base in bases}
     return replace(
         manifest,
         name=f"{manifest.name}_wds",
         bases=bases,
-        default_base=manifest.default_base if manifest.default_base in kept else bases[0].name,
+        default_base=manifest.default_base if manifest.default_base in names else bases[0].name,
         content_id=dataset_content_id(bases),
         canonical_splits=[],
         sample={},
@@ -187,18 +187,18 @@ def _is_whole(folder: Path, manifest: Manifest, copied: Iterable[str], cut: Cut)
     """Return True if a folder is a whole export of this content, by the same libraries, cut as asked."""
     if not (folder / MANIFEST).is_file():
         return False
-    found = Manifest.read(folder)
+    earlier = Manifest.read(folder)
     return (
-        found.is_webdataset
-        and set(copied) <= set(found.files)
-        and cut.is_of(found)
+        earlier.is_webdataset
+        and set(copied) <= set(earlier.files)
+        and cut.is_of(earlier)
         and all(
-            getattr(found, name) == getattr(manifest, name)
+            getattr(earlier, name) == getattr(manifest, name)
             for name in ("content_id", "recipe_id", "versions")
         )
         and all(
             (folder / path).is_file() and (folder / path).stat().st_size == record.bytes
-            for path, record in found.files.items()
+            for path, record in earlier.files.items()
             if path not in RENDERINGS  # they are written again
         )
     )
@@ -249,7 +249,7 @@ def _write_index(
 
 
 def _sample(source: Source, manifest: Manifest, entries: Sequence[Entry]) -> dict[str, Any]:
-    """The first sample of the default config, of a set with labels where there is one."""
+    """Read the first sample of the default config, of a set with labels where there is one."""
     (entry,) = (entry for entry in entries if entry.record.name == manifest.default_base)
     sets = entry.load()
     name = next((name for name in sets if not entry.record.hides_labels(name)), next(iter(sets)))
