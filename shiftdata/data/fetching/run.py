@@ -11,7 +11,6 @@ from pathlib import Path
 
 from shiftdata.data.fetching.files import bytes_here, fetch_files
 from shiftdata.data.fetching.part import INDEX, PartFetch, purpose_of
-from shiftdata.data.fetching.resolve import Candidates, resolve, short_name, unknown
 from shiftdata.data.fetching.selection import Select, Selection, parsed, selection_of
 from shiftdata.data.fetching.sources import NoPlaceError, Sources
 from shiftdata.data.fetching.staging import (
@@ -28,10 +27,11 @@ from shiftdata.data.fetching.staging import (
 from shiftdata.data.format.conditions import condition_text
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.records import Condition, FileRecord
-from shiftdata.data.places.search import NAMESPACE, is_offline, store_at
-from shiftdata.data.places.store import OnBytes
-from shiftdata.errors import InputError, StorageError
-from shiftdata.files import refuse_links, write_bytes
+from shiftdata.data.places import catalog
+from shiftdata.data.places.search import NAMESPACE, find, is_offline, store_at
+from shiftdata.data.places.store import OnBytes, is_url
+from shiftdata.errors import InputError, NotFoundError, StorageError
+from shiftdata.files import absolute, refuse_links, write_bytes
 
 MOST_LISTED = 10
 #: Comparisons in the name of a folder.
@@ -131,7 +131,7 @@ class Fetch:
         if self.jobs < 1:
             raise InputError(f"jobs must be at least 1, got {self.jobs}")
         offline = self.offline or is_offline()
-        candidates = resolve(self.name, self.places, self.target, offline=offline)
+        candidates = _resolve(self.name, self.places, self.target, offline=offline)
         self._addresses, self.notes = candidates.addresses, list(candidates.notes)
         self.sources = Sources(
             [store_at(address) for address in candidates.addresses], candidates.manifest, offline
@@ -235,6 +235,54 @@ class Fetch:
         raise StorageError("\n".join(lines))
 
 
+@dataclass(frozen=True)
+class Candidates:
+    """The short name of a dataset, where it may be, and the sha256 of its manifest where that is known."""
+
+    name: str
+    addresses: tuple[str, ...]
+    manifest: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _resolve(given: str, extra: Sequence[str], target: Path, *, offline: bool) -> Candidates:
+    """Look up the places of a dataset: `extra` first, then its catalog entry, or else the search path."""
+    short, target = short_name(given), target.absolute()
+    entry, notes = (None, []) if is_url(given) else catalog.look_up(given, offline=offline)
+    named = list(entry.places) if entry else _by_name(given, bool(extra))
+    addresses = [
+        address  # the target cannot mend itself
+        for address in dict.fromkeys([*extra, *named])
+        if is_url(address) or absolute(address) != target
+    ]
+    return Candidates(short, tuple(addresses), entry.manifest if entry else None, tuple(notes))
+
+
+def _by_name(given: str, more: bool) -> list[str]:
+    try:
+        store = find(given)
+    except NotFoundError:
+        if not more:
+            raise
+        return []
+    named = not is_url(given) and not Path(given).is_absolute() and not given.startswith(".")
+    repo_id = given if "/" in given else f"{NAMESPACE}/{given}"
+    on_hub = [f"hf://datasets/{repo_id}"] if named and given.count("/") <= 1 else []
+    return list(dict.fromkeys([store.address, *on_hub]))
+
+
+def short_name(given: str) -> str:
+    """Return the name of a dataset's folder.
+
+    >>> [short_name(name) for name in ("shift/toy", "hf://datasets/lab/toy@v2", "/data/toy/")]
+    ['toy', 'toy', 'toy']
+    """
+    text = given.rstrip("/").removesuffix("/manifest.json")
+    if not is_url(text) and (text.startswith((".", "/", "~")) or text.count("/") > 1):
+        text = str(absolute(text))  # such as `.`
+    return text.rpartition("/")[2].partition("@")[0]
+
+
 def _manifest_of(sources: Sources, candidates: Candidates, out: Path) -> bytes:
     """Read the manifest from a place; where none answers, the one that an earlier fetch left here."""
     try:
@@ -249,7 +297,8 @@ def _manifest_of(sources: Sources, candidates: Candidates, out: Path) -> bytes:
             if candidates.manifest in (None, digest):
                 sources.wanted = digest
                 return written
-    raise unknown(candidates, reasons, sources.offline)
+    reasons = reasons or ["no place: none is known but the folder to write to"]
+    raise catalog.unknown_dataset(candidates.name, reasons, candidates.notes, offline=sources.offline)
 
 
 def _selected(condition: Condition) -> str:

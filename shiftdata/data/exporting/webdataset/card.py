@@ -30,16 +30,6 @@ UNLABELLED = (
     "and `json` and index are null but for key, nuisance and severity. Predictions on it are evaluated by "
     "these keys.\n"
 )
-#: How this package reads tars whose samples can be addressed.
-OURS = """```python
-import shiftdata as sd
-
-train = sd.webdataset("{name}", "{config}", split="{set}", shuffle=1000)  # a pipeline of that library
-train.set_epoch(1)  # an order by seed and epoch, equal shares of nodes and workers, resumed to the sample
-task = sd.task("{name}_wds", {how}="{config}")  # samplers by group, loaders, evaluation
-```
-
-"""
 TEMPLATE = Path(__file__).with_name("card.md")
 
 
@@ -69,12 +59,7 @@ def card(manifest: Manifest) -> str:
         name=manifest.name.removesuffix("_wds"),
         content_id=manifest.content_id[:16],
         config=default.name,
-        ours=OURS.format(
-            name=manifest.name.removesuffix("_wds"),
-            config=default.name,
-            set=first,
-            how="of" if default.task else "base",
-        ),
+        how="of" if default.task else "base",
         set=first,
         braces=_braces(data_files(manifest.files, default.name, first)),
         counts=f"{min(counts)} to {max(counts)} of them" if len(counts) > 1 else f"{max(counts)} of them",
