@@ -6,7 +6,6 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -135,6 +134,8 @@ def test_numbers_stay_numbers():
 
 @pytest.mark.parametrize("layout", ["imagefolder", "wilds", "domainbed", "balancinggroups", "lists"])
 def test_an_export_has_no_formula_and_reads_back(copy, layout, tmp_path):
+    import pandas as pd
+
     def change(raw: dict[str, object]) -> None:
         raw["labels"], raw["nuisances"] = FORMULAS[:4], ["=a", "-b", "'=a", "@c", "+d"]
 

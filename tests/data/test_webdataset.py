@@ -15,7 +15,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import datasets
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -175,6 +174,8 @@ def as_row(sample, manifest):
 
 @pytest.mark.parametrize("streaming", [False, True])
 def test_plain_datasets_reads_the_same_rows_with_class_labels(both_formats, streaming):
+    import datasets
+
     parquet, tars = both_formats
     manifest = Manifest.read(tars)
     base = manifest.default_base
@@ -431,6 +432,7 @@ def test_verify_finds_another_content(copied):
 # --- building
 
 
+@pytest.mark.slow
 def test_a_build_makes_either_format_or_both(recipe, tiny, tmp_path):
     both = build(str(recipe), tmp_path / "both", format="both", workers=1, quiet=True)
     alone = build(str(recipe), tmp_path / "alone", format="webdataset", workers=1, quiet=True)

@@ -10,7 +10,6 @@ import tarfile
 from collections import Counter
 from dataclasses import replace
 
-import datasets
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -106,6 +105,8 @@ def test_an_unlabelled_set_tells_no_class(tars, adapted):
 
 
 def test_plain_datasets_loads_a_canonical_split_by_its_name(tiny, tars):
+    import datasets
+
     loaded = datasets.load_dataset(str(tars), CANONICAL)
     task = sd.task(tiny, CANONICAL)
     assert {name: set(of["__key__"]) for name, of in loaded.items()} == {
@@ -119,6 +120,8 @@ def test_plain_datasets_loads_a_canonical_split_by_its_name(tiny, tars):
 
 
 def test_plain_datasets_reads_a_set_without_labels(tars, adapted):
+    import datasets
+
     loaded = datasets.load_dataset(str(tars), "adapted", streaming=True)
     for name, roles in adapted.roles.items():
         first = next(iter(loaded[name]))
@@ -271,6 +274,8 @@ def test_the_command_line_takes_configs_protocols_and_frozen_tasks(tiny, tmp_pat
 
 
 def test_sets_get_names_that_paths_and_datasets_take(tiny, fair, tmp_path):
+    import datasets
+
     sets = {"test/fog@3": fair.sets["test"], "train": fair.sets["train"]}
     out = export(tiny, tmp_path / "out", tasks={"odd": replace(fair, sets=sets)})
     assert list(Manifest.read(out).base("odd").splits) == ["test.fog_3", "train"]

@@ -7,7 +7,6 @@ import sys
 import time
 from pathlib import Path
 
-import datasets
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,6 +35,8 @@ def rows(folder: Path, base: str, split: str) -> pa.Table:
 
 def held(folder: Path) -> dict[str, dict[str, int]]:
     """What plain `datasets` counts in each config."""
+    import datasets
+
     found = {}
     for name in Manifest.read(folder).configs:
         loaded = datasets.load_dataset(str(folder), name, streaming=True)
@@ -124,6 +125,8 @@ def test_severities_cut_trajectories(tmp_path_factory):
 
 
 def test_a_canonical_split_is_its_frozen_keys(tiny):
+    import datasets
+
     part = sd.fetch(tiny, config="gf_k2_mu10", out="part")
     frozen = pq.read_table(tiny / "protocols/gf_k2_mu10.parquet").to_pylist()
     loaded = datasets.load_dataset(str(part), "gf_k2_mu10")
