@@ -14,7 +14,7 @@ from shiftdata.data.places.store import Store, in_a_line
 from shiftdata.errors import ChangedError, MissingExtraError, StorageError
 from shiftdata.files import OUT_OF_SPACE
 
-#: A place that fails so many times in a row is asked after the others; one that was slow, not at all.
+#: Failures in a row after which a place is asked last; if it was slow, not at all.
 FAILURES = 3
 #: Seconds after which a failure is a slow one.
 SLOW = 10.0

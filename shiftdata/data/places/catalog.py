@@ -28,7 +28,7 @@ FILE_NAME = "catalog.json"
 #: Paths and URLs of catalogs, with commas between them: a colon is a part of every URL.
 VARIABLE = "SHIFTDATA_CATALOG"
 
-#: Protocols that any catalog may name; those that one on this machine may name, beside folders.
+#: Protocols that any catalog may name, and those that only one on this machine may, with folders.
 NETWORK = ("https", "http", "hf", "hf+https", "hf+http", "s3", "s3a", "gs", "gcs")
 NEARBY = ("file", "local", "memory")
 MOST_BYTES = 4 << 20

@@ -246,7 +246,7 @@ class _Timed:
         self.expect(HEAD, OVERHEAD)
 
     def expect(self, seconds: float, most: int, *, in_body: bool = False) -> None:
-        """Allow at most that many bytes; a head within so many seconds, a body at a pace in each window."""
+        """Allow at most `most` bytes: a head within `seconds`, a body at a pace in each window."""
         self._until, self._left = time.monotonic() + seconds, most
         self._in_body, self._came = in_body, 0
 

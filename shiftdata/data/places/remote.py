@@ -73,7 +73,7 @@ class Remote(Store):
 
     def range(self, path: str, start: int, end: int) -> bytes:
         def once(system: Any, where: str) -> bytes:
-            # Only file systems with no way of their own to fetch a range take, and need, the option.
+            # Only file systems that cannot fetch a range themselves take, and need, the option.
             plain = {} if getattr(system, "async_impl", False) else {"cache_type": "none"}
             data = bytes(system.cat_file(where, start=start, end=end, **plain))
             if len(data) != end - start:
