@@ -17,13 +17,13 @@ from builders.describe.renderings import describe
 from builders.make.build import build
 from builders.make.check import check
 from shiftdata.cli.app import main
-from shiftdata.data.exporting.folders import chosen_task
 from shiftdata.data.format.front_matter import virtual_configs
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import CanonicalSet, Split
 from shiftdata.data.verifying import verify
 from shiftdata.data.verifying.bases import FROZEN
 from shiftdata.errors import InputError, NotFoundError
+from shiftdata.evaluation.export import chosen_task
 from shiftdata.evaluation.protocols import parse_protocol
 from tests.contracts.kinds import prepare
 from tests.data.test_verification import key_of, retold, with_column
@@ -182,17 +182,6 @@ def test_a_whole_base_keeps_key_files_and_a_task_of_a_part_is_that_of_the_whole(
     assert sd.task(part, "uda_night_paper_s1").content_id() == theirs.content_id()
     with pytest.raises(NotFoundError, match="unknown protocol 'uda_night_papr'"):
         sd.task(part, "uda_night_papr")
-
-
-def test_a_part_keeps_the_sets_whose_rows_it_has(built, tmp_path):
-    part = sd.fetch(built["domain"], select={"domain": ["night"]}, out=tmp_path / "part")
-    assert verify(part) == []
-    kept = {one.name: list(one.sets) for one in sd.info(part).canonical_splits}
-    assert kept == {
-        "uda_night_paper": ["source_train", "source_validation", "source_test"],
-        "domainbed_night": ["test", "oracle"],
-    }
-    assert "uda_night_paper_target_test" not in sd.info(part).configs
 
 
 def test_an_export_names_a_set_by_its_config(built):

@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shiftdata as sd
-from shiftdata.data.exporting.webdataset import export
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import index_file
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.loading.order import Ranks
 from shiftdata.errors import InputError, IntegrityError
+from shiftdata.evaluation.export import export_tars
 from tests.data.byte_ranges.server import ranges
 from tests.tiny import edit_file
 
@@ -118,7 +118,7 @@ def tasks(tiny):
 @pytest.fixture(scope="module")
 def task_tars(tiny, tasks, tmp_path_factory):
     """Tasks of the tiny dataset as configs of tars. Read only."""
-    return export(tiny, tmp_path_factory.mktemp("tasks") / "tiny_wds", tasks=tasks)
+    return export_tars(tiny, tmp_path_factory.mktemp("tasks") / "tiny_wds", tasks=tasks)
 
 
 @pytest.mark.parametrize("name", ["fair", "uda", "drawn"])
@@ -161,14 +161,6 @@ def test_what_a_task_in_tars_cannot_be_asked_for_is_said(tasks, task_tars):
         sd.task(task_tars, "group-fairness", k=2, mu=0.5, base="uda")
     with pytest.raises(InputError, match="needs groups, which are hidden"):
         task.loader(hidden, sampler="rwg")
-
-
-def test_compressed_tars_have_no_samples_by_range(tiny, tmp_path):
-    packed = export(tiny, tmp_path / "tiny_wds", configs=["mini"], gzip=True)
-    assert len(sd.task(packed).rows("train")) > 0
-    for read in (lambda: sd.task(packed).loader("train"), lambda: list(sd.webdataset(packed))):
-        with pytest.raises(InputError, match="compressed tars, of which no part can be read"):
-            read()
 
 
 # --- elsewhere, and damaged

@@ -31,7 +31,7 @@ CONTEXT = Path(__file__).with_name("croissant_context.json")  # the standard one
 CONFORMS_TO = ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
 PARQUET = "application/x-parquet"
 TAR = "application/x-tar"  # packed ones too: mlcroissant knows no archive by another name
-ENCODINGS = {"tar": TAR, "gz": TAR, "parquet": PARQUET, "json": "application/json", "md": "text/markdown"}
+ENCODINGS = {"tar": TAR, "parquet": PARQUET, "json": "application/json", "md": "text/markdown"}
 
 #: What Croissant calls a set by its role, and each Arrow type: others are integers, and bytes have no name.
 ROLE_TYPES = {"select": "cr:ValidationSplit", "test": "cr:TestSplit"} | dict.fromkeys(

@@ -14,7 +14,6 @@ ATTRIBUTION = "ATTRIBUTION.md"
 RENDERINGS = (README, CROISSANT)
 #: What `datasets` goes by where it lies beside a card: shiftdata never writes them.
 OVERRIDES = ("dataset_infos.json", ".huggingface.yaml")
-PACKED = ".tar.gz"  # how the names of compressed tars end
 DROPPED = "dropped.parquet"  # names what could not be used
 
 
@@ -40,16 +39,16 @@ def data_files(files: Iterable[str], base: str, split: str) -> list[str]:
 
 def is_tar(path: str) -> bool:
     """Whether a data file is in WebDataset format."""
-    return path.endswith((".tar", PACKED))
+    return path.endswith(".tar")
 
 
 def index_file(tar: str) -> str:
     """The index of a tar.
 
-    >>> index_file("data/mini/train-00000-of-00002.tar"), index_file("data/mini/test-00000-of-00001.tar.gz")
-    ('index/mini/train-00000-of-00002.parquet', 'index/mini/test-00000-of-00001.parquet')
+    >>> index_file("data/mini/train-00000-of-00002.tar")
+    'index/mini/train-00000-of-00002.parquet'
     """
-    return f"index/{tar.removeprefix('data/').removesuffix('.gz').removesuffix('.tar')}.parquet"
+    return f"index/{tar.removeprefix('data/').removesuffix('.tar')}.parquet"
 
 
 def row_files(files: Iterable[str], base: str, split: str) -> list[str]:

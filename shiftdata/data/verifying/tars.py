@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from shiftdata.data.format.bounds import most_unpacked
 from shiftdata.data.format.identity import base_content_id, task_content_id
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.paths import PACKED, index_file, is_tar
+from shiftdata.data.format.paths import index_file, is_tar
 from shiftdata.data.format.records import Base
 from shiftdata.data.format.schema import features_as_bytes, index_schema, json_columns
 from shiftdata.data.format.typed import read_json
-from shiftdata.data.verifying.files import CHUNK, Files, LocalFile
+from shiftdata.data.verifying.files import Files, LocalFile
 from shiftdata.data.verifying.manifest import tar_paths
 from shiftdata.data.verifying.problem import Problem
 from shiftdata.data.verifying.tables import read_table
@@ -67,51 +64,17 @@ def _samples_problems(
 ) -> Iterator[Problem]:
     """Compare each sample of a tar with its row in the index."""
     assert local.file is not None
-    with local.file.open("rb") as raw:
-        tar = Unpacked(raw) if local.path.endswith(PACKED) else raw
+    with local.file.open("rb") as tar:
         try:
             for row in table.to_pylist():
                 yield from _sample_problems(local.path, tar, row, manifest, hidden=hidden)
-        except (OSError, EOFError, zlib.error, MemoryError, TypeError, ValueError, OverflowError) as error:
+        except (OSError, EOFError, MemoryError, TypeError, ValueError, OverflowError) as error:
             what = f"is not as its index says ({error}): fetch or export it again"
             yield Problem(local.path, what, "unreadable")
 
 
-class Unpacked:
-    """A gzip stream read forwards: no more is unpacked than is asked for, or than a file may unpack to."""
-
-    def __init__(self, raw: BinaryIO) -> None:
-        self._raw = raw
-        self._most = most_unpacked(os.fstat(raw.fileno()).st_size)
-        self._inflate = zlib.decompressobj(31)
-        self._packed = b""
-        self._position = 0
-
-    def seek(self, offset: int) -> None:
-        """Go forwards to a byte."""
-        if offset < self._position:
-            raise OSError(f"byte {offset:,} lies before {self._position:,}")
-        while self._position < offset:
-            self.read(min(CHUNK, offset - self._position))
-
-    def read(self, size: int) -> bytes:
-        """The next bytes, all of them."""
-        if not 0 <= size <= self._most - self._position:
-            raise OSError(f"{size:,} bytes at {self._position:,} are more than it may unpack to")
-        found = bytearray()
-        while len(found) < size:
-            self._packed = self._packed or self._raw.read(CHUNK)
-            part = self._inflate.decompress(self._packed, size - len(found))
-            if not part and (self._inflate.eof or not self._packed):
-                raise EOFError("it ends too early")
-            self._packed = self._inflate.unconsumed_tail
-            found += part
-        self._position += size
-        return bytes(found)
-
-
 def _sample_problems(
-    path: str, tar: BinaryIO | Unpacked, row: Mapping[str, Any], manifest: Manifest, *, hidden: bool
+    path: str, tar: BinaryIO, row: Mapping[str, Any], manifest: Manifest, *, hidden: bool
 ) -> Iterator[Problem]:
     members = {}
     for member in manifest.sample:

@@ -1,4 +1,4 @@
-"""The examples of an export, read a few megabytes at a time."""
+"""Examples to export: read a few megabytes at a time, named by their format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORMATS = (
 
 
 def batches(rows: Iterable[int], lengths: NDArray[np.integer]) -> Iterator[list[int]]:
-    """Some rows in their order, cut by the bytes of their examples."""
+    """Cut rows, in their order, into batches by the bytes of their examples."""
     batch: list[int] = []
     size = 0
     for row in rows:
@@ -37,7 +37,7 @@ def batches(rows: Iterable[int], lengths: NDArray[np.integer]) -> Iterator[list[
 
 
 def ending_of(data: bytes) -> str:
-    """The file ending of an encoded image, by its first bytes: metadata does not say it.
+    """Return the file ending of an encoded image by its first bytes; metadata does not have it.
 
     >>> ending_of(b"RIFF....WEBPVP8 ")
     '.webp'
