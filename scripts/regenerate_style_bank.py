@@ -52,7 +52,7 @@ from builders.shifts.styles import network
 from builders.shifts.styles.bank import BANK, StyleBank
 from builders.shifts.styles.network import CODE_LENGTH
 from shiftdata import stable
-from shiftdata.baselines.frozen import FrozenFeatures
+from shiftdata.data.loading.frozen import FrozenFeatures
 
 CANDIDATES = BANK.with_name("candidates.tsv")
 KEPT = 20

@@ -38,7 +38,7 @@ Describe: TypeAlias = Callable[[Sequence[Image.Image]], Any]
 def describer() -> tuple[str, str, Describe]:
     """Frozen features, or a sketch where their libraries are not installed: name, fingerprint, function."""
     try:
-        from shiftdata.baselines.frozen import FEATURES, FrozenFeatures
+        from shiftdata.data.loading.frozen import FEATURES, FrozenFeatures
 
         features = FrozenFeatures()
         return FEATURES, features.fingerprint, features

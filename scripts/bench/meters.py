@@ -39,7 +39,7 @@ from builders.shifts.contexts.scene import Stage
 from builders.shifts.steps import OnGround
 from builders.shifts.styles import network
 from builders.shifts.styles.bank import StyleBank
-from shiftdata.baselines.frozen import FrozenFeatures
+from shiftdata.data.loading.frozen import FrozenFeatures
 from shiftdata.evaluation.meters import (
     concept_shift_on_features,
     covariate_shift,

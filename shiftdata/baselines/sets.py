@@ -7,61 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
-from shiftdata.baselines.method import Method, Setup
+from shiftdata.baselines.method import Method
 from shiftdata.baselines.sources import form_of, source_of
 from shiftdata.baselines.training import Training
+from shiftdata.baselines.training_data import Data
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import CellBatches, RowSampler, Sampler
 from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.sets import Role
-
-
-@dataclass(frozen=True, eq=False)
-class Data:
-    """The rows of a training. Labels of `target` are not here, nor groups: no method can see them.
-
-    rows, target and select are rows of the base; y, group and domain have a number from 0 for each of `rows`.
-    """
-
-    source: Source
-    rows: IntArray
-    y: IntArray
-    classes: int
-    group: IntArray
-    domain: IntArray
-    sampler: RowSampler | CellBatches
-    target: IntArray | None = None
-    target_sampler: RowSampler | None = None
-    select: IntArray | None = None
-    select_y: IntArray | None = None
-    select_group: IntArray | None = None
-    #: Rows that are predicted at each evaluation too, and that no method gets to know of.
-    tested: IntArray | None = None
-
-    def known(self, features: int) -> Setup:
-        """Return what a method may know before the first step."""
-        groups, domains = (int(column.max(initial=-1)) + 1 for column in (self.group, self.domain))
-        of_group = np.zeros((2, groups), np.int64)
-        of_group[:, self.group] = self.y, self.domain
-        columns = ((self.y, self.classes), (self.group, groups), (self.domain, domains))
-        counts = [torch.from_numpy(np.bincount(column, minlength=size)) for column, size in columns]
-        return Setup(
-            classes=self.classes,
-            groups=groups,
-            domains=domains,
-            rows=len(self.rows),
-            target_rows=0 if self.target is None else len(self.target),
-            features=features,
-            class_counts=counts[0],
-            group_counts=counts[1],
-            domain_counts=counts[2],
-            group_class=torch.from_numpy(of_group[0]),
-            group_domain=torch.from_numpy(of_group[1]),
-        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,12 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from shiftdata.baselines.frozen import PRETRAINING, FrozenFeatures
 from shiftdata.baselines.models import backbone_of, is_estimator
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.schema import Feature
 from shiftdata.data.loading.encodings import Columns, HashedNgrams, TextBytes
 from shiftdata.data.loading.features import Encoder, features_of
+from shiftdata.data.loading.frozen import PRETRAINING, FrozenFeatures
 from shiftdata.data.loading.sources import Source as Source
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError, not_found

@@ -18,7 +18,7 @@ import torch
 
 from shiftdata import __version__
 from shiftdata.baselines import DivergedError, Training, make_method, train
-from shiftdata.baselines.frozen import PRETRAINING, fingerprint, weights_hash
+from shiftdata.data.loading.frozen import PRETRAINING, fingerprint, weights_hash
 from shiftdata.baselines.head_runs import first_stage
 from shiftdata.baselines.heads import HeadSpec, train_grid
 from shiftdata.baselines.method import code_of

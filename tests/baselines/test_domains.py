@@ -501,7 +501,7 @@ def test_fishr_wants_a_linear_head(data):
         head = torch.nn.Sequential(torch.nn.Linear(3, 3))
 
     with pytest.raises(InputError, match="linear head"):
-        make_method("fishr").setup(Deep(), data.known(3))
+        make_method("fishr").setup(Deep(), data.setup(3))
 
 
 # Mixup.

@@ -25,18 +25,18 @@ def data():
 
 
 def test_what_a_method_may_know_are_counts_and_the_class_and_domain_of_each_group(data):
-    known = data.known(7)
-    assert (known.classes, known.groups, known.domains, known.features) == (3, 9, 3, 7)
-    assert (known.rows, known.target_rows) == (240, 60)
+    sizes = data.setup(7)
+    assert (sizes.classes, sizes.groups, sizes.domains, sizes.features) == (3, 9, 3, 7)
+    assert (sizes.rows, sizes.target_rows) == (240, 60)
     for counts, numbers in (
-        (known.class_counts, data.y),
-        (known.group_counts, data.group),
-        (known.domain_counts, data.domain),
+        (sizes.class_counts, data.y),
+        (sizes.group_counts, data.group),
+        (sizes.domain_counts, data.domain),
     ):
         assert counts.tolist() == [(numbers == one).sum() for one in range(len(counts))]
         assert counts.sum() == 240
-    assert (known.group_class[data.group].numpy() == data.y).all()
-    assert (known.group_domain[data.group].numpy() == data.domain).all()
+    assert (sizes.group_class[data.group].numpy() == data.y).all()
+    assert (sizes.group_domain[data.group].numpy() == data.domain).all()
 
 
 def test_all_rows_at_once_weigh_as_the_sampler_draws(data):
@@ -73,8 +73,8 @@ def test_each_part_of_a_run_has_a_seed_of_its_own_and_of_the_run(data):
         seen = []
 
         class Seen(ERM):
-            def setup(self, network, known):
-                super().setup(network, known)
+            def setup(self, network, sizes):
+                super().setup(network, sizes)
                 seen.append(torch.initial_seed())
 
             def stages(self):

@@ -102,7 +102,7 @@ def test_the_method_takes_groups_or_domains(name, variant, data):
     adjustment = 4 if variant == "code" else 0
     trainer = trainer_of(make_method(name, variant=variant, eta=0.5, adjustment=adjustment), data)
     batch = batch_of(trainer, np.arange(120))
-    known = trainer.method.known
+    known = trainer.method.sizes
     cells, counts = (
         (batch.domain, known.domain_counts) if "domains" in name else (batch.group, known.group_counts)
     )

@@ -466,7 +466,7 @@ def test_a_row_that_is_of_an_absent_class_alone_may_be_of_any_other():
 
 def test_shares_that_a_sampler_trains_on(data):
     known = replace(
-        data.known(6),
+        data.setup(6),
         class_counts=torch.tensor([6, 3, 0]),
         group_class=torch.tensor([0, 0, 0, 1]),
     )

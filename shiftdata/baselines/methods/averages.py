@@ -6,15 +6,13 @@ before the inner method finishes: DFR refits the head of the mean.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses import EMA, SWAD, WeightAverage
-from shiftdata.baselines.method import Batch, Method, Setup, Stage, Wrapper
+from shiftdata.baselines.method import Batch, Method, Setup, Stage, TrainerAPI, Wrapper
 from shiftdata.baselines.methods.batch_norm import batch_norms, batch_statistics
+from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError
 
 #: Batches that the statistics of batch norm are taken of, at most.
@@ -22,7 +20,7 @@ BATCHES = 500
 
 
 @torch.no_grad()
-def renew_statistics(trainer: Trainer) -> None:
+def renew_statistics(trainer: TrainerAPI) -> None:
     """Pool batch norm's statistics over batches of the training set; frozen ones stay."""
     layers = batch_norms(trainer.network)
     if trainer.training.frozen_norm or not layers:
@@ -51,8 +49,8 @@ class Averaged(Wrapper):
         if any(isinstance(part, Averaged) for part in inner.modules()):
             raise InputError("swad, eoa and ema all average the weights: take one of them")
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
         self.register_buffer("active", torch.tensor(False))
         self.register_load_state_dict_post_hook(lambda *_: setattr(self, "_is_active", None))  # type: ignore[no-untyped-call]
 
@@ -60,7 +58,7 @@ class Averaged(Wrapper):
         """Return what is averaged: the parameters of the network, and of what the method adds to it."""
         return list(self.inner.parameters())
 
-    def begin(self, stage: Stage, trainer: Trainer) -> None:
+    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
         if not stage.fresh:
             self.place(trainer)
         self.average.restart()
@@ -77,11 +75,11 @@ class Averaged(Wrapper):
         if self._is_active:
             self.average.update(self.averaged())
 
-    def finish(self, trainer: Trainer) -> None:
+    def finish(self, trainer: TrainerAPI) -> None:
         self.place(trainer)
         super().finish(trainer)
 
-    def place(self, trainer: Trainer) -> bool:
+    def place(self, trainer: TrainerAPI) -> bool:
         """Put the mean into the network, if there is one; nothing is averaged after it in this stage."""
         placed = self.average.copy_to(self.averaged())
         if placed:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.method import Batch, Hyper, Setup
 from shiftdata.baselines.methods.dann import DANN, Importance
+from shiftdata.baselines.networks import Network
 
 LARGEST, PROJECTED = 4096, 1024
 
@@ -19,14 +18,14 @@ class CDAN(DANN):
 
     entropy = Hyper(0, choices=(0, 1), source="Long et al.: CDAN, and 1 for CDAN+E")
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
-        if self.read_size() < known.features * known.classes:
-            self.register_buffer("of_z", torch.randn(known.features, PROJECTED))
-            self.register_buffer("of_p", torch.randn(known.classes, PROJECTED))
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        if self.read_size() < sizes.features * sizes.classes:
+            self.register_buffer("of_z", torch.randn(sizes.features, PROJECTED))
+            self.register_buffer("of_p", torch.randn(sizes.classes, PROJECTED))
 
     def read_size(self) -> int:
-        size = self.known.features * self.known.classes
+        size = self.sizes.features * self.sizes.classes
         return PROJECTED if size > LARGEST else size
 
     def read(self, z: Tensor, logits: Tensor) -> Tensor:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup
+from shiftdata.baselines.networks import Network
 
 #: Factors of rows: of the source's loss, and of the domain loss of source and target.
 Importance: TypeAlias = tuple[Tensor, Tensor, Tensor]
@@ -43,8 +44,8 @@ class DANN(Method):
     #: The variants whose adversary is SMA's.
     sma: ClassVar[tuple[str, ...]] = ("code",)
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
         self.discriminator = discriminator(self.read_size(), int(self.width), self.dropout)
 
     def loss(self, batch: Batch) -> Tensor:
@@ -62,7 +63,7 @@ class DANN(Method):
 
     def read_size(self) -> int:
         """Return how many numbers the discriminator reads."""
-        return self.known.features
+        return self.sizes.features
 
     def read(self, z: Tensor, logits: Tensor) -> Tensor:
         """Return what the discriminator reads of each row."""

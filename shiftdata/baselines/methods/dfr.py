@@ -12,9 +12,8 @@ import torch
 from torch import nn
 
 from shiftdata.baselines import losses
-from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.groups import GRID
-from shiftdata.baselines.method import Hyper, Setup, Stage
+from shiftdata.baselines.method import Hyper, Setup, Stage, TrainerAPI
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError
@@ -31,11 +30,11 @@ class DFR(ERM):
     c = Hyper(0, choices=(0, *GRID), source="Kirichenko et al.: chosen by the worst group, here 0")
     fits = Hyper(20, low=1, high=50, source="Kirichenko et al.")
 
-    def setup(self, network: Network, known: Setup) -> None:
-        super().setup(network, known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
         self.register_buffer("chosen", torch.zeros(()))
 
-    def begin(self, stage: Stage, trainer: Trainer) -> None:
+    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
         data = trainer.data
         if data.select is None or data.select_y is None or len(np.unique(data.select_y)) < 2:
             raise InputError("dfr fits the last layer on the rows to select by: give some of two classes")
@@ -43,7 +42,7 @@ class DFR(ERM):
         if not isinstance(head, nn.Linear) or head.bias is None:
             raise InputError(f"dfr replaces a linear head with a bias, and this is a {type(head).__name__}")
 
-    def finish(self, trainer: Trainer) -> None:
+    def finish(self, trainer: TrainerAPI) -> None:
         data, head = trainer.data, self.network.head
         assert data.select is not None
         assert data.select_y is not None
@@ -52,7 +51,7 @@ class DFR(ERM):
         columns = trainer.features(data.select), data.select_y, groups
         scale_by = torch.from_numpy(trainer.features(data.rows)) if self.variant == "code" else None
         z, y, group = (torch.from_numpy(column) for column in columns)
-        numbers = self.known.classes, self.c, int(self.fits), trainer.seed
+        numbers = self.sizes.classes, self.c, int(self.fits), trainer.seed
         weight, bias, c = losses.dfr(z, y, group, *numbers, scale_by=scale_by)
         with torch.no_grad():
             head.weight.copy_(weight)

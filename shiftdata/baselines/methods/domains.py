@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses import cross_entropy
-from shiftdata.baselines.method import Batch, Method
+from shiftdata.baselines.method import Batch, Method, TrainerAPI
 
 
 class AcrossDomains(Method):
@@ -23,7 +22,7 @@ class AcrossDomains(Method):
         """
         return progress >= self.hyper.get("anneal", 0)
 
-    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
+    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
         if batch.step and self.annealed(batch.progress):
             steps = round(batch.step / batch.progress)
             if not self.annealed((batch.step - 1) / steps):

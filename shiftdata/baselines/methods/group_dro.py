@@ -29,9 +29,9 @@ class GroupDRO(Method):
         if variant == "code":
             self.sampler = "shuffle"
 
-    def setup(self, network: Network, known: Setup) -> None:
-        super().setup(network, known)
-        counts = self.counts(known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        counts = self.counts(sizes)
         # Every group has a row to fit; the engine's numbers leave no gap.
         bonus = self.adjustment / counts.clamp(min=1).float().sqrt()
         self.dro = losses.GroupDRO(len(counts), self.eta, bonus, absent_grow=self.variant == "code")
@@ -40,9 +40,9 @@ class GroupDRO(Method):
         each = losses.cross_entropies(self.network(batch.x), batch.y)
         return self.dro.update(each, self.cells(batch), batch.weight)
 
-    def counts(self, known: Setup) -> Tensor:
+    def counts(self, sizes: Setup) -> Tensor:
         """Return the number of training rows of each group."""
-        return known.group_counts
+        return sizes.group_counts
 
     def cells(self, batch: Batch) -> Tensor:
         """Return the group of each row."""
@@ -57,8 +57,8 @@ class GroupDRODomains(GroupDRO):
     variants = ("fixed",)
     eta = Hyper(0.01, low=1e-3, high=0.1, log=True, source="DomainBed")
 
-    def counts(self, known: Setup) -> Tensor:
-        return known.domain_counts
+    def counts(self, sizes: Setup) -> Tensor:
+        return sizes.domain_counts
 
     def cells(self, batch: Batch) -> Tensor:
         return batch.domain

@@ -12,9 +12,8 @@ from typing import Any
 
 import torch
 
-from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses import jtt_weights
-from shiftdata.baselines.method import Hyper, Setup, Stage
+from shiftdata.baselines.method import Hyper, Setup, Stage, TrainerAPI
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError
@@ -37,11 +36,11 @@ class JTT(ERM):
     first = Hyper(0.15, choices=(0.05, 0.15, 0.25), source="SMA: 1, 3 or 5 of 20 epochs")
     up = Hyper(20, choices=(4, 20, 50, 100), source="SMA")
 
-    def setup(self, network: Network, known: Setup) -> None:
-        super().setup(network, known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
         if min(self.up, self.first) < 0 or self.up % 1 or self.total_copies < 1:
             raise InputError(f"jtt with first={self.first:g}, up={self.up:g}: give a share, and whole copies")
-        self.register_buffer("wrong", torch.zeros(known.rows, dtype=torch.bool))
+        self.register_buffer("wrong", torch.zeros(sizes.rows, dtype=torch.bool))
 
     @property
     def total_copies(self) -> int:
@@ -52,7 +51,7 @@ class JTT(ERM):
         again = max(0.0, 1 - self.first) if self.variant == "code" else 1.0
         return [Stage("identify", self.first), Stage("mark", 0.0), Stage("retrain", again, fresh=True)]
 
-    def begin(self, stage: Stage, trainer: Trainer) -> None:
+    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
         if stage.name == "identify" and trainer.method.sampler != "shuffle":
             raise InputError(f"jtt chooses how often a row comes: leave {trainer.method.sampler!r} out")
         if stage.name != "mark":

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.method import Method, Setup, Wrapper
+from shiftdata.baselines.method import Method, Setup, TrainerAPI, Wrapper
+from shiftdata.baselines.networks import Network
 from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import PseudoBalanced, RowSampler, cells_of
 
 
-def pseudo_balanced(trainer: Trainer, labels: Tensor, epoch: int, begins: bool) -> IntArray:
+def pseudo_balanced(trainer: TrainerAPI, labels: Tensor, epoch: int, begins: bool) -> IntArray:
     """Draw rows of the target, each predicted class equally often; `labels` has the epoch's predictions."""
     if begins:
         assert trainer.data.target is not None
@@ -35,10 +33,10 @@ class RS(Wrapper):
             )
         self.sampler = "rwy"
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
         # What this epoch's draws rest on: a run that goes on within it must draw the same.
-        self.register_buffer("pseudo_labels", torch.zeros(known.target_rows, dtype=torch.int64))
+        self.register_buffer("pseudo_labels", torch.zeros(sizes.target_rows, dtype=torch.int64))
 
-    def target_rows(self, trainer: Trainer, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
+    def target_rows(self, trainer: TrainerAPI, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
         return pseudo_balanced(trainer, self.get_buffer("pseudo_labels"), epoch, begins)

@@ -5,27 +5,27 @@ The logits are log p_j + log(p_t(j) / p_train(j)); rows of the source are predic
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.reduce import precise
-from shiftdata.baselines.method import Method, Setup, Wrapper
+from shiftdata.baselines.method import Method, Setup, TrainerAPI, Wrapper
+from shiftdata.baselines.networks import Network
 from shiftdata.data.arrays import FloatArray
 from shiftdata.errors import InputError
 from shiftdata.evaluation.label_shift.ratios import log_ratios
 
 
-def trained_shares(rule: str, known: Setup) -> FloatArray:
+def trained_shares(rule: str, sizes: Setup) -> FloatArray:
     """Return the label shares of what a sampler draws."""
-    counts = known.class_counts.double()
+    counts = sizes.class_counts.double()
     if rule in ("rwy", "suby", "class-balanced"):
         counts = (counts > 0).double()
     elif rule in ("rwg", "subg", "uniform-groups", "n-groups"):
-        counts = torch.bincount(known.group_class, minlength=known.classes).double()
+        counts = torch.bincount(sizes.group_class, minlength=sizes.classes).double()
     shares: FloatArray = (counts / counts.sum()).cpu().numpy()
     return shares
 
@@ -45,11 +45,11 @@ class RW(Wrapper):
             )
         self.needs = inner.needs | {"target"}
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
-        self.register_buffer("log_ratio", torch.zeros(known.classes))
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        self.register_buffer("log_ratio", torch.zeros(sizes.classes))
 
-    def correct(self, trainer: Trainer) -> None:
+    def correct(self, trainer: TrainerAPI) -> None:
         super().correct(trainer)
         data = trainer.data
         if data.target is None or not len(data.target):
@@ -67,7 +67,7 @@ class RW(Wrapper):
                 "rw cannot estimate label shares from logits that are not finite: lower learning_rate"
             )
         # The outermost wrapper's rule: in "rs+rw+dann" it is that of rs.
-        trained = trained_shares(trainer.method.sampler, self.known)
+        trained = trained_shares(trainer.method.sampler, self.sizes)
         ratios = log_ratios(self.estimator, source, labels, target, trained)
         self.get_buffer("log_ratio").copy_(torch.from_numpy(ratios))
 

@@ -6,12 +6,10 @@ predictions are those of the mean that a training which ended at that step would
 
 from __future__ import annotations
 
-from typing import Any
-
 from shiftdata.baselines import losses
-from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.method import Hyper, Method, Setup, Stage
+from shiftdata.baselines.method import Hyper, Method, Setup, Stage, TrainerAPI
 from shiftdata.baselines.methods.averages import Averaged, renew_statistics
+from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError
 
 
@@ -28,11 +26,11 @@ class SWAD(Averaged):
         super().__init__(inner, variant=variant, **given)
         self.needs = inner.needs | {"select"}
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
         self.average = losses.SWAD(self.averaged(), int(self.converge), int(self.tolerance), self.ratio)
 
-    def begin(self, stage: Stage, trainer: Trainer) -> None:
+    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
         if not trainer.training.evaluate_every:
             raise InputError("swad looks at the loss on the rows to select by: set evaluate_every above 0")
         super().begin(stage, trainer)
@@ -42,7 +40,7 @@ class SWAD(Averaged):
         if self.get_buffer("active"):
             self.average.evaluated(loss)
 
-    def place(self, trainer: Trainer) -> bool:
+    def place(self, trainer: TrainerAPI) -> bool:
         placed = super().place(trainer)
         if placed:
             renew_statistics(trainer)

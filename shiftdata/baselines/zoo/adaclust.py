@@ -8,7 +8,7 @@ but the first `offset`, at length 1; they are new when epoch 0, 1, 2, 4, 8, .. b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,14 +16,11 @@ from torch.nn.functional import normalize
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.losses.reduce import precise
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup
-from shiftdata.baselines.networks import evaluating
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup, TrainerAPI
+from shiftdata.baselines.networks import Network, evaluating
 from shiftdata.baselines.zoo.clusters import clusters_of
 from shiftdata.errors import InputError
 from shiftdata.stable import hash64
-
-if TYPE_CHECKING:
-    from shiftdata.baselines.engine import Trainer
 
 AXES = 512
 
@@ -52,23 +49,23 @@ class AdaClust(Method):
     multiple = Hyper(5, choices=(1, 3, 5), source="the authors: num_clusters, times the number of classes")
     offset = Hyper(8, choices=(8, 64, 512), source="the authors: offset")
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
         if min(self.multiple, self.offset) < 0:
             raise InputError(f"adaclust with {self.hyper}: give numbers from 0 on")
-        self.number = min(known.rows, round(self.multiple * known.classes))
-        self.context = nn.Linear(known.features, known.classes, bias=False)
-        axes = min(known.rows, known.features)
+        self.number = min(sizes.rows, round(self.multiple * sizes.classes))
+        self.context = nn.Linear(sizes.features, sizes.classes, bias=False)
+        axes = min(sizes.rows, sizes.features)
         self.left_out = min(int(self.offset), axes // 2)
         axes = min(AXES, axes - self.left_out)
-        self.register_buffer("origin", torch.zeros(known.features))
-        self.register_buffer("axes", torch.zeros(axes, known.features))
+        self.register_buffer("origin", torch.zeros(sizes.features))
+        self.register_buffer("axes", torch.zeros(axes, sizes.features))
         self.register_buffer("centres", torch.zeros(self.number, axes))
-        self.register_buffer("centroids", torch.zeros(self.number, known.features))
+        self.register_buffer("centroids", torch.zeros(self.number, sizes.features))
 
-    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
-        size = trainer.training.batch or self.known.rows
-        if self.number and begins_epoch(batch.step, size, self.known.rows):
+    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
+        size = trainer.training.batch or self.sizes.rows
+        if self.number and begins_epoch(batch.step, size, self.sizes.rows):
             with evaluating(self):
                 z = trainer.features(trainer.data.rows)
             self.cluster(z, hash64(trainer.seed, "adaclust", batch.step) % 2**32)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from shiftdata.baselines import losses
-from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.reduce import precise
-from shiftdata.baselines.method import Hyper, Setup, Stage
+from shiftdata.baselines.method import Hyper, Setup, Stage, TrainerAPI
 from shiftdata.baselines.methods.erm import ERM
+from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError
 
 
@@ -40,16 +40,16 @@ class DARE(ERM):
     code_version: ClassVar[int] = 2  # 2: evaluations predict with the new head, source rows as the source's
     strength = Hyper(1.0, low=1e-3, high=1e3, log=True, source="scikit-learn's C of logistic regression")
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
         self.register_buffer("refitted", torch.tensor(False))
         # The heads of target and source: whitening is a part of them, the bias the last column.
-        self.register_buffer("heads", torch.zeros(2, known.classes, known.features + 1))
+        self.register_buffer("heads", torch.zeros(2, sizes.classes, sizes.features + 1))
 
     def reads_target(self, stage: Stage) -> bool:
         return False  # but all of it at the end
 
-    def finish(self, trainer: Trainer) -> None:
+    def finish(self, trainer: TrainerAPI) -> None:
         data, drawn, centred = trainer.data, trainer.drawn(0), self.variant == "fixed"
         if data.target is None or not len(data.target):
             raise InputError("dare whitens the target's features, and the target has no row")

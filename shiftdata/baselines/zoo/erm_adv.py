@@ -9,8 +9,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines import losses
-from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.method import Batch, Hyper, Stage
+from shiftdata.baselines.method import Batch, Hyper, Stage, TrainerAPI
 from shiftdata.baselines.networks import evaluating
 from shiftdata.baselines.zoo.pictures import OfPictures
 from shiftdata.errors import InputError
@@ -25,7 +24,7 @@ class ERMAdv(OfPictures):
     moves = Hyper(3, choices=(1, 3, 10), source="RLSbench: iterations")
     plain = Hyper(0.1, low=0.0, high=1.0, source="RLSbench: the last tenth of the epochs")
 
-    def begin(self, stage: Stage, trainer: Trainer) -> None:
+    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
         if trainer.data.source.is_pictures:
             super().begin(stage, trainer)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,6 +18,7 @@ from torch import Tensor
 from shiftdata.baselines import losses
 from shiftdata.baselines.losses.reduce import precise
 from shiftdata.baselines.method import Batch, Hyper, Setup
+from shiftdata.baselines.networks import Network
 from shiftdata.baselines.zoo.pictures import OfPictures
 from shiftdata.errors import InputError
 
@@ -36,8 +36,8 @@ class FACT(OfPictures):
     temperature = Hyper(10.0, low=1.0, high=20.0, log=True, source="Xu et al.")
     decay = Hyper(0.9995, low=0.9, high=0.9999, source="Xu et al.")
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
         if not (0 <= self.strength <= 1 and self.temperature > 0):
             raise InputError(
                 f"fact with strength={self.strength:g}, temperature={self.temperature:g}: "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -11,6 +11,7 @@ from shiftdata.baselines import losses
 from shiftdata.baselines.method import Batch, Hyper, Setup
 from shiftdata.baselines.methods.cdan import CDAN
 from shiftdata.baselines.methods.dann import DANN, Importance
+from shiftdata.baselines.networks import Network
 
 
 class IWDANN(DANN):
@@ -20,9 +21,9 @@ class IWDANN(DANN):
     sma = ()
     momentum = Hyper(0.5, low=0.0, high=1.0, source="Tachet des Combes et al.; RLSbench")
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
-        self.weights = losses.ClassWeights(known.classes, self.momentum)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        self.weights = losses.ClassWeights(sizes.classes, self.momentum)
 
     def importance(self, batch: Batch, logits: Tensor, logits_target: Tensor) -> Importance:
         fitted, source, target = super().importance(batch, logits, logits_target)
@@ -32,7 +33,7 @@ class IWDANN(DANN):
         return fitted if self.variant == "paper" else weight, source * weight, target
 
     def after_step(self, batch: Batch) -> None:
-        if (batch.step + 1) % math.ceil(self.known.rows / len(batch.x)) == 0:
+        if (batch.step + 1) % math.ceil(self.sizes.rows / len(batch.x)) == 0:
             self.weights.renew()
 
 

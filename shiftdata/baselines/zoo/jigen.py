@@ -8,14 +8,13 @@ not divide the middle is read, in training and prediction.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.losses.pictures import crop_to_tiles, join_tiles, split_tiles, tile_orders
 from shiftdata.baselines.method import Batch, Hyper, Setup
+from shiftdata.baselines.networks import Network
 from shiftdata.baselines.zoo.pictures import OfPictures
 
 #: Luma of RGB.
@@ -33,10 +32,10 @@ class JiGen(OfPictures):
     whole = Hyper(0.9, low=0.5, high=1.0, source="Carlucci et al.: .9 for ResNet-18")
     grey = Hyper(0.1, low=0.0, high=0.5, source="the authors' code")
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
         self.register_buffer("orders", tile_orders())
-        self.order_head = nn.Linear(known.features, len(tile_orders()))
+        self.order_head = nn.Linear(sizes.features, len(tile_orders()))
 
     def loss(self, batch: Batch) -> Tensor:
         x, order = self.shuffled(crop_to_tiles(batch.x))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from shiftdata.baselines import losses
-from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup, TrainerAPI
+from shiftdata.baselines.networks import Network
 
 
 class MCD(Method):
@@ -21,14 +20,14 @@ class MCD(Method):
     trade_off = Hyper(1.0, low=0.1, high=10.0, log=True, source="authors: 1; Transfer-Learning-Library: 10")
     moves = Hyper(4, choices=(1, 2, 3, 4), source="Saito et al.: 2 to 4 of digits, 4 of VisDA")
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
         self.other = copy.deepcopy(network.head)
         for module in self.other.modules():
             if isinstance(module, nn.Linear):
                 module.reset_parameters()  # equal heads would never disagree
 
-    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
+    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
         # Without a gradient the optimiser leaves parameters alone, momenta and weight decay notwithstanding.
         heads = nn.ModuleList([self.network.head, self.other])
         fitted = trainer.descend(self.fitted(self.network.features(batch.x), batch))

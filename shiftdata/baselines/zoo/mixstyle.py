@@ -18,6 +18,7 @@ from shiftdata.baselines import losses
 from shiftdata.baselines.losses.reduce import precise
 from shiftdata.baselines.method import Batch, Hyper, Setup
 from shiftdata.baselines.methods.erm import ERM
+from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError
 
 
@@ -31,8 +32,8 @@ class MixStyle(ERM):
     layers = Hyper(12, choices=(12, 123, 23), source="Zhou et al.; choices: NICO++'s repository")
     across = Hyper(1, choices=(0, 1), source="Zhou et al.: 1 where domains are known")
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
         last = len(network.maps)
         if not all(0 < layer < last for layer in self._layers()):
             raise InputError(

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.distributed import average
-from shiftdata.baselines.method import Batch, Hyper
+from shiftdata.baselines.method import Batch, Hyper, TrainerAPI
 from shiftdata.baselines.methods.domains import AcrossDomains
-
-if TYPE_CHECKING:
-    from shiftdata.baselines.engine import Trainer
 
 
 class MLDG(AcrossDomains):
@@ -33,7 +28,7 @@ class MLDG(AcrossDomains):
         """Return ERM's loss, of a step in which there is nothing to meta-learn."""
         return losses.cross_entropy(self.network(batch.x), batch.y, batch.weight)
 
-    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
+    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
         meta_test, released = int(self.meta_test), self.variant == "code"
         if not released and (not self.beta or len(torch.unique(batch.domain)) <= max(1, meta_test)):
             return super().step(batch, trainer)

@@ -8,8 +8,6 @@ clusters weigh alike. Clusters are new when an epoch begins, and renamed so that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -17,18 +15,15 @@ from torch import Tensor, nn
 from shiftdata.baselines import losses
 from shiftdata.baselines.losses.pictures import style
 from shiftdata.baselines.losses.reduce import precise
-from shiftdata.baselines.method import Batch, Hyper, Setup
+from shiftdata.baselines.method import Batch, Hyper, Setup, TrainerAPI
 from shiftdata.baselines.methods.dann import discriminator
 from shiftdata.baselines.methods.erm import ERM
-from shiftdata.baselines.networks import evaluating
+from shiftdata.baselines.networks import Network, evaluating
 from shiftdata.baselines.zoo.clusters import clusters_of
 from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.stable import hash64
-
-if TYPE_CHECKING:
-    from shiftdata.baselines.engine import Trainer
 
 AXES = 256
 MAPS = 2  # of the first ones
@@ -54,22 +49,22 @@ class MMLD(ERM):
     width = Hyper(256, low=64, high=1024, log=True, source="as dann; authors: 1024")
     dropout = Hyper(0.5, choices=(0.0, 0.1, 0.5), source="authors: .5")
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
         if self.clusters < 1 or self.clusters != round(self.clusters):
             raise InputError(f"mmld with clusters={self.clusters:g}: give a whole number from 1 on")
-        hidden = discriminator(known.features, int(self.width), self.dropout)[:-2]
+        hidden = discriminator(sizes.features, int(self.width), self.dropout)[:-2]
         self.adversary = nn.Sequential(hidden, nn.Linear(int(self.width), int(self.clusters)))
-        self.register_buffer("cluster", torch.full((known.rows,), -1))
+        self.register_buffer("cluster", torch.full((sizes.rows,), -1))
 
-    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
-        size, rows = trainer.training.batch or self.known.rows, self.known.rows
+    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
+        size, rows = trainer.training.batch or self.sizes.rows, self.sizes.rows
         if self.trade_off and (not batch.step or batch.step * size // rows > (batch.step - 1) * size // rows):
             with evaluating(self):
                 self.recluster(trainer, hash64(trainer.seed, "mmld", batch.step) % 2**32)
         return super().step(batch, trainer)
 
-    def recluster(self, trainer: Trainer, seed: int) -> None:
+    def recluster(self, trainer: TrainerAPI, seed: int) -> None:
         """Cluster the training set by the styles that its maps have now."""
         buffer, number = self.get_buffer("cluster"), int(self.clusters)
         styles = trainer.applied(self.styles, trainer.data.rows)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, dropout
 
 from shiftdata.baselines import losses
-from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, TrainerAPI
+from shiftdata.baselines.networks import Network
 
 TEACH, LABEL = "teach", "label"
 
@@ -26,9 +26,9 @@ class NoisyStudent(Method):
     rounds = Hyper(2, choices=(1, 2, 3), source="RLSbench: 2; Xie et al.: 3")
     dropout = Hyper(0.5, low=0.0, high=0.7, source="RLSbench")
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
-        self.register_buffer("labels", torch.zeros(known.target_rows, dtype=torch.int64))
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        self.register_buffer("labels", torch.zeros(sizes.target_rows, dtype=torch.int64))
 
     def stages(self) -> Sequence[Stage]:
         stages = [Stage(TEACH)]
@@ -36,7 +36,7 @@ class NoisyStudent(Method):
             stages += [Stage(f"{LABEL} {number}", 0.0), Stage(f"student {number}", fresh=True)]
         return stages
 
-    def begin(self, stage: Stage, trainer: Trainer) -> None:
+    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
         if stage.name.startswith(LABEL):
             assert trainer.data.target is not None  # the method needs one
             predicted = trainer.scores(trainer.data.target).argmax(axis=1)

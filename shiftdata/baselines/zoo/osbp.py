@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor, nn
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup
+from shiftdata.baselines.networks import Network
 
 
 class OSBP(Method):
@@ -16,9 +15,9 @@ class OSBP(Method):
     needs = frozenset({"target", "unknown"})
     trade_off = Hyper(1.0, low=0.01, high=10.0, log=True, source="Saito et al.: 1")
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
-        self.head = nn.Linear(known.features, known.classes + 1)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        self.head = nn.Linear(sizes.features, sizes.classes + 1)
 
     def loss(self, batch: Batch) -> Tensor:
         fitted = losses.cross_entropy(self.predict(batch.x), batch.y, batch.weight)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +10,7 @@ from torch.nn.functional import normalize
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup
+from shiftdata.baselines.networks import Network
 
 
 class OVANet(Method):
@@ -19,10 +20,10 @@ class OVANet(Method):
     variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
     entropy = Hyper(0.1, low=0.01, high=1.0, log=True, source="OVANet: .1; SMA: 1", variants={"code": 1.0})
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
-        rows = nn.Linear(known.features, 2 * known.classes, bias=False)
-        self.open = nn.Sequential(rows, nn.Unflatten(1, (2, known.classes)))
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        rows = nn.Linear(sizes.features, 2 * sizes.classes, bias=False)
+        self.open = nn.Sequential(rows, nn.Unflatten(1, (2, sizes.classes)))
 
     def loss(self, batch: Batch) -> Tensor:
         z, z_target = self.network.features(batch.x), self.network.features(batch.unlabelled)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import torch
 from torch import Tensor
 
-from shiftdata.baselines.method import Setup, Stage
+from shiftdata.baselines.method import Setup, Stage, TrainerAPI
 from shiftdata.baselines.methods.erm import ERM
-
-if TYPE_CHECKING:
-    from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.networks import Network
 
 
 class OfPictures(ERM):
@@ -19,11 +15,11 @@ class OfPictures(ERM):
 
     needs = frozenset({"pixels"})
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
         self.register_buffer("ends", torch.tensor([0.0, 1.0]).view(2, 1, 1, 1).repeat(1, 3, 1, 1))
 
-    def begin(self, stage: Stage, trainer: Trainer) -> None:
+    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
         black_white = torch.tensor([0, 255], dtype=torch.uint8).view(2, 1, 1, 1).repeat(1, 3, 1, 1)
         self.get_buffer("ends").copy_(trainer.prepared(black_white))
 

@@ -9,18 +9,14 @@ DomainBed's form, on pooled features. With w_adv = 0 it is ERM on mixed styles.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from shiftdata.baselines import losses
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup, TrainerAPI
+from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError
-
-if TYPE_CHECKING:
-    from shiftdata.baselines.engine import Trainer
 
 
 class SagNet(Method):
@@ -30,15 +26,15 @@ class SagNet(Method):
     sampler = "per-domain"
     w_adv = Hyper(0.1, low=0.01, high=10.0, log=True, source="DomainBed: sag_w_adv")
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
-        if known.features < 2:
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        if sizes.features < 2:
             raise InputError(
                 "sagnet reads style from the variance of a row's features: give 2 or more, not 1"
             )
-        self.style = nn.Linear(known.features, known.classes)
+        self.style = nn.Linear(sizes.features, sizes.classes)
 
-    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
+    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
         total = trainer.descend(self.loss(batch))
         if self.w_adv:
             total = total + trainer.descend(self.style_loss(batch))

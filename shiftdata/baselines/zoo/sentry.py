@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from shiftdata.baselines import losses
-from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, TrainerAPI
 from shiftdata.baselines.methods.rs import pseudo_balanced
+from shiftdata.baselines.networks import Network
 from shiftdata.data.arrays import IntArray
 from shiftdata.evaluation.sampling import RowSampler
 
@@ -28,10 +28,10 @@ class SENTRY(Method):
     balance = Hyper(0.1, low=0.01, high=1.0, log=True, source="Prabhu et al., RLSbench")
     first = Hyper(1.0, low=0.0, high=1.0, source="Prabhu et al.: a source model", variants={"code": 0})
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
-        self.register_buffer("pseudo_labels", torch.zeros(known.target_rows, dtype=torch.int64))
-        self.recent = losses.RecentShares(known.classes)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        self.register_buffer("pseudo_labels", torch.zeros(sizes.target_rows, dtype=torch.int64))
+        self.recent = losses.RecentShares(sizes.classes)
 
     def stages(self) -> Sequence[Stage]:
         return [Stage("source", self.first), Stage("adapt")]
@@ -39,7 +39,7 @@ class SENTRY(Method):
     def reads_target(self, stage: Stage) -> bool:
         return stage.name == "adapt"
 
-    def target_rows(self, trainer: Trainer, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
+    def target_rows(self, trainer: TrainerAPI, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
         return pseudo_balanced(trainer, self.get_buffer("pseudo_labels"), epoch, begins)
 
     def loss(self, batch: Batch) -> Tensor:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.method import Batch, Hyper, Setup
 from shiftdata.baselines.methods.dann import DANN, both_features, discriminator
+from shiftdata.baselines.networks import Network
 
 
 class UAN(DANN):
@@ -21,9 +20,9 @@ class UAN(DANN):
     temperature = Hyper(10.0, low=1.0, high=20.0, source="authors' code: of the source's classes")
     joint = Hyper(0, choices=(0, 1), source="authors' code: 0")
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
-        self.observer = discriminator(known.features, int(self.width), self.dropout)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        self.observer = discriminator(sizes.features, int(self.width), self.dropout)
 
     def loss(self, batch: Batch) -> Tensor:
         z, z_target = both_features(self, batch, self.joint)

@@ -235,7 +235,7 @@ FILL = """
 import sys
 import numpy as np, torch
 import shiftdata as sd
-from shiftdata.baselines.frozen import FrozenFeatures
+from shiftdata.data.loading.frozen import FrozenFeatures
 from shiftdata.data.loading.features import features_of
 from tests.data.loading.test_features import Pixels
 torch.distributed.init_process_group("gloo")
@@ -296,7 +296,7 @@ def test_ranks_share_the_work_and_all_see_all_lines(truth, ranks):
 
 @pytest.mark.skipif(not FROZEN, reason="needs the frozen network")
 def test_frozen_features_are_equal_to_the_byte_for_any_ranks_and_subset(task, ranks):
-    from shiftdata.baselines.frozen import FrozenFeatures
+    from shiftdata.data.loading.frozen import FrozenFeatures
 
     first, second = (np.load(ranks[0] / f"frozen-{rank}.npy") for rank in range(2))
     assert first.shape == (len(task.metadata), 1280)
