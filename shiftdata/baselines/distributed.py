@@ -1,9 +1,9 @@
 """One training in several processes: each holds the whole batch and encodes its share of the rows.
 
 Each process reads its share of a batch (`Loader(share="batch")`) and gathers the rest. The encoder takes
-nearly all of the time; everything else (losses over groups and domains, a method's memory, its draws) is computed by
-every process from the same tensors. So a method that knows nothing of processes takes the same steps as in
-one, and any process's state is a whole checkpoint.
+nearly all of the time; everything else (losses over groups and domains, a method's memory, its draws) is
+computed by every process from the same tensors. So a method that knows nothing of processes takes the same
+steps as in one, and any process's state is a whole checkpoint.
 
     forward    z = gather(encoder(x of this process))     the features of all rows, in every process
     backward   dz -> world * dz of this process

@@ -11,7 +11,7 @@ from shiftdata.baselines.engine import epoch_rows
 from shiftdata.baselines.method import Method
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.models import Floats, Standardised
-from shiftdata.baselines.sets import Data
+from shiftdata.baselines.training_data import Data
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError

@@ -17,7 +17,8 @@ from shiftdata.baselines.losses.reduce import mean as mean
 from shiftdata.baselines.models import Floats
 from shiftdata.baselines.networks import Network
 from shiftdata.baselines.training import Training, setting_hint
-from shiftdata.baselines.training_data import Data, Setup
+from shiftdata.baselines.training_data import Data as Data
+from shiftdata.baselines.training_data import Setup as Setup
 from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.sampling import RowSampler

@@ -175,13 +175,14 @@ def _own_network(encoder: nn.Module, sample: Tensor, outputs: int) -> Network:
             features = encoder(sample)
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         raise InputError(
-            f"{name} cannot encode a batch of shape {tuple(sample.shape)} ({error}): take another backbone, or "
-            "for pictures of another height and width side=..."
+            f"{name} cannot encode a batch of shape {tuple(sample.shape)} ({error}): take another "
+            "backbone, or for pictures of another height and width side=..."
         ) from error
     if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != len(sample):
         shape = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
         raise InputError(
-            f"{name} returns {shape} for {len(sample)} examples, not rows x features: leave out its last layer"
+            f"{name} returns {shape} for {len(sample)} examples, not rows x features: leave "
+            "out its last layer"
         )
     return Network(encoder, features.shape[1], outputs)
 

@@ -27,8 +27,9 @@ from shiftdata.baselines.method import Method, code_of
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Backbone, Floats, Prepare, build, is_estimator
 from shiftdata.baselines.networks import Network
-from shiftdata.baselines.sets import Data, TaskSets, check_rows
+from shiftdata.baselines.sets import TaskSets, check_rows
 from shiftdata.baselines.training import TRAINING, Training
+from shiftdata.baselines.training_data import Data
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError

@@ -54,6 +54,12 @@ class Data:
     #: Test rows that each evaluation predicts too, for rules that choose a step; methods do not use them.
     tested: IntArray | None = None
 
+    @property
+    def unlabelled(self) -> IntArray:
+        """The rows of the target, for methods that need them: the trainer has checked that there are some."""
+        assert self.target is not None
+        return self.target
+
     def setup(self, features: int) -> Setup:
         """Return the sizes for a network whose encoder has `features` outputs."""
         groups, domains = (int(column.max(initial=-1)) + 1 for column in (self.group, self.domain))

@@ -14,7 +14,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits as bce
 from torch.nn.functional import cosine_similarity
 
 from shiftdata.baselines import Batch, DivergedError, losses, make_method
-from shiftdata.baselines.methods.cdan import PROJECTED
+from shiftdata.baselines.methods.adversarial import PROJECTED
 from shiftdata.errors import InputError
 from tests.baselines.problems import PLAIN, inputs_of, problem, same, trainer_of
 

@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 from shiftdata.baselines import Batch, Source, losses, make_method
 from shiftdata.baselines.estimators import fit_estimator
 from shiftdata.baselines.losses import groups as dfr
-from shiftdata.baselines.methods.jtt import ErrorSetWarning
+from shiftdata.baselines.methods.groups import ErrorSetWarning
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import cells_of, make_sampler
 from shiftdata.evaluation.sampling.subsets import Subsampled

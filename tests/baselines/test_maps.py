@@ -12,7 +12,7 @@ from torch import nn
 
 from shiftdata.baselines import Batch, losses, make_method, networks
 from shiftdata.baselines.losses.pictures import style
-from shiftdata.baselines.zoo import mmld
+from shiftdata.baselines.zoo import clusters
 from shiftdata.baselines.zoo.clusters import clusters_of
 from shiftdata.errors import InputError
 from tests.baselines.problems import inputs_of, picture_problem, same, trainer_of
@@ -207,10 +207,10 @@ def test_styles_are_those_of_the_first_two_maps(data):
 def test_clusters_keep_their_names():
     generator = np.random.default_rng(0)
     old = generator.integers(3, size=60)
-    assert (mmld.renamed(np.array([2, 0, 1])[old], old, 3) == old).all()
+    assert (clusters.renamed(np.array([2, 0, 1])[old], old, 3) == old).all()
     new = np.array([1, 2, 0])[old]
     new[:6] = generator.integers(3, size=6)
-    assert (mmld.renamed(new, old, 3) == old).mean() >= 0.9
+    assert (clusters.renamed(new, old, 3) == old).mean() >= 0.9
     far = np.repeat(np.eye(3), 20, axis=0)[generator.permutation(60)] * 9 + generator.normal(size=(60, 3)) / 9
     labels = clusters_of("mmld", far, 3, 3, 1)[2].labels_
     assert len({(label, int(row.argmax())) for label, row in zip(labels, far, strict=True)}) == 3

@@ -158,7 +158,7 @@ def test_what_cannot_be_trained_says_why(task, tiny):
         sd.train(task, "focal-of-a-test", gama=1, side=24)
     with pytest.raises(NotFoundError, match="unknown variant of ERM 'papre'"):
         sd.train(task, variant="papre", side=24)
-    with pytest.raises(InputError, match="only wrappers stand before a"):
+    with pytest.raises(InputError, match="only wrappers go before a"):
         make_method("erm+dann")
     one = sd.task(tiny, "uda", source="red", target="blue")
     with pytest.raises(InputError, match="needs rows of several domains, and source_train has one"):

@@ -14,10 +14,10 @@ from torch import nn
 
 import shiftdata as sd
 from shiftdata.baselines import METHODS, Source, Training, losses, make_method, train
-from shiftdata.baselines.methods import batch_norm, rw
+from shiftdata.baselines.methods import batch_norm, label_shift
 from shiftdata.baselines.methods.erm import ERM
-from shiftdata.baselines.methods.rs import RS
-from shiftdata.baselines.zoo.dare import logistic_regression
+from shiftdata.baselines.methods.label_shift import RS
+from shiftdata.baselines.zoo.adaptation import logistic_regression
 from shiftdata.errors import InputError
 from shiftdata.evaluation.label_shift.ratios import EstimateWarning, log_ratios
 from shiftdata.evaluation.sampling import FixedRows
@@ -474,7 +474,7 @@ def test_shares_that_a_sampler_trains_on(data):
     expected = {"shuffle": [2 / 3, 1 / 3, 0], "per-domain": [2 / 3, 1 / 3, 0]}
     expected |= {one: [0.5, 0.5, 0] for one in of_labels} | {one: [0.75, 0.25, 0] for one in of_groups}
     for rule, shares in expected.items():
-        assert rw.trained_shares(rule, known).tolist() == pytest.approx(shares)
+        assert label_shift.trained_shares(rule, known).tolist() == pytest.approx(shares)
 
 
 @pytest.mark.parametrize("name", ["rw", "rw-mlls", "rs+rw+erm", "rw+rs+erm"])

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines import Batch, Source, losses, make_method
 from shiftdata.baselines.losses.domains import dependence, fourier, fourier_released
-from shiftdata.baselines.zoo import adaclust
+from shiftdata.baselines.zoo import clusters
 from shiftdata.errors import InputError
 from shiftdata.stable import hash64
 from tests.baselines.problems import PLAIN, inputs_of, picture_problem, problem, same, trainer_of
@@ -228,7 +228,7 @@ def test_one_row_weighs_one(data):
 @pytest.mark.parametrize(("size", "rows"), [(1, 1), (3, 10), (10, 10), (25, 10), (7, 1000), (240, 240)])
 def test_clusters_are_made_at_epochs_0_1_2_4_8(size, rows):
     steps = 30 * max(1, rows // size)
-    made = [step for step in range(steps) if adaclust.begins_epoch(step, size, rows)]
+    made = [step for step in range(steps) if clusters.begins_epoch(step, size, rows)]
     epochs, expected = [0, *(2**power for power in range(12))], []
     for epoch in epochs:  # the first step from which on so many epochs are done
         expected.append(-(-epoch * rows // size))
@@ -262,7 +262,7 @@ def test_clusters_are_scikit_learns(data, backbone, offset, left_out, axes):
 
 def test_means_of_clusters():
     z, cluster = torch.arange(8.0).view(4, 2), torch.tensor([2, 0, 2, 0])
-    made = adaclust.cluster_means(z, cluster, 4)
+    made = clusters.cluster_means(z, cluster, 4)
     assert made.tolist() == [[4, 5], [3, 4], [2, 3], [3, 4]]
 
 

@@ -53,7 +53,7 @@ class UniOT(Method):
 
     def loss(self, batch: Batch) -> Tensor:
         features, of_target = self.network.features(batch.x), self.network.features(batch.unlabelled)
-        assert batch.target_row is not None  # the target's rows have numbers
+        assert batch.target_row is not None
         with losses.exactly(features):
             z, z_target = self.unit(features), self.unit(of_target)
             loss = losses.cross_entropy(z @ self.classes.T / self.temperature, batch.y, batch.weight)
@@ -71,8 +71,7 @@ class UniOT(Method):
     @torch.no_grad()
     def target(self, trainer: TrainerAPI, rows: IntArray) -> Tensor:
         """Return the projection of rows of the target."""
-        assert trainer.data.target is not None  # the method needs one
-        features = trainer.features(trainer.data.target[rows])
+        features = trainer.features(trainer.data.unlabelled[rows])
         return self.unit(torch.from_numpy(features).to(self.classes.device))
 
     @torch.no_grad()

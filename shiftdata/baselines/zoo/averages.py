@@ -1,6 +1,4 @@
-"""EoA and EMA: running means of the weights, plain (Arpit et al., NeurIPS 2022) and exponential."""
-
-from __future__ import annotations
+"""Running means of the weights: plain (EoA; Arpit et al., NeurIPS 2022) and exponential."""
 
 from typing import ClassVar
 
