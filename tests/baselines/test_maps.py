@@ -251,7 +251,7 @@ def test_rows_are_clustered_anew_each_epoch_and_keep_their_names(data, monkeypat
         labels = (np.arange(len(styles)) + len(made)) % number
         return None, None, SimpleNamespace(labels_=labels.astype(np.int32))
 
-    monkeypatch.setattr(mmld, "clusters_of", named_anew)
+    monkeypatch.setattr(clusters, "clusters_of", named_anew)
     trainer = trainer_of(make_method("mmld"), data, backbone="small-cnn", batch=30, steps=9)
     trainer.run()
     assert len(made) == 3  # of 120 rows, four batches an epoch
