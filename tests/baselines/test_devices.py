@@ -12,7 +12,6 @@ import torch
 
 from shiftdata.baselines import make_method
 from shiftdata.baselines.networks import small_cnn
-from shiftdata.errors import InputError
 from tests.baselines.problems import PLAIN, fitting, picture_problem, problem, trainer_of, weights_of
 
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
@@ -138,11 +137,6 @@ def test_accumulated_batches_are_one_larger_batch():
         trainer.run()
     for half, full in zip(weights_of(halves), weights_of(whole), strict=True):
         assert torch.allclose(half, full, atol=1e-6)
-
-
-def test_a_method_with_several_moves_cannot_accumulate():
-    with pytest.raises(InputError, match="takes several moves in a step"):
-        trainer_of(make_method("mcd"), problem(), accumulate=2)
 
 
 def test_gradients_are_clipped_to_a_norm():

@@ -213,19 +213,6 @@ def test_one_that_diverges_says_so_and_touches_no_other(shape, method):
     assert (made.predicted[0][[0, 2, 3]] == apart.predicted[0]).all()
 
 
-@pytest.mark.parametrize(("steps", "asked"), [(9, (3, 6, 9)), (10, (3, 6, 9, 10)), (11, (3, 6, 9, 11))])
-def test_predictions_are_made_every_so_many_steps_and_after_the_last(steps, asked):
-    x, y, group = rows_of(60, 40)
-    assert train_heads(x[:60], y, group, [HeadSpec()], steps=steps, every=3).steps == asked
-
-
-def test_what_diverges_is_noticed_after_fifty_steps():
-    x, y, group = rows_of(60, 40)
-    bad = HeadSpec(learning_rate=1e30, weight_decay=1e9)
-    made = train_heads(x[:60], y, group, [bad], steps=60)
-    assert "not finite after step 50," in made.failed[0]
-
-
 def test_an_absent_class_and_a_group_of_one_row():
     x, y, group = rows_of(60, 40)
     group = np.where(np.arange(60) == 0, 9, group)
@@ -268,9 +255,3 @@ def test_first_weights_are_those_of_a_linear_layer():
     assert torch.allclose(made[:, :-1], layer.weight, atol=1e-7)
     assert torch.allclose(made[:, -1], layer.bias, atol=1e-7)
     assert not first_weights(HeadSpec(start="zeros"), 17, 4).any()
-
-
-def test_the_form_of_products_is_taken_below_two_rows_a_number():
-    """Rows x rows against two products of rows x numbers: the cheaper one, and never more memory."""
-    assert head_runs.is_dual(19, 10)
-    assert not head_runs.is_dual(20, 10)
