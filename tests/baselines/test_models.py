@@ -133,7 +133,7 @@ def test_supervised_weights_warn_in_domainbed_v2():
         def describe(self) -> str:
             return "domainbed-v2@1(test=a)"
 
-    with pytest.warns(PretrainingWarning, match="has seen labels"):
+    with pytest.warns(PretrainingWarning, match="pretrained with labels"):
         _warn_pretraining(Described(), BACKBONES["efficientnet-lite0"])  # type: ignore[arg-type]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
