@@ -83,6 +83,15 @@ class Hyper:
     def __set_name__(self, owner: type, name: str) -> None:
         object.__setattr__(self, "name", name)
 
+    @property
+    def range(self) -> str:
+        """The range as text."""
+        if self.choices:
+            return f", one of {', '.join(f'{choice:g}' for choice in self.choices)}"
+        if self.low is None:
+            return ""
+        return f", {self.low:g} to {self.high:g}{' on a log scale' if self.log else ''}"
+
     @overload
     def __get__(self, instance: None, owner: type) -> Hyper: ...
     @overload

@@ -177,7 +177,7 @@ def test_the_command_trains_judges_and_keeps(tiny, tmp_path, capsys):
     assert cli([*words, "--folder", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().out
     assert "worst" in said
-    assert f"kept in {tmp_path / 'run'}" in said
+    assert f"saved in {tmp_path / 'run'}" in said
     assert cli([*words, "--method", "focal-of-a-test", "--set", "gamma=3", "--format", "json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert made["run"]["hyper"] == {"gamma": 3.0}
