@@ -39,8 +39,8 @@ class SharedEncoder:
     process, without touching the generator outside of the encoder.
     """
 
-    def __init__(self, ranks: Ranks, forward: Callable[[nn.Module, Tensor], Tensor]) -> None:
-        self.ranks, self._forward = ranks, forward
+    def __init__(self, ranks: Ranks) -> None:
+        self.ranks = ranks
         self._seed = self._calls = 0
 
     def __deepcopy__(self, memo: Any) -> SharedEncoder:
@@ -49,10 +49,11 @@ class SharedEncoder:
     def __call__(self, encoder: nn.Module, x: Tensor) -> Tensor:
         rank, world = self.ranks.rank, self.ranks.world
         if not encoder.training or x.requires_grad or len(x) < world:
-            return self._forward(encoder, x)
+            features: Tensor = encoder(x)
+            return features
         shares = torch.tensor_split(x, world)
         with self._draws(x.device), _GlobalStatistics():
-            own = self._forward(encoder, shares[rank])
+            own = encoder(shares[rank])
         return _gather(own, [len(share) for share in shares], rank)
 
     @contextmanager

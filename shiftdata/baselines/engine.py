@@ -73,7 +73,8 @@ class Trainer:
         method.to(device, torch.float64 if training.precision == "float64" else None)
         same_everywhere(method.state_dict().values())  # a network of one's own may have been drawn by each
         self.first = {name: value.cpu().clone() for name, value in network.state_dict().items()}
-        network.call = self._encoder_call()
+        if self._ranks.world > 1 and "maps" not in method.needs:  # methods of maps hook the encoder
+            network.call = SharedEncoder(self._ranks)
         columns = (data.y, data.group, data.domain)
         self._y, self._group, self._domain = (torch.from_numpy(column).to(device) for column in columns)
         self.progress = Progress()
@@ -233,19 +234,6 @@ class Trainer:
             return self.data.sampler
         rows = np.repeat(np.arange(len(self.counts)), self.counts)
         return FixedRows(rows, seed=self.seed, names=("counted",))
-
-    def _encoder_call(self) -> Callable[[torch.nn.Module, Tensor], Tensor] | None:
-        """Make a compiled call of the encoder, one shared among ranks, or both; None calls it as it is."""
-        own = self.network.encoder
-        compiled = torch.compile(own) if self.training.compile else own
-
-        def call(encoder: torch.nn.Module, x: Tensor) -> Tensor:
-            features: Tensor = (compiled if encoder is own else encoder)(x)  # not that of a copied network
-            return features
-
-        if self._ranks.world > 1 and "maps" not in self.method.needs:  # methods of maps hook the encoder
-            return SharedEncoder(self._ranks, call)
-        return call if self.training.compile else None
 
     def _begin(self, number: int, stage: Stage) -> None:
         if self.progress.begun and number == self.progress.stage:

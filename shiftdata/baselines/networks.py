@@ -23,8 +23,8 @@ class Network(nn.Module):
     `prepare` brings a batch into the range or form that published weights expect.
     """
 
-    #: Replaces `encoder(x)`: a compiled call, or a share of the batch in each process. It gets the encoder,
-    #: so that a copied network does not call the original, and is no module, so that names in the state stay.
+    #: Replaces `encoder(x)`, by a share of the batch in each process. It gets the encoder, so that a copied
+    #: network does not call the original, and is no module, so that names in the state stay.
     call: Callable[[nn.Module, Tensor], Tensor] | None = None
 
     def __init__(

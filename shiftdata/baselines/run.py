@@ -254,7 +254,7 @@ def train(
 
     """
     given = {"steps": steps, "batch": batch_size}
-    settings = {name: number for name, number in given.items() if number is not None}
+    settings: dict[str, Any] = {name: number for name, number in given.items() if number is not None}
     training = replace(training or TRAINING, **settings)
     algorithm = make_method(method, variant=variant, **hyper)
     sets = TaskSets.of(task, algorithm, name)

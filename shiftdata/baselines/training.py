@@ -33,7 +33,7 @@ class Training:
     colours. Every `evaluate_every` steps the validation set is predicted; 0: never.
 
     A step takes the gradients of `accumulate` batches, scaled down to the norm `clip` where that is above 0.
-    `compile` compiles the encoder; `workers` are the loader's threads (default: one a core for pictures),
+    `workers` are the loader's threads (default: one a core for pictures),
     `threads` those of torch on a processor.
     """
 
@@ -52,7 +52,6 @@ class Training:
     augment: Augment = "shift"
     accumulate: int = 1
     clip: float = 0.0
-    compile: bool = False
     workers: int | None = None
     threads: int = 1
     precision: Precision = "float32"

@@ -8,8 +8,6 @@ import torch
 from torch import nn
 
 from shiftdata.baselines import losses, make_method
-from shiftdata.baselines.methods.averages import renew_statistics
-from shiftdata.errors import InputError, ShiftdataError
 from tests.baselines.problems import inputs_of, problem, same, trainer_of
 
 
@@ -131,19 +129,6 @@ def test_swad_renews_the_statistics_of_batch_norm(data):
     assert not frozen.network.encoder[1].running_mean.any()
 
 
-def test_statistics_are_a_mean_over_batches_and_the_rest_counts_from_two_rows(data):
-    for batch in (34, 239):  # the rest of 240 rows: 2, and 1, which has no variance
-        trainer = trainer_of(make_method("erm"), data, backbone="mlp-bn", batch=batch)
-        renew_statistics(trainer)
-        rows = data.rows[trainer.drawn(0)]
-        parts = [rows[at : at + batch] for at in range(0, 240, batch)]
-        z = [trainer.network.encoder[0](inputs_of(trainer, part)) for part in parts if len(part) > 1]
-        norm = trainer.network.encoder[1]
-        assert len(z) == {34: 8, 239: 1}[batch]
-        assert torch.allclose(norm.running_mean, torch.stack([one.mean(0) for one in z]).mean(0), atol=1e-5)
-        assert torch.allclose(norm.running_var, torch.stack([one.var(0) for one in z]).mean(0), atol=1e-5)
-
-
 @pytest.mark.parametrize("variant", ["fixed", "code"])
 def test_eoa_validates_and_predicts_with_the_mean(variant, data):
     chosen = {"backbone": "mlp-bn", "evaluate_every": 1}
@@ -166,16 +151,3 @@ def test_eoa_validates_and_predicts_with_the_mean(variant, data):
     wanted = torch.stack(buffers).mean(0) if variant == "fixed" else buffers[-1]
     assert torch.allclose(trainer.network.encoder[1].running_var, wanted, atol=1e-5)
     assert (trainer.progress.history[-1]["predicted"].numpy() == trainer.scores(data.select).argmax(1)).all()
-
-
-def test_variants_and_numbers_of_wrappers():
-    assert make_method("eoa", variant="code").own_variant == "code"
-    both = make_method("eoa+cdan", variant="code", start=5, trade_off=2.0)
-    assert (both.own_variant, both.inner.variant, both.variant) == ("code", "code", "code")
-    assert (both.hyper["start"], both.hyper["trade_off"]) == (5, 2.0)
-    around = make_method("rw+eoa+erm", variant="code")
-    assert (around.own_variant, around.variant, around.inner.own_variant) == ("fixed", "code", "code")
-    with pytest.raises(ShiftdataError, match="variant"):
-        make_method("swad+erm", variant="paper")
-    with pytest.raises(InputError, match="take one of them"):
-        make_method("swad+rw+eoa")

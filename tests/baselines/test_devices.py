@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import io
-import shutil
 
 import numpy as np
 import pytest
 import torch
 
 from shiftdata.baselines import make_method
-from shiftdata.baselines.networks import small_cnn
-from tests.baselines.problems import PLAIN, fitting, picture_problem, problem, trainer_of, weights_of
+from tests.baselines.problems import PLAIN, fitting, problem, trainer_of, weights_of
 
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 DEVICES = ["cpu", pytest.param("cuda", marks=NO_GPU)]
@@ -91,42 +88,6 @@ def test_a_stopped_run_ends_in_the_same_bits(device):
     second.load_state_dict(torch.load(checkpoint, weights_only=True))
     second.run()
     assert all(map(torch.equal, weights_of(whole), weights_of(second)))
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch itself
-@pytest.mark.skipif(not shutil.which("g++"), reason="compiling needs a compiler")
-@pytest.mark.parametrize("device", DEVICES)
-def test_a_compiled_encoder_takes_the_same_steps(device):
-    class Wrapped(torch.nn.Module):
-        """A module without a length, unlike torch.nn.Sequential."""
-
-        def __init__(self):
-            super().__init__()
-            self.layers = small_cnn(0, 3).encoder
-
-        def forward(self, x):
-            return self.layers(x)
-
-    torch.manual_seed(0)
-    encoder = Wrapped()
-    settings = {"steps": 6, **PLAIN}
-    eager, compiled = (
-        trainer_of(
-            make_method("erm"),
-            picture_problem(),
-            backbone=copy.deepcopy(encoder),
-            device=device,
-            compile=wanted,
-            **settings,
-        )
-        for wanted in (False, True)
-    )
-    for trainer in (eager, compiled):
-        trainer.run()
-    assert eager.network.state_dict().keys() == compiled.network.state_dict().keys()
-    rows = eager.data.select
-    assert np.allclose(eager.scores(rows), compiled.scores(rows), atol=1e-3)  # fused sums
 
 
 def test_accumulated_batches_are_one_larger_batch():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.training import optimizer_of
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import make_sampler
-from tests.baselines.problems import PLAIN, inputs_of, picture_problem, problem, same, trainer_of, weights_of
+from tests.baselines.problems import PLAIN, inputs_of, problem, same, trainer_of, weights_of
 
 
 @pytest.fixture(scope="module")
@@ -118,21 +117,6 @@ def test_the_seed_and_the_order_of_evaluations_decide_nothing_else(data):
     second.run()
     assert same(first, second)
     assert [one["step"] for one in second.progress.history] == [3, 6, 9, 12, 15, 18, 20]
-
-
-def test_every_view_of_a_picture_is_drawn_for_itself():
-    """Source and target, each strong view, and each step of all stages."""
-    problem = picture_problem()
-    data = replace(problem, target=problem.rows)
-    trainer = trainer_of(make_method("sentry"), data, backbone="small-cnn", batch=0)
-    trainer.progress.stage, trainer.progress.total = 1, 6
-    batch = trainer._batch(trainer.stages[1])
-    trainer.progress.total = 7
-    later = trainer._batch(trainer.stages[1])
-    views = [batch.x, batch.unlabelled, *batch.target_strong, later.x, later.unlabelled, *later.target_strong]
-    assert len(views) == 10
-    for first, second in combinations(views, 2):
-        assert not torch.equal(first, second)
 
 
 def test_evaluations_need_a_set_to_select_by(data):

@@ -13,7 +13,6 @@ from torch.nn.functional import cross_entropy
 from shiftdata.baselines import Batch, Source, losses, make_method
 from shiftdata.baselines.estimators import fit_estimator
 from shiftdata.baselines.losses import groups as dfr
-from shiftdata.baselines.methods.groups import ErrorSetWarning
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import cells_of, make_sampler
 from shiftdata.evaluation.sampling.subsets import Subsampled
@@ -153,14 +152,6 @@ def test_jtt_variants():
         trainer_of(make_method("jtt", up=0), problem())
 
 
-def test_jtt_says_that_there_is_no_error():
-    trainer = trainer_of(make_method("jtt", first=1.0), spurious(rare=0.0), backbone="linear", steps=80)
-    with pytest.warns(ErrorSetWarning, match="nothing to copy: lower first"):
-        trainer.run()
-    assert trainer.method.report() == {"error_set": 0}
-    assert trainer.counts is None
-
-
 def test_jtt_takes_all_rows_at_once_as_often_as_it_copies_them():
     trainer = trainer_of(
         make_method("jtt", first=0.1, up=3), spurious(), backbone="linear", batch=0, steps=60
@@ -286,26 +277,6 @@ def test_dfr_chooses_c_by_the_worst_group_and_the_smaller_of_equals(variant, apa
     best = [c for c in dfr.GRID if quality[c] == max(quality.values())]
     assert len(best) > 1  # several are equally good
     assert dfr._choose_c(z, y, group, 2, 0, variant == "code") == best[0]
-
-
-def test_dfr_with_a_class_that_validation_lacks_or_a_row_a_group(data):
-    kept = data.select_y != 2
-    for few in (
-        kept,
-        np.isin(np.arange(len(kept)), [int(np.argmax(data.select_y == one)) for one in (0, 1)]),
-    ):
-        less = replace(
-            data, select=data.select[few], select_y=data.select_y[few], select_group=data.select_group[few]
-        )
-        trainer = trainer_of(make_method("dfr", fits=2, c=0.3), less, steps=4)
-        trainer.run()
-        assert set(trainer.scores(data.rows).argmax(1)) == {0, 1} or len(less.select) == 2
-        assert 2 not in trainer.scores(data.rows).argmax(1)
-    one = replace(
-        less, select=less.select[:1], select_y=less.select_y[:1], select_group=less.select_group[:1]
-    )
-    with pytest.raises(InputError, match="two classes"):
-        trainer_of(make_method("dfr"), one).run()
 
 
 def test_an_estimator_reads_the_drawn_rows_and_never_predicts_a_class_without_one(data):

@@ -117,27 +117,6 @@ def test_the_inner_step_has_each_parameters_rate_of_that_step(data, monkeypatch)
     }
 
 
-@pytest.mark.parametrize("variant", ["fixed", "code"])
-def test_which_passes_move_the_running_statistics(data, variant):
-    """Those at the network's own weights, one a domain; as released none: both are the copy's."""
-    trainer, batch = ready("mldg", data, variant=variant, backbone="mlp-bn")
-    norm = trainer.network.encoder[1]
-    trainer.network.train()
-    with torch.no_grad():
-        read = [
-            trainer.network.encoder[0](batch.x[rows]) for rows in losses.rows_of_each(batch.domain).values()
-        ]
-    torch.manual_seed(5)
-    order = torch.randperm(3).tolist()
-    expected = torch.zeros_like(norm.running_mean)
-    for at in order if variant == "fixed" else []:
-        expected = 0.9 * expected + 0.1 * read[at].mean(0)
-    torch.manual_seed(5)
-    trainer.method.step(batch, trainer)
-    assert torch.allclose(norm.running_mean, expected, atol=1e-6)
-    assert int(norm.num_batches_tracked) == (3 if variant == "fixed" else 0)
-
-
 # SagNet.
 
 

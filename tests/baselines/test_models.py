@@ -19,7 +19,7 @@ from shiftdata.baselines import PretrainingWarning, Training, fit, models, train
 from shiftdata.baselines.models import BACKBONES, build
 from shiftdata.baselines.run import _warn_pretraining
 from shiftdata.baselines.sources import source_of
-from shiftdata.errors import InputError, NotFoundError
+from shiftdata.errors import InputError
 from tests.contracts.kinds import prepare
 
 QUICK = Training(steps=40, batch=16, shift=0)
@@ -86,16 +86,6 @@ def test_a_backbone_of_a_wrong_width_says_what_it_got():
     table = np.random.default_rng(0).normal(size=(20, 30)).astype(np.float32)
     with pytest.raises(InputError, match=r"Linear cannot encode a batch of shape \(2, 30\) \(mat1 and mat2"):
         fit(table, np.arange(20), y, backbone=nn.Linear(64, 8))
-
-
-def test_what_a_backbone_cannot_read_is_a_reason():
-    x, y = pictures(20)
-    with pytest.raises(InputError, match="linear reads numbers, and these are pixels: use small-cnn"):
-        fit(x, np.arange(20), y, backbone="linear")
-    with pytest.raises(NotFoundError, match="did you mean 'small-cnn'"):
-        fit(x, np.arange(20), y, backbone="smal-cnn")
-    with pytest.raises(InputError, match="need a tokenizer"):
-        build(None, ["a", "b"], 2)
 
 
 def test_efficientnet_is_trained_whole_and_warns_where_labels_must_not_be_known(monkeypatch):

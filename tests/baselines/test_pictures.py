@@ -119,15 +119,6 @@ def test_the_released_code_cuts_to_whole_bytes(data, monkeypatch):
 # JiGen.
 
 
-def test_orders_are_far_apart():
-    orders = tile_orders().numpy()
-    assert orders.shape == (31, 9)
-    assert (orders[0] == np.arange(9)).all()
-    assert (np.sort(orders, axis=1) == np.arange(9)).all()
-    distances = (orders[:, None] != orders[None]).sum(axis=2)
-    assert distances[~np.eye(31, dtype=bool)].min() >= 7
-
-
 def test_tiles_are_cut_and_joined():
     x = pictures()
     tiles = split_tiles(x)
@@ -156,19 +147,6 @@ def test_rows_are_shuffled_as_their_order_says(variant, in_order):
     assert (method.shuffled(x)[1] == 0).float().mean().item() == pytest.approx(0.6, abs=0.03)
     for row in range(40):
         assert torch.equal(mine[row], tiles[tile_orders()[order[row]]])
-
-
-def test_grey_tiles_have_no_colour(data):
-    trainer, _ = begun(trainer_for("jigen", data, whole=1.0, grey=0.3))
-    x = trainer.method.read(pictures(rows=400))
-    made, order = trainer.method.shuffled(x)
-    assert (order == 0).all()
-    tiles, before = split_tiles(trainer.method.pictures(made)), split_tiles(pictures(rows=400))
-    grey = (tiles.amax(2) - tiles.amin(2)).amax((2, 3)) < 1e-5
-    assert grey.float().mean().item() == pytest.approx(0.3, abs=0.03)
-    assert torch.allclose(tiles[~grey], before[~grey], atol=1e-5)
-    light = (before[grey] * torch.tensor([0.299, 0.587, 0.114]).view(1, 3, 1, 1)).sum(1)
-    assert torch.allclose(tiles[grey][:, 0], light, atol=1e-4)
 
 
 def test_jigen_is_its_formula(data):

@@ -12,7 +12,6 @@ from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines import Batch, losses, make_method
 from shiftdata.baselines.losses.domains import dependence, fourier, fourier_released
-from shiftdata.baselines.zoo import clusters
 from shiftdata.stable import hash64
 from tests.baselines.problems import PLAIN, inputs_of, problem, trainer_of
 
@@ -142,16 +141,6 @@ def test_the_memory_is_a_mean_and_then_a_moving_one():
 
 
 # AdaClust.
-
-
-@pytest.mark.parametrize(("size", "rows"), [(1, 1), (3, 10), (10, 10), (25, 10), (7, 1000), (240, 240)])
-def test_clusters_are_made_at_epochs_0_1_2_4_8(size, rows):
-    steps = 30 * max(1, rows // size)
-    made = [step for step in range(steps) if clusters.begins_epoch(step, size, rows)]
-    epochs, expected = [0, *(2**power for power in range(12))], []
-    for epoch in epochs:  # the first step from which on so many epochs are done
-        expected.append(-(-epoch * rows // size))
-    assert made == sorted({one for one in expected if one < steps})
 
 
 def pipeline(z, wanted, left_out, number, seed):
