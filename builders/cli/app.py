@@ -15,7 +15,7 @@ APP = Verbs(
         "build": "Build a dataset, or go on building it.",
         "progress": "Show how far a build is, and each process that takes part.",
         "check": "Check a built dataset: files, rows, card, readers, recipe.",
-        "calibrate": "Run `shiftdata calibrate`, and write its record next to the recipe.",
+        "calibrate": "Calibrate a built dataset, with the record at its recipe.",
         "card": "Print the card of a recipe before anything is built.",
         "styles": "Styles of your own: get, sample, filter, fidelity, encode.",
         "sliders": "Sliders of a diffusion model: train them, look at them.",
