@@ -13,7 +13,6 @@ APP = Verbs(
         "list": "Show the recipes.",
         "raw": "Raw public datasets: list, get, check.",
         "build": "Build a dataset, or go on building it.",
-        "progress": "Show how far a build is, and each process that takes part.",
         "check": "Check a built dataset: files, rows, card, readers, recipe.",
         "calibrate": "Calibrate a built dataset, with the record at its recipe.",
         "card": "Print the card of a recipe before anything is built.",

@@ -87,7 +87,7 @@ class Dino:
 
 
 def _square(picture: Image.Image, size: int, mean: Numbers, deviation: Numbers) -> NDArray[np.float32]:
-    """Return the middle square of a picture scaled to a shorter side of `size` pixels, channels first."""
+    """The middle square of a picture whose shorter side has become so many pixels, channels first."""
     scale = size / min(picture.size)
     wide = (max(size, round(picture.width * scale)), max(size, round(picture.height * scale)))
     large = picture.convert("RGB").resize(wide, Image.Resampling.BICUBIC)
@@ -99,14 +99,14 @@ def _square(picture: Image.Image, size: int, mean: Numbers, deviation: Numbers) 
 
 
 def _rows(encode: Any, pixels: Sequence[NDArray[np.float32]]) -> Floats:
-    """Encode one picture at a time, in one thread: no score depends on the other pictures."""
+    """One picture at a time, in one thread: no score depends on which others are asked about."""
     torch = require("torch", "an encoder of pictures")
     with torch_threads(), torch.no_grad():
-        return np.stack([encode(torch.from_numpy(picture[None]))[0].double().numpy() for picture in pixels])
+        return np.stack([encode(torch.from_numpy(pixel[None]))[0].double().numpy() for pixel in pixels])
 
 
 def _weights_id(folder: Path | str) -> str:
-    """Hash the weights and their settings."""
+    """A hash of the weights and of what says how they are used."""
     files = sorted(
         file for file in _local(str(folder)).glob("*") if file.suffix in (".safetensors", ".json", ".txt")
     )

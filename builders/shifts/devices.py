@@ -1,4 +1,4 @@
-"""Device and precision of steps on torch, and a clear error if memory runs out."""
+"""Run torch networks on a device in a precision, with a clear error where memory ends."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from shiftdata.data.arrays import one_of
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.threads import torch_threads
 
 DEVICES = ("cpu", "cuda", "mps")
 PRECISIONS = ("float32", "bfloat16")
-#: Messages of torch if memory runs out on a processor; on a GPU it raises an error of its own.
+#: How torch says on a processor that there is no memory; on a GPU it has an error of its own.
 NO_MEMORY = ("not enough memory", "can't allocate memory")
 
 
@@ -30,8 +29,12 @@ class OnDevice:
     precision: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
-        for name, allowed in (("device", DEVICES), ("precision", PRECISIONS)):
-            one_of(name, getattr(self, name), allowed)
+        for what, value, allowed in (
+            ("device", self.device, DEVICES),
+            ("precision", self.precision, PRECISIONS),
+        ):
+            if value not in allowed:
+                raise InputError(f"{what} must be one of {', '.join(allowed)}, got {value!r}")
 
     @property
     def torch(self) -> Any:
@@ -58,7 +61,7 @@ class OnDevice:
 
     @contextmanager
     def working(self, on: str, advice: str, *, gradients: bool = False) -> Iterator[None]:
-        """Run in one thread (equal sums on any machine), and turn a lack of memory into an `InputError`."""
+        """One thread of a processor (equal sums on any machine), and a reason where memory ends."""
         torch = self.torch
         try:
             with torch_threads(), torch.enable_grad() if gradients else torch.no_grad():

@@ -104,8 +104,6 @@ def command(
     made = _task(words_of_task, dataset, base, on_empty)
     place = f"{method}={predictions}" if method else predictions
     if page is not None or Path(predictions).is_dir():
-        from shiftdata.serve.pages.sources import predictions_of
-
         predictions = next(iter(predictions_of(place, made, name).values()))
     if outputs:
         result = _of_imagenet(made, predictions, name, masked=outputs == "imagenet-masked")
@@ -131,17 +129,38 @@ def command(
 
 
 def _write_pages(task: Task, places: list[str], page: Path, name: str | None, *, remap: bool) -> None:
-    """Pages on the predictions of some places, each method under its own name."""
+    """Write pages on the predictions of some places, each method under its own name."""
     from shiftdata.serve.pages.predictions_page import predictions_page
-    from shiftdata.serve.pages.sources import predictions_of
 
-    given = [one for place in places for one in predictions_of(place, task, name).items()]
+    given = [item for place in places for item in predictions_of(place, task, name).items()]
     if len(dict(given)) < len(given):
         raise InputError("two of the methods have one name: give --method NAME and --also NAME=FILE")
     front = predictions_page(task, dict(given), page, name, remap=remap, begin=begin_bar())
     print(
-        f"{front}: open it in a browser; `shiftdata gallery --predictions {page}` puts it beside the dataset"
+        f"{front}: open it in a browser; `shiftdata gallery --predictions {page}` puts it next to the dataset"
     )
+
+
+def predictions_of(text: str, task: Task, name: str | None = None) -> dict[str, Any]:
+    """Return the predictions for a set of a task that [NAME=]PLACE names, by method.
+
+    A place is a file that `task.evaluate` reads, the folder of a `shiftdata train --folder`, or that of a
+    sweep, of which each method has the run that the sweep's first rule selects.
+    """
+    given, _, place = ("", "", text) if Path(text).exists() or "=" not in text else text.partition("=")
+    path, name = Path(place), name or task.set_of("test")
+    if (path / "sweep.json").is_file():
+        from shiftdata.bench.selection import selected_predictions
+
+        chosen = selected_predictions(path, task, name)
+        return {f"{given}/{method}" if given else method: each for method, each in chosen.items()}
+    if (path / "run.json").is_file():
+        about = json.loads((path / "run.json").read_text(encoding="utf-8"))
+        file = path / f"predictions-{name.replace('/', '-')}.parquet"
+        if not file.is_file():
+            raise InputError(f"{path} has no predictions for {name}: it was trained on another task")
+        return {given or str(about.get("method", path.name)): str(file)}
+    return {given or path.stem: place}
 
 
 def _of_imagenet(task: Task, predictions: str, name: str | None, *, masked: bool) -> Evaluation:

@@ -15,7 +15,7 @@ from shiftdata.baselines.estimators import fit_estimator
 from shiftdata.baselines.losses import groups as dfr
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import cells_of, make_sampler
-from shiftdata.evaluation.sampling.subsets import Subsampled
+from shiftdata.evaluation.sampling.rows import Subsampled
 from tests.baselines.problems import inputs_of, problem, trainer_of
 
 

@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from builders.albums.folder import ENDINGS, picture_of, slug
+from builders.look_alikes import on_white
 from builders.sample import BadItem
 from builders.shifts.styles.listed import LISTED, read_listed
 from builders.shifts.styles.network import ASSETS
 from builders.shifts.stylizers import Arbitrary, Stylizer
 from builders.shifts.stylizers.stylizer import FloatArray
 from shiftdata.data.format.names import check_names
-from shiftdata.data.look_alikes import on_white
 from shiftdata.errors import InputError, not_found
 from shiftdata.files import whole_file
 from shiftdata.stable import content_hash
@@ -47,13 +47,13 @@ class Styles(Protocol):
         """The styles, in order."""
 
     def count(self, style: str) -> int:
-        """How many pictures a style has."""
+        """Return the number of a style's pictures."""
 
     def code(self, style: str, index: int) -> FloatArray:
         """The code of one picture."""
 
     def fingerprint(self) -> str:
-        """What determines the codes, beside the stylizer."""
+        """Return a hash of what determines the codes, other than the stylizer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class StyleBank:
 
     @property
     def size(self) -> int:
-        """How many pictures every style has, at least."""
+        """The smallest number of pictures of a style."""
         return min(map(len, self.codes.values()))
 
     def count(self, style: str) -> int:

@@ -48,7 +48,6 @@ from shiftdata.errors import InputError, IntegrityError
 #: In the staging folder: the whole's manifest and metadata, and images that came already.
 INDEX = ".index"
 IMAGES = ".images"
-ENDLESS = 1 << 62
 #: As a build cuts them: pictures of one group in short stretches, all else in long ones.
 MOST_ROWS = {"image": ROWS_PER_GROUP, "text": 5000, "table": 5000}
 
@@ -171,7 +170,6 @@ class PartFetch:
                         base,
                         verify=True,
                         cache=self.work / IMAGES,
-                        cache_limit=ENDLESS,
                         connections=self.jobs,
                         source=dataset.store,
                     )

@@ -14,7 +14,7 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols.base import Protocol, Stage, first_of_each, named
 from shiftdata.evaluation.protocols.cuts import Shares, cut
 from shiftdata.evaluation.protocols.halves import SHARED, Halves, Sides, halves_of
-from shiftdata.evaluation.sampling.subsets import dirichlet_marginal, largest_counts
+from shiftdata.evaluation.sampling.rows import dirichlet_marginal, largest_counts
 from shiftdata.evaluation.tasks import Role, Task
 from shiftdata.evaluation.tasks.making import check_empty, choose, recut, units
 from shiftdata.evaluation.tasks.report import MarginalDraw

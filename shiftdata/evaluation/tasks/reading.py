@@ -17,7 +17,7 @@ from shiftdata.evaluation.tasks.sets import Indices, Role, different
 if TYPE_CHECKING:
     from shiftdata.data.loading.batches import Examples, Loader
     from shiftdata.data.loading.batches.examples import Transform
-    from shiftdata.data.loading.batches.loader import BatchTransform, OnError, Share
+    from shiftdata.data.loading.batches.loader import BatchTransform, Share
     from shiftdata.data.loading.byte_ranges import ExampleReader
     from shiftdata.evaluation.tasks.task import Task
 
@@ -165,7 +165,6 @@ def loader(
     batch_transform: BatchTransform | None = None,
     remap: bool = False,
     drop_last: bool = False,
-    on_error: OnError = "error",
     dedupe: bool = False,
     decoded: bool | str | Path = False,
     decoded_limit: int = 10 * 2**30,
@@ -193,7 +192,6 @@ def loader(
         batch_transform: makes another x of a batch's x and a numpy generator, after `transform`.
         remap: y from 0 to k - 1, k being "unknown", by `remapped`.
         drop_last: leave out a last batch that is not full, and what ranks do not share evenly.
-        on_error: an example that cannot be read is an "error", or is "skip"ped and reported.
         dedupe: give each untouched picture once. In a dataset with severities it is the start of a trajectory
             under every nuisance: the first of these rows stands for all, with its key, group and position.
             `evaluate` takes the predictions of such a loader, in its order or by key.
@@ -222,7 +220,6 @@ def loader(
         workers=workers,
         batch_transform=batch_transform,
         drop_last=drop_last,
-        on_error=on_error,
         decoded=decoded,
         decoded_limit=decoded_limit,
         rank=rank,

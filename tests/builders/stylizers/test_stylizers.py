@@ -226,8 +226,8 @@ def test_a_place_on_the_hub_that_cannot_be_had_says_what_to_do(monkeypatch: pyte
     ("fields", "message"),
     [
         ({"variant": "vgg20"}, "unknown layout of a VGG 'vgg20'; did you mean 'vgg1"),
-        ({"device": "gpu"}, "device must be 'cpu' or 'cuda' or 'mps', got 'gpu'"),
-        ({"precision": "float16"}, "precision must be 'float32' or 'bfloat16'"),
+        ({"device": "gpu"}, "device must be one of cpu, cuda, mps, got 'gpu'"),
+        ({"precision": "float16"}, "precision must be one of float32, bfloat16"),
         ({"batch": 0}, "batch must be at least 1"),
         ({"style_side": 3}, "style_side must be at least 16"),
     ],

@@ -25,7 +25,6 @@ from builders.publish.publishing import target_of
 from builders.publish.target import Source
 from shiftdata.data.fetching import sources
 from shiftdata.data.fetching.staging import staging_of
-from shiftdata.data.format import bounds
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.places import catalog, client, http, search
@@ -327,30 +326,6 @@ def test_a_file_is_not_read_that_unpacks_to_gigabytes(tiny, tmp_path, change):
     edit_manifest(bad, lambda raw: raw["files"][path].update(record))
     with pytest.raises(IntegrityError, match="it is not read"):
         sd.fetch(str(bad), split="test", select={"style": [1]}, out="out")
-
-
-def test_pictures_of_another_writer_do_not_unpack_to_gigabytes(tiny, tmp_path, monkeypatch):
-    """A shard that is not the manifest's is read by its row groups, and each picture is checked."""
-    monkeypatch.setattr(bounds, "ALWAYS", 50 << 20)
-    bad = copied(tiny, tmp_path / "bad")
-    table = pq.read_table(bad / TEST)
-    pictures = pa.array(
-        [{"bytes": b"x" * 1_000_000, "path": None}] * len(table), table.schema.field("image").type
-    )
-    pq.write_table(table.set_column(table.schema.get_field_index("image"), "image", pictures), bad / TEST)
-    with hostile(bad) as server:
-        for place in (server.http, str(bad)):
-            with (
-                pytest.warns(UserWarning, match="is not the file"),
-                pytest.raises(StorageError, match="would unpack to"),
-            ):
-                sd.fetch(place, split="test", select={"style": [1]}, out="out")
-            with (
-                pytest.warns(UserWarning, match="is not the file"),
-                pytest.raises(ShiftdataError, match="it is not read"),
-                ExampleReader(place, "mini") as reader,
-            ):
-                reader.read([len(reader) - 1])
 
 
 # Links

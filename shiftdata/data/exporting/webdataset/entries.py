@@ -19,7 +19,7 @@ from shiftdata.data.format.paths import in_order, metadata_file
 from shiftdata.data.format.records import Base, Split, TaskOf
 from shiftdata.data.format.schema import columns
 from shiftdata.data.format.written import groups_of, row_bytes, size_of
-from shiftdata.data.loading.tars.index import sample_names
+from shiftdata.data.loading.byte_ranges.layout import sample_names
 from shiftdata.data.metadata.columns import read_columns
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.evaluation.tasks import Task

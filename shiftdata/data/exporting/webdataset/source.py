@@ -22,9 +22,6 @@ from shiftdata.data.places.store import Folder
 from shiftdata.files import whole_file
 from shiftdata.threads import ahead
 
-#: The most bytes of pictures of a task that are kept while it is written: more than any disk has.
-EVERY = 1 << 50
-
 
 class Source:
     """The examples of a dataset; those that are not on this machine are downloaded into `cache`."""
@@ -72,7 +69,7 @@ class Source:
     def _reader_of_task(self, entry: Entry, name: str, samples: Samples) -> ExampleReader:
         """Fetch the pictures of a set in the order of their files: scattered ones would be a request each."""
         folder = self.cache / entry.record.name / name
-        reader = ExampleReader(self.dataset, entry.base.name, verify=True, cache=folder, cache_limit=EVERY)
+        reader = ExampleReader(self.dataset, entry.base.name, verify=True, cache=folder)
         if self._roles.modality == "image" and not folder.exists():
             rows, first = np.unique(samples.at, return_index=True)
             lengths = samples.rows["length"].to_numpy()[first]
