@@ -18,7 +18,6 @@ import torch
 
 from shiftdata import __version__
 from shiftdata.baselines import DivergedError, Training, make_method, train
-from shiftdata.baselines.frozen import PRETRAINING, fingerprint, weights_hash
 from shiftdata.baselines.head_runs import first_stage
 from shiftdata.baselines.heads import HeadSpec, train_grid
 from shiftdata.baselines.method import code_of
@@ -27,6 +26,7 @@ from shiftdata.baselines.run import Run
 from shiftdata.bench.records import DONE, SCHEMA, evaluated, write_task
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.executors.cost import measured
+from shiftdata.data.loading.frozen import PRETRAINING, fingerprint, weights_hash
 from shiftdata.data.metadata import read_metadata
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.evaluation.protocols import task as make_task

@@ -9,19 +9,20 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import shiftdata as sd
 from builders.cli.app import main as cli
-from builders.describe import calibrate as calibration
-from builders.describe.calibrate import calibrate, planned
 from builders.describe.card import render_card
 from builders.make.build import build
 from builders.recipe_files import load_recipe, read_calibration
 from shiftdata.baselines import Training
+from shiftdata.bench import calibrate as calibration
+from shiftdata.bench.calibrate import calibrate, planned
+from shiftdata.cli.app import main as consumer
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import Calibration, CanonicalSplit
 from shiftdata.data.metadata import read_metadata
@@ -37,26 +38,23 @@ QUICK = Training(steps=40, batch=16)
 def small_tests() -> Iterator[None]:
     """The tests of tiny datasets have fewer rows than would be measured."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("builders.describe.calibrate.LEAST", 1)
+        patch.setattr("shiftdata.bench.calibrate.LEAST_ROWS", 1)
         yield
 
 
 @pytest.fixture(scope="module")
-def measured(tiny) -> Calibration:
-    return calibrate(tiny, modes=["scratch"], training=QUICK)
+def out(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("calibration") / "tiny.calibration.json"
+
+
+@pytest.fixture(scope="module")
+def measured(tiny, out) -> Calibration:
+    return calibrate(tiny, out, modes=["scratch"], training=QUICK)
 
 
 def split(tiny: Path, name: str, protocol: str) -> CanonicalSplit:
     first = Manifest.read(tiny).canonical_splits[0]
     return replace(first, name=name, protocol=protocol)
-
-
-def test_wilsons_interval_is_that_of_scipy():
-    for correct, n in [(0, 1), (0, 12), (9, 10), (500, 1000), (7, 7)]:
-        exact = stats.binomtest(correct, n).proportion_ci(method="wilson")
-        assert wilson(correct, n) == pytest.approx((exact.low, exact.high), abs=1e-6)
-    assert wilson(0, 0) == (0.0, 1.0)
-    assert all(wilson(0, n)[0] >= 0 and wilson(n, n)[1] <= 1 for n in range(1, 300))
 
 
 def test_fairness_has_a_ceiling_and_methods_of_groups(tiny, measured):
@@ -100,23 +98,15 @@ def test_a_ceiling_shares_no_origin_with_its_test_and_sees_the_tested_domain(tin
     assert (plan.jobs[0].tests[0].rows == plan.jobs[1].tests[0].rows).all()
 
 
-def test_a_ceiling_leaves_out_train_rows_of_tested_origins(tiny, monkeypatch):
-    """As if what is tested had been of the split that trains."""
-    monkeypatch.setattr("builders.describe.calibrate.TRAINS", calibration.TESTS)
-    ceiling, *_ = planned(read_metadata(tiny), [split(tiny, "lodo", "leave-one-domain-out test=red")]).jobs
-    origin = read_metadata(tiny).origin
-    assert not set(origin[ceiling.rows]) & set(origin[ceiling.tests[0].rows])
-
-
 def test_a_test_with_exactly_as_many_rows_as_are_asked_for_is_measured(tiny, monkeypatch):
     given = split(tiny, "lodo", "leave-one-domain-out test=red")
     rows = next(one.size.rows for one in given.sets.values() if one.roles[0] == "test")
-    monkeypatch.setattr("builders.describe.calibrate.LEAST", rows)
+    monkeypatch.setattr("shiftdata.bench.calibrate.LEAST_ROWS", rows)
     assert planned(read_metadata(tiny), [given]).jobs
-    monkeypatch.setattr("builders.describe.calibrate.LEAST", rows + 1)
+    monkeypatch.setattr("shiftdata.bench.calibrate.LEAST_ROWS", rows + 1)
     plan = planned(read_metadata(tiny), [given])
     assert not plan.jobs
-    assert f"1 of 1 splits have a test of fewer than {rows + 1} rows" in plan.left_out[0]
+    assert f"1 of 1 splits test fewer than {rows + 1} rows" in plan.left_out[0]
 
 
 def test_an_interval_counts_the_rows_of_an_origin_as_one_observation(tiny):
@@ -143,7 +133,7 @@ def test_an_interval_counts_the_rows_of_an_origin_as_one_observation(tiny):
 @pytest.mark.slow
 def test_severities_are_judged_one_by_one(tmp_path):
     folder = build(str(prepare("continuous", tmp_path)), tmp_path / "out", workers=1, quiet=True)
-    made = calibrate(folder, modes=["scratch"], training=Training(steps=5))
+    made = calibrate(folder, tmp_path / "c.json", modes=["scratch"], training=Training(steps=5))
     mine = [one for one in made.measures if one.trained == "untouched"]
     task = sd.task(folder, mine[0].split)
     metadata = task.metadata
@@ -162,48 +152,33 @@ def test_severities_are_judged_one_by_one(tmp_path):
     assert "the accuracy falls with the severity" in card
 
 
-def test_untouched_examples_of_another_base_train_and_do_not_judge(tmp_path):
-    folder = build(str(prepare("continuous", tmp_path)), tmp_path / "out", workers=1, quiet=True)
-    metadata = read_metadata(folder)
-    plan = planned(metadata, Manifest.read(folder).canonical_splits)
-    job = next(job for job in plan.jobs if job.trained == "untouched")
-    assert job.base.base == "content"
-    assert (job.base.columns["split"][job.rows] == 0).all()
-    sources = calibration.read_sources(plan, "scratch")
-    assert {name: source.metadata for name, source in sources.items()} == {
-        "content": job.base,
-        metadata.base: metadata,
-    }
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["text", "table"])
 def test_texts_and_tables_are_trained_from_scratch_alone(kind, tmp_path):
     folder = build(str(prepare(kind, tmp_path)), tmp_path / "out", workers=1, quiet=True)
     with pytest.raises(InputError, match="is for pictures"):
-        calibrate(folder, modes=["frozen"])
-    made = calibrate(folder, training=Training(steps=5))
+        calibrate(folder, tmp_path / "c.json", modes=["frozen"])
+    made = calibrate(folder, tmp_path / "c.json", training=Training(steps=5))
     assert {one.mode for one in made.measures} == {"scratch"}
     assert made.features == ""
 
 
+@pytest.mark.slow
 def test_a_calibration_is_written_next_to_its_recipe_and_built_into_the_card(
-    recipe, tiny_out, tmp_path, capsys
+    recipe, tiny_out, tmp_path, capsys, monkeypatch
 ):
     mine = shutil.copytree(recipe.parent, tmp_path / "recipe") / recipe.name
-    folder = shutil.copytree(tiny_out, tmp_path / "out") / "shift" / "tiny"  # with what is rendered
+    folder = shutil.copytree(tiny_out, tmp_path / "out") / "shift" / "tiny"  # with its rendered blocks
     before = load_recipe(str(mine))
-    assert before.calibration is None
-    assert "## Calibration" not in (folder / "README.md").read_text()
+    monkeypatch.setattr("builders.cli.calibrate.subprocess.run", run_here)
     arguments = ["calibrate", str(folder), "--recipe", str(mine), "--only", "scratch", "--steps", "3"]
     assert cli(arguments) == 0
     assert "python -m builders build" in capsys.readouterr().out
     made = load_recipe(str(mine))
     assert made.recipe_id() == before.recipe_id()
-    assert made.calibration is not None
     build(str(mine), tmp_path / "out", workers=1, quiet=True)
     manifest = Manifest.read(folder)
-    assert manifest.calibration == made.calibration
+    assert manifest.calibration == made.calibration is not None
     card = (folder / "README.md").read_text()
     assert re.search(r"^\| group-fairness \(1 split\) \| scratch \| 0.25 \| ", card, re.M)
     assert "Out of date" not in card
@@ -211,15 +186,27 @@ def test_a_calibration_is_written_next_to_its_recipe_and_built_into_the_card(
     assert "warning: the calibration" not in capsys.readouterr().out
 
 
+def run_here(command, **options):
+    """Run `python -m shiftdata ...` in this process, where small tests are measured too."""
+    assert command[:3] == [sys.executable, "-m", "shiftdata"]
+    return SimpleNamespace(returncode=consumer(command[3:]))
+
+
+def test_the_verb_writes_next_to_the_dataset(copy, capsys):
+    assert consumer(["calibrate", str(copy), "--only", "scratch", "--steps", "1", "--minutes", "0"]) == 0
+    printed = capsys.readouterr().out
+    assert "not measured: " in printed
+    assert read_calibration(copy.with_name("tiny.calibration.json")).left_out
+
+
 def test_a_calibration_of_another_build_says_so(tiny, measured):
     stale = replace(Manifest.read(tiny), calibration=replace(measured, content_id="0" * 64))
     assert "**Out of date:** the calibration was measured on another build of `mini`" in render_card(stale)
 
 
-def test_a_record_reads_back_and_what_it_cannot_be_is_refused(measured, tiny, tmp_path):
+def test_a_record_reads_back_and_is_refused_if_it_is_damaged(measured, out, tiny, tmp_path):
+    assert read_calibration(out) == measured
     path = tmp_path / "tiny.calibration.json"
-    path.write_text(json.dumps(asdict(measured)))
-    assert read_calibration(path) == measured
     path.write_text(json.dumps({**asdict(measured), "steps": "many"}))
     with pytest.raises(InputError, match=r"is not a calibration: steps is 'many'.*run"):
         read_calibration(path)
@@ -231,49 +218,41 @@ def test_a_record_reads_back_and_what_it_cannot_be_is_refused(measured, tiny, tm
         Manifest.read(copy)
 
 
-def test_what_is_left_out_has_a_reason(tiny):
-    made = calibrate(tiny, modes=["scratch"], training=QUICK, minutes=0)
+def test_what_is_left_out_has_a_reason(tiny, tmp_path):
+    made = calibrate(tiny, tmp_path / "c.json", modes=["scratch"], training=QUICK, minutes=0)
     assert not made.measures
     total = len(planned(read_metadata(tiny), Manifest.read(tiny).canonical_splits).jobs)
     assert made.left_out == [f"{total} of {total} trainings, for lack of time"]
     assert render_card(replace(Manifest.read(tiny), calibration=made)).count("for lack of time")
-    metadata = read_metadata(tiny)
-    plan = planned(metadata, [split(tiny, "gf_k9", "group-fairness k=90 mu=0.1")])
+    plan = planned(read_metadata(tiny), [split(tiny, "gf_k9", "group-fairness k=90 mu=0.1")])
     assert not plan.jobs
     assert "k=90 needs as many labels" in plan.left_out[0]
 
 
 def test_features_that_are_not_installed_are_named_before_any_training(tiny, monkeypatch):
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
-    monkeypatch.setattr("builders.describe.calibrate.train_model", None)
+    monkeypatch.setattr("shiftdata.bench.calibrate.train_model", None)
     with pytest.raises(sd.errors.MissingExtraError, match=r"EfficientNet-Lite0 needs.*shiftdata\[base"):
-        calibrate(tiny)
+        calibrate(tiny, "unwritten.json")
 
 
 @pytest.mark.slow
-def test_a_calibration_that_was_stopped_goes_on_and_ends_the_same(tiny, measured):
-    class Stopped(Exception):
-        pass
-
-    so_far: list[Calibration] = []
-
-    def stop(record: Calibration) -> None:
-        so_far.append(replace(record, measures=list(record.measures)))
-        if len(so_far) == 2:
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        calibrate(tiny, modes=["scratch"], training=QUICK, on_measured=stop)
+def test_a_calibration_that_was_stopped_goes_on_and_ends_the_same(tiny, measured, tmp_path):
     trained: list[str] = []
-    resumed = calibrate(
-        tiny,
-        modes=["scratch"],
-        training=QUICK,
-        before=so_far[-1],
-        on_job=lambda text, done, total: trained.append(text),
-    )
-    shown = [replace(one, seconds=0.0) for one in resumed.measures]
-    assert shown == [replace(one, seconds=0.0) for one in measured.measures]
-    assert len(trained) == len({(one.split, one.trained) for one in measured.measures}) - 2 + 1
-    other = calibrate(tiny, modes=["scratch"], training=QUICK, minutes=0, before=replace(so_far[-1], steps=1))
-    assert not other.measures
+
+    def stop(text: str, done: int, total: int) -> None:
+        if len(trained) == 3:  # reading, then two trainings
+            raise KeyboardInterrupt
+        trained.append(text)
+
+    out = tmp_path / "c.json"
+    with pytest.raises(KeyboardInterrupt):
+        calibrate(tiny, out, modes=["scratch"], training=QUICK, on_job=stop)
+    trained.clear()
+    settings = {"modes": ["scratch"], "training": QUICK}
+    resumed = calibrate(tiny, out, **settings, on_job=lambda text, done, total: trained.append(text))
+    shown = [replace(row, seconds=0.0) for row in resumed.measures]
+    assert shown == [replace(row, seconds=0.0) for row in measured.measures]
+    assert len(trained) == len({(row.split, row.trained) for row in measured.measures}) - 2 + 1
+    other = calibrate(tiny, out, modes=["scratch"], training=Training(steps=41, batch=16), minutes=0)
+    assert not other.measures  # of other settings

@@ -1,22 +1,23 @@
-"""Measure a dataset's canonical splits with one small trainer: ceiling, floor, and what lies between.
+"""Measure a dataset's canonical splits with one small network: ceiling, floor, and methods between them.
 
 The ceiling of a split is the same model trained on rows of the test's own distribution: the train rows of the
-nuisances and labels that are tested (and, where domains are left out, of those that train), all of them.
-It is a bound: it reads labels that a method of the split must not see. Severities are also judged by a model
-of untouched examples alone: the train rows of the base `content`, or where there is none those at severity 0.
+nuisances and labels that are tested (and, where domains are left out, of the training domains too). It is a
+bound: it reads labels that a method of the split must not see. Severities are also judged by a model of
+untouched examples alone: train rows of the base `content`, or where there is none those at severity 0.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.baselines.frozen import FEATURES, FrozenFeatures
 from shiftdata.baselines.run import Model, fit
 from shiftdata.baselines.sources import MODES, Mode, source_of
 from shiftdata.baselines.training import TRAINING, Training
@@ -24,6 +25,8 @@ from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import DatasetName
 from shiftdata.data.format.records import Calibration, CanonicalSplit, Measure
 from shiftdata.data.format.schema import SPLITS
+from shiftdata.data.format.typed import read_json, record
+from shiftdata.data.loading.frozen import FEATURES, FrozenFeatures
 from shiftdata.data.loading.sources import Source
 from shiftdata.data.metadata import Metadata, read_metadata
 from shiftdata.errors import InputError
@@ -34,9 +37,10 @@ from shiftdata.evaluation.protocols import task as task_of
 from shiftdata.evaluation.sampling import RowSampler, make_sampler
 from shiftdata.evaluation.tasks import Task
 from shiftdata.extras import require
+from shiftdata.files import write_text
 
-MOST = 10  # splits of one protocol
-LEAST = 30  # rows of a test
+MOST_SPLITS = 10  # of one protocol
+LEAST_ROWS = 30  # of a test
 #: The protocols whose splits leave domains out: of a dataset with several, those of the first are measured.
 DOMAINS = (
     "leave-one-domain-out",
@@ -94,54 +98,29 @@ class Plan:
     left_out: list[str] = field(default_factory=list)
 
 
-# The three functions that know how rows are read, trained on and predicted.
-
-
-def read_sources(plan: Plan, mode: Mode) -> dict[str, Source]:
-    """Return what reads the rows of each base, by its name; features that are not cached are made now."""
-    rows = {plan.metadata.base: [test.rows for job in plan.jobs for test in job.tests]}
-    bases = {plan.metadata.base: plan.metadata}
-    for job in plan.jobs:
-        bases[job.base.base] = job.base
-        rows.setdefault(job.base.base, []).append(job.rows)
-    return {name: source_of(base, mode, *rows[name]) for name, base in bases.items()}
-
-
-def train_model(source: Source, job: Job, training: Training) -> Model:
-    """Train the model of a job."""
-    targets = getattr(job.base, job.target)[job.rows].astype(np.int64)
-    return fit(source, job.rows, targets, _sampler(job), outputs=job.labels, training=training)
-
-
-def predict_rows(model: Model, rows: IntArray, source: Source) -> IntArray:
-    """Predict the numbers of labels, or of what else the model was trained to say."""
-    return model.predict(rows, source)
-
-
 def calibrate(
     dataset: DatasetName,
+    out: str | Path,
     *,
     modes: Sequence[Mode] = (),
     training: Training = TRAINING,
     minutes: float | None = None,
-    before: Calibration | None = None,
     on_job: Callable[[str, int, int], object] = lambda text, done, total: None,
-    on_measured: Callable[[Calibration], object] = lambda so_far: None,
 ) -> Calibration:
-    """Train a small model for the canonical splits of a dataset's default base, and judge it.
+    """Train a small model for the canonical splits of a dataset's default base, judge it, write the record.
 
     Args:
         dataset: a name, a folder, or an opened dataset.
+        out: the JSON file of the record, written after each training. Measures in it of the same build with
+            the same settings are taken over, so that a calibration that was stopped goes on.
         modes: "scratch", "frozen" (pictures only); default: all that its examples allow.
-        training: how each model is trained.
+        training: settings of each training.
         minutes: begin no training after that many; the record says what is left out.
-        before: an earlier record; measures of the same build with the same settings are taken from it.
-        on_job: gets the next job, how many trainings are done, and of how many.
-        on_measured: gets the record after each training, so that one that is stopped can go on.
+        on_job: gets the next job, the number of trainings that are done, and the number of all.
 
     """
     torch = require("torch", "a calibration")
-    metadata, begun = read_metadata(dataset), time.monotonic()
+    metadata, begun, out = read_metadata(dataset), time.monotonic(), Path(out)
     assert metadata.dataset is not None  # it was named
     manifest = metadata.dataset.manifest
     pictures = manifest.roles.modality == "image"
@@ -155,15 +134,17 @@ def calibrate(
     content_id = manifest.base(metadata.base).content_id
     versions = {"torch": str(torch.__version__), "intervals": "over origins"}
     settings = content_id, training.steps, training.batch, versions
+    before = record(Calibration, read_json(out.read_bytes())) if out.exists() else None
     measures: list[Measure] = []
     if before is not None and (before.content_id, before.steps, before.batch, before.versions) == settings:
         measures += before.measures
-    record = Calibration(
+    features = FEATURES if "frozen" in [*modes, *(measure.mode for measure in measures)] else ""
+    measured = Calibration(
         base=metadata.base,
         content_id=content_id,
         steps=training.steps,
         batch=training.batch,
-        features=FEATURES if "frozen" in [*modes, *(measure.mode for measure in measures)] else "",
+        features=features,
         versions=versions,
         measures=measures,
         left_out=plan.left_out,
@@ -184,12 +165,38 @@ def calibrate(
             on_job(text, number, total)
             try:
                 measures += _measured(plan, sources, job, mode, training, models)
-                on_measured(record)
             except InputError as error:
                 plan.left_out.append(f"{text}: {error}")
+            _write(measured, out)
     if late:
         plan.left_out.append(f"{late} of {total} trainings, for lack of time")
-    return record
+    _write(measured, out)
+    return measured
+
+
+def _write(measured: Calibration, out: Path) -> None:
+    write_text(out, json.dumps(asdict(measured), indent=1, ensure_ascii=False) + "\n")
+
+
+def read_sources(plan: Plan, mode: Mode) -> dict[str, Source]:
+    """Return readers of the rows of each base, by its name; features that are not cached are computed now."""
+    rows = {plan.metadata.base: [test.rows for job in plan.jobs for test in job.tests]}
+    bases = {plan.metadata.base: plan.metadata}
+    for job in plan.jobs:
+        bases[job.base.base] = job.base
+        rows.setdefault(job.base.base, []).append(job.rows)
+    return {name: source_of(base, mode, *rows[name]) for name, base in bases.items()}
+
+
+def train_model(source: Source, job: Job, training: Training) -> Model:
+    """Train the model of a job; groups without a row are left out of the draw."""
+    labels, groups = job.base.label[job.rows], job.base.group[job.rows]
+    ids = {"label_ids": np.unique(labels).tolist(), "group_ids": np.unique(groups).tolist()}
+    share: dict[str, Any] = {} if job.marginal is None else {"marginal": job.marginal, "replacement": True}
+    sampler = make_sampler(job.rule, labels=labels, groups=groups, **ids, **share)
+    assert isinstance(sampler, RowSampler)  # no rule above makes batches
+    targets = getattr(job.base, job.target)[job.rows].astype(np.int64)
+    return fit(source, job.rows, targets, sampler, outputs=job.labels, training=training)
 
 
 def planned(metadata: Metadata, splits: Sequence[CanonicalSplit]) -> Plan:
@@ -202,9 +209,9 @@ def planned(metadata: Metadata, splits: Sequence[CanonicalSplit]) -> Plan:
     for name, given in by_protocol.items():
         if name not in (FAIRNESS, CONTINUOUS, domains, "uda", "label-shift"):
             continue
-        large = [split for split in given if _tested(split) >= LEAST]
+        large = [split for split in given if _tested(split) >= LEAST_ROWS]
         if len(large) < len(given):
-            few = f"{len(given) - len(large)} of {len(given)} splits have a test of fewer than {LEAST} rows"
+            few = f"{len(given) - len(large)} of {len(given)} splits test fewer than {LEAST_ROWS} rows"
             plan.left_out.append(f"{name}: {few}")
         for split in _chosen(name, large):
             try:
@@ -234,7 +241,7 @@ def _chosen(protocol: str, splits: Sequence[CanonicalSplit]) -> list[CanonicalSp
         return [min(splits, key=_fairness_order)]
     if protocol == CONTINUOUS and splits:
         return [max(splits, key=_tested)]
-    places = np.linspace(0, len(splits) - 1, min(MOST, len(splits))).astype(int)
+    places = np.linspace(0, len(splits) - 1, min(MOST_SPLITS, len(splits))).astype(int)
     return [splits[place] for place in places]
 
 
@@ -290,27 +297,17 @@ def _jobs(task: Task, split: str, protocol: str, content: Metadata | None) -> It
         yield Job(split, "nuisance", metadata, ceiling, tests, nuisances, target=NUISANCE)
 
 
-def _sampler(job: Job) -> RowSampler:
-    """Make the sampler of a job's rows; groups without a row are left out."""
-    labels, groups = job.base.label[job.rows], job.base.group[job.rows]
-    known = {"label_ids": np.unique(labels).tolist(), "group_ids": np.unique(groups).tolist()}
-    share: dict[str, Any] = {} if job.marginal is None else {"marginal": job.marginal, "replacement": True}
-    sampler = make_sampler(job.rule, labels=labels, groups=groups, **known, **share)
-    assert isinstance(sampler, RowSampler)  # no rule above makes batches
-    return sampler
-
-
 def _measured(
     plan: Plan, sources: dict[str, Source], job: Job, mode: Mode, training: Training, models: Models
 ) -> list[Measure]:
-    """Judge the model of a job on each of its tests."""
+    """Train the model of a job, unless another job has, and judge it on each test."""
     if job.identity not in models:
         begun = time.process_time()  # of one core, however busy the machine is
         model = train_model(sources[job.base.base], job, training)
         models[job.identity] = model, time.process_time() - begun
     (model, seconds), metadata, measures = models[job.identity], plan.metadata, []
     for test in job.tests:
-        predicted = predict_rows(model, test.rows, sources[metadata.base])
+        predicted = model.predict(test.rows, sources[metadata.base])
         right = predicted == getattr(metadata, job.target)[test.rows]
         measures.append(_measure(metadata, job, test, mode, right, seconds))
     return measures

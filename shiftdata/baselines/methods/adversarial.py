@@ -1,14 +1,17 @@
-"""DANN: l_s + trade_off `losses.dann` behind `losses.reverse_gradient` (Ganin et al., JMLR 2016)."""
+"""Methods whose features hide the domain from a discriminator.
 
-from __future__ import annotations
+DANN: l_s + trade_off `losses.dann` behind `losses.reverse_gradient` (Ganin et al., JMLR 2016).
+CDAN: DANN whose discriminator reads `losses.cdan_map` (Long et al., NeurIPS 2018).
+"""
 
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup
+from shiftdata.baselines.networks import Network
 
 #: Factors of rows: of the source's loss, and of the domain loss of source and target.
 Importance: TypeAlias = tuple[Tensor, Tensor, Tensor]
@@ -31,7 +34,7 @@ def both_features(method: Method, batch: Batch, joint: float) -> tuple[Tensor, T
 
 
 class DANN(Method):
-    """Domain-adversarial training: the features hide from a discriminator which domain a row is of."""
+    """Domain-adversarial training: the features hide a row's domain from a discriminator."""
 
     needs = frozenset({"target"})
     variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
@@ -43,8 +46,8 @@ class DANN(Method):
     #: The variants whose adversary is SMA's.
     sma: ClassVar[tuple[str, ...]] = ("code",)
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
         self.discriminator = discriminator(self.read_size(), int(self.width), self.dropout)
 
     def loss(self, batch: Batch) -> Tensor:
@@ -61,14 +64,45 @@ class DANN(Method):
         return losses.mean(fitted, batch.weight) + self.trade_off * domain
 
     def read_size(self) -> int:
-        """Return how many numbers the discriminator reads."""
-        return self.known.features
+        """Return the width of the discriminator's input."""
+        return self.sizes.features
 
     def read(self, z: Tensor, logits: Tensor) -> Tensor:
-        """Return what the discriminator reads of each row."""
+        """Return the discriminator's input."""
         return z
 
     def importance(self, batch: Batch, logits: Tensor, logits_target: Tensor) -> Importance:
-        """Return how much rows weigh, 1 but for CDAN+E and IW-DANN."""
+        """Return the factors of rows: 1, but for CDAN+E and IW-DANN."""
         ones = torch.ones_like(batch.weight)
         return ones, ones, torch.ones_like(logits_target[:, 0])
+
+
+LARGEST, PROJECTED = 4096, 1024
+
+
+class CDAN(DANN):
+    """Conditional domain-adversarial training: the discriminator sees the prediction too; also CDANN."""
+
+    entropy = Hyper(0, choices=(0, 1), source="Long et al.: CDAN, and 1 for CDAN+E")
+
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        if self.read_size() < sizes.features * sizes.classes:
+            self.register_buffer("of_z", torch.randn(sizes.features, PROJECTED))
+            self.register_buffer("of_p", torch.randn(sizes.classes, PROJECTED))
+
+    def read_size(self) -> int:
+        size = self.sizes.features * self.sizes.classes
+        return PROJECTED if size > LARGEST else size
+
+    def read(self, z: Tensor, logits: Tensor) -> Tensor:
+        predicted = logits if self.variant in self.sma else logits.softmax(1).detach()
+        matrices = dict(self.named_buffers(recurse=False))
+        return losses.cdan_map(z, predicted, (matrices["of_z"], matrices["of_p"]) if matrices else None)
+
+    def importance(self, batch: Batch, logits: Tensor, logits_target: Tensor) -> Importance:
+        fitted, source, target = super().importance(batch, logits, logits_target)
+        if not self.entropy:
+            return fitted, source, target
+        weight = losses.cdan_weights(torch.cat([logits, logits_target]))
+        return fitted, source * weight[: len(logits)], target * weight[len(logits) :]

@@ -1,17 +1,15 @@
-"""EoA and EMA: running means of the weights, plain (Arpit et al., NeurIPS 2022) and exponential."""
+"""Running means of the weights: plain (EoA; Arpit et al., NeurIPS 2022) and exponential."""
 
-from __future__ import annotations
-
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor
 
 from shiftdata.baselines import losses
-from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.averages import flat
-from shiftdata.baselines.method import Hyper, Setup, Stage
+from shiftdata.baselines.method import Hyper, Setup, Stage, TrainerAPI
 from shiftdata.baselines.methods.averages import Averaged
 from shiftdata.baselines.methods.batch_norm import batch_norms
+from shiftdata.baselines.networks import Network
 
 
 class EoA(Averaged):
@@ -23,8 +21,8 @@ class EoA(Averaged):
     variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
     start = Hyper(100, low=1, high=1000, log=True, source="Arpit et al.: 100 of 5,000 steps")
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
         self.average = losses.WeightAverage(self.averaged(), int(self.start))
 
     def averaged(self) -> list[Tensor]:
@@ -50,10 +48,10 @@ class EMA(EoA):
     start = 0.0
     decay = Hyper(0.999, low=0.9, high=0.9999, log=True, source="Tarvainen and Valpola, 2017")
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
         self.average = losses.EMA(self.averaged(), self.decay, warm_up=True)
 
-    def begin(self, stage: Stage, trainer: Trainer) -> None:
+    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
         super().begin(stage, trainer)
         self.average.average.copy_(flat(self.averaged()))  # a moving average begins where the weights do
