@@ -110,46 +110,45 @@ class UDA(Protocol):
         column = rows.nuisance_column
         source, target = rows.numbers("nuisance", [str(name) for name in self.pair])
         clauses = self.label_clauses(task)
-        of = {
+        conditions = {
             name: [*clauses[name[:6]], (column, "==", source if name.startswith("source") else target)]
             for name in APART
         }
         if self.variant == "paper":
-            return self._drawn(task, of)
+            return self._drawn(task, conditions)
         parts = cut(rows, HALVES if self.variant else APART, HALVES, seed=self.seed)
         sides = {"source_test": "test", "target_test": "test"}
         if self.variant == "paired":
             sides |= {"source_train": "train", "target_train": "train", "source_validation": "train"}
-        return recut(
-            task, {name: NewSet(parts[name], of[name], ROLE[name], sides.get(name, "")) for name in APART}
-        )
+        sets = {name: (parts[name], conditions[name], ROLE[name], sides.get(name, "")) for name in APART}
+        return recut(task, {name: NewSet(*fields) for name, fields in sets.items()})
 
     def label_clauses(self, task: Task) -> dict[str, Clause]:
         return {"source": [], "target": []}
 
-    def _drawn(self, task: Task, of: Mapping[str, Clause]) -> Task:
-        """Halves of each class, drawn for the source and for the target apart."""
+    def _drawn(self, task: Task, conditions: Mapping[str, Clause]) -> Task:
+        """Draw halves of each class, for the source and for the target apart."""
         rows = task.metadata
         reason = "the paper's variant draws the halves of each style on their own"
         whole = Part(np.ones(len(rows), bool), [])
         names = [name for name in APART if name != "source_validation"]
-        made = recut(task, {name: NewSet(whole, of[name], ROLE[name]) for name in names})
+        task = recut(task, {name: NewSet(whole, conditions[name], ROLE[name]) for name in names})
         for side in ("source", "target"):
-            indices = made.sets[f"{side}_train"].indices
+            indices = task.sets[f"{side}_train"].indices
             labels = rows.label[indices].astype(np.int64)
             order = rows.hashes(indices, self.id, self.seed, side)
             first = first_of_each(labels, order, np.bincount(labels, minlength=len(rows.labels)) // 2)
-            made = choose(made, f"{side}_train", indices[first], reason)
-            made = choose(made, f"{side}_test", indices[~first], reason)
-        return made
+            task = choose(task, f"{side}_train", indices[first], reason)
+            task = choose(task, f"{side}_test", indices[~first], reason)
+        return task
 
 
 @dataclass(frozen=True, kw_only=True)
 class UniDA(UDA):
     """Universal adaptation: source and target share some classes, and each has private ones.
 
-    Classes are taken in alphabetical order: the shared, the source's, the target's. The target's private
-    classes are what a model should call unknown.
+    Classes are taken in alphabetical order: the shared, the source's, the target's. A model should call the
+    target's private classes unknown.
     """
 
     shared: int = 10

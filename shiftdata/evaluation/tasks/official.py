@@ -1,4 +1,4 @@
-"""The official metrics of tasks: a table by name, each a function from what was judged to named figures.
+"""The official metrics of tasks: functions from judged rows to named figures, in a table by name.
 
 A figure's name has one meaning wherever it occurs. `mean`, `worst`, `worst_3`, `worst_5` are over groups;
 `mean_class` over labels that have rows; `mean_domain`, `std_domain`, `worst_domain` over nuisances; `overall`
@@ -66,6 +66,12 @@ class Figure(float, Record):
         linear = Linear(of, derivatives)
         sem = linear.sem if math.isfinite(value) else math.nan
         return cls(value, linear.n if n is None else n, said, sem, linear.origins, linear)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` stored: null is nan."""
+        value, sem = (math.nan if stored[name] is None else stored[name] for name in ("value", "sem"))
+        return cls(value, stored["n"], stored["of"], sem, stored["origins"])
 
     @property
     def rows(self) -> str:
