@@ -86,7 +86,7 @@ def outcomes(task: Task, generator: np.random.Generator) -> np.ndarray:
     right = ~failing[origin] & (generator.random(len(rows)) < ACCURACY / (1 - (1 - ACCURACY) * OF_ORIGINS))
     known = task.label_ids
     wrong = known[(np.searchsorted(known, true) + 1) % len(known)]
-    if "universal" in task.metrics:
+    if "universal" in task.history.metrics:
         true, wrong = (
             np.where(np.isin(true, known), true, -1),
             np.where(np.isin(true, known), wrong, known[0]),

@@ -21,6 +21,7 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols import Protocol, parse_protocol
 from shiftdata.evaluation.protocols import task as task_of
 from shiftdata.evaluation.tasks import OnEmpty, Task
+from shiftdata.evaluation.tasks.rows import row_set
 
 TARS = "webdataset"
 FORMS = {TARS: "tars of bases or tasks, for training from front to back; texts and tables too"}
@@ -164,7 +165,7 @@ def _chosen_tars(
         if configs:
             tasks, configs = {configs[0]: folders.chosen_task(opened, config=configs[0])}, ()
         ((name, task),) = tasks.items()
-        tasks = {name: replace(task, sets={new: task.row_set(old) for new, old in renamed.items()})}
+        tasks = {name: replace(task, sets={new: row_set(task, old) for new, old in renamed.items()})}
     return opened, configs, tasks
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shiftdata.bench import RULES, select
 from shiftdata.bench.selection import run_scores
 from shiftdata.errors import NotFoundError
-from shiftdata.evaluation.tasks.evaluation import Cells
+from shiftdata.evaluation.tasks.cells import Cells
 from tests.bench.made import TASK, predicted, records, run, shares
 
 # Validation has 4 rows a group, so that shares are quarters. By rule another one is best.

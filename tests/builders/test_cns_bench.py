@@ -167,7 +167,7 @@ def test_a_trajectory_with_a_picture_that_cannot_be_read_is_left_out(raw, tmp_pa
 
 def test_the_paper_tests_every_row(folder):
     task = sd.task(folder, "continuous@paper")
-    assert task.roles == {"test": ("test",)}
+    assert {name: rows.roles for name, rows in task.sets.items()} == {"test": ("test",)}
     assert len(task.rows("test")) == len(sd.read_metadata(folder)) == 264
 
 
@@ -255,4 +255,4 @@ class TestImageNetModels:
 
     def test_labels_without_numbers_are_refused(self, tiny):
         with pytest.raises(InputError, match="does not begin with the number of an ImageNet class"):
-            sd.imagenet_outputs(sd.Task.canonical(sd.read_metadata(tiny)))
+            sd.imagenet_outputs(sd.task(sd.read_metadata(tiny)))

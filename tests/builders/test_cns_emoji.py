@@ -25,6 +25,7 @@ from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject, slide
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
 from shiftdata.evaluation.tasks.evaluation import Evaluation
+from shiftdata.evaluation.tasks.rows import distinct
 from tests.builders.few_emoji import few_classes
 
 ITEM = Item(key="k", label="a", origin="a/k", license="MIT", attribution="x")
@@ -122,7 +123,7 @@ def test_an_untouched_picture_counts_once(small):
     task = sd.task(str(small), "continuous")
     known = task.table("test", named=True)
     start, label = known["severity"].to_numpy() == 0, np.array(known["label"].to_pylist())
-    once = task.distinct("test")
+    once = distinct(task, "test")
     assert (start.sum(), start[once].sum(), len(once)) == (56, 4, 56 * 5 + 4)
     predicted = np.where(label == task.labels[0], task.labels[1], label)  # one class is wrong
     every = task.evaluate(predicted)
@@ -137,7 +138,7 @@ def test_an_untouched_picture_counts_once(small):
 
     with task.loader("test", dedupe=True, size=8) as loader:
         assert [at for *_, one in loader for at in one["position"].tolist()] == once.tolist()
-        assert loader.names["group"][0] == f"{task.metadata.labels[0]} / {task.nuisances[0]}"
+        assert loader.names["group"][0] == f"{task.metadata.labels[0]} / {task.metadata.nuisances[0]}"
     keys = task.keys("test")
     for given in (predicted[once], {keys[at]: predicted[at] for at in once}):
         assert task.evaluate(given).to_dict() == every.to_dict()

@@ -73,7 +73,7 @@ def test_mu_is_met_at_any_group_size(size, mu, seed):
         for style in range(3):
             exact = size * (nu if style == own else round(mu * nu, 6))
             assert abs(counts[label, style] - max(1, exact)) <= 0.5
-    assert task.notes[0].startswith(f"mu in train: asked {mu}, met ")
+    assert task.history.notes[0].startswith(f"mu in train: asked {mu}, met ")
 
 
 def test_evaluation_rows_do_not_change_with_mu_and_training_rows_are_nested():
@@ -139,7 +139,7 @@ def test_a_split_seed_cuts_anew_in_the_same_sizes():
     for name in SIZES:
         assert counts_of(first, name) == counts_of(other, name)
     assert set(first.keys("test")) != set(other.keys("test"))
-    assert not other.leaks()
+    assert not other.report().leaks
     with pytest.raises(InputError, match="give the seed there"):
         sd.task(
             ALL, sd.protocol("leave-one-domain-out", test="kind03") & GroupFairness(k=4, mu=0.5, split_seed=7)

@@ -24,6 +24,7 @@ from shiftdata.evaluation.metrics import compare
 from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.evaluation.protocols import task as task_of
 from shiftdata.evaluation.tasks import Task
+from shiftdata.evaluation.tasks.rows import counts_of
 from shiftdata.tables import Table
 
 #: Tasks whose rows are compared in each group of studies; more would fill pages.
@@ -113,7 +114,7 @@ def _against(scores: Sequence[Score], group: Group, truth: Truth) -> list[list[s
     task = truth.task(scores[0].selected.study) if base is not None else None
     if base is None or task is None:
         return []
-    metadata, rows, counts = task.metadata, task.rows(base.test), task.counts(base.test)
+    metadata, rows, counts = task.metadata, task.rows(base.test), counts_of(task, base.test)
     drawn = np.repeat(np.arange(len(rows)), 1 if counts is None else counts)
     true = _known(task, metadata.label[rows[drawn]].astype(np.int64))
     groups, origin = (
@@ -138,5 +139,5 @@ def _against(scores: Sequence[Score], group: Group, truth: Truth) -> list[list[s
 
 def _known(task: Task, labels: IntArray) -> IntArray:
     """Labels with one number for all that training does not know."""
-    known = np.isin(labels, task.label_ids) if "universal" in task.metrics else labels >= 0
+    known = np.isin(labels, task.label_ids) if "universal" in task.history.metrics else labels >= 0
     return np.where(known, labels, len(task.metadata.labels))

@@ -69,7 +69,7 @@ class WholeDomains(DomainProtocol):
 
     promises: ClassVar[Sequence[str]] = ("ratio", "whole-test")
     variants: ClassVar = WHOLE
-    leaking: ClassVar = ("paper",)
+    leaking: ClassVar[Sequence[str]] = ("paper",)
 
     def hold_out(self, task: Task, test: Sequence[str], among: Sequence[str], seed: int) -> Task:
         """Train and validate in the domains among some that do not test; test in the others."""
@@ -237,8 +237,8 @@ class DomainBed(DomainProtocol):
     def make(self, task: Task) -> Task:
         """Cut the sets train, validation, test and oracle, and unlabelled if asked for."""
         if self.variant == "code":
-            inside = shuffled_cut(task.metadata, self.seed)
-            rows = {"train": inside, "validation": ~inside, "test": inside, "oracle": ~inside}
+            cut_in = shuffled_cut(task.metadata, self.seed)
+            rows = {"train": cut_in, "validation": ~cut_in, "test": cut_in, "oracle": ~cut_in}
             return rows_from_files(task, rows, [self.test])
         tested, trained = _domains(task, named(self.test), task.metadata.nuisances)
 

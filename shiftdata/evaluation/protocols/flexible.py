@@ -104,9 +104,7 @@ class FlexibleDG(DomainProtocol):
             )
         return replace(task, sets=sets)
 
-    def _first(
-        self, task: Task, indices: Indices, limit: Indices, allowed: NDArray[np.bool_]
-    ) -> NDArray[np.int64]:
+    def _first(self, task: Task, indices: Indices, limit: Indices, allowed: NDArray[np.bool_]) -> Indices:
         """Return the first rows of each group, as many as its limit, in the order of their hashes."""
         rows = task.metadata
         indices = indices[(limit[rows.group] > 0)[indices] & allowed[indices] & (rows.nuisance[indices] >= 0)]
@@ -115,7 +113,8 @@ class FlexibleDG(DomainProtocol):
         limited = np.flatnonzero(~mask)
         order = rows.hashes(indices[limited], self.id, self.seed)
         mask[limited] = first_of_each(group[limited], order, limit)
-        return indices[mask]
+        chosen: Indices = indices[mask]
+        return chosen
 
     def _ordered(self, task: Task, domains: Sequence[int], *salt: str) -> list[int]:
         names = task.metadata.nuisances

@@ -62,7 +62,7 @@ class Compared:
     @cached_property
     def true(self) -> Indices:
         """What a prediction has to be: in universal adaptation, unknown for labels outside of training."""
-        if "universal" not in self.task.metrics:
+        if "universal" not in self.task.history.metrics:
             return self.label
         return np.where(np.isin(self.label, self.task.label_ids), self.label, -1)
 

@@ -31,6 +31,7 @@ from shiftdata.data.exporting.webdataset.writing import Cut
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import data_files, index_file
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
+from shiftdata.evaluation.tasks.rows import counts_of, hides_labels
 from tests.builders.test_build import files
 from tests.tiny import edit_file, edit_manifest
 
@@ -78,9 +79,9 @@ def index(folder, config, name):
 def test_each_set_has_the_rows_of_the_task_as_often_as_they_were_drawn(tiny, tars, drawn, adapted, config):
     task = {"drawn": drawn, "adapted": adapted}.get(config) or sd.task(tiny, config)
     base = Manifest.read(tars).base(config)
-    assert base.roles == {name: list(roles) for name, roles in task.roles.items()}
+    assert base.roles == {name: list(rows.roles) for name, rows in task.sets.items()}
     for name in task.sets:
-        counts = task.counts(name)
+        counts = counts_of(task, name)
         keys = task.keys(name)
         wanted = Counter(dict(zip(keys, [1] * len(keys) if counts is None else counts.tolist(), strict=True)))
         found = samples(tars, config, name)
@@ -109,8 +110,8 @@ def test_rows_of_one_key_are_moved_apart_where_others_are_enough(keys):
 
 
 def test_an_unlabelled_set_tells_no_class(tars, adapted):
-    (name,) = (name for name, roles in adapted.roles.items() if roles[0] == "unlabelled")
-    task_keys, named = set(adapted.keys(name)), set(sd.Task.canonical(adapted.metadata).metadata.labels)
+    (name,) = (name for name, rows in adapted.sets.items() if rows.role == "unlabelled")
+    task_keys, named = set(adapted.keys(name)), set(sd.task(adapted.metadata).metadata.labels)
     for key, members in samples(tars, "adapted", name).items():
         assert set(members) == {"png", "json"}
         told = {column: value for column, value in json.loads(members["json"]).items() if value is not None}
@@ -125,7 +126,7 @@ def test_an_unlabelled_set_tells_no_class(tars, adapted):
     } - {column for column in ("severity",) if rows["severity"].null_count == len(rows)}
     # Neither does the order: neighbours, and the tars, are those of the hashed keys and nuisances alone.
     task = replace(adapted, sets={name: adapted.sets[name]})
-    assert task.hides_labels(name)
+    assert hides_labels(task, name)
     order = [row["key"] for row in rows.select(["key"]).to_pylist()]
     labels = dict(zip(adapted.keys(name), adapted.metadata.label[adapted.rows(name)].tolist(), strict=True))
     assert order != sorted(order, key=labels.__getitem__)

@@ -349,7 +349,7 @@ def balanced(task: Task, sets: Sets, before: Sets) -> None:
 def marginal(task: Task, sets: Sets, case: Case) -> None:
     """The labels of the drawn sets are those of the drawn marginal: floor(n P), or as many as there were."""
     before, replacement = case.before, "replacement" in case.words
-    (draw,) = task.report().draws
+    (draw,) = task.history.draws
     roles = {name.partition("/")[0]: of.role for name, of in task.sets.items()}
     for name, counts in draw.rows.items():
         assert roles[name] in ("unlabelled", "test")
@@ -377,7 +377,7 @@ def marginal(task: Task, sets: Sets, case: Case) -> None:
 
 def sizes_of_units(task: Task, before: Sets, name: str) -> int:
     """How many rows are drawn together."""
-    if "continuous" not in task.metrics:
+    if "continuous" not in task.history.metrics:
         return 1
     (size,) = set(Counter(row.trajectory for row in joined(before)[name]).values()) or {1}
     return size

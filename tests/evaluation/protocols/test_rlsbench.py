@@ -97,7 +97,7 @@ def test_a_source_that_is_a_target_too_is_cut_the_same_for_every_target(seed):
     assert sizes(other) == pytest.approx([384, 96, 480, 120], abs=3)
     assert column(own, "source_train", "key") == column(other, "source_train", "key")
     assert kinds(other, "target_test") == {"test"}
-    assert own.leaks() == other.leaks() == []
+    assert own.report().leaks == other.report().leaks == 0
     again = sd.task(known, "label-shift", rlsbench="visda", target="test", alpha=None, seed=seed + 1)
     assert column(again, "source_train", "key") != column(other, "source_train", "key")
 
@@ -151,7 +151,7 @@ def test_origins_of_both_sides_are_cut_apart():
     """Patients come back in later years."""
     known = rows(RLSBENCH_DOMAINS["mimic_readmission"], n_labels=2, origin="patient {label} {number}")
     for pair in sd.rlsbench("mimic_readmission", alpha=None):
-        assert pair.task(known).leaks() == []
+        assert pair.task(known).report().leaks == 0
 
 
 def split(y: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -272,7 +272,7 @@ def test_every_pair_makes_a_task_of_its_domains(name):
         task = pair.task(known)
         assert kinds(task, "source_train") == set(pair.source)
         assert kinds(task, "target_test") <= set(pair.target)
-        assert task.leaks() == []
+        assert task.report().leaks == 0
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,9 @@ def chosen_task(
     if split is None:
         return task(opened, base=base)
     made = published(read_metadata(opened, base), split)
-    return replace(made, sets={name: made.sets[name] for name in names}, history=(config,))
+    return replace(
+        made, sets={name: made.sets[name] for name in names}, history=replace(made.history, steps=(config,))
+    )
 
 
 def contents_of(task: Task, *, by_folder: bool, sets: Mapping[str, str] | None = None) -> Contents:

@@ -23,6 +23,7 @@ from shiftdata.data.loading.tars.index import sample_names
 from shiftdata.data.metadata.columns import read_columns
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.evaluation.tasks import Task
+from shiftdata.evaluation.tasks.rows import counts_of, hides_labels, key_array
 
 Indices = NDArray[np.int64]
 
@@ -143,7 +144,7 @@ def _task_entry(rows: Rows, name: str, task: Task) -> Entry:
 def _summary(manifest: Manifest, name: str, task: Task) -> str:
     split = manifest.canonical(name)
     about = split.summary if split else f"{task.describe()} on {task.metadata.base}."
-    return " ".join([about, *(f"{note}." for note in (split.notes if split else task.notes))])
+    return " ".join([about, *(f"{note}." for note in (split.notes if split else task.history.notes))])
 
 
 def _words(manifest: Manifest, name: str, task: Task) -> str:
@@ -170,7 +171,7 @@ def _safe_names(sets: Sequence[str]) -> dict[str, str]:
 
 def _drawn(every: pa.Table, task: Task, name: str) -> Samples:
     """The samples of a set of a task: each row as often as it was drawn."""
-    counts = task.counts(name)
+    counts = counts_of(task, name)
     at = task.rows(name)
     counts = np.ones(len(at), np.int64) if counts is None else counts
     rows = np.repeat(np.arange(len(at)), counts)
@@ -179,8 +180,8 @@ def _drawn(every: pa.Table, task: Task, name: str) -> Samples:
     drawn = {"count": pa.array(counts[rows], pa.int32()), "copy": pa.array(copies, pa.int32())}
     for column, values in drawn.items():
         table = table.append_column(column, values)
-    if task.hides_labels(name):
-        keys = task.key_array(name).take(pa.array(rows))
+    if hides_labels(task, name):
+        keys = key_array(task, name).take(pa.array(rows))
         table = _hidden(table, keys, task.metadata.nuisance_column)
     return Samples(table, at[rows])
 
