@@ -26,6 +26,7 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
 from shiftdata.evaluation.tasks.evaluation import Evaluation
 from shiftdata.evaluation.tasks.rows import distinct
+from shiftdata.evaluation.tasks.rows import distinct
 from tests.builders.few_emoji import few_classes
 
 ITEM = Item(key="k", label="a", origin="a/k", license="MIT", attribution="x")

@@ -32,6 +32,7 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import data_files, index_file
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
 from shiftdata.evaluation.tasks.rows import counts_of, hides_labels
+from shiftdata.evaluation.tasks.rows import counts_of, hides_labels
 from tests.builders.test_build import files
 from tests.tiny import edit_file, edit_manifest
 
@@ -150,9 +151,9 @@ def test_plain_datasets_loads_a_canonical_split_by_its_name(tiny, tars):
 
 def test_plain_datasets_reads_a_set_without_labels(tars, adapted):
     loaded = datasets.load_dataset(str(tars), "adapted", streaming=True)
-    for name, roles in adapted.roles.items():
+    for name, rows in adapted.sets.items():
         first = next(iter(loaded[name]))
-        assert (first["cls"] is None) == (roles[0] == "unlabelled")
+        assert (first["cls"] is None) == (rows.role == "unlabelled")
 
 
 def test_the_plain_library_reads_every_sample_once_an_epoch_in_other_orders(tars, monkeypatch):
