@@ -10,7 +10,6 @@ import pytest
 import shiftdata as sd
 from shiftdata.data.metadata import stored
 from shiftdata.evaluation.tasks.rows import counts_of
-from shiftdata.evaluation.tasks.rows import counts_of
 from shiftdata.stable import hash64
 
 

@@ -68,13 +68,11 @@ class UDA(Protocol):
 
     Sets: source_train, source_validation, target_train (unlabelled), target_test, source_test. Where origins
     occur under several nuisances no two sides share one: half of them are the source's, a quarter each the
-    target's training and the tests'. Give `source` and `target`, or the number of one of the paper's 25
-    scenarios.
+    target's training and the tests'. `SCENARIOS` has the paper's 25 pairs.
     """
 
-    source: str | None = None
-    target: str | None = None
-    scenario: int | None = None
+    source: str
+    target: str
     seed: int = 0
 
     id: ClassVar[str] = "uda"
@@ -93,22 +91,13 @@ class UDA(Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.scenario is None) == (self.source is None and self.target is None):
-            raise InputError("give source and target, or scenario (1-25) alone")
-        if self.scenario is not None and not 1 <= self.scenario <= len(SCENARIOS):
-            raise InputError(f"scenario is a number from 1 to {len(SCENARIOS)}, got {self.scenario}")
-        source, target = self.pair
-        if not source or not target or source == target:
-            raise InputError(f"source and target are two nuisances, got {source!r} and {target!r}")
-
-    @property
-    def pair(self) -> tuple[str | None, str | None]:
-        return SCENARIOS[self.scenario - 1] if self.scenario else (self.source, self.target)
+        if not self.source or self.source == self.target:
+            raise InputError(f"source and target are two nuisances, got {self.source!r} and {self.target!r}")
 
     def make(self, task: Task) -> Task:
         rows = task.metadata
         column = rows.nuisance_column
-        source, target = rows.numbers("nuisance", [str(name) for name in self.pair])
+        source, target = rows.numbers("nuisance", [self.source, self.target])
         clauses = self.label_clauses(task)
         conditions = {
             name: [*clauses[name[:6]], (column, "==", source if name.startswith("source") else target)]

@@ -21,15 +21,11 @@ from shiftdata.evaluation.protocols.base import Protocol, Stage, places, plain_n
 from shiftdata.evaluation.protocols.cuts import Shares, cut
 from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.making import narrow, recut, restrict, units
-from shiftdata.evaluation.tasks.report import CAUTION
 from shiftdata.evaluation.tasks.sets import CANONICAL_ROLES, NewSet
 from shiftdata.stable import ranks, uniform
 
 #: Where the canonical splits begin and end, in folds.
 CANONICAL: Shares = {"train": (0, 50), "validation": (50, 70), "test": (70, 100)}
-
-#: A report warns first if rounding makes mu this many times what was asked.
-TOO_FAR = 1.5
 
 Pairs = list[tuple[int, int, float]]
 
@@ -241,35 +237,22 @@ class GroupFairness(Protocol):
         chosen: NDArray[np.bool_],
         promised: NDArray[np.bool_],
     ) -> list[str]:
-        """Return notes on the share of each minority group, relative to its class's dominant group.
+        """Note the share of each minority group, relative to its class's dominant group.
 
-        Rows are whole, at least one: of few rows a group keeps far more than mu, which the report says first.
+        Rows are whole, at least one: of few rows a group keeps far more than mu.
         """
         sizes, kept = (np.bincount(group, weights, minlength=len(promised)) for weights in (None, chosen))
         ratios: list[float] = []
-        least = np.inf
-        for label, own, nu in pairs:
+        for label, own, _ in pairs:
             groups = np.flatnonzero(promised[label * nuisances : (label + 1) * nuisances]) + label * nuisances
             major = label * nuisances + own
             minor = groups[(groups != major) & (sizes[groups] > 0)]
             if sizes[major]:
                 ratios += (kept[minor] / sizes[minor] / (kept[major] / sizes[major])).tolist()
-                least = min(least, nu)
         asked = f"mu in {name}: asked {self.minority:.6g}"
         if not ratios:
             return [f"{asked}, not met: no class has its dominant and a minority group there"]
-        met = float(np.mean(ratios))
-        notes = [f"{asked}, met {met:.4g} ({min(ratios):.4g} to {max(ratios):.4g} by group)"]
-        if met >= TOO_FAR * self.minority:
-            smallest = int(sizes[promised & (sizes > 0)].min())
-            needed = int(np.ceil(1 / (self.minority * least)))
-            notes.append(
-                f"{CAUTION}mu in {name} is {met:.4g}, {met / self.minority:.2g} times what was asked: a "
-                f"group keeps at least one row, and the smallest has {smallest:,}. Ask for "
-                f"mu={min(1, met * self.mu / self.minority):.2g}, or take a base with {needed:,} rows or "
-                "more in each group"
-            )
-        return notes
+        return [f"{asked}, met {np.mean(ratios):.4g} ({min(ratios):.4g} to {max(ratios):.4g} by group)"]
 
     def _cut_again(self, task: Task) -> Task:
         if cut_by := task.history.cut_by:

@@ -169,7 +169,6 @@ def evaluate(
     *,
     remap: bool = False,
     outputs: Any = None,
-    marginal: Any = None,
 ) -> Evaluation:
     """Evaluate predictions on a set by the official metrics of the task's protocols, each with its n.
 
@@ -183,7 +182,6 @@ def evaluate(
         remap: numbers are those of `remapped`, 0 to k - 1 (and k for unknown).
         outputs: for a model with other outputs than the dataset's labels, the number of the label of each
             output, -1 for none; see `imagenet_outputs`.
-        marginal: for label shift, estimated shares of the labels, judged instead of the predictions'.
 
     """
     name = task.set_of("test") if name is None else name
@@ -219,7 +217,6 @@ def evaluate(
         known=task.label_ids,
         expected=np.unique(cells.codes["label"]),
         labels=len(metadata.labels),
-        marginal=marginal,
     )
     figures, notes = figures_of(judged, metrics)
     if cells.origins < len(rows):

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.data.arrays import FloatArray, IntArray, as_floats
+from shiftdata.data.arrays import FloatArray, IntArray
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.metrics import (
     FailurePoints,
@@ -93,9 +93,8 @@ class Figure(float, Record):
 class Judged:
     """Rows of a set with their true and predicted labels (unknown ones as `UNKNOWN`), and counts by name.
 
-    `known` are the labels of training, of which `expected` should be in the set, one for each of `classes`;
-    `marginal` is an estimate of the set's shares of labels. `all` has all rows as one group; `along` those of
-    each nuisance and severity, where rows have one.
+    `known` are the labels of training, of which `expected` should be in the set, one for each of `classes`.
+    `all` has all rows as one group; `along` those of each nuisance and severity, where rows have one.
     """
 
     all: GroupAccuracy
@@ -113,7 +112,6 @@ class Judged:
     expected: IntArray
     labels: int
     origin: IntArray
-    marginal: Any = None
 
     def __len__(self) -> int:
         return len(self.true)
@@ -230,19 +228,11 @@ def _label_shift(judged: Judged) -> Named:
     """RLSbench: accuracy, and the l1 error of the marginal of labels, 0 to 2."""
     yield from _adaptation(judged)
     places = judged.labels + 1  # the last for unknown
-    true = label_marginal(np.where(judged.true < 0, judged.labels, judged.true), places)
-    if judged.marginal is None:
-        of = "shares of predictions"
-        estimate = label_marginal(np.where(judged.predicted < 0, judged.labels, judged.predicted), places)
-    else:
-        of, estimate, given = "the given marginal", np.zeros(places), as_floats("marginal", judged.marginal)
-        if len(given) not in (judged.labels, len(judged.known)):
-            raise InputError(
-                f"marginal: {len(given)} shares; give one a label, of the dataset's {judged.labels} or the "
-                f"task's {len(judged.known)}"
-            )
-        estimate[np.arange(judged.labels) if len(given) == judged.labels else judged.known] = given
-    yield "marginal_error", Figure(label_marginal_l1(estimate, true), len(judged), of)
+    true, predicted = (
+        label_marginal(np.where(labels < 0, judged.labels, labels), places)
+        for labels in (judged.true, judged.predicted)
+    )
+    yield "marginal_error", Figure(label_marginal_l1(predicted, true), len(judged), "shares of predictions")
 
 
 def _continuous(judged: Judged) -> Named:
@@ -310,8 +300,6 @@ def figures_of(judged: Judged, metrics: tuple[str, ...]) -> tuple[dict[str, Figu
     """The figures of some official metrics (plain ones for none), and why some are missing."""
     figures: dict[str, Figure] = {}
     notes: list[str] = []
-    if judged.marginal is not None and "label-shift" not in metrics:
-        raise InputError("marginal= goes with a task of label shift; this one has no figure that uses it")
     for name in metrics:
         if name not in OFFICIAL:
             raise not_found("official metric", name, OFFICIAL)

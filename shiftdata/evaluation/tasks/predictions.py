@@ -22,7 +22,7 @@ from shiftdata.data.format.conditions import number_of
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.metrics import align
 from shiftdata.evaluation.metrics.records import some
-from shiftdata.evaluation.tasks.rows import TaskRows, counts_of, distinct, key_array, row_set
+from shiftdata.evaluation.tasks.rows import TaskRows, counts_of, key_array, row_set
 from shiftdata.evaluation.tasks.sets import Role
 
 #: The number of "unknown", the class of universal adaptation that no model is trained for.
@@ -75,15 +75,9 @@ def predicted_rows(
             raise InputError(
                 f"predictions: {len(given.keys):,} keys and {len(labels):,} predictions; give one a key"
             )
-        wanted = key_array(task, name, role)
-        place = _by_copies(task, rows, wanted.to_pylist(), keys) if len(labels) < len(rows) else None
-        labels = labels[align(wanted, keys) if place is None else place]
+        labels = labels[align(key_array(task, name, role), keys)]
     elif counts is not None and len(labels) == counts.sum():  # one an example, as a loader gives them
         rows, counts = np.repeat(rows, counts), None
-    elif len(labels) < len(rows) and len(labels) == len(first := distinct(task, name, role)):
-        pictures = task.metadata.picture[rows]
-        order = np.argsort(pictures[first])
-        labels = labels[order[np.searchsorted(pictures[first], pictures, sorter=order)]]
     elif len(labels) != len(rows):
         raise InputError(
             f"predictions: {len(labels):,} for the {len(rows):,} rows of {name}: "
@@ -91,20 +85,6 @@ def predicted_rows(
         )
     labels = _checked(task, labels)
     return (rows, labels) if counts is None else (np.repeat(rows, counts), np.repeat(labels, counts))
-
-
-def _by_copies(task: TaskRows, rows: IntArray, wanted: Sequence[str], keys: Any) -> IntArray | None:
-    """Return for each row the place of the prediction for its picture, maybe given under another key.
-
-    None where a picture has no prediction, or a key is unknown or repeated: `align` says what is wrong.
-    """
-    pictures, given = task.metadata.picture[rows], {str(key): place for place, key in enumerate(keys)}
-    repeated = len(given) < len(keys)
-    place = np.array([given.pop(key, -1) for key in wanted])
-    of_picture = dict(zip(pictures[place >= 0].tolist(), place[place >= 0].tolist(), strict=True))
-    filled = np.array([of_picture.get(picture, -1) for picture in pictures.tolist()])
-    place = np.where(place < 0, filled, place)
-    return None if given or repeated or (place < 0).any() else place
 
 
 def _of_role(task: TaskRows, name: str, keys: Any) -> tuple[Any, Role | None]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import SAMPLERS, Sampler, make_sampler
-from shiftdata.evaluation.tasks.rows import TaskRows, counts_of, distinct, hashes_of, hides_labels, row_set
+from shiftdata.evaluation.tasks.rows import TaskRows, counts_of, hashes_of, hides_labels, row_set
 from shiftdata.evaluation.tasks.sets import Indices, Role, different
 
 if TYPE_CHECKING:
@@ -26,15 +26,12 @@ def sampler(
     name: str | None = None,
     *,
     role: Role | None = None,
-    dedupe: bool = False,
     **options: Any,
 ) -> Sampler:
     """Return a sampler over the positions of a set's rows: "subg", "rwg", ..., see `sampling.SAMPLERS`.
 
     The set is the first with the role "fit" if not named. Where labels are hidden, only rules that need
-    none can be used: "shuffle", "per-domain", or "pseudo-balanced" with `pseudo_labels`. `dedupe` is for the
-    examples of `dataset(dedupe=True)`; a rule by group or nuisance cannot follow it, since the untouched
-    pictures are of all nuisances, and each would count for one.
+    none can be used: "shuffle", "per-domain", or "pseudo-balanced" with `pseudo_labels`.
     """
     name = name or task.set_of(role or "fit")
     needs = SAMPLERS[rule].needs if rule in SAMPLERS else None
@@ -47,12 +44,7 @@ def sampler(
             f"the sampler {rule!r} needs {needs}s, which are hidden in {name}: its role is unlabelled. "
             f"Use one of {', '.join(usable)}, with pseudo_labels=... for pseudo-balanced"
         )
-    if dedupe and needs in ("group", "nuisance"):
-        raise InputError(
-            f"the sampler {rule!r} goes by {needs}, and with dedupe=True each untouched picture would be in "
-            "one of its groups alone: leave dedupe out, or take shuffle, rwy, suby, ..."
-        )
-    metadata, rows = task.metadata, _examples(task, name, role, dedupe)[0]
+    metadata, rows = task.metadata, _examples(task, name, role)[0]
     given: dict[str, Any] = {"nuisances": metadata.nuisance[rows]}
     if needs == "nuisance":
         given["nuisance_ids"] = different(given["nuisances"])
@@ -78,7 +70,6 @@ def dataset(
     size: int | tuple[int, int] | None = None,
     remap: bool = False,
     decode: bool = True,
-    dedupe: bool = False,
     features: NDArray[Any] | None = None,
     reader: ExampleReader | None = None,
 ) -> Examples:
@@ -96,9 +87,6 @@ def dataset(
         size: height and width to resize every picture to, or one number for both.
         remap: y from 0 to k - 1, k being "unknown", by `remapped`.
         decode: False gives x as encoded bytes.
-        dedupe: give each untouched picture once. In a dataset with severities it is the start of a trajectory
-            under every nuisance: the first of these rows stands for all, with its key, group and position.
-            `evaluate` takes the predictions of such examples, in their order or by key.
         features: an array with a line for each row of the base: then x is its lines, and no file is read.
         reader: your own `ExampleReader`, with a cache or hashes checked.
 
@@ -116,7 +104,6 @@ def dataset(
             metadata,
             task.rows(name, role),
             counts_of(task, name, role),
-            only=_distinct(task, name, role) if dedupe else None,
             hashes=hashes_of(task, name) if hidden else None,
             remapped=task.remapped if remap else None,
             reader=reader,
@@ -130,7 +117,7 @@ def dataset(
         raise InputError(
             f"features has {len(features):,} lines, the base {len(metadata):,} rows: give a line for each"
         )
-    rows, positions = _examples(task, name, role, dedupe)
+    rows, positions = _examples(task, name, role)
     y = metadata.label[rows].astype(np.int64)
     columns = {"nuisance": metadata.nuisance[rows].astype(np.int64), "position": positions}
     if hidden:
@@ -149,18 +136,11 @@ def dataset(
     )
 
 
-def _examples(task: TaskRows, name: str, role: Role | None, dedupe: bool) -> tuple[Indices, Indices]:
+def _examples(task: TaskRows, name: str, role: Role | None) -> tuple[Indices, Indices]:
     """Return the rows of a set's examples, and the position of each in the set."""
     rows, counts = task.rows(name, role), counts_of(task, name, role)
     positions = np.repeat(np.arange(len(rows)), 1 if counts is None else counts)
-    positions = _distinct(task, name, role) if dedupe else positions
     return rows[positions], positions
-
-
-def _distinct(task: TaskRows, name: str, role: Role | None) -> Indices:
-    if counts_of(task, name, role) is not None:
-        raise InputError(f"the rows of {name} were drawn with replacement: dedupe cannot leave some out")
-    return distinct(task, name, role)
 
 
 def loader(
@@ -171,7 +151,6 @@ def loader(
     sampler: str | Sampler | Sequence[int] | Indices | None = None,
     batch_size: int = 64,
     seed: int = 0,
-    dedupe: bool = False,
     **options: Any,
 ) -> Loader:
     """Return batches `(x, y, metadata)` of a set's examples, for training; see `loading.batches.Loader`.
@@ -183,7 +162,6 @@ def loader(
             made; positions in the set; or None: every example in the stored order, as for a test.
         batch_size: examples in a batch, on each rank.
         seed: of the order and of the transforms, with the epoch.
-        dedupe: as in `dataset`.
         options: those of `dataset` (transform, size, remap, features, reader), of the named sampler, and of
             `Loader`:
             workers: threads that read and decode ahead; default: one a core for pictures, else one.
@@ -200,11 +178,11 @@ def loader(
     from shiftdata.data.loading.batches import Loader
 
     of_loader = _taken(options, Loader)
-    of_examples = {"role": role, "seed": seed, "dedupe": dedupe, **_taken(options, dataset)}
+    of_examples = {"role": role, "seed": seed, **_taken(options, dataset)}
     if isinstance(sampler, str):
         if sampler in SAMPLERS and SAMPLERS[sampler].makes_batches:
             options["batch_size"] = batch_size
-        sampler = _sampler(task, sampler, name, role=role, dedupe=dedupe, seed=seed, **options)
+        sampler = _sampler(task, sampler, name, role=role, seed=seed, **options)
     elif options:
         raise InputError(f"{', '.join(options)}: options go with the name of a sampler")
     return Loader(dataset(task, name, **of_examples), sampler, batch_size=batch_size, **of_loader)

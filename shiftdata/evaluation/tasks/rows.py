@@ -176,16 +176,6 @@ def counts_of(task: TaskRows, name: str, role: Role | None = None) -> Indices | 
     return counts[task._hashed[name][1]]
 
 
-def distinct(task: TaskRows, name: str, role: Role | None = None) -> Indices:
-    """Return the positions, among `task.rows`, of the first row that shows each picture.
-
-    These are all rows, unless a dataset with severities has the untouched start of many trajectories.
-    """
-    if not task.metadata.repeats:
-        return np.arange(len(row_set(task, name).indices))
-    return np.sort(np.unique(task.metadata.picture[task.rows(name, role)], return_index=True)[1])
-
-
 def empty_groups(task: TaskRows, rows: RowSet) -> Indices:
     """Return the numbers of the groups that a set should have and does not."""
     present = np.zeros(len(rows.expected) + 1, bool)

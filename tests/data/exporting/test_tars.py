@@ -32,7 +32,6 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import data_files, index_file
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
 from shiftdata.evaluation.tasks.rows import counts_of, hides_labels
-from shiftdata.evaluation.tasks.rows import counts_of, hides_labels
 from tests.builders.test_build import files
 from tests.tiny import edit_file, edit_manifest
 
