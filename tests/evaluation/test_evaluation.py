@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import pickle
@@ -65,11 +66,15 @@ def logits(labels, width):
 
 
 def frame(columns):
-    return pytest.importorskip("pandas").DataFrame(columns)
+    import pandas as pd
+
+    return pd.DataFrame(columns)
 
 
 def series(values, **options):
-    return pytest.importorskip("pandas").Series(values, **options)
+    import pandas as pd
+
+    return pd.Series(values, **options)
 
 
 MAPPING = {KEYS[at]: int(PREDICTED[at]) for at in SHUFFLED}
@@ -78,7 +83,7 @@ BY_KEY = {"key": [KEYS[at] for at in SHUFFLED], "prediction": PREDICTED[SHUFFLED
 FORMS = {
     "list": lambda: PREDICTED.tolist(),
     "floats": lambda: PREDICTED.astype(float),
-    "tensor": lambda: pytest.importorskip("torch").tensor(PREDICTED),
+    "tensor": lambda: importlib.import_module("torch").tensor(PREDICTED),
     "series": lambda: series(PREDICTED),
     "chunks": lambda: pa.chunked_array([PREDICTED[:9], PREDICTED[9:]]),
     "names in a list": lambda: NAMES.tolist(),
@@ -100,7 +105,7 @@ FORMS = {
     "table": lambda: pa.table({**BY_KEY, "more": KEYS}),
     "pandas": lambda: frame(BY_KEY),
     "series by key": lambda: series(BY_KEY["prediction"], index=BY_KEY["key"]),
-    "polars": lambda: pytest.importorskip("polars").DataFrame(BY_KEY),
+    "polars": lambda: importlib.import_module("polars").DataFrame(BY_KEY),
     "key and logits": lambda: frame(dict(zip(FAIR.labels, OF_TASK.T, strict=True)) | {"key": KEYS}),
 }
 
@@ -123,8 +128,8 @@ def test_every_file_gives_the_same(tmp_path):
 
 
 def test_numbers_of_the_task_are_read_with_remap():
-    for given in (FAIR.remapped[PREDICTED], OF_TASK, NAMES):
-        assert FAIR.evaluate(given, remap=True).to_dict() == EXPECTED
+    for predictions in (FAIR.remapped[PREDICTED], OF_TASK, NAMES):
+        assert FAIR.evaluate(predictions, remap=True).to_dict() == EXPECTED
     with pytest.raises(InputError, match="allowed are 0 to 2"):
         FAIR.evaluate(PREDICTED, remap=True)
     with pytest.raises(InputError, match=r"6 columns of logits; give one a label: 3 \(labels of the task\)"):
