@@ -76,9 +76,8 @@ def test_the_papers_scenarios():
     assert SCENARIOS[24] == ("prehistorian_painting", "american_barbizon_school")
     assert len({name for pair in SCENARIOS for name in pair}) == 19  # "water lilies" is in none
     rows = metadata(2, ["American Impressionism", "american-barbizon-school"], 20)
-    assert (
-        len(sd.task(rows, "uda", source=SCENARIOS[0][0], target=SCENARIOS[0][1]).sets["source_train"]) == 16
-    )
+    source, target = SCENARIOS[0]
+    assert len(sd.task(rows, "uda", source=source, target=target).sets["source_train"]) == 16
 
 
 @pytest.mark.parametrize("rows", [SHARED, WHOLE], ids=["shared", "whole"])
