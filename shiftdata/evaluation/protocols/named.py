@@ -156,8 +156,11 @@ def protocol(name: str, **params: Any) -> Protocol:
     if short not in _BY_NAME:
         raise not_found("protocol", short, _BY_NAME)
     chosen = _BY_NAME[short]
-    if after:
-        params |= _after_at(chosen, after, params.get("variant", ""))
+    if after.isdigit():
+        if int(after) != chosen.version:
+            raise InputError(f"{short} has version {chosen.version} here, got {after}")
+    elif after:
+        params["variant"] = after
     parameters = chosen.parameters()
     for param in params:
         if param not in parameters:
@@ -169,19 +172,6 @@ def protocol(name: str, **params: Any) -> Protocol:
         return chosen(**params)
     except TypeError as error:
         raise InputError(f"{short} cannot take {params}: {error}") from error
-
-
-def _after_at(chosen: type[Protocol], after: str, given: str) -> dict[str, str]:
-    """Return the parameters after the @ of a name: none for a version, else a variant."""
-    if after.isdigit():
-        if int(after) != chosen.version:
-            raise InputError(f"{chosen.id} has version {chosen.version} here, got {after}")
-        return {}
-    if not chosen.variants:
-        raise InputError(f"{chosen.id} has no variants, got {after!r}")
-    if given not in ("", after):
-        raise InputError(f"{chosen.id}@{after} and variant={given!r} disagree: give one of them")
-    return {"variant": after}
 
 
 def parse_protocol(text: str | Sequence[str]) -> Protocol | None:

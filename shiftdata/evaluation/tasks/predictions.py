@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,7 @@ def predicted_rows(
     """
     given = read_predictions(predictions, len(row_set(task, name)))
     keys, role = _of_role(task, name, given.keys)
-    labels, rows = _Meaning(task, remap, outputs).labels(given), task.rows(name, role)
+    labels, rows = _labels(task, given, remap, outputs), task.rows(name, role)
     counts = counts_of(task, name, role)
     if given.keys is not None:
         if len(given.keys) != len(labels):
@@ -158,86 +158,71 @@ def _text_index(given: Any) -> Any:
     return index if index.dtype.kind in "OUT" else None
 
 
-@dataclass(frozen=True)
-class _Meaning:
-    """The labels that a task's numbers, names and columns of logits stand for."""
-
-    task: TaskRows
-    remap: bool
-    given_outputs: Any = None
-
-    @property
-    def universal(self) -> bool:
-        return "universal" in self.task.history.metrics
-
-    def labels(self, given: Given) -> IntArray:
-        if self.given_outputs is not None:
-            return self._of_outputs(given)
-        task, also = self.task, UNKNOWN if self.universal else None
-        if given.columns:
-            meaning, place = self._named(given.columns), np.asarray(given.values).argmax(axis=1)
-        elif (texts := _texts(given.values)) is not None:
-            encoded = texts.dictionary_encode()
-            meaning, place = self._named(encoded.dictionary.to_pylist()), encoded.indices.to_numpy()
-        else:
-            array = as_numbers("predictions", given.values, ndim=None)
-            if array.ndim == 2:
-                meaning, place = self._columns(array.shape[1]), array.argmax(axis=1)
-            elif self.remap:  # the numbers of `task.remapped`: 0 to k - 1, and k for unknown
-                meaning = np.append(task.label_ids, UNKNOWN) if self.universal else task.label_ids
-                place = as_ids("predictions", array, len(meaning), also=also)
-            else:
-                return as_ids("predictions", array, len(task.metadata.labels), also=also)
-        labels: IntArray = meaning[place]
-        return labels
-
-    def _of_outputs(self, given: Given) -> IntArray:
-        """Return the labels of the outputs of a model; `UNKNOWN` for none."""
-        if self.remap:
+def _labels(task: TaskRows, given: Given, remap: bool, outputs: Any) -> IntArray:
+    """Return the labels that numbers, names and columns of logits mean: `meaning` has one for each place."""
+    universal, count = "universal" in task.history.metrics, len(task.metadata.labels)
+    also, values = UNKNOWN if universal else None, given.values
+    if outputs is not None:
+        if remap:
             raise InputError("outputs= says what each output stands for: leave remap out")
-        meaning = as_ids("outputs", self.given_outputs, len(self.task.metadata.labels), also=UNKNOWN)
-        array = as_numbers("predictions", given.values, ndim=None)
-        if array.ndim == 2 and array.shape[1] != len(meaning):
+        meaning, also = as_ids("outputs", outputs, count, also=UNKNOWN), None
+    elif given.columns:
+        meaning = np.array([_number(task, name, universal) for name in given.columns])
+    elif (texts := _texts(values)) is not None:
+        encoded = texts.dictionary_encode()
+        values = encoded.indices.to_numpy()
+        meaning = np.array([_number(task, text, universal) for text in encoded.dictionary.to_pylist()])
+    elif remap:  # the numbers of `task.remapped`: 0 to k - 1, and k for unknown
+        meaning = np.append(task.label_ids, UNKNOWN) if universal else task.label_ids
+    else:
+        meaning = np.arange(count)
+    array = as_numbers("predictions", values, ndim=None)
+    if array.ndim == 1:
+        # With `also`, -1 is the last of the meanings that are extended by it.
+        meaning = meaning if also is None else np.append(meaning, also)
+        place = as_ids("predictions", array, len(meaning) - (also is not None), also=also)
+    else:
+        place = array.argmax(axis=1)
+        if outputs is None and not given.columns:
+            meaning = _columns(task, array.shape[1], remap, universal)
+        elif array.shape[1] != len(meaning):
             raise InputError(
                 f"predictions: {array.shape[1]} columns of logits, and outputs= names {len(meaning)}: give "
                 "one column an output"
             )
-        place = array.argmax(axis=1) if array.ndim == 2 else as_ids("predictions", array, len(meaning))
-        labels: IntArray = meaning[place]
-        return labels
+    labels: IntArray = meaning[place]
+    return labels
 
-    def _named(self, texts: Sequence[str]) -> IntArray:
-        return np.array([self._number(text) for text in texts], np.int64)
 
-    def _number(self, text: str) -> int:
-        """Return the number of a label by its name; `unknown` in universal adaptation."""
-        labels = self.task.metadata.labels
-        if self.universal and text.strip().lower() in ("unknown", "-1") and text not in labels:
-            return UNKNOWN
-        hint = "Predictions are names or numbers of labels."
-        try:
-            return number_of("label", text.strip(), labels, hint)
-        except InputError:
-            names = [*labels, "unknown"] if self.universal else labels
-            raise not_found("label", text, names, hint) from None
+def _number(task: TaskRows, text: str, universal: bool) -> int:
+    """Return the number of a label by its name; `unknown` in universal adaptation."""
+    labels, hint = task.metadata.labels, "Predictions are names or numbers of labels."
+    if universal and text.strip().lower() in ("unknown", "-1") and text not in labels:
+        return UNKNOWN
+    try:
+        return number_of("label", text.strip(), labels, hint)
+    except InputError:
+        names = [*labels, "unknown"] if universal else labels
+        raise not_found("label", text, names, hint) from None
 
-    def _columns(self, count: int) -> IntArray:
-        """Return the labels of the columns of logits, by their number."""
-        meanings = {"labels of the task": self.task.label_ids}
-        if not self.remap:
-            meanings["labels of the dataset"] = np.arange(len(self.task.metadata.labels))
-        if self.universal:
-            meanings |= {f"{about} and unknown": np.append(ids, UNKNOWN) for about, ids in meanings.items()}
-        fits = {tuple(ids.tolist()): about for about, ids in meanings.items() if len(ids) == count}
-        if len(fits) == 1:
-            return np.array(next(iter(fits)))
-        if fits:
-            raise InputError(
-                f"predictions: {count} columns of logits may be {' or '.join(fits.values())}: give remap="
-                "True for those of the task, or a table with the names of labels as columns"
-            )
-        allowed = ", ".join(f"{len(ids)} ({about})" for about, ids in meanings.items())
-        raise InputError(f"predictions: {count} columns of logits; give one a label: {allowed}")
+
+def _columns(task: TaskRows, count: int, remap: bool, universal: bool) -> IntArray:
+    """Return the labels of the columns of logits, by their number."""
+    meanings = {"labels of the task": task.label_ids}
+    if not remap:
+        meanings["labels of the dataset"] = np.arange(len(task.metadata.labels))
+    if universal:
+        meanings |= {f"{about} and unknown": np.append(ids, UNKNOWN) for about, ids in meanings.items()}
+    fits = {tuple(ids.tolist()): about for about, ids in meanings.items() if len(ids) == count}
+    if len(fits) == 1:
+        return np.array(next(iter(fits)))
+    if fits:
+        raise InputError(
+            f"predictions: {count} columns of logits may be {' or '.join(fits.values())}: give remap="
+            "True for those of the task, or a table with the names of labels as columns"
+        )
+    allowed = ", ".join(f"{len(ids)} ({about})" for about, ids in meanings.items())
+    raise InputError(f"predictions: {count} columns of logits; give one a label: {allowed}")
 
 
 def _texts(values: Any) -> pa.Array | None:
