@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 import numpy as np
-import pyarrow.csv
 from numpy.typing import NDArray
 
 from shiftdata.cli.task import on_empty_option, protocol_of
@@ -112,6 +111,8 @@ def command(
         result = chosen.evaluate(predictions, name, remap=remap)
     columns = [column for column in by.split(",") if column]
     if shape == "csv":
+        import pyarrow.csv
+
         pyarrow.csv.write_csv(result.table(*columns), sys.stdout.buffer)
     else:
         shown = result.by(*columns) if columns else result
