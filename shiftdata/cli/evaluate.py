@@ -29,7 +29,7 @@ from shiftdata.evaluation.tasks.frozen import Frozen
       shiftdata evaluate mine.parquet predictions.csv --format json > result.json
       shiftdata evaluate mine.parquet predictions.csv --picture groups.png
       shiftdata evaluate mine.parquet erm.csv --also rwg=rwg.csv --page pages/erm-rwg
-      shiftdata evaluate cns_bench continuous@paper scores.npy --outputs imagenet
+      shiftdata evaluate cns_bench continuous@paper logits.npy --outputs imagenet
 
     A file of predictions (.csv, .parquet, .json, .npy) has the columns key and prediction, or one
     prediction for each row in the order of `shiftdata task ... --set test`: a label's name or number, or a

@@ -149,12 +149,12 @@ class Protocol(ABC):
 
     @property
     def in_order(self) -> str:
-        """How to join it with protocols that come later."""
+        """Advice on joining it with protocols that come later."""
         return f"put {self.id} first, as `&` does"
 
     @property
     def advice(self) -> str:
-        """What to do where the task that it makes lacks rows of groups."""
+        """Advice where the task that it makes lacks rows of groups."""
         return ADVICE
 
     def __and__(self, other: Protocol) -> Chain:

@@ -53,7 +53,7 @@ class FlexibleDG(DomainProtocol):
 
     @property
     def tested(self) -> int:
-        """How many test domains a class has."""
+        """The number of test domains of a class."""
         return self.test if self.test is not None else (4 if self.variant else 6)
 
     def draw(self, task: Task) -> dict[int, tuple[list[int], list[int], list[int]]]:

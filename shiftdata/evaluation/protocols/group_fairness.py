@@ -151,8 +151,8 @@ class GroupFairness(Protocol):
         fit = [rowset.scope for rowset in task.sets.values() if rowset.role == "fit"]
         if not fit:
             raise InputError(
-                f"group-fairness needs a set to fit, and {task.describe()} has none: join it with a protocol "
-                "that trains, or leave it out"
+                f"group-fairness needs a training set, and {task.describe()} has none: join it with a "
+                "protocol that trains, or leave it out"
             )
         scope = np.any(fit, axis=0).reshape(shape)
         # Drawn from what training may contain: a held-out domain cannot be anybody's dominant one.

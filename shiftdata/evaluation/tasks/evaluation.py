@@ -202,11 +202,8 @@ def evaluate(
     cells = cells_of(task, name, rows, severity, origin, true == predicted)
     nuisance, continuous = metadata.nuisance_column, "continuous" in metrics
     judged = Judged(
-        all=cells.all,
-        groups=cells.by(["label", nuisance]),
-        classes=cells.by(["label"]),
-        domains=cells.by([nuisance]),
-        along=cells.by([nuisance, "severity"]) if continuous and "severity" in cells.codes else None,
+        cells=cells,
+        nuisance_column=nuisance,
         true=true,
         predicted=predicted,
         nuisance=metadata.nuisance[rows],

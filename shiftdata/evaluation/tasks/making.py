@@ -1,4 +1,4 @@
-"""How protocols make a task from a task: cut its sets again, keep some rows of them, or choose rows.
+"""Operations of protocols on tasks: cut the sets again, keep some of their rows, or choose rows.
 
 No task is changed: each function gives a new one.
 """
@@ -182,7 +182,7 @@ def check_empty(task: Task, advice: str = ADVICE) -> None:
     """Refuse a task without a test, a set without rows, or groups that should have rows and have none."""
     if all(rows.role != "test" for rows in task.sets.values()):
         raise InputError(
-            f"{task.describe()} has no set to test, only {', '.join(task.sets)}: take a larger base or "
+            f"{task.describe()} has no test set, only {', '.join(task.sets)}: take a larger base or "
             'another column of splits, or on_empty="report" to go on without'
         )
     for name, rows in task.sets.items():

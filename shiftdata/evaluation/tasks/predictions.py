@@ -164,7 +164,7 @@ def _labels(task: TaskRows, given: Given, remap: bool, outputs: Any) -> IntArray
     also, values = UNKNOWN if universal else None, given.values
     if outputs is not None:
         if remap:
-            raise InputError("outputs= says what each output stands for: leave remap out")
+            raise InputError("outputs= gives the label of each output: leave remap out")
         meaning, also = as_ids("outputs", outputs, count, also=UNKNOWN), None
     elif given.columns:
         meaning = np.array([_number(task, name, universal) for name in given.columns])

@@ -1,4 +1,4 @@
-"""What is in a task, as a record, a text table and a picture."""
+"""The contents of a task as a record, a text table and a picture."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SetReport:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Report:
-    """What is in a task; `str` makes a table of it.
+    """The contents of a task; `str` makes a table of it.
 
     `notes` are what the protocols asked for and met; those that begin with "caution" come first. `draws` are
     the drawn marginals of labels, which `explain` prints.

@@ -91,7 +91,7 @@ class MarginalDraw:
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """How a task came about.
+    """The origin of a task.
 
     `steps` are the protocols in order, `metrics` the names of their official metrics, `notes` what they asked
     for and met. `stage` says how far the making is: a task whose sets were cut, or whose rows were chosen,

@@ -520,7 +520,7 @@ def check_pair(first: str, second: str, name: str) -> bool:
             refused(one, two, text, error)
             continue
         if not all(map(len, task.sets.values())):
-            with pytest.raises(InputError, match=r"without a row|has no set to test"):
+            with pytest.raises(InputError, match=r"without a row|has no test set"):
                 made(text, name, on_empty="error")
             continue
         check(Case(one, two, text, name), task)

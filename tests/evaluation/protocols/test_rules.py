@@ -260,7 +260,7 @@ def test_compositions_that_would_mislead_are_refused(words, message):
 
 def test_a_task_without_a_test_is_refused():
     three = metadata(4, 4, 3)  # origins at folds 0, 33 and 66
-    with pytest.raises(InputError, match="has no set to test, only train, validation"):
+    with pytest.raises(InputError, match="has no test set, only train, validation"):
         sd.task(three, "group-fairness", k=2, mu=0.5)
     assert list(sd.task(three, "group-fairness", k=2, mu=0.5, on_empty="report").sets) == [
         "train",
