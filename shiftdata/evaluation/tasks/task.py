@@ -12,8 +12,11 @@ import numpy as np
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError, not_found
-from shiftdata.evaluation.tasks import evaluation, reading
+from shiftdata.evaluation.tasks.evaluation import evaluate as evaluate_predictions
 from shiftdata.evaluation.tasks.frozen import drawn_rows, freeze, read_frozen
+from shiftdata.evaluation.tasks.reading import dataset as read_dataset
+from shiftdata.evaluation.tasks.reading import loader as make_loader
+from shiftdata.evaluation.tasks.reading import sampler as make_sampler
 from shiftdata.evaluation.tasks.report import Report, report_of
 from shiftdata.evaluation.tasks.rows import TaskRows, check_leaks, description_of, row_set
 from shiftdata.evaluation.tasks.sets import CANONICAL_ROLES, ROLES, History, Indices, Role, RowSet
@@ -28,10 +31,10 @@ class Task(TaskRows):
     A protocol makes a new task from a task; see `shiftdata.evaluation.tasks.making`.
     """
 
-    sampler = reading.sampler
-    dataset = reading.dataset
-    loader = reading.loader
-    evaluate = evaluation.evaluate
+    sampler = make_sampler
+    dataset = read_dataset
+    loader = make_loader
+    evaluate = evaluate_predictions
 
     def also(self, name: str, role: Literal["unlabelled"]) -> Task:
         """Give a set a second role: a method that adapts at test time sees `test` as "unlabelled".
