@@ -56,8 +56,10 @@ def test_order_of_rows_never_matters_and_nothing_leaks(name, shared, seed):
     again = sd.task(metadata(6, NICO, 20, shared=shared, order=3), name.strip(), on_empty="report", **params)
     assert first.content_id() == again.content_id()
     assert first.report().leaks == 0
-    for one in first.sets.values():
-        assert len(one)
+    assert all(len(rows) for rows in first.sets.values())
+    assert [first.sets[first.set_of(role)].role for role in ("fit", "test")] == ["fit", "test"]
+    assert first.history.metrics
+    assert repr(first).startswith(f"<Task {first.describe()} of rows: ")
     if seed:
         assert (
             first.content_id()
@@ -96,16 +98,6 @@ def test_pure_filters_commute(name, condition):
     for set_name, filters in left.filters().items():
         kept = rows_matching(STEPPED.table, filters)["key"].to_pylist()
         assert kept == STEPPED.table["key"].take(left.sets[set_name].indices).to_pylist()
-
-
-def test_composition_is_one_after_the_other():
-    first, second = protocol("group-fairness", k=3, mu=0.5), protocol("label-shift", alpha=50)
-    base = sd.task(SHARED)
-    whole = (first & second)(base)
-    assert whole.content_id() == second(first(base)).content_id()
-    assert whole.describe() == str(first & second)
-    with pytest.raises(InputError, match="joined with a protocol"):
-        first & 3  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("name", ["uda", "leave-one-domain-out", "domainbed", "domainbed-v2"])

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import shiftdata as sd
 from shiftdata.errors import InputError
-from shiftdata.evaluation.protocols import SCENARIOS, GroupFairness, LabelShift, parse_protocol, protocol
+from shiftdata.evaluation.protocols import SCENARIOS, GroupFairness, LabelShift, parse_protocol
 from shiftdata.evaluation.tasks import LeakWarning
 from tests.evaluation.protocols.made import NICO, column, kinds, labels, metadata, origins
 from tests.properties import share
@@ -162,25 +163,6 @@ def test_continuous_takes_whole_trajectories():
         sd.task(rows, "continuous", severities=(3,))
 
 
-def test_a_trajectory_that_lacks_a_severity_is_left_out():
-    whole = metadata(1, 1, 10, severities=(0.0, 0.5, 1.0))
-    table = whole.table
-    lost = table["key"].to_pylist()[4]
-    origin = table["origin"].to_pylist()[4]
-    cut = sd.Metadata(
-        table.filter([key != lost for key in table["key"].to_pylist()]),
-        whole.labels,
-        whole.nuisances,
-        "a",
-        False,
-    )
-    made = sd.task(cut, "continuous")
-    kept = set().union(*(origins(made, name) for name in made.sets))
-    assert kept == set(table["origin"].to_pylist()) - {origin}
-    split = table["split"].to_pylist()[4]
-    assert made.sets[split].reason == "2 rows are of trajectories that lack a severity"
-
-
 def test_label_shift_of_a_domain_pair_cuts_80_20():
     made = sd.task(WHOLE, "label-shift", alpha=None, source="rock", target="dim")
     assert [len(one) for one in made.sets.values()] == [288, 72, 288, 72]
@@ -190,17 +172,6 @@ def test_label_shift_of_a_domain_pair_cuts_80_20():
     assert [len(one) for one in pair.sets.values()] == [240, 60, 240, 60]
     with pytest.raises(InputError, match="none in common"):
         sd.task(SHARED, "label-shift", alpha=1, source="rock", target=("rock", "dim"))
-
-
-def test_label_shift_with_replacement_draws_as_many_rows():
-    made = sd.task(SHARED, "label-shift@code", alpha=1, replacement=True, on_empty="report")
-    assert len(made.sets["test"]) == len(sd.task(SHARED).sets["test"])
-    assert sum(made.table("test")["count"].to_pylist()) == len(made.sets["test"])
-    assert made.sets["test"].counts.min() >= 1
-    with pytest.raises(InputError, match="label-shift has chosen rows"):
-        protocol("label-shift", alpha=1)(made, on_empty="report")
-    with pytest.raises(InputError, match=r"oracle would break what label-shift@1.* put oracle first"):
-        protocol("oracle", test="rock")(made)
 
 
 @pytest.mark.parametrize("variant", ["", "code"])
@@ -231,26 +202,6 @@ def test_the_released_codes_group_fairness(k, seed):
     assert len(binary.pairs(NAMES, NAMES)) == 2
     assert binary.minority == 0.2 / (k - 1)
     assert len(binary.drawn_nuisances(NAMES)) == k
-
-
-def test_a_report_says_which_dirichlet_it_is_and_what_was_drawn():
-    rows = metadata(20, ("a", "b"), 30, shared=False)
-    left = {}
-    for variant, law in (
-        ("", "Dirichlet(alpha p), alpha = 0.5"),
-        ("@code", "Dirichlet(alpha K p), alpha = 0.5"),
-    ):
-        counts = []
-        for seed in range(10):
-            task = sd.task(rows, f"label-shift{variant}", alpha=0.5, seed=seed, on_empty="report")
-            assert law in str(task.report())
-            counts.append(len(set(task.table("test")["label"].to_pylist())))
-            assert f"labels that have rows: {counts[-1]} of 20 in test" in str(task.report())
-        left[variant] = counts
-    assert max(left[""]) < min(left["@code"])
-    (draw,) = task.history.draws
-    assert draw.rows["test"] == tuple(np.bincount(task.table("test")["label"].to_numpy(), minlength=20))
-    assert sum(draw.drawn) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("before", ["flexible-dg minor=3 test=2 per_domain=10", "classic-dg split=2"])
@@ -295,3 +246,30 @@ def test_a_drawn_trajectory_is_whole_and_its_failures_are_counted_as_often():
         counts = np.ones(len(truth)) if counts is None else np.array(counts)
         assert result["failures"] == pytest.approx(counts[wrong].sum() / counts[at_two].sum())
         assert result["drop@1"] == 0
+
+
+def test_a_trajectory_that_lacks_a_severity_or_has_it_twice_is_left_out():
+    whole = metadata(1, 1, 10, severities=(0.0, 0.5, 1.0))
+    fifth = whole.table.slice(4, 1)
+    lacking = pa.concat_tables([whole.table.slice(0, 4), whole.table.slice(5)])
+    twice = pa.concat_tables([whole.table, fifth.set_column(0, "key", pa.array(["twice"]))])
+    for rows in (lacking, twice):
+        made = sd.task(sd.Metadata(rows, whole.labels, whole.nuisances, "a", False), "continuous")
+        kept = set().union(*(origins(made, name) for name in made.sets))
+        assert kept == set(whole.table["origin"].to_pylist()) - set(fifth["origin"].to_pylist())
+        assert "trajectories that lack a severity" in made.sets[fifth["split"][0].as_py()].reason
+
+
+def test_a_report_says_which_dirichlet_it_is_and_how_many_labels_are_left():
+    rows, left = metadata(20, ("a", "b"), 30, shared=False), {}
+    for variant, law in (("", "Dirichlet(alpha p)"), ("@code", "Dirichlet(alpha K p)")):
+        left[variant] = []
+        for seed in range(10):
+            task = sd.task(rows, f"label-shift{variant}", alpha=0.5, seed=seed, on_empty="report")
+            left[variant].append(len(set(task.table("test")["label"].to_pylist())))
+            assert f"{law}, alpha = 0.5" in str(task.report())
+            assert f"labels that have rows: {left[variant][-1]} of 20 in test" in str(task.report())
+    assert max(left[""]) < min(left["@code"])
+    (draw,) = task.history.draws
+    assert draw.rows["test"] == tuple(np.bincount(task.table("test")["label"].to_numpy(), minlength=20))
+    assert sum(draw.drawn) == pytest.approx(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -13,23 +14,12 @@ from hypothesis import strategies as st
 import shiftdata as sd
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols import parse_protocol, protocol, protocols
-from tests.evaluation.protocols.made import NICO, column, kinds, metadata, origins, table
+from tests.evaluation.protocols.made import NICO, column, kinds, metadata, table
 from tests.evaluation.protocols.test_every import CASES, SHARED, WHOLE
 from tests.properties import share
 
 FOUR = ("apple", "google", "noto", "twemoji")
 DOMAINS = metadata(8, FOUR, 40, shared=False)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_every_set_has_a_role_and_every_task_one_to_fit_and_to_test(name):
-    task = sd.task(SHARED, name.strip(), on_empty="report", **CASES[name])
-    assert task.sets[task.set_of("fit")].role == "fit"
-    assert task.sets[task.set_of("test")].role == "test"
-    assert task.history.metrics
-    assert repr(task).startswith(f"<Task {task.describe()} of rows: ")
-    if name.startswith(("uda", "unida", "label-shift ", "domainbed ")):
-        assert task.sets[task.set_of("unlabelled")].role == "unlabelled"
 
 
 def test_a_role_that_no_set_has_is_answered():
@@ -184,28 +174,6 @@ def test_domainbed_sets_unlabelled_rows_of_the_test_domain_apart():
     assert each(sd.task(WHOLE)).set_of("test") == "test/rock"
 
 
-def test_trajectories_of_your_own_table():
-    """Two trajectories an origin: those that lack a severity go, the complete ones stay."""
-    rows = [
-        {"key": f"{o}-{t}-{s}", "y": "dog", "a": "snow", "o": f"o{o}", "t": f"{o}-{t}", "s": float(s)}
-        for o in range(40)
-        for t in range(2)
-        for s in range(3)
-        if not (t == 1 and o % 3 == 0 and s == 2)
-    ]
-    table = pa.Table.from_pylist(rows)
-    given = {"label": "y", "nuisance": "a", "origin": "o", "severity": "s"}
-    task = sd.task(sd.metadata_from_table(table, trajectory="t", **given), "continuous")
-    kept = {tuple(key.split("-")[:2]) for name in task.sets for key in task.keys(name)}
-    assert kept == {(str(o), str(t)) for o in range(40) for t in range(2) if not (t == 1 and o % 3 == 0)}
-    with pytest.raises(InputError, match="name the column of trajectories"):
-        sd.task(sd.metadata_from_table(table, **given), "continuous")
-    with pytest.raises(InputError, match="two rows at one severity"):
-        sd.metadata_from_table(table, trajectory="o", **given)
-    with pytest.raises(InputError, match="give the column severity too"):
-        sd.metadata_from_table(table, trajectory="t", label="y", nuisance="a")
-
-
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("seed", [0, 5])
 def test_words_are_read_back(name, seed):
@@ -216,29 +184,6 @@ def test_words_are_read_back(name, seed):
     first, second = (one(sd.task(SHARED), on_empty="report") for one in (made.steps[0], again.steps[0]))
     assert first.content_id() == second.content_id()
     assert made.words() == again.words()
-
-
-def test_config_names_differ_where_parameters_do():
-    made = [
-        protocol(name.strip(), **{**params, "seed": seed})
-        for name, params in CASES.items()
-        for seed in (0, 5)
-    ]
-    made += [
-        protocol("uda", source="dim", target="rock"),
-        protocol("continuous"),
-        protocol("continuous", cells=True),
-    ]
-    made += [protocol("label-shift", alpha=a, source="rock", target="dim") for a in (None, 0.5, 1, 10)]
-    made += [protocol("continuous", shifts="snow"), protocol("continuous", severities=(0.5, 1.0))]
-    names = [one.config_name for one in made]
-    assert len(set(names)) == len(names)
-    assert all(name.replace("_", "a").isalnum() and name == name.lower() for name in names)
-    assert protocol("uda", source="ink", target="oil").config_name == "uda_ink_oil"
-    assert protocol("leave-one-domain-out", test="noto").config_name == "lodo_noto"
-    for one in made:
-        assert one.summary("style").endswith(".")
-    assert {one.id for one in protocols()} >= {name.strip().split("@")[0] for name in CASES}
 
 
 @pytest.mark.parametrize(
@@ -330,10 +275,34 @@ def uneven_labels(labels: int, shared: bool) -> sd.Metadata:
     return sd.metadata_from_table(pa.Table.from_pylist(rows), label="y", nuisance="a", origin="o")
 
 
-def test_a_trajectory_with_a_severity_twice_is_left_out():
-    whole = metadata(1, 1, 10, severities=(0.0, 0.5, 1.0))
-    again = whole.table.slice(4, 1).set_column(0, "key", pa.array(["twice"]))
-    rows = sd.Metadata(pa.concat_tables([whole.table, again]), whole.labels, whole.nuisances, "a", False)
-    task = sd.task(rows, "continuous")
-    kept = set().union(*(origins(task, name) for name in task.sets))
-    assert kept == set(whole.table["origin"].to_pylist()) - set(again["origin"].to_pylist())
+def test_config_names_differ_where_parameters_do():
+    made = [protocol(n.strip(), **{**params, "seed": s}) for n, params in CASES.items() for s in (0, 5)]
+    words = "uda source=dim target=rock; continuous; continuous cells=true; continuous shifts=snow; "
+    words += "continuous severities=0.5,1; label-shift alpha=0.5 source=rock target=dim"
+    made += [parse_protocol(text) for text in words.split(";")]
+    names = [one.config_name for one in made]
+    assert len(set(names)) == len(names)
+    assert all(name.replace("_", "a").isalnum() and name == name.lower() for name in names)
+    assert all(one.summary("style").endswith(".") for one in made)
+    assert {one.id for one in protocols()} >= {name.strip().split("@")[0] for name in CASES}
+
+
+def test_trajectories_of_your_own_table():
+    """Two trajectories an origin: those that lack a severity go, the complete ones stay."""
+    rows = [
+        {"key": f"{o}-{t}-{s}", "y": "dog", "a": "snow", "o": f"o{o}", "t": f"{o}-{t}", "s": float(s)}
+        for o, t, s in itertools.product(range(40), range(2), range(3))
+        if not (t == 1 and o % 3 == 0 and s == 2)
+    ]
+    given = {"label": "y", "nuisance": "a", "origin": "o", "severity": "s"}
+    own = sd.metadata_from_table(pa.Table.from_pylist(rows), trajectory="t", **given)
+    task = sd.task(own, "continuous")
+    kept = {tuple(key.split("-")[:2]) for name in task.sets for key in task.keys(name)}
+    assert kept == {(str(o), str(t)) for o in range(40) for t in range(2) if not (t == 1 and o % 3 == 0)}
+    for options, message in (
+        (given, "name the column of trajectories"),
+        ({**given, "trajectory": "o"}, "two rows at one severity"),
+        ({"label": "y", "nuisance": "a", "trajectory": "t"}, "give the column severity too"),
+    ):
+        with pytest.raises(InputError, match=message):
+            sd.task(sd.metadata_from_table(pa.Table.from_pylist(rows), **options), "continuous")
