@@ -19,6 +19,7 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError, NotFoundError
+from shiftdata.evaluation.protocols import parse_protocol
 from tests.contracts.kinds import prepare
 
 SAID = r"not the examples: .* does not allow publishing them.*`python -m builders build tiny\w*`"
@@ -88,7 +89,7 @@ def test_the_metadata_loads_and_tasks_are_made(local, published):
         }
     split = Manifest.read(local).canonical_splits[0]
     for folder in (local, published):
-        task = sd.task(folder, sd.protocols.parse_protocol(split.protocol))
+        task = sd.task(folder, parse_protocol(split.protocol))
         assert {name: len(rows) for name, rows in task.sets.items()} == {
             name: one.size.rows for name, one in split.sets.items()
         }

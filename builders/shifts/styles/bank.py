@@ -1,9 +1,8 @@
 """Banks of styles: the codes that a stylizer computed of some pictures of each style.
 
 The bank that ships has 20 styles of generative art with 40 pictures each, as codes alone:
-`scripts/regenerate_style_bank.py` draws and encodes the pictures again from their seeds. Which candidates
-became the 20 styles, with every number behind it, is in `assets/candidates.tsv`. Your own bank is a folder
-of pictures, or a file of their codes.
+`scripts/regenerate_style_bank.py` draws and encodes the pictures again from their seeds. Your own bank is a
+folder of pictures, or a file of their codes.
 """
 
 from __future__ import annotations
@@ -48,13 +47,13 @@ class Styles(Protocol):
         """The styles, in order."""
 
     def count(self, style: str) -> int:
-        """How many pictures a style has."""
+        """Return the number of a style's pictures."""
 
     def code(self, style: str, index: int) -> FloatArray:
         """The code of one picture."""
 
     def fingerprint(self) -> str:
-        """What determines the codes, beside the stylizer."""
+        """Return a hash of what determines the codes, other than the stylizer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +80,7 @@ class StyleBank:
 
     @property
     def size(self) -> int:
-        """How many pictures every style has, at least."""
+        """The smallest number of pictures of a style."""
         return min(map(len, self.codes.values()))
 
     def count(self, style: str) -> int:
