@@ -202,7 +202,7 @@ class TestImageNetModels:
         assert figures == [1, 1, 1, 0, 0, 0]
         assert result["mean_drop"] == 0.5
         assert result["mean_failure_point"] == 1.5
-        assert "132 predictions are outputs that stand for no label: they count as wrong" in result.notes
+        assert "132 predictions are outputs without a label: they count as wrong" in result.notes
 
     def test_the_numbers_of_outputs_say_the_same(self, task, scores):
         outputs = sd.imagenet_outputs(task)
@@ -231,7 +231,7 @@ class TestImageNetModels:
         assert overall["imagenet-masked"] == json.loads(json.dumps(masked.to_dict()))
         np.save(file, scores.argmax(axis=1))
         assert main(["evaluate", *words]) == 1
-        assert "chooses among scores" in capsys.readouterr().err
+        assert "chooses among logits" in capsys.readouterr().err
 
     def test_the_example_of_the_page_runs(self, folder, task, scores, capsys):
         page = (ROOT / "docs/raw/cns_bench.md").read_text(encoding="utf-8")
@@ -245,7 +245,7 @@ class TestImageNetModels:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (lambda outputs: outputs[:999], "1000 columns of scores, and outputs= names 999"),
+            (lambda outputs: outputs[:999], "1000 columns of logits, and outputs= names 999"),
             (lambda outputs: outputs + 3, "outputs"),
         ],
     )
