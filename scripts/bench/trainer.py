@@ -85,7 +85,7 @@ def measured(built: Path, way: str, given: argparse.Namespace) -> float:
                 torch.cuda.synchronize()
             begun.append(time.perf_counter())
 
-    task = sd.Task.canonical(sd.read_metadata(str(built)))
+    task = sd.task(sd.read_metadata(str(built)))
     if way == WAYS[0]:
         train(task, given, on_step)
     else:

@@ -17,6 +17,7 @@ from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import CellBatches, RowSampler, Sampler
 from shiftdata.evaluation.tasks import Task
+from shiftdata.evaluation.tasks.rows import counts_of, hides_labels
 from shiftdata.evaluation.tasks.sets import Role
 
 
@@ -96,7 +97,7 @@ class TaskSets:
 
     def _drawn(self, name: str, role: Role | None = None) -> IntArray:
         """Return the rows of a set, each as often as it was drawn."""
-        rows, counts = self.task.rows(name, role), self.task.counts(name, role)
+        rows, counts = self.task.rows(name, role), counts_of(self.task, name, role)
         return rows if counts is None else np.repeat(rows, counts)
 
     def _target_sampler(self, seed: int) -> RowSampler | None:
@@ -115,7 +116,7 @@ def check_rows(rows: IntArray, outputs: IntArray) -> None:
 
 def check_needs(task: Task, method: Method, name: str) -> None:
     """Refuse a task that lacks what a method needs, before anything is read."""
-    if task.hides_labels(name):
+    if hides_labels(task, name):
         raise InputError(
             f"the labels of {name} are hidden, as its role is unlabelled: name a set with role fit"
         )
@@ -126,7 +127,7 @@ def check_needs(task: Task, method: Method, name: str) -> None:
         "target": any("unlabelled" in rows.roles for rows in task.sets.values()),
         "select": any(rows.role == "select" for rows in task.sets.values()),
         "pixels": metadata.dataset is not None and metadata.dataset.manifest.roles.modality == "image",
-        "unknown": "universal" in task.metrics,
+        "unknown": "universal" in task.history.metrics,
     }
     why = {
         "groups": f"rows of several groups, and {name} has one",

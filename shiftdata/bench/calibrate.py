@@ -36,6 +36,7 @@ from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.evaluation.protocols import task as task_of
 from shiftdata.evaluation.sampling import RowSampler, make_sampler
 from shiftdata.evaluation.tasks import Task
+from shiftdata.evaluation.tasks.rows import counts_of
 from shiftdata.extras import require
 from shiftdata.files import write_text
 
@@ -267,7 +268,7 @@ def _jobs(task: Task, split: str, protocol: str, content: Metadata | None) -> It
     if not len(tested) or not len(fit_rows):
         raise InputError("it has no rows to train on, or none to test")
     nuisances = np.unique(metadata.nuisance[tested])
-    if "domains" in task.metrics:
+    if "domains" in task.history.metrics:
         nuisances = np.union1d(nuisances, metadata.nuisance[fit_rows])
     alike = np.isin(metadata.nuisance, nuisances) & np.isin(metadata.label, labels)
     ceiling = np.flatnonzero(alike & (canonical == TRAINS))
@@ -283,9 +284,9 @@ def _jobs(task: Task, split: str, protocol: str, content: Metadata | None) -> It
         yield Job(split, "untouched", base, untouched, tests, labels)
         return
     tests, marginal = [Test(name, tested)], None
-    if "label-shift" in task.metrics:
+    if "label-shift" in task.history.metrics:
         target = metadata.label[task.rows(name)]
-        shares = np.bincount(target, task.counts(name), minlength=len(metadata.labels))
+        shares = np.bincount(target, counts_of(task, name), minlength=len(metadata.labels))
         shares = shares[np.unique(metadata.label[ceiling])]
         marginal = tuple((shares / shares.sum()).tolist())
     rule = "shuffle" if marginal is None else "dirichlet"

@@ -77,7 +77,8 @@ def without_domain(task: Task, domain: str) -> Task:
     sets = {name: rows for name, rows in task.sets.items() if name in (fit, select)}
     if not all(len(rows) for rows in sets.values()):
         raise InputError(f"{domain} cannot be left out for selection: it has no rows in {select}")
-    return replace(task, sets=sets, history=(*task.history, f"without {column} {domain}"))
+    steps = (*task.history.steps, f"without {column} {domain}")
+    return replace(task, sets=sets, history=replace(task.history, steps=steps))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.export import chosen_task, export, export_tars, task_of_config
 from shiftdata.evaluation.protocols import parse_protocol, task
 from shiftdata.evaluation.tasks import OnEmpty, Task
+from shiftdata.evaluation.tasks.rows import row_set
 
 TARS = "webdataset"
 FORMS = {TARS: "tars of bases or tasks, for training from front to back; texts and tables too"}
@@ -164,7 +165,7 @@ def _export_tars(
             raise InputError("--sets goes with one task: a PROTOCOL, or one --config")
         tasks, configs = tasks | {name: task_of_config(opened, name) for name in configs}, ()
         ((name, made),) = tasks.items()
-        tasks = {name: replace(made, sets={new: made.row_set(old) for new, old in renamed.items()})}
+        tasks = {name: replace(made, sets={new: row_set(made, old) for new, old in renamed.items()})}
     out = out or Path("build") / NAMESPACE / f"{opened.manifest.name}_wds"
     sizes = [sum(split.rows for split in opened.manifest.splits_of(name).values()) for name in configs]
     sizes += [sum(map(len, made.sets.values())) for made in tasks.values()]

@@ -15,6 +15,7 @@ from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.protocols import Protocol, task
 from shiftdata.evaluation.protocols.named import published
 from shiftdata.evaluation.tasks import OnEmpty, Task
+from shiftdata.evaluation.tasks.rows import counts_of, hides_labels, key_array
 
 
 def export(
@@ -101,7 +102,8 @@ def task_of_config(dataset: OpenDataset, config: str) -> Task:
     if split is None:
         return task(dataset, base=base)
     made = published(read_metadata(dataset, base), split)
-    return replace(made, sets={name: made.sets[name] for name in names}, history=(config,))
+    sets = {name: made.sets[name] for name in names}
+    return replace(made, sets=sets, history=replace(made.history, steps=(config,)))
 
 
 def sets_of(task: Task, names: Mapping[str, str] | None = None, config: str = "") -> NamedSets:
@@ -119,10 +121,10 @@ def sets_of(task: Task, names: Mapping[str, str] | None = None, config: str = ""
         metadata=task.metadata,
         sets={new: _rows_of(task, old) for new, old in names.items()},
         protocol=split.protocol if split else task.describe(),
-        summary=" ".join([about, *(f"{note}." for note in (split.notes if split else task.notes))]),
+        summary=" ".join([about, *(f"{note}." for note in (split.notes if split else task.history.notes))]),
     )
 
 
 def _rows_of(task: Task, name: str) -> NamedRows:
-    hidden = task.key_array(name) if task.hides_labels(name) else None
-    return NamedRows(task.rows(name), task.sets[name].roles, task.counts(name), hidden)
+    hidden = key_array(task, name) if hides_labels(task, name) else None
+    return NamedRows(task.rows(name), task.sets[name].roles, counts_of(task, name), hidden)

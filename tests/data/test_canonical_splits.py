@@ -185,11 +185,11 @@ def test_a_whole_base_keeps_key_files_and_a_task_of_a_part_is_that_of_the_whole(
 
 
 def test_an_export_names_a_set_by_its_config(built):
-    assert sd.task(built["domain"], "uda_night_paper").roles["target_train"] == ("unlabelled",)
+    assert sd.task(built["domain"], "uda_night_paper").sets["target_train"].roles == ("unlabelled",)
     task = chosen_task(built["domain"], config="uda_night_paper_source_train")
     assert list(task.sets) == ["source_train"]
     assert set(task.keys("source_train")) == set(frozen(built["domain"], "uda_night_paper")["source_train"])
-    assert task.roles == {"source_train": ("fit",)}
+    assert task.sets["source_train"].roles == ("fit",)
 
 
 def test_info_lists_key_files_too(built, capsys):
@@ -229,7 +229,7 @@ def test_a_canonical_split_is_the_same_from_its_words(built):
         for split in Manifest.read(folder).canonical_splits:
             assert parse_protocol(split.protocol).words() == split.protocol
             task = sd.task(folder, parse_protocol(split.protocol), on_empty="report")
-            assert {name: list(roles) for name, roles in task.roles.items()} == {
+            assert {name: list(rows.roles) for name, rows in task.sets.items()} == {
                 name: list(one.roles) for name, one in split.sets.items()
             }
             assert {name: len(rows) for name, rows in task.sets.items()} == {

@@ -9,6 +9,7 @@ import pytest
 
 import shiftdata as sd
 from shiftdata.data.metadata import stored
+from shiftdata.evaluation.tasks.rows import counts_of
 from shiftdata.stable import hash64
 
 
@@ -68,7 +69,7 @@ def test_no_rows_have_columns_too(tiny):
 
 def test_a_row_that_was_drawn_twice_is_one_origin(tiny):
     task = sd.task(str(tiny), "label-shift", alpha=3, replacement=True, on_empty="report")
-    result = task.evaluate(np.repeat(task.metadata.label[task.rows("test")], task.counts("test")))
+    result = task.evaluate(np.repeat(task.metadata.label[task.rows("test")], counts_of(task, "test")))
     assert result.groups.n.sum() == len(task.sets["test"])
     assert result.groups.origins.sum() == len(task.rows("test")) < len(task.sets["test"])
 

@@ -32,8 +32,10 @@ from shiftdata.data.verifying.tables import first_line, plain_texts
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.evaluation.protocols.canonical import canonical_split
-from shiftdata.evaluation.tasks import LeakWarning, Task
+from shiftdata.evaluation.tasks import LeakWarning
 from shiftdata.evaluation.tasks.frozen import Frozen
+from shiftdata.evaluation.tasks.rows import description_of
+from shiftdata.evaluation.tasks.task import canonical_task, frozen_task
 
 FRONT = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
 ROW_GROUP = "row group"
@@ -60,9 +62,9 @@ def split_problems(
             protocol = parse_protocol(split.protocol)
             if protocol is None:
                 raise InputError("it is the splits of the files themselves")
-            made = protocol(Task.canonical(metadata), on_empty="report")
-            same = made.content_id() == Task.frozen(metadata, frozen.file).content_id()
-            same = same and _plain(made.about()) == _plain(Frozen.read(frozen.file))
+            made = protocol(canonical_task(metadata), on_empty="report")
+            same = made.content_id() == frozen_task(metadata, frozen.file).content_id()
+            same = same and _plain(description_of(made)) == _plain(Frozen.read(frozen.file))
             again = canonical_split(protocol, made, split.base, sizes, virtual=bool(split.configs))
     except ShiftdataError as error:
         yield Problem(

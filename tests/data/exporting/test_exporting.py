@@ -226,7 +226,7 @@ def test_files_end_as_their_bytes_begin(form, ending):
 def test_a_config_gives_the_rows_that_load_dataset_gives(tiny):
     for split in sd.info(tiny).canonical_splits:
         task = chosen_task(tiny, config=split.name)
-        frozen = sd.Task.frozen(sd.read_metadata(tiny, split.base), tiny / f"protocols/{split.name}.parquet")
+        frozen = sd.task(sd.read_metadata(tiny, split.base), str(tiny / f"protocols/{split.name}.parquet"))
         assert {name: task.keys(name) for name in task.sets} == {
             name: frozen.keys(name) for name in frozen.sets
         }

@@ -28,6 +28,7 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import data_files, index_file
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
 from shiftdata.evaluation.export import export_tars as export
+from shiftdata.evaluation.tasks.rows import counts_of
 from tests.builders.test_build import files
 from tests.tiny import edit_file, edit_manifest
 
@@ -67,9 +68,9 @@ def index(folder, config, name):
 def test_each_set_has_the_rows_of_the_task_as_often_as_they_were_drawn(tiny, tars, drawn, adapted, config):
     task = {"drawn": drawn, "adapted": adapted}.get(config) or sd.task(tiny, config)
     base = Manifest.read(tars).base(config)
-    assert base.roles == {name: list(roles) for name, roles in task.roles.items()}
+    assert base.roles == {name: list(rows.roles) for name, rows in task.sets.items()}
     for name in task.sets:
-        counts = task.counts(name)
+        counts = counts_of(task, name)
         keys = task.keys(name)
         wanted = Counter(dict(zip(keys, [1] * len(keys) if counts is None else counts.tolist(), strict=True)))
         found = samples(tars, config, name)
@@ -82,8 +83,8 @@ def test_each_set_has_the_rows_of_the_task_as_often_as_they_were_drawn(tiny, tar
 
 
 def test_an_unlabelled_set_tells_no_class(tars, adapted):
-    (name,) = (name for name, roles in adapted.roles.items() if roles[0] == "unlabelled")
-    task_keys, named = set(adapted.keys(name)), set(sd.Task.canonical(adapted.metadata).metadata.labels)
+    (name,) = (name for name, rows in adapted.sets.items() if rows.role == "unlabelled")
+    task_keys, named = set(adapted.keys(name)), set(sd.task(adapted.metadata).metadata.labels)
     for key, members in samples(tars, "adapted", name).items():
         assert set(members) == {"png", "json"}
         told = {column: value for column, value in json.loads(members["json"]).items() if value is not None}
@@ -123,9 +124,9 @@ def test_plain_datasets_reads_a_set_without_labels(tars, adapted):
     import datasets
 
     loaded = datasets.load_dataset(str(tars), "adapted", streaming=True)
-    for name, roles in adapted.roles.items():
+    for name, rows in adapted.sets.items():
         first = next(iter(loaded[name]))
-        assert (first["cls"] is None) == (roles[0] == "unlabelled")
+        assert (first["cls"] is None) == (rows.role == "unlabelled")
 
 
 def test_the_plain_library_reads_every_sample_once_an_epoch_in_other_orders(tars, monkeypatch):
