@@ -21,10 +21,10 @@ from shiftdata.data.exporting.folders import chosen_task
 from shiftdata.data.format.front_matter import virtual_configs
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import CanonicalSet, Split
-from shiftdata.data.verifying import verify
-from shiftdata.data.verifying.bases import FROZEN
+from shiftdata.data.format.schema import FROZEN
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.evaluation.protocols import parse_protocol
+from shiftdata.evaluation.verify import verify
 from tests.contracts.kinds import prepare
 from tests.data.test_verification import key_of, retold, with_column
 
@@ -216,7 +216,7 @@ def test_a_split_that_its_protocol_does_not_make_is_named(built, tmp_path):
     first, *others = manifest.canonical_splits
     for words, message in (
         ("leave-one-domain-out test=night", "is not what leave-one-domain-out test=night makes of all"),
-        ("leave-one-domain-out test=sea", "cannot be made again by leave-one-domain-out test=sea"),
+        ("leave-one-domain-out test=sea", "cannot be recomputed by leave-one-domain-out test=sea"),
     ):
         describe(copy, replace(manifest, canonical_splits=[replace(first, protocol=words), *others]))
         assert any(message in problem.what for problem in check(copy))

@@ -14,8 +14,8 @@ from PIL import Image
 from builders.make.build import build
 from builders.make.check import check
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError, IntegrityError, ShiftdataError
+from shiftdata.evaluation.verify import verify
 from tests.data.test_faults import own_recipe
 
 SHARD = "data/mini/test-00000-of-00001.parquet"

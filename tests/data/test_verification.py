@@ -21,8 +21,9 @@ from builders.make.build import build
 from builders.make.check import check
 from shiftdata.cli.app import main
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.verifying import Problem, shortened, verify
+from shiftdata.data.verifying import Problem, shortened
 from shiftdata.errors import IntegrityError
+from shiftdata.evaluation.verify import verify
 from tests.contracts.kinds import prepare
 from tests.data.test_places import at_once, files, hub, memory, on_hub
 from tests.tiny import edit_file, edit_manifest, forged
@@ -512,7 +513,7 @@ def test_a_dataset_in_memory_is_verified(memory, capsys):
     assert main(["verify", memory]) == 0
     checked, pinned, result = capsys.readouterr().out.splitlines()
     assert checked == (
-        "checked: 25 files by their hash, 1,360 rows, 1,360 examples, 2 canonical splits made again"
+        "checked: 25 files by their hash, 1,360 rows, 1,360 examples, 2 canonical splits recomputed"
     )
     assert pinned.startswith(f"manifest.json has the sha256 {shiftdata.open_dataset(memory).sha256}: compare")
     assert result == "all well"

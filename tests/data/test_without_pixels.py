@@ -17,8 +17,8 @@ from builders.recipe_files import load_recipe
 from shiftdata.data.exporting.webdataset import export
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.loading.byte_ranges import ExampleReader
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError, NotFoundError
+from shiftdata.evaluation.verify import verify
 from tests.contracts.kinds import prepare
 
 SAID = r"not the examples: .* does not allow publishing them.*`python -m builders build tiny\w*`"

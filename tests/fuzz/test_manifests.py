@@ -21,8 +21,8 @@ from shiftdata.cli.app import main
 from shiftdata.data.fetching.run import Fetch
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.loading.byte_ranges import ExampleReader
-from shiftdata.data.verifying import verify
 from shiftdata.errors import IntegrityError, ShiftdataError
+from shiftdata.evaluation.verify import verify
 from tests.fuzz.guard import SECRET, confined
 from tests.fuzz.mutations import DEEP, SEEDS, fuzzed, json_text, mutated
 

@@ -41,6 +41,9 @@ POINTER_COLUMNS: dict[str, pa.DataType] = {
     "sha256": pa.binary(),
 }
 
+#: The columns of a frozen canonical split or task.
+FROZEN = pa.schema({"key": pa.string(), "split": pa.string(), "count": pa.int32()})
+
 
 @dataclass(frozen=True, kw_only=True)
 class Roles:

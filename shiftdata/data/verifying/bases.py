@@ -10,23 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from shiftdata.data.format.bounds import read_flat
 from shiftdata.data.format.conditions import rows_matching
-from shiftdata.data.format.identity import base_content_id, dropped_table_id
+from shiftdata.data.format.identity import base_content_id
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import metadata_file
 from shiftdata.data.format.records import CanonicalSplit, Split
+from shiftdata.data.format.schema import FROZEN
 from shiftdata.data.format.writer import Indices
 from shiftdata.data.format.written import equal_apart, groups_of, size_of, untouched
-from shiftdata.data.verifying.files import LocalFile
-from shiftdata.data.verifying.problem import Problem
+from shiftdata.data.verifying.files import LocalFile, Problem, first_line
 from shiftdata.data.verifying.rows import BaseRows
-from shiftdata.data.verifying.tables import first_line, plain_texts, read_table
-from shiftdata.errors import IntegrityError
+from shiftdata.data.verifying.tables import plain_texts, read_table
 
 MOST_EQUAL = 3  # keys of a set that a problem names
-FROZEN = pa.schema({"key": pa.string(), "split": pa.string(), "count": pa.int32()})
-DROPPED_ROWS = pa.schema([(name, pa.large_string()) for name in ("base", "key", "reason")])
 
 
 def base_problems(rows: BaseRows, sizes: Mapping[str, Indices]) -> Iterator[Problem]:
@@ -237,29 +233,3 @@ def _set_problems(
 
 def _without(keys: pa.ChunkedArray, others: pa.ChunkedArray) -> pa.ChunkedArray:
     return keys.filter(pc.invert(pc.is_in(keys, value_set=others.combine_chunks())))
-
-
-def dropped_problems(manifest: Manifest, local: LocalFile) -> Iterator[Problem]:
-    """What was dropped, by name, against the counts and hashes of each base."""
-    if local.file is None:
-        return
-    most = sum(count for base in manifest.bases for count in base.dropped.values())
-    try:
-        rows = read_flat(local.file, DROPPED_ROWS.names, most_rows=most).cast(DROPPED_ROWS)
-    except (IntegrityError, pa.ArrowException) as error:
-        fault = str(error).removeprefix(f"{local.file.name} ")
-        what = f"{fault} (the manifest says that {most:,} were dropped): fetch it or build the dataset again"
-        yield Problem(local.path, what, "unreadable")
-        return
-    for base in manifest.bases:
-        mine = rows.filter(pc.equal(rows["base"], base.name)).select(["key", "reason"])
-        if not _has_counts(mine["reason"], base.dropped) or dropped_table_id(mine) != base.dropped_id:
-            what = f"does not name what was dropped from {base.name}: fetch it or build the dataset again"
-            yield Problem(local.path, what, "dropped")
-
-
-def _has_counts(column: pa.ChunkedArray, expected: Mapping[str, int]) -> bool:
-    found = pc.value_counts(column)
-    if len(found) != len(expected):
-        return False  # neither may be made Python's before: it may have millions of texts
-    return {one["values"]: one["counts"] for one in found.to_pylist()} == expected

@@ -23,7 +23,7 @@ from shiftdata.data.format.paths import (
 )
 from shiftdata.data.format.records import Base
 from shiftdata.data.format.schema import columns
-from shiftdata.data.verifying.problem import Problem
+from shiftdata.data.verifying.files import Problem
 
 TOTAL = re.compile(r"-of-(\d{5})\.parquet$")
 

@@ -17,7 +17,7 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import metadata_file
 from shiftdata.data.format.records import Base
 from shiftdata.data.format.schema import KEY_PATTERN, SPLITS
-from shiftdata.data.verifying.problem import Problem
+from shiftdata.data.verifying.files import Problem
 from shiftdata.data.verifying.tables import integers
 
 TERMS = ["license", "attribution"]

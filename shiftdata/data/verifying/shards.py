@@ -18,14 +18,12 @@ from PIL import Image
 
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.schema import Roles, columns, data_schema, example_hashes
-from shiftdata.data.verifying.files import LocalFile, Progress
+from shiftdata.data.verifying.files import LocalFile, Problem, Progress, first_line
 from shiftdata.data.verifying.manifest import Shard
-from shiftdata.data.verifying.problem import Problem
 from shiftdata.data.verifying.tables import (
     RowsInOrder,
     batches,
     differing,
-    first_line,
     table_problems,
     unreadable,
 )

@@ -18,9 +18,8 @@ from shiftdata.data.format.paths import PACKED, index_file, is_tar
 from shiftdata.data.format.records import Base
 from shiftdata.data.format.schema import features_as_bytes, index_schema, json_columns
 from shiftdata.data.format.typed import read_json
-from shiftdata.data.verifying.files import CHUNK, Files, LocalFile
+from shiftdata.data.verifying.files import CHUNK, Files, LocalFile, Problem
 from shiftdata.data.verifying.manifest import tar_paths
-from shiftdata.data.verifying.problem import Problem
 from shiftdata.data.verifying.tables import read_table
 
 #: What samples of an unlabelled set must not say.

@@ -24,8 +24,8 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.format.written import groups_of, row_bytes, size_of
 from shiftdata.data.loading.byte_ranges import ExampleReader
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError, IntegrityError, NotFoundError, StorageError
+from shiftdata.evaluation.verify import verify
 from tests.data.fetching.conftest import copied, flip, same
 from tests.data.test_verification import retold, with_column
 from tests.properties import share
