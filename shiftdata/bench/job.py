@@ -26,7 +26,7 @@ from shiftdata.baselines.models import BACKBONES
 from shiftdata.baselines.run import Run
 from shiftdata.bench.records import DONE, SCHEMA, evaluated, write_task
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.executors.cost import measured
+from shiftdata.data.executors.executor import measured
 from shiftdata.data.metadata import read_metadata
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.evaluation.protocols import task as make_task

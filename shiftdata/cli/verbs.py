@@ -37,7 +37,9 @@ class Verb(click.Command):
     def invoke(self, ctx: click.Context) -> int:
         try:
             return super().invoke(ctx) or 0
-        except KeyboardInterrupt:
+        except BaseException as error:
+            if not _interrupted(error):
+                raise
             click.echo(self.interrupted, err=True)
             return 130
 
@@ -79,9 +81,18 @@ class Verbs(Verb, click.Group):
         """Run a command line (None: that of the process), and return its exit status."""
         try:
             return int(self.main(None if arguments is None else list(arguments), standalone_mode=False))
+        except click.Abort:  # a second Ctrl-C
+            return 130
         except click.ClickException as error:
             error.show()
             return error.exit_code
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Return True for Ctrl-C, and for an error that it led to while blocks and generators were closed."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _reason(error: ShiftdataError | OSError) -> str:

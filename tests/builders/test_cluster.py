@@ -90,7 +90,7 @@ def test_ctrl_c_says_how_to_go_on(slowly, tmp_path, cluster):
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=30)
     said = "interrupted: run the same command again, and it goes on where it stopped\n"
-    assert (process.returncode, errors) == (130, said)
+    assert (process.returncode, errors) == (130, said), errors
 
 
 def test_a_node_with_another_library_is_refused_by_name(slowly, tmp_path, cluster):
