@@ -38,7 +38,8 @@ class Ray(Executor):
 
     `address` names a running cluster as `ray.init` takes it ("auto": the one that this machine belongs to);
     without one, RAY_ADDRESS, or a cluster of this machine alone that ends with the jobs. At most
-    `workers` jobs are out at a time.
+    `workers` jobs are out at a time. Left early, jobs end with the connection; one that was open before stays
+    open, and its jobs are done.
     """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
@@ -56,23 +57,18 @@ class Ray(Executor):
         do, shared = ray.remote(num_cpus=1, max_retries=0)(attempt), ray.put(sent)
         running: dict[Any, Ticket[Job]] = {}
         most, counted = 0, 0.0
-        try:
-            while True:
-                if time.monotonic() - counted > COUNT_INTERVAL:
-                    most, counted = self._most(ray), time.monotonic()
-                while len(running) < most and (ticket := tickets.take()):
-                    running[do.remote(shared, packed("a job", ticket.job))] = ticket
-                if not running:
-                    return
-                done, _ = ray.wait(list(running), timeout=COUNT_INTERVAL)
-                for reference in done:
-                    ticket = running.pop(reference)
-                    if (outcome := _outcome(ray, reference, ticket, tickets)) is not None:
-                        yield ticket.job, result(outcome)
-        finally:
-            for reference in running:
-                with suppress(Exception):  # such as a lost connection: it must not hide why the jobs end
-                    ray.cancel(reference, force=True)
+        while True:
+            if time.monotonic() - counted > COUNT_INTERVAL:
+                most, counted = self._most(ray), time.monotonic()
+            while len(running) < most and (ticket := tickets.take()):
+                running[do.remote(shared, packed("a job", ticket.job))] = ticket
+            if not running:
+                return
+            done, _ = ray.wait(list(running), timeout=COUNT_INTERVAL)
+            for reference in done:
+                ticket = running.pop(reference)
+                if (outcome := _outcome(ray, reference, ticket, tickets)) is not None:
+                    yield ticket.job, result(outcome)
 
     def _most(self, ray: Any) -> int:
         """Return the number of jobs that may be out; nodes come and go."""
@@ -109,7 +105,9 @@ class Ray(Executor):
         try:
             yield ray
         finally:
-            with suppress(Exception):
+            # This ends the jobs that are still out. `ray.cancel` would too, but if one ends at that moment,
+            # Ray 2.60 aborts the process ("Tried to complete task that was not pending"), with status 1.
+            with suppress(Exception):  # such as a lost connection: it must not hide why the jobs end
                 ray.shutdown()
 
 
