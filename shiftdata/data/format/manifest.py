@@ -376,7 +376,7 @@ def _column_faults(roles: Roles) -> Iterator[str]:
     for name, feature in example.items():
         if isinstance(feature, str) and feature not in FEATURE_TYPES:
             allowed = ", ".join(FEATURE_TYPES)
-            yield f"gives the column {name!r} the type {feature!r}; it is one of {allowed}, or a list of names"
+            yield f"gives the column {name!r} the type {feature!r}; use one of {allowed}, or a list of names"
 
 
 def _base_faults(manifest: Manifest, base: Base) -> Iterator[str]:

@@ -110,7 +110,7 @@ class Metadata:
         return self.take(names, rows[order]).take(pa.array(back))
 
     def blocks(self, names: Sequence[str], among: Array | None = None) -> Iterator[tuple[slice, pa.Table]]:
-        """Yield columns block by block, of all rows or of the sorted rows `among`, each with its place there."""
+        """Yield columns block by block, of all rows or of the sorted rows `among`, with their places."""
         return self._rows.blocks(names, among)
 
     def rows_of(self, keys: pa.Array) -> NDArray[np.int64]:
@@ -333,7 +333,7 @@ class Metadata:
         return f"{self.labels[label]} / {self.nuisances[nuisance]}"
 
     def numbers(self, column: str, names: Sequence[str]) -> list[int]:
-        """Return the numbers of labels (`column` is "label") or nuisances; `_`, spaces and case do not count."""
+        """Return the numbers of labels (`column` is "label") or nuisances; `_`, spaces, case do not count."""
         is_label = column == "label"
         kind, known = ("label", self.labels) if is_label else (self.nuisance_column, self.nuisances)
         return [number_of(kind, name, known, f"The dataset is {self.name}.") for name in names]
