@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -67,20 +68,18 @@ def key_of(folder: Path, row: int, path: str = METADATA) -> str:
 @pytest.fixture(scope="module")
 def kinds(tmp_path_factory) -> Callable[[str], Path]:
     """The folder of a small dataset of a kind of the contract, built once."""
-    built: dict[str, Path] = {}
 
-    def of(kind: str) -> Path:
-        if kind not in built:
-            folder = tmp_path_factory.mktemp(kind)
-            built[kind] = build(str(prepare(kind, folder)), folder / "out", workers=1, quiet=True)
-        return built[kind]
+    @cache
+    def built(kind: str) -> Path:
+        folder = tmp_path_factory.mktemp(kind)
+        return build(str(prepare(kind, folder)), folder / "out", workers=1, quiet=True)
 
-    return of
+    return built
 
 
 @pytest.fixture
 def copied(kinds, tmp_path) -> Callable[[str], Path]:
-    """A copy of one's own of a small dataset of a kind of the contract."""
+    """Copies of small datasets of kinds of the contract."""
     return lambda kind: Path(shutil.copytree(kinds(kind), tmp_path / "shift" / kind))
 
 
@@ -89,7 +88,6 @@ def copied(kinds, tmp_path) -> Callable[[str], Path]:
 
 def test_a_fresh_build_is_well(tiny):
     assert check(tiny) == []
-    assert shiftdata.verify(tiny) == []
     assert shiftdata.verify(tiny, deep=False) == []
 
 
@@ -110,12 +108,14 @@ def test_a_truncated_a_missing_and_an_extra_file_are_found(copy):
     assert problems.count("\n") == 2
 
 
-def test_what_tools_keep_beside_a_clone_is_not_extra(copy):
+def test_files_of_tools_and_links_inside_are_well(copy):
     (copy / ".gitattributes").write_text("*.parquet filter=lfs")
     (copy / ".git").mkdir()
     (copy / ".git/HEAD").write_text("ref: refs/heads/main")
     (copy / ".cache/huggingface/download").mkdir(parents=True)
     (copy / ".cache/huggingface/download/README.md.metadata").write_text("")
+    (copy / "data").rename(copy / ".store")
+    (copy / "data").symlink_to(".store")
     assert verify(copy) == []
 
 
@@ -135,12 +135,6 @@ def test_a_link_out_of_the_folder_is_found(copy, tmp_path):
     assert "metadata: is not" not in problems
 
 
-def test_a_link_inside_the_folder_is_well(copy):
-    (copy / "data").rename(copy / ".store")
-    (copy / "data").symlink_to(".store")
-    assert verify(copy) == []
-
-
 @pytest.mark.parametrize(
     "change", [lambda t: t.replace("\n", "\r\n"), lambda t: t.replace("\n ", "\n  "), lambda t: t + "\n"]
 )
@@ -156,17 +150,17 @@ def test_a_manifest_that_was_edited_or_converted_is_found(copy, change):
         (
             '"modality": "image"',
             '"modality": "sound"',
-            "is not a shiftdata manifest: roles.modality is 'sound', not a 'image' or 'text' or 'table'",
+            "is not a shiftdata manifest: roles.modality is 'sound'",
         ),
         (
             '"image": "image"',
             '"image": "jpg"',
-            "gives examples the columns {'image': 'jpg'}; of the modality image",
+            "gives examples the columns {'image': 'jpg'}; of the modality",
         ),
         (
             '"validation": {',
             '"dev": {',
-            "gives the base 'content' the splits 'train', 'dev', 'test'; they are train,",
+            "gives the base 'content' the splits 'train', 'dev', 'test'; they are",
         ),
     ],
 )
@@ -174,9 +168,8 @@ def test_a_manifest_by_which_no_row_can_be_read_is_an_error(copy, old, new, mess
     text = (copy / "manifest.json").read_text()
     assert old in text
     edit_manifest(copy, lambda raw: raw.update(json.loads(text.replace(old, new, 1))))
-    with pytest.raises(IntegrityError) as raised:
+    with pytest.raises(IntegrityError, match=re.escape(f"manifest.json {message}")):
         verify(copy)
-    assert f"manifest.json {message}" in str(raised.value)
 
 
 def test_a_manifest_that_lacks_a_file_or_names_another_is_found(copy):
@@ -206,6 +199,7 @@ def test_counts_of_the_manifest_are_checked(copy):
         raw["files"][METADATA]["rows"] = 7
         raw["credits"][0]["rows"] -= 1
         raw["origins_shared"] = not raw["origins_shared"]
+        raw["bases"][2].update(content_id="0" * 64)
 
     edit_manifest(copy, change)
     problems = found(copy)
@@ -218,56 +212,61 @@ def test_counts_of_the_manifest_are_checked(copy):
     assert f"{FROZEN}: keeps in test 24 rows, the manifest says 5" in problems
     assert "manifest.json: credits 1359 rows to 'made here' (CC0-1.0), 1360 are" in problems
     assert "manifest.json: says origins_shared False, and the rows say True" in problems
-
-
-def test_other_content_under_the_same_names_is_found(copy):
-    edit_manifest(copy, lambda raw: raw["bases"][1].update(content_id="0" * 64))
-    problems = found(copy)
-    assert "metadata/mini: has the content_id" in problems
+    assert "metadata/extended: has the content_id" in problems
     assert "has a content_id that is not the hash of those of its bases" in problems
 
 
 # Rows
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        ("offset", 5, "is not at byte offset 5 with length"),
-        ("offset", 1 << 62, "is not at byte offset"),
-        ("offset", None, "has no offset: each image needs one"),
-        ("length", 3, "with length 3, as metadata/mini/test.parquet says"),
-        ("sha256", b"x" * 32, f"metadata/mini/test.parquet says {(b'x' * 32).hex()}"),
-        ("sha256", None, "has no sha256"),
-        ("label", 99, "has the label 99; the manifest names 4, from 0 to 3"),
-        ("label", None, "has the label None; the manifest names 4"),
-        ("style", 5, "has the style 5; the manifest names 5, from 0 to 4"),
-        ("style", None, "has the style None; the manifest names 5"),
-        ("group", 19, "has the group 19, not label * 5 + style = "),
-        ("severity", 0.5, "has the severity 0.5; the manifest lists 1.0"),
-        ("severity", None, "has the severity None; the manifest lists 1.0"),
-        ("key", "Not A Key", "has a key that is not made of [a-z0-9_-]{1,120}: 'Not A Key'"),
-        ("fold", 3, "has the fold 3, which does not give the split 'test' (train from 0, validation from 50"),
-        ("fold", 100, "has the fold 100; folds run from 0 to 99"),
-        ("split", "train", "has the split 'train' in a file of 'test'"),
-        ("license", " ", "has no licence: every row needs one"),
-        ("attribution", None, "has no attribution: every row needs one"),
-        ("row", 77, "has the row 77, and stands where 2 would"),
-        ("shard", 1, "has the shard 1, and stands where 0 would"),
-        ("params", "{}", "has the params '{"),
-    ],
-)
-def test_a_row_that_lies_is_named(copy, column, value, message):
-    key = value if column == "key" else key_of(copy, 2)
-    retold(copy, METADATA, with_column(column, lambda v: [*v[:2], value, *v[3:]]))
-    told = [str(problem) for problem in verify(copy) if problem.key == key]
-    assert any(message in problem and f"row {key!r}" in problem for problem in told), found(copy)
+#: A wrong value of a column, and the message that names its row.
+LIES: list[tuple[str, Any, str]] = [
+    ("offset", 5, "is not at byte offset 5 with length"),
+    ("offset", 1 << 62, "is not at byte offset"),
+    ("offset", None, "has no offset: each image needs one"),
+    ("length", 3, "with length 3, as metadata/mini/test.parquet says"),
+    ("sha256", b"x" * 32, f"metadata/mini/test.parquet says {(b'x' * 32).hex()}"),
+    ("sha256", None, "has no sha256"),
+    ("label", 99, "has the label 99; the manifest names 4, from 0 to 3"),
+    ("label", None, "has the label None; the manifest names 4"),
+    ("style", 5, "has the style 5; the manifest names 5, from 0 to 4"),
+    ("style", None, "has the style None; the manifest names 5"),
+    ("group", 19, "has the group 19, not label * 5 + style = "),
+    ("severity", 0.5, "has the severity 0.5; the manifest lists 1.0"),
+    ("severity", None, "has the severity None; the manifest lists 1.0"),
+    ("key", "Not A Key", "has a key that is not made of [a-z0-9_-]{1,120}: 'Not A Key'"),
+    ("fold", 3, "has the fold 3, which does not give the split 'test' (train from 0, validation from 50"),
+    ("fold", 100, "has the fold 100; folds run from 0 to 99"),
+    ("split", "train", "has the split 'train' in a file of 'test'"),
+    ("license", " ", "has no licence: every row needs one"),
+    ("attribution", None, "has no attribution: every row needs one"),
+    ("row", 77, "has the row 77, and is where 21 should be"),
+    ("shard", 1, "has the shard 1, and is where 0 should be"),
+    ("params", "{}", "has the params '{"),
+]
 
 
-def test_a_key_that_occurs_twice_is_named(copy):
-    retold(copy, METADATA, with_column("key", lambda v: [v[1], *v[1:]]))
-    second = key_of(copy, 1)
-    assert f"row {second!r} has the key of an earlier row, in {METADATA}: keys must be unique" in found(copy)
+def test_every_row_that_lies_is_named(copy):
+    keys = pq.read_table(copy / METADATA)["key"].to_pylist()
+
+    def change(table: pa.Table) -> pa.Table:
+        for row, (column, value, _) in enumerate(LIES, 2):
+            lie = partial(replaced, row=row, value=value)
+            table = with_column(column, lie)(table)
+        return with_column("key", lambda v: [v[1], *v[1:]])(table)
+
+    retold(copy, METADATA, change)
+    problems = verify(copy)
+    for row, (column, value, message) in enumerate(LIES, 2):
+        key = value if column == "key" else keys[row]
+        texts = [str(problem) for problem in problems if problem.key == key]
+        assert any(message in text and f"row {key!r}" in text for text in texts), (column, value, texts)
+    twice = f"row {keys[1]!r} has the key of an earlier row, in {METADATA}: keys must be unique"
+    assert twice in "\n".join(map(str, problems))
+
+
+def replaced(values: list[Any], row: int, value: Any) -> list[Any]:
+    return [*values[:row], value, *values[row + 1 :]]
 
 
 def test_a_cell_with_other_quantiles_is_named(copy):
@@ -293,9 +292,9 @@ def test_untouched_content_has_no_nuisance_and_severity_0(copy):
     path = "metadata/content/test.parquet"
     retold(copy, path, with_column("style", lambda v: [1, *v[1:]]))
     retold(copy, path, with_column("severity", lambda v: [v[0], 1.0, *v[2:]]))
-    first, second = key_of(copy, 0, path), key_of(copy, 1, path)
-    assert f"{path}: row {first!r} has the style 1; untouched content has none" in found(copy)
-    assert f"{path}: row {second!r} has the severity 1.0; untouched content has 0" in found(copy)
+    first, second, problems = key_of(copy, 0, path), key_of(copy, 1, path), found(copy)
+    assert f"{path}: row {first!r} has the style 1; untouched content has none" in problems
+    assert f"{path}: row {second!r} has the severity 1.0; untouched content has 0" in problems
 
 
 def test_a_trajectory_without_a_severity_is_named(copied):
@@ -416,31 +415,22 @@ def test_examples_that_are_no_images_are_checked_row_by_row(copied, kind):
     assert f"row {key_of(folder, 0, metadata)!r} has an offset: only images have one" in problems
 
 
-@pytest.mark.parametrize("kind", ["stylized", "text"])
-def test_a_shard_that_was_written_again_is_one_problem(copied, kind):
-    folder = copied(kind)
-    shard = next(path for path in Manifest.read(folder).files if path.startswith("data/"))
-    pq.write_table(pq.read_table(folder / shard), folder / shard, row_group_size=7, compression="none")
-    (problem,) = verify(folder)
-    assert problem.path == shard
-    assert "fetch it again" in str(problem)
-
-
 # Canonical splits
 
 
 def test_a_canonical_split_with_other_rows_names_them(copy):
     train = key_of(copy, 0, FROZEN)
     retold(copy, FROZEN, lambda table: table.slice(1))
-    assert f"{FROZEN}: row {train!r} is kept by the filters of train, and not frozen" in found(copy)
-    assert f"{FROZEN}: has 55 rows, the manifest says 56" in found(copy)
     retold(copy, FROZEN, with_column("key", lambda v: ["nobody", v[1], v[1], *v[3:]]))
-    assert f"{FROZEN}: row 'nobody' is frozen in train, and not a row of train" in found(copy)
-    assert f"{FROZEN}: row {key_of(copy, 1, FROZEN)!r} is frozen twice" in found(copy)
     retold(copy, FROZEN, with_column("count", lambda v: [2, *v[1:]]))
-    assert "row 'nobody' has the count 2, and filters keep a row once" in found(copy)
-    retold(copy, FROZEN, with_column("split", lambda v: ["dev", *v[1:]]))
-    assert "row 'nobody' has the set 'dev'; the manifest lists train, validation, test" in found(copy)
+    retold(copy, FROZEN, with_column("split", lambda v: [*v[:-1], "dev"]))
+    problems, last = found(copy), key_of(copy, -1, FROZEN)
+    assert f"{FROZEN}: row {train!r} is kept by the filters of train, and not frozen" in problems
+    assert f"{FROZEN}: has 55 rows, the manifest says 56" in problems
+    assert f"{FROZEN}: row 'nobody' is frozen in train, and not a row of train" in problems
+    assert f"{FROZEN}: row {key_of(copy, 1, FROZEN)!r} is frozen twice" in problems
+    assert "row 'nobody' has the count 2, and filters keep a row once" in problems
+    assert f"row {last!r} has the set 'dev'; the manifest lists train, validation, test" in problems
 
 
 def test_filters_that_cannot_be_used_are_named(copy):
@@ -463,13 +453,11 @@ def test_files_alone_can_be_verified(copy):
     assert f"{SHARD}: has sha256" in found(copy, deep=False)
 
 
-def test_progress_is_told_to_the_end(tiny):
+def test_progress_is_reported_to_the_end(tiny):
     manifest = Manifest.read(tiny)
-    seen: list[str] = []
     sizes: list[int] = []
     rows: list[int] = []
-    verify(tiny, on_file=seen.append, on_bytes=sizes.append, on_rows=rows.append)
-    assert sorted(seen) == sorted(manifest.files)
+    verify(tiny, on_bytes=sizes.append, on_rows=rows.append)
     assert sum(sizes) == sum(record.bytes for record in manifest.files.values())
     assert sum(rows) == sum(split.rows for base in manifest.bases for split in base.splits.values())
 

@@ -1,4 +1,4 @@
-"""The YAML of every card, from which plain `datasets` takes configs and splits, and the cells of its tables."""
+"""The YAML of every card, from which plain `datasets` takes configs and splits, and table cells."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def loading_entries(manifest: Manifest) -> dict[str, list[Entry]]:
 
 
 def virtual_configs(name: str, sets: Mapping[str, CanonicalSet]) -> dict[str, list[str]]:
-    """Return the configs of a canonical split: one if every set is read from a split of its own, else one a set.
+    """Return the configs of a canonical split: one if each set has a split of its own, else one a set.
 
     There are none if filters cannot express a set, or `datasets` refuses its name.
     """

@@ -31,7 +31,7 @@ class Split:
 
 @dataclass(frozen=True, kw_only=True)
 class Untouched:
-    """The untouched rows that begin trajectories; `examples` counts distinct ones, `bytes` those of the copies."""
+    """The untouched rows that begin trajectories; `examples` are distinct, `bytes` those of the copies."""
 
     rows: int
     examples: int
@@ -40,7 +40,7 @@ class Untouched:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskOf:
-    """The task that tars contain: the base of its rows, the protocol that chose them, the roles of each set."""
+    """The task in tars: the base of its rows, the protocol that chose them, the roles of each set."""
 
     base: str
     protocol: str
@@ -49,7 +49,7 @@ class TaskOf:
 
 @dataclass(frozen=True, kw_only=True)
 class Base:
-    """A set of files: `data/<name>/` and `metadata/<name>/`; in tars also a `task`, with its sets as `splits`.
+    """A set of files: `data/<name>/`, `metadata/<name>/`; in tars also a `task`, with its sets as `splits`.
 
     `dropped` counts, by reason, content that could not be used; `dropped.parquet` names it, and `dropped_id`
     is the hash of the names and reasons. `untouched` counts the rows at severity 0, if some of them are the
@@ -130,7 +130,7 @@ class CanonicalSplit:
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """A config for `load_dataset(repo, name)`: each split's size, and the splits of `base` it is read from."""
+    """A config of `load_dataset(repo, name)`: each split's size, and the splits of `base` it is read from."""
 
     name: str
     base: str
@@ -188,7 +188,7 @@ class FileRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """The whole of which a dataset is a part: the rows of its `config`, in `splits`, that meet all `conditions`.
+    """The whole of a part, which has the rows of its `config`, in `splits`, that meet all `conditions`.
 
     `manifest` is the sha256 of the whole's `manifest.json`.
     """

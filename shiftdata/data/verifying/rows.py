@@ -23,7 +23,7 @@ from shiftdata.data.verifying.tables import integers
 TERMS = ["license", "attribution"]
 
 Mask: TypeAlias = NDArray[np.bool_]
-#: Which rows break a rule, its kind, and what to say of one, given its values and its number.
+#: The mask of the rows that break a rule, its kind, and the text for a row, by its values and number.
 Broken: TypeAlias = tuple[Mask, str, Callable[[Mapping[str, Any], int], str]]
 
 
@@ -47,29 +47,29 @@ class BaseRows:
 
     @cached_property
     def terms(self) -> Counter[tuple[str | None, str | None]]:
-        """How many rows have each licence and attribution."""
+        """The number of rows of each licence and attribution."""
         counted = self.table.select(TERMS).group_by(TERMS).aggregate([([], "count_all")]).to_pylist()
         return Counter({(row["license"], row["attribution"]): row["count_all"] for row in counted})
 
     @property
     def is_content(self) -> bool:
-        """Whether it is untouched content, without a nuisance."""
+        """True for untouched content, without a nuisance."""
         return all(record.groups == 0 for record in self.base.splits.values())
 
     def path(self, row: int) -> str:
-        """The file in which a row is."""
+        """Return the file that has a row."""
         return metadata_file(self.base.name, str(self.split_of_file[row]))
 
     def problems(self, broken: Broken) -> Iterator[Problem]:
-        """A problem for each row that breaks a rule."""
-        bad, kind, what = broken
+        """Yield a problem for each row that breaks a rule."""
+        bad, kind, text_of = broken
         for row in np.flatnonzero(bad).tolist():
             values = self.table.slice(row, 1).to_pylist()[0]
-            yield Problem(self.path(row), what(values, row), kind, values["key"])
+            yield Problem(self.path(row), text_of(values, row), kind, values["key"])
 
 
 def row_problems(rows: BaseRows, shard_rows: Mapping[str, Sequence[int]]) -> Iterator[Problem]:
-    """Every row that breaks a rule by itself; `shard_rows` are those of each data file of each split."""
+    """Report each row that breaks a rule by itself; `shard_rows` are those of each data file by split."""
     for rules in (_of_keys, _of_splits, _of_terms, _of_content if rows.is_content else _of_nuisance):
         for broken in rules(rows):
             yield from rows.problems(broken)
@@ -100,13 +100,13 @@ def _of_splits(rows: BaseRows) -> Iterator[Broken]:
     of_fold = np.array(list(SPLITS))[np.searchsorted(list(SPLITS.values()), fold, side="right") - 1]
     firsts = ", ".join(f"{name} from {first}" for name, first in SPLITS.items())
 
-    def other(row: Mapping[str, Any], _: int) -> str:
+    def disagreeing(row: Mapping[str, Any], _: int) -> str:
         return f"has the fold {row['fold']}, which does not give the split {row['split']!r} ({firsts})"
 
     def elsewhere(row: Mapping[str, Any], number: int) -> str:
         return f"has the split {row['split']!r} in a file of {str(rows.split_of_file[number])!r}"
 
-    yield ~outside & (of_fold != split), "fold", other
+    yield ~outside & (of_fold != split), "fold", disagreeing
     yield rows.split_of_file != split, "split", elsewhere
 
 
@@ -135,46 +135,46 @@ def _of_nuisance(rows: BaseRows) -> Iterator[Broken]:
     expected = integers(rows.table["label"])[0] * count + integers(rows.table[name])[0]
     group, null = integers(rows.table["group"])
 
-    def other(row: Mapping[str, Any], number: int) -> str:
+    def unequal(row: Mapping[str, Any], number: int) -> str:
         return f"has the group {row['group']}, not label * {count} + {name} = {expected[number]}"
 
-    yield null | (group != expected), "group", other
+    yield null | (group != expected), "group", unequal
     allowed, severity = list(rows.manifest.severities), rows.table["severity"]
     fine = pc.is_in(severity, value_set=pa.array(allowed, pa.float64())) if allowed else pc.is_null(severity)
     listed = ", ".join(map(str, allowed)) or "none, for this shift has no scale"
-    what = f"the manifest lists {listed}"
-    yield ~fine.to_numpy(), "severity", lambda row, _: f"has the severity {row['severity']}; {what}"
+    rule = f"the manifest lists {listed}"
+    yield ~fine.to_numpy(), "severity", lambda row, _: f"has the severity {row['severity']}; {rule}"
 
 
 def _unnamed(rows: BaseRows, column: str, names: Sequence[str]) -> Broken:
     value, null = integers(rows.table[column])
-    known = f"the manifest names {len(names)}, from 0 to {len(names) - 1}"
+    rule = f"the manifest names {len(names)}, from 0 to {len(names) - 1}"
     bad = null | (value < 0) | (value >= len(names))
-    return bad, column, lambda row, _: f"has the {column} {row[column]}; {known}"
+    return bad, column, lambda row, _: f"has the {column} {row[column]}; {rule}"
 
 
 def _of_pointers(rows: BaseRows, shard_rows: Mapping[str, Sequence[int]]) -> Iterator[Broken]:
     """Each row has a pointer, and its shard and row are its place in the data files of its split."""
     counts = [shard_rows.get(split, ()) for split in rows.splits]
     places = {
-        "shard": [np.repeat(np.arange(len(some)), some) for some in counts],
-        "row": [np.arange(count) for some in counts for count in some],
+        "shard": [np.repeat(np.arange(len(shards)), shards) for shards in counts],
+        "row": [np.arange(count) for shards in counts for count in shards],
     }
     for name, place in places.items():
         wanted = np.concatenate([np.empty(0, np.int64), *place])
         if len(wanted) == len(rows.table):  # else the counts are a problem of their own
             value, null = integers(rows.table[name])
-            yield null | (value != wanted), name, partial(_elsewhere, name, wanted)
+            yield null | (value != wanted), name, partial(_misplaced, name, wanted)
     for name in ("length", "sha256"):
         yield rows.table[name].is_null().to_numpy(), name, _always(f"has no {name}")
     null, images = rows.table["offset"].is_null().to_numpy(), rows.manifest.roles.modality == "image"
-    what = "has no offset: each image needs one" if images else "has an offset: only images have one"
-    yield null if images else ~null, "offset", _always(what)
+    text = "has no offset: each image needs one" if images else "has an offset: only images have one"
+    yield null if images else ~null, "offset", _always(text)
 
 
-def _elsewhere(name: str, wanted: NDArray[np.int64], row: Mapping[str, Any], number: int) -> str:
-    return f"has the {name} {row[name]}, and stands where {wanted[number]} would"
+def _misplaced(name: str, wanted: NDArray[np.int64], row: Mapping[str, Any], number: int) -> str:
+    return f"has the {name} {row[name]}, and is where {wanted[number]} should be"
 
 
-def _always(what: str) -> Callable[[Mapping[str, Any], int], str]:
-    return lambda *_: what
+def _always(text: str) -> Callable[[Mapping[str, Any], int], str]:
+    return lambda *_: text

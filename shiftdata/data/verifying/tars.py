@@ -22,12 +22,12 @@ from shiftdata.data.verifying.files import CHUNK, Files, LocalFile, Problem
 from shiftdata.data.verifying.manifest import tar_paths
 from shiftdata.data.verifying.tables import read_table
 
-#: What samples of an unlabelled set must not say.
+#: The columns that samples of an unlabelled set must not have.
 HIDDEN = ("label", "group", "origin")
 
 
 def tar_problems(files: Files) -> Iterator[Problem]:
-    """Everything that is wrong with the files and samples of a dataset of tars."""
+    """Check the files and samples of a dataset of tars."""
     manifest, done = files.dataset.manifest, set[str]()
     for base in manifest.bases:
         schema = index_schema(manifest.roles.nuisance, list(manifest.sample), task=base.task is not None)
@@ -48,8 +48,8 @@ def tar_problems(files: Files) -> Iterator[Problem]:
                     files.progress.report(files.progress.on_rows, len(table))
             whole = whole and len(tables) == len(pairs) // 2
         if whole and _content_id(sets, manifest, base) != base.content_id:
-            what = f"has other rows than the content_id of {base.name} says: fetch or export it again"
-            yield Problem(f"index/{base.name}", what, "content_id")
+            text = f"has other rows than the content_id of {base.name} says: fetch or export it again"
+            yield Problem(f"index/{base.name}", text, "content_id")
     for local in files.each(sorted(set(manifest.files) - done)):
         yield from local.problems()
 
@@ -72,12 +72,12 @@ def _samples_problems(
             for row in table.to_pylist():
                 yield from _sample_problems(local.path, tar, row, manifest, hidden=hidden)
         except (OSError, EOFError, zlib.error, MemoryError, TypeError, ValueError, OverflowError) as error:
-            what = f"is not as its index says ({error}): fetch or export it again"
-            yield Problem(local.path, what, "unreadable")
+            text = f"is not as its index says ({error}): fetch or export it again"
+            yield Problem(local.path, text, "unreadable")
 
 
 class Unpacked:
-    """A gzip stream read forwards: no more is unpacked than is asked for, or than a file may unpack to."""
+    """A gzip stream read forwards, which unpacks no more than is read, and no more than its limit."""
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw = raw
@@ -87,26 +87,26 @@ class Unpacked:
         self._position = 0
 
     def seek(self, offset: int) -> None:
-        """Go forwards to a byte."""
+        """Skip to a byte ahead."""
         if offset < self._position:
-            raise OSError(f"byte {offset:,} lies before {self._position:,}")
+            raise OSError(f"byte {offset:,} is before {self._position:,}")
         while self._position < offset:
             self.read(min(CHUNK, offset - self._position))
 
     def read(self, size: int) -> bytes:
-        """The next bytes, all of them."""
+        """Read exactly `size` bytes."""
         if not 0 <= size <= self._most - self._position:
             raise OSError(f"{size:,} bytes at {self._position:,} are more than it may unpack to")
-        found = bytearray()
-        while len(found) < size:
+        data = bytearray()
+        while len(data) < size:
             self._packed = self._packed or self._raw.read(CHUNK)
-            part = self._inflate.decompress(self._packed, size - len(found))
+            part = self._inflate.decompress(self._packed, size - len(data))
             if not part and (self._inflate.eof or not self._packed):
                 raise EOFError("it ends too early")
             self._packed = self._inflate.unconsumed_tail
-            found += part
+            data += part
         self._position += size
-        return bytes(found)
+        return bytes(data)
 
 
 def _sample_problems(
@@ -133,5 +133,5 @@ def _sample_problems(
         ),
         "names its class": hidden and any(values.get(name) is not None for name in HIDDEN),
     }
-    for what in (what for what, is_wrong in wrong.items() if is_wrong):
-        yield Problem(path, f"{what}: fetch or export it again", what, row["key"])
+    for text in (text for text, is_wrong in wrong.items() if is_wrong):
+        yield Problem(path, f"{text}: fetch or export it again", text, row["key"])
