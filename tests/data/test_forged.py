@@ -1,4 +1,4 @@
-"""Datasets whose hashes all agree and whose meaning is wrong: `verify` derives again what can be derived."""
+"""Datasets whose hashes agree and whose content is wrong: `verify` derives what can be derived."""
 
 from __future__ import annotations
 
@@ -111,9 +111,7 @@ def test_false_statistics_are_named(copy, path):
     ("old", "new", "what"),
     [
         ('- {"config_name": "mini"', '- {"config_name": "mine"', "other configs"),
-        ("configs:\n", '"configs": []\nconfigs:\n', "other configs"),
         ('"num_examples": 200', '"num_examples": 201', "other dataset_info"),
-        ("data/mini/train-*", "data/mini/*-*", "other configs"),
         ("---\n\n", 'configs:\n- {"config_name": "x"}\n---\n\n', "other configs"),
     ],
 )
