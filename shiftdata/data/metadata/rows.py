@@ -21,7 +21,7 @@ from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.metadata.columns import read_columns
 from shiftdata.data.metadata.folds import hashes64, strata
 from shiftdata.data.metadata.listing import Listing, listing_of
-from shiftdata.data.metadata.stored import FileRows, TableRows
+from shiftdata.data.metadata.stored import FileRows, TableRows, as_array
 from shiftdata.errors import InputError, IntegrityError
 
 Array = NDArray[Any]
@@ -183,7 +183,7 @@ class Metadata:
                 if missing is None:
                     raise InputError(f"the {name} is missing in a row: every row needs one")
                 values = pc.fill_null(values, missing)
-            result[at] = values.to_numpy()
+            result[at] = as_array(values)
         if limit is not None and self.dataset is not None and result.max(initial=-1) >= limit:
             raise IntegrityError(
                 f"{self.dataset.address}: metadata/{self.base} has {name} {result.max()}, and the manifest "
@@ -220,13 +220,13 @@ class Metadata:
                 part = part.set_column(0, name, pc.fill_null(part[name].cast(pa.string()), ""))
             column = part[name] if pa.types.is_dictionary(part[name].type) else part[name].dictionary_encode()
             chunk = column.unify_dictionaries().combine_chunks()
-            codes[at] = chunk.indices.to_numpy(zero_copy_only=False)
+            codes[at] = as_array(chunk.indices)
             texts.append(chunk.dictionary.cast(pa.large_string()))
             places.append(at)
         # Every chunk gets the same dictionary; unifying them would compare it once for each chunk.
         joined = pa.chunked_array(texts, pa.large_string()).dictionary_encode()
         for at, chunk in zip(places, joined.chunks, strict=True):
-            codes[at] = chunk.indices.to_numpy()[codes[at]]
+            codes[at] = as_array(chunk.indices)[codes[at]]
         return codes, joined.chunk(0).dictionary if texts else pa.array([], pa.large_string())
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,12 @@ from shiftdata.data.metadata.columns import read_columns, read_footer
 Indices: TypeAlias = NDArray[np.int64]
 #: The rows that are read at once: a column of texts is in memory as a whole only if `take` returns it.
 BLOCK = 1_000_000
+
+
+def as_array(column: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
+    """Return numbers without nulls as an array; `to_numpy` would import pandas."""
+    chunks = [chunk for chunk in getattr(column, "chunks", [column]) if len(chunk)]
+    return np.concatenate([np.from_dlpack(chunk) for chunk in chunks]) if chunks else np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
