@@ -223,25 +223,25 @@ def test_counts_of_the_manifest_are_checked(copy):
 LIES: list[tuple[str, Any, str]] = [
     ("offset", 5, "is not at byte offset 5 with length"),
     ("offset", 1 << 62, "is not at byte offset"),
-    ("offset", None, "has no offset: each image needs one"),
+    ("offset", None, "has the offset None; each image needs one"),
     ("length", 3, "with length 3, as metadata/mini/test.parquet says"),
     ("sha256", b"x" * 32, f"metadata/mini/test.parquet says {(b'x' * 32).hex()}"),
-    ("sha256", None, "has no sha256"),
+    ("sha256", None, "has the sha256 None; every row needs one"),
     ("label", 99, "has the label 99; the manifest names 4, from 0 to 3"),
     ("label", None, "has the label None; the manifest names 4"),
     ("style", 5, "has the style 5; the manifest names 5, from 0 to 4"),
     ("style", None, "has the style None; the manifest names 5"),
-    ("group", 19, "has the group 19, not label * 5 + style = "),
+    ("group", 19, "has the group 19; label * 5 + style is "),
     ("severity", 0.5, "has the severity 0.5; the manifest lists 1.0"),
     ("severity", None, "has the severity None; the manifest lists 1.0"),
-    ("key", "Not A Key", "has a key that is not made of [a-z0-9_-]{1,120}: 'Not A Key'"),
-    ("fold", 3, "has the fold 3, which does not give the split 'test' (train from 0, validation from 50"),
+    ("key", "Not A Key", "has the key 'Not A Key'; keys are made of [a-z0-9_-]{1,120}"),
+    ("fold", 3, "has the fold 3; its split is 'test' (train from 0, validation from 50"),
     ("fold", 100, "has the fold 100; folds run from 0 to 99"),
-    ("split", "train", "has the split 'train' in a file of 'test'"),
-    ("license", " ", "has no licence: every row needs one"),
-    ("attribution", None, "has no attribution: every row needs one"),
-    ("row", 77, "has the row 77, and is where 21 should be"),
-    ("shard", 1, "has the shard 1, and is where 0 should be"),
+    ("split", "train", "has the split 'train'; it is in a file of 'test'"),
+    ("license", " ", "has the license ' '; every row needs one"),
+    ("attribution", None, "has the attribution None; every row needs one"),
+    ("row", 77, "has the row 77; its place is 21"),
+    ("shard", 1, "has the shard 1; its place is 0"),
     ("params", "{}", "has the params '{"),
 ]
 
@@ -261,7 +261,7 @@ def test_every_row_that_lies_is_named(copy):
         key = value if column == "key" else keys[row]
         texts = [str(problem) for problem in problems if problem.key == key]
         assert any(message in text and f"row {key!r}" in text for text in texts), (column, value, texts)
-    twice = f"row {keys[1]!r} has the key of an earlier row, in {METADATA}: keys must be unique"
+    twice = f"row {keys[1]!r} has the key {keys[1]!r}; an earlier row has it, in {METADATA}: keys are unique"
     assert twice in "\n".join(map(str, problems))
 
 
@@ -396,7 +396,7 @@ def test_damaged_metadata_hides_no_problem_of_other_files(copy, damage):
     retold(copy, train, with_column("group", lambda v: [*v[:5], 19, *v[6:]]))
     problems = found(copy)
     assert f"{SHARD}: has sha256" in problems
-    assert f"{train}: row {key_of(copy, 5, train)!r} has the group 19, not label * 5 + style" in problems
+    assert f"{train}: row {key_of(copy, 5, train)!r} has the group 19; label * 5 + style is " in problems
 
 
 @pytest.mark.parametrize("kind", ["text", "table"])
@@ -412,7 +412,7 @@ def test_examples_that_are_no_images_are_checked_row_by_row(copied, kind):
     retold(folder, shard, with_column(column, lambda v: [*v[:3], value, *v[4:]]))
     problems = found(folder)
     assert f"{shard}: row {key!r} has an example of sha256" in problems
-    assert f"row {key_of(folder, 0, metadata)!r} has an offset: only images have one" in problems
+    assert f"row {key_of(folder, 0, metadata)!r} has the offset 7; only images have one" in problems
 
 
 # Canonical splits

@@ -28,7 +28,8 @@ def record(cls: type[T], raw: Any, where: str = "") -> T:
     """Make a dataclass from a JSON object; a `ValueError` names the first field of another type."""
     if not isinstance(raw, Mapping):
         raise ValueError(f"{where or 'it'} must be an object, not {_shown(raw)}")
-    hints = _hints(cls)
+    kind: Any = cls
+    hints = _hints(kind)
     inside = f"{where}." if where else ""
     if unknown := sorted(set(raw) - set(hints)):
         raise ValueError(f"{inside}{_shown(unknown[0])} is an unknown field; fields are {', '.join(hints)}")
