@@ -11,7 +11,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,7 +20,7 @@ from shiftdata.data.format.attribution import ATTRIBUTION
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import protocol_file
 from shiftdata.data.format.records import CanonicalSplit, FileRecord, Split, by_reason
-from shiftdata.data.format.schema import FEATURE_TYPES, POINTER_COLUMNS, columns, example_type
+from shiftdata.data.format.schema import FEATURE_TYPES, FROZEN, POINTER_COLUMNS, columns, example_type
 from shiftdata.errors import InputError
 
 Json: TypeAlias = dict[str, Any]
@@ -86,35 +85,6 @@ EQUIVALENT = {"license": "sc:license", "attribution": "sc:creditText"}
 LONGEST_FILTERS = 4_000  # characters; longer ones are in manifest.json alone
 
 
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """A record set read from one Parquet file; `links` are the fields that list the names of values."""
-
-    name: str
-    about: str
-    path: str
-    kinds: Mapping[str, pa.DataType]
-    links: Mapping[str, str]
-
-    def record_set(self, meanings: Mapping[str, str]) -> Json:
-        fields = [self._field(column, meanings[column]) for column in self.kinds]
-        return record_set(self.name, self.about, fields, "key")
-
-    def _field(self, column: str, meaning: str) -> Json:
-        kind = TYPES.get(self.kinds[column], "sc:Integer")
-        source: Json = {"fileObject": {"@id": self.path}, "extract": {"column": column}}
-        if self.kinds[column] == FEATURE_TYPES["image"]:
-            source["transform"] = {"jsonPath": "bytes"}
-        field = field_of(f"{self.name}/{column}", kind, meaning) | {"source": source}
-        if column in self.links:
-            field["cr:annotation"] = link_of(field, self.links[column])
-        if column in EQUIVALENT:
-            field["equivalentProperty"] = EQUIVALENT[column]
-        if column == "label":
-            field["dataType"] = [kind, "cr:Label"]
-        return field
-
-
 def link_of(field: Json, target: str) -> Json:
     """Return an annotation that links a field to the entry of another record set that it names.
 
@@ -128,13 +98,13 @@ def link_of(field: Json, target: str) -> Json:
 
 def render_croissant(manifest: Manifest) -> str:
     """Render croissant.json; equal manifests give equal bytes."""
-    tables, meanings = list(_tables(manifest)), meanings_of(manifest)
-    record_sets = [*enumerations(manifest), *(table.record_set(meanings) for table in tables)]
-    files = []
+    files, record_sets = [], list(enumerations(manifest))
     if ATTRIBUTION in manifest.files:  # not of a draft
         about = "Every licence and attribution of the rows; each row has its own in its columns."
         files.append(file_object(ATTRIBUTION, manifest.files[ATTRIBUTION]) | {"description": about})
-    files += [file_object(table.path, manifest.files[table.path]) for table in tables]
+    for path, records in _tables(manifest):
+        files.append(file_object(path, manifest.files[path]))
+        record_sets.append(records)
     return render_document(manifest, files, record_sets)
 
 
@@ -258,9 +228,9 @@ def _enumeration(
     return record_set(name, about, listed, next(iter(fields))) | {"dataType": data_type, "data": data}
 
 
-def _tables(manifest: Manifest) -> Iterator[Table]:
-    """Yield the record sets that are read from files: shards, the metadata of splits, frozen keys."""
-    roles, default = manifest.roles, manifest.default_base
+def _tables(manifest: Manifest) -> Iterator[tuple[str, Json]]:
+    """Yield the files with records, and their record sets: shards, the metadata of splits, frozen keys."""
+    roles, default, meanings = manifest.roles, manifest.default_base, meanings_of(manifest)
     ids = {column: f"{names}/id" for column, (names, *_) in named_columns(manifest).items()}
     links = {"split": "splits/name"} | ids
     plain = columns(roles.nuisance)
@@ -269,15 +239,41 @@ def _tables(manifest: Manifest) -> Iterator[Table]:
         for path in sorted(path for path in manifest.files if path.startswith(f"data/{base.name}/")):
             name = path.removeprefix("data/").removesuffix(".parquet")
             about = f"{base.summary} {manifest.files[path].rows:,} of {_counts(base.splits)}."
-            yield Table(name=name, about=about, path=path, kinds=whole, links=links)
+            yield path, _records(name, about, path, whole, links, meanings)
     for path in sorted(path for path in manifest.files if path.startswith(f"metadata/{default}/")):
         name = f"metadata/{path.rpartition('/')[2].removesuffix('.parquet')}"
         about = f"The rows of `{default}` without the example, and where it lies."
-        yield Table(name=name, about=about, path=path, kinds=plain | POINTER_COLUMNS, links=links)
-    chosen = {"key": pa.string(), "split": pa.string(), "count": pa.int32()}
+        yield path, _records(name, about, path, plain | POINTER_COLUMNS, links, meanings)
+    keys = dict(zip(FROZEN.names, FROZEN.types, strict=True))
     for split in manifest.canonical_splits:
-        links, path = {"split": "splits/name"}, protocol_file(split.name)
-        yield Table(name=split.name, about=_about(split), path=path, kinds=chosen, links=links)
+        path, links = protocol_file(split.name), {"split": "splits/name"}
+        yield path, _records(split.name, _about(split), path, keys, links, meanings)
+
+
+def _records(
+    name: str,
+    about: str,
+    path: str,
+    kinds: Mapping[str, pa.DataType],
+    links: Mapping[str, str],
+    meanings: Mapping[str, str],
+) -> Json:
+    """Make the record set of a Parquet file; `links` are the fields that list the names of values."""
+    fields = []
+    for column, arrow_type in kinds.items():
+        kind = TYPES.get(arrow_type, "sc:Integer")
+        source: Json = {"fileObject": {"@id": path}, "extract": {"column": column}}
+        if arrow_type == FEATURE_TYPES["image"]:
+            source["transform"] = {"jsonPath": "bytes"}
+        field = field_of(f"{name}/{column}", kind, meanings[column]) | {"source": source}
+        if column in links:
+            field["cr:annotation"] = link_of(field, links[column])
+        if column in EQUIVALENT:
+            field["equivalentProperty"] = EQUIVALENT[column]
+        if column == "label":
+            field["dataType"] = [kind, "cr:Label"]
+        fields.append(field)
+    return record_set(name, about, fields, "key")
 
 
 def _about(split: CanonicalSplit) -> str:
