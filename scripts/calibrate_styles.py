@@ -15,8 +15,7 @@ The rule; all but its second point was fixed before anything was measured:
    the next has 31.)
 3. A style whose fidelity is below the bar (`BARS`: classes of emoji are broad, and have few concepts) goes
    down one strength, and everything is measured again with a new network, until all styles pass.
-4. A style that fails at the lowest strength has to be replaced by the next candidate of
-   `scripts/regenerate_style_bank.py` by separability. 20 stay.
+4. A style that fails at the lowest strength has to be replaced by another drawing.
 
 The table `<recipe>.styles.tsv` beside the recipe, which the recipe reads, has a line a style: strength,
 contrast, fidelity, its interval, the number of validation pictures, and two figures of a nuisance probe, the
@@ -229,8 +228,7 @@ def lower(strengths: dict[str, float], styles: list[str]) -> dict[str, float]:
     """Take some styles one strength down, and return what they have now."""
     if lost := [style for style in styles if strengths[style] == STRENGTHS[-1]]:
         raise SystemExit(
-            f"{', '.join(lost)}: below the bar at the lowest strength; replace them in the bank by the next "
-            "candidates (scripts/regenerate_style_bank.py)"
+            f"{', '.join(lost)}: below the bar at the lowest strength; replace these drawings in the bank"
         )
     now = {style: STRENGTHS[STRENGTHS.index(strengths[style]) + 1] for style in styles}
     strengths |= now

@@ -22,7 +22,7 @@ import pytest
 from builders.make.build import build
 from shiftdata.threads import available_cores
 from tests.browser import browser
-from tests.contracts.kinds import prepare
+from tests.shared import dataset_of, made_once
 from tests.tiny import SMALL_TAR, write_recipe
 
 HF_HOME = tempfile.mkdtemp(prefix="shiftdata-tests-")
@@ -67,15 +67,14 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of the tiny recipe."""
-    return write_recipe(tmp_path_factory.mktemp("recipe"))
+    (path,) = made_once(tmp_path_factory, "recipe", write_recipe).glob("*.py")
+    return path
 
 
 @pytest.fixture(scope="session")
 def tiny_out(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An output folder with the tiny dataset: `<out>/shift/tiny`."""
-    out = tmp_path_factory.mktemp("out")
-    build(str(recipe), out, workers=1, quiet=True)
-    return out
+    return made_once(tmp_path_factory, "out", lambda out: build(str(recipe), out, workers=1, quiet=True))
 
 
 @pytest.fixture(scope="session")
@@ -87,12 +86,13 @@ def tiny(tiny_out: Path) -> Path:
 @pytest.fixture(scope="session")
 def other(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Another build of the tiny dataset: fewer rows per group, so other rows at each position. Read only."""
-    folder = tmp_path_factory.mktemp("other")
-    shutil.copytree(recipe.parent, folder / "recipe")
-    changed = folder / "recipe" / recipe.name
-    changed.write_text(changed.read_text().replace("per_group=", "per_group=-1 + "))
-    build(str(changed), folder, workers=1, quiet=True)
-    return folder / "shift" / "tiny"
+
+    def make(folder: Path) -> None:
+        changed = Path(shutil.copytree(recipe.parent, folder / "recipe")) / recipe.name
+        changed.write_text(changed.read_text().replace("per_group=", "per_group=-1 + "))
+        build(str(changed), folder, workers=1, quiet=True)
+
+    return made_once(tmp_path_factory, "other", make) / "shift" / "tiny"
 
 
 @pytest.fixture
@@ -108,29 +108,27 @@ def in_tiny_out(tiny_out: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tiny_out
 
 
-@pytest.fixture(scope="module", params=["stylized", "continuous", "text", "table"])
+@pytest.fixture(scope="session", params=["stylized", "continuous", "text", "table"])
 def both_formats(
     request: pytest.FixtureRequest, tiny: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Path]:
     """A dataset of each kind, as Parquet and as tars. Read only."""
-    from shiftdata.data.exporting.webdataset import export
 
-    folder = tmp_path_factory.mktemp("formats")
-    if request.param == "stylized":
-        parquet = tiny
-    else:
-        (folder / "made").mkdir()
-        recipe = prepare(request.param, folder / "made")
-        parquet = build(str(recipe), folder / "out", workers=1, quiet=True)
-    return parquet, export(parquet, folder / f"{parquet.name}_wds", shard_bytes=SMALL_TAR)
+    parquet = tiny if request.param == "stylized" else dataset_of(tmp_path_factory, request.param)
+    return parquet, _as_tars(parquet, tmp_path_factory)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def tars(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny dataset in WebDataset format. Read only."""
+    return _as_tars(tiny, tmp_path_factory)
+
+
+def _as_tars(parquet: Path, factory: pytest.TempPathFactory) -> Path:
     from shiftdata.data.exporting.webdataset import export
 
-    return export(tiny, tmp_path_factory.mktemp("tars") / "tiny_wds", shard_bytes=SMALL_TAR)
+    name = f"{parquet.name}_wds"
+    return made_once(factory, name, lambda out: export(parquet, out / name, shard_bytes=SMALL_TAR)) / name
 
 
 @pytest.fixture

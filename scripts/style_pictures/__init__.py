@@ -4,7 +4,6 @@ fields.py        styles made of continuous fields, such as marble and contour ma
 strokes.py       ... drawn line by line, such as leaves and circuits
 textures.py      ... of scattered bits and materials, such as confetti and rust
 tilings.py       ... of tiles that fill the plane, such as bricks and honeycombs
-rejected.py      candidates that the style bank did not take; candidates.tsv says why
 style_shifts.py  the eight style shifts of CNS-Bench, such as cartoon and tattoo
 
 Patterns that scenes use as well are drawn in `builders.shifts.contexts.patterns`. A style is a function from
@@ -23,11 +22,11 @@ from builders.shifts.drawing import Draw, drawn_in
 from shiftdata import stable
 from shiftdata.errors import not_found
 
-from . import fields, rejected, strokes, style_shifts, textures, tilings
+from . import fields, strokes, style_shifts, textures, tilings
 
-#: By the name that seeds them: the candidates of the style bank, and the style shifts.
+#: By the name that seeds them: the styles of the bank, and the style shifts.
 STYLES: dict[str, dict[str, Draw]] = {
-    "style-bank": drawn_in(fields, patterns, rejected, strokes, textures, tilings),
+    "style-bank": drawn_in(fields, patterns, strokes, textures, tilings),
     "sliders": drawn_in(style_shifts),
 }
 

@@ -17,6 +17,7 @@ from shiftdata.bench.leaderboard.judging import Judge
 from shiftdata.bench.leaderboard.submission import CARD, Part, Submission, fit_rows, rows_of
 from shiftdata.cli.app import main as cli
 from shiftdata.errors import InputError
+from shiftdata.evaluation.tasks import LeakWarning
 from tests.bench.submissions import GF, card_of, edited, fair, guess, part, submitted, written
 from tests.bombs import growth, write_equal_rows
 
@@ -166,7 +167,7 @@ def test_another_build_another_task_and_another_base_are_refused(tiny, other, ta
 def test_a_variant_that_leaks_needs_a_mark(tiny, judge, path):
     styles = sd.info(tiny).nuisances
     words = f"uda@paper source={styles[0]} target={styles[1]}"
-    with pytest.warns(sd.tasks.LeakWarning):
+    with pytest.warns(LeakWarning):
         task = sd.task(tiny, "uda@paper", source=styles[0], target=styles[1])
     parts = [part(task, name, 0.5) for name, one in task.sets.items() if one.role == "test"]
     with pytest.raises(InputError, match="leaks = true"):

@@ -25,7 +25,7 @@ from builders.recipe_files import load_recipe
 from shiftdata.cli.app import main
 from shiftdata.errors import InputError
 from shiftdata.evaluation.verify import verify
-from tests import raw_albums
+from tests.builders import raw_albums
 from tests.builders.replicas import cns_bench as replica
 from tests.paths import ROOT
 

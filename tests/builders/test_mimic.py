@@ -20,7 +20,7 @@ from builders.publish.publishing import Publication
 from builders.raw.album import RawAlbum
 from shiftdata.errors import InputError
 from shiftdata.evaluation.verify import verify
-from tests import raw_albums
+from tests.builders import raw_albums
 from tests.builders.replicas import mimic as replica
 from tests.builders.replicas.drawing import put
 

@@ -19,7 +19,7 @@ from builders.raw.album import RawAlbum
 from builders.raw.checking import check
 from builders.raw.sources import source
 from shiftdata.errors import InputError
-from tests import raw_albums
+from tests.builders import raw_albums
 from tests.builders.replicas import acs as replica
 
 MARYLAND = "2014/1-Year/ss14pmd.csv"

@@ -12,7 +12,7 @@ import pytest
 
 from builders.make import assign
 from shiftdata.errors import InputError
-from tests import raw_albums
+from tests.builders import raw_albums
 from tests.builders.replicas import terra_incognita as replica
 
 

@@ -1,8 +1,7 @@
 """The 19 corruptions of ImageNet-C in five severities: `corrupt(name, picture, severity, key=...)`.
 
 Names and order are those of Hendrycks and Dietterich (2019), code and figures our own. Lengths and noise go
-with the picture's side, so that 32 and 256 pixels look alike. Each severity is farther from the untouched
-picture than the one before, in photographs and in emoji: `scripts/bench/corruptions.py` measures how far.
+with the picture's side, so that 32 and 256 pixels look alike.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Banks of styles: the codes that a stylizer computed of some pictures of each style.
 
 The bank that ships has 20 styles of generative art with 40 pictures each, as codes alone:
-`scripts/regenerate_style_bank.py` draws and encodes the pictures again from their seeds. Which candidates
-became the 20 styles, with every number behind it, is in `assets/candidates.tsv`. Your own bank is a folder
-of pictures, or a file of their codes.
+`scripts/regenerate_style_bank.py` draws and encodes the pictures again from their seeds. Your own bank is a
+folder of pictures, or a file of their codes.
 """
 
 from __future__ import annotations
