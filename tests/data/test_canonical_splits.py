@@ -14,7 +14,6 @@ import pytest
 
 import shiftdata as sd
 from builders.describe.renderings import describe
-from builders.make.build import build
 from builders.make.check import check
 from shiftdata.cli.app import main
 from shiftdata.data.exporting.folders import chosen_task
@@ -25,18 +24,14 @@ from shiftdata.data.format.schema import FROZEN
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.evaluation.verify import verify
-from tests.contracts.kinds import prepare
 from tests.data.test_verification import retold, with_column
+from tests.shared import dataset_of
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Domains, cut by config and by set, and a table whose labels are drawn with replacement."""
-    folders = {}
-    for kind in ("domain", "table", "continuous"):
-        scratch = tmp_path_factory.mktemp(kind)
-        folders[kind] = build(str(prepare(kind, scratch)), scratch / "out", workers=1, quiet=True)
-    return folders
+    return {kind: dataset_of(tmp_path_factory, kind) for kind in ("domain", "table", "continuous")}
 
 
 def frozen(folder: Path, name: str) -> dict[str, Counter[str]]:

@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import shiftdata
-from builders.make.build import build
 from builders.make.check import check
 from shiftdata.cli.app import main
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.verifying import Problem, shortened
 from shiftdata.errors import IntegrityError
 from shiftdata.evaluation.verify import verify
-from tests.contracts.kinds import prepare
 from tests.data.test_places import at_once, files, hub, memory, on_hub
+from tests.shared import dataset_of
 from tests.tiny import edit_file, edit_manifest, forged
 
 __all__ = ["at_once", "memory"]  # fixtures
@@ -65,22 +64,10 @@ def key_of(folder: Path, row: int, path: str = METADATA) -> str:
     return str(pq.read_table(folder / path)["key"][row].as_py())
 
 
-@pytest.fixture(scope="module")
-def kinds(tmp_path_factory) -> Callable[[str], Path]:
-    """The folder of a small dataset of a kind of the contract, built once."""
-
-    @cache
-    def built(kind: str) -> Path:
-        folder = tmp_path_factory.mktemp(kind)
-        return build(str(prepare(kind, folder)), folder / "out", workers=1, quiet=True)
-
-    return built
-
-
 @pytest.fixture
-def copied(kinds, tmp_path) -> Callable[[str], Path]:
+def copied(tmp_path, tmp_path_factory) -> Callable[[str], Path]:
     """Copies of small datasets of kinds of the contract."""
-    return lambda kind: Path(shutil.copytree(kinds(kind), tmp_path / "shift" / kind))
+    return lambda kind: Path(shutil.copytree(dataset_of(tmp_path_factory, kind), tmp_path / "shift" / kind))
 
 
 # Whole files
@@ -92,8 +79,8 @@ def test_a_fresh_build_is_well(tiny):
 
 
 @pytest.mark.parametrize("kind", ["domain", "continuous", "text", "table"])
-def test_a_fresh_build_of_every_kind_is_well(kinds, kind):
-    assert verify(kinds(kind)) == []
+def test_a_fresh_build_of_every_kind_is_well(tmp_path_factory, kind):
+    assert verify(dataset_of(tmp_path_factory, kind)) == []
 
 
 def test_a_truncated_a_missing_and_an_extra_file_are_found(copy):
