@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import pickle
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,8 +16,6 @@ import shiftdata as sd
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from tests.data.byte_ranges.server import ranges
-from tests.paths import ROOT
-from tests.serve import serving as mirror
 
 
 def sha256_of_keys(folder: Path) -> dict[str, bytes]:
@@ -82,13 +78,6 @@ def test_readers_that_are_open_notice_it_too(copy, other):
         list(loader)
 
 
-def test_metadata_of_another_version_is_refused(copy, other):
-    opened = sd.open_dataset(copy)
-    replace(copy, other)
-    with pytest.raises(sd.errors.ChangedError):
-        sd.task(opened)
-
-
 def test_a_dataset_that_is_gone_is_refused(copy):
     task = sd.task(copy)
     shutil.rmtree(copy)
@@ -146,39 +135,6 @@ def test_a_place_over_http_that_moved_on_is_refused(copy, other):
                 act(task)
         with pytest.raises(sd.errors.ChangedError):
             reader.check_unchanged(believe=0)
-
-
-ON_HUB = """
-import hashlib, json, sys
-from huggingface_hub import HfApi
-import shiftdata as sd
-from tests.data.test_dataset import assert_right
-from pathlib import Path
-
-api, (tiny, other) = HfApi(), map(Path, sys.argv[1:])
-api.create_repo("shift/tiny", repo_type="dataset")
-first = api.upload_folder(repo_id="shift/tiny", repo_type="dataset", folder_path=tiny).oid
-tasks = [sd.task("tiny"), sd.task(f"hf+{api.endpoint}/datasets/shift/tiny")]
-second = api.upload_folder(
-    repo_id="shift/tiny", repo_type="dataset", folder_path=other, delete_patterns="*"
-).oid
-for task in tasks:
-    assert task.metadata.dataset.store.revision == first
-    assert_right(task, tiny)
-again = sd.task("tiny")
-assert again.metadata.dataset.store.revision == second
-assert_right(again, other)
-print(json.dumps("right"))
-"""
-
-
-def test_a_repo_on_a_hub_is_pinned_to_the_commit_it_was_opened_at(tiny, other, tmp_path):
-    (tmp_path / "root").mkdir()
-    with mirror.serving(tmp_path / "root", writable=True) as running:
-        env = mirror.client_env(running.endpoint, tmp_path, PYTHONPATH=str(ROOT))
-        command = [sys.executable, "-c", ON_HUB, str(tiny), str(other)]
-        done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
-        assert done.stdout.endswith('"right"\n'), done.stderr
 
 
 def test_a_reader_of_another_dataset_or_base_is_refused(tiny, other):

@@ -86,14 +86,6 @@ def test_a_fingerprint_and_the_code_versions_of_inner_parts_both_count(made, mon
     assert not set(first) & set(ids(24))
 
 
-def test_the_order_of_features_counts():
-    from builders.encode import TableEncoding
-
-    recipe = load_recipe("digits_ink")
-    turned = TableEncoding(features=dict(reversed(recipe.encoding.features.items())))
-    assert replace(recipe, encoding=turned).pixels_id() != recipe.pixels_id()
-
-
 def test_bases_and_protocols_change_the_recipe_but_no_pixel(made):
     others = [
         replace(made, seed=7),
