@@ -48,13 +48,16 @@ def finished(
             base_id = base_content_id(rows, manifest, base)
             base = replace(base, untouched=untouched(rows), equal_apart=len(equal_apart(rows)))
             described.append(replace(base, content_id=base_id, splits=splits))
-            terms_of.update(_terms_of_rows(rows))
+            counts = rows.group_by(["license", "attribution"]).aggregate([([], "count_all")]).to_pylist()
+            terms_of.update({(row["license"], row["attribution"]): row["count_all"] for row in counts})
             origins.append(_pairs(rows, "origin", manifest.roles.nuisance))
     everyone = credited(terms_of)
     default = manifest.default_base
     first = min(folder.glob(f"{data_prefix(default, bases[default][0])}*.parquet"))
     write_text(folder / ATTRIBUTION, attribution_text(manifest.name, everyone))
-    names = [*_parquet_files(folder), ATTRIBUTION]
+    parquet = (path.relative_to(folder) for path in folder.rglob("*.parquet"))
+    visible = (path for path in parquet if not any(part.startswith(".") for part in path.parts))
+    names = [*sorted(path.as_posix() for path in visible), ATTRIBUTION]
     every = {**files, **file_records(folder, [name for name in names if name not in files])}
     return replace(
         manifest,
@@ -171,18 +174,6 @@ def file_records(folder: Path, names: Sequence[str]) -> dict[str, FileRecord]:
         )
         for name in names
     }
-
-
-def _parquet_files(folder: Path) -> list[str]:
-    """Return every Parquet file in a folder that is not hidden."""
-    paths = [path.relative_to(folder) for path in folder.rglob("*.parquet")]
-    return sorted(path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts))
-
-
-def _terms_of_rows(rows: pa.Table) -> dict[tuple[str, str], int]:
-    """Count the rows of each licence and attribution."""
-    counts = rows.group_by(["license", "attribution"]).aggregate([([], "count_all")]).to_pylist()
-    return {(row["license"], row["attribution"]): row["count_all"] for row in counts}
 
 
 def _pairs(rows: pa.Table, *names: str) -> pa.Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -86,13 +86,9 @@ def dropped_problems(manifest: Manifest, local: LocalFile) -> Iterator[Problem]:
         return
     for base in manifest.bases:
         mine = rows.filter(pc.equal(rows["base"], base.name)).select(["key", "reason"])
-        if not _has_counts(mine["reason"], base.dropped) or dropped_table_id(mine) != base.dropped_id:
+        counts = pc.value_counts(mine["reason"])
+        same = len(counts) == len(base.dropped)  # before millions of texts become Python's
+        same = same and {each["values"]: each["counts"] for each in counts.to_pylist()} == base.dropped
+        if not same or dropped_table_id(mine) != base.dropped_id:
             text = f"does not name what was dropped from {base.name}: fetch it or build the dataset again"
             yield Problem(local.path, text, "dropped")
-
-
-def _has_counts(column: pa.ChunkedArray, expected: Mapping[str, int]) -> bool:
-    counts = pc.value_counts(column)
-    if len(counts) != len(expected):
-        return False  # before anything becomes Python's: it may have millions of texts
-    return {count["values"]: count["counts"] for count in counts.to_pylist()} == expected
