@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shiftdata.data.executors.ranks import Rank
 from shiftdata.errors import InputError, ShiftdataError
 
 if TYPE_CHECKING:
     from tqdm import tqdm
+
+    from shiftdata.data.executors.ranks import Rank
 
 #: The messages of Ctrl-C.
 STARTS_OVER = "interrupted: the same command starts again from the beginning"
@@ -115,6 +116,8 @@ quiet_option = click.option("--quiet", is_flag=True, help="Show no progress bar.
 
 def asked_rank(rank: int | None, world: int | None, slurm: bool) -> Rank | None:
     """Return the rank of --rank and --world, or with --slurm that of Slurm; None without them."""
+    from shiftdata.data.executors.ranks import Rank
+
     if slurm:
         if rank is not None or world is not None:
             raise InputError("--slurm gives rank and world: leave --rank and --world out")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -134,8 +134,12 @@ def _of_pointers(rows: BaseRows, shard_rows: Mapping[str, Sequence[int]]) -> Ite
         wanted = np.concatenate([np.empty(0, np.int64), *place])
         if len(wanted) == len(rows.table):  # else the counts are a problem of their own
             value, null = integers(rows.table[name])
-            yield null | (value != wanted), name, lambda row, at=wanted: f"its place is {at[row]}"
+            yield null | (value != wanted), name, partial(_place, wanted)
     for name in ("length", "sha256"):
         yield rows.table[name].is_null().to_numpy(), name, "every row needs one"
     null, images = rows.table["offset"].is_null().to_numpy(), rows.manifest.roles.modality == "image"
     yield null if images else ~null, "offset", "each image needs one" if images else "only images have one"
+
+
+def _place(wanted: NDArray[np.int64], row: int) -> str:
+    return f"its place is {wanted[row]}"
