@@ -1,4 +1,4 @@
-"""How a cell of a table is read: by the type that its recipe declares, never by what it looks like."""
+"""Read cells of a table by the type that the recipe declares, never by their looks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only the publisher can say about a dataset: the answers that no count or hash gives."""
+"""The answers about a dataset that only its publisher can give: no count or hash contains them."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from shiftdata.errors import InputError
 
 
 class Encoding(Protocol):
-    """What a recipe needs to publish examples of one modality.
+    """The interface of an encoding: how examples of one modality are published.
 
     `shiftdata.data.format.writer` writes what `encode` gives: pictures as JPEG or PNG, texts as UTF-8,
     features as `features_as_bytes` writes them.
@@ -27,7 +27,7 @@ class Encoding(Protocol):
 
     @property
     def modality(self) -> Modality:
-        """What the examples are."""
+        """The kind of the examples."""
 
     @property
     def columns(self) -> Mapping[str, Feature]:
@@ -39,7 +39,7 @@ class Encoding(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ImageEncoding:
-    """How pictures are stored. One encoding for all bases, so that it does not give the nuisance away.
+    """The format of stored pictures: one for all bases, so that it does not give the nuisance away.
 
     JPEG and PNG bytes are equal over years of Pillow versions; those of WebP are not.
 
@@ -101,7 +101,7 @@ class FileEncoding:
 
 
 def _is_plain(data: bytes) -> bool:
-    """Whether every loader shows a file as it is: an upright JPEG or PNG, grey or in colours."""
+    """Return True for a file that every loader shows alike: an upright JPEG or PNG, grey or in colours."""
     if not data:
         return False
     with Image.open(io.BytesIO(data)) as picture:

@@ -113,7 +113,7 @@ def _form(node: object) -> str:
 
 @cache
 def _is_own(module: ModuleType) -> bool:
-    """Whether a module is code of somebody's own, of which there is a source."""
+    """Return True for a module outside this package that has a source."""
     file = getattr(module, "__file__", None)
     if not file or not file.endswith(".py"):
         return False

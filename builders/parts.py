@@ -1,4 +1,4 @@
-"""What the parts of a recipe need (album, steps, encoding, scorers), and what identifies each."""
+"""Check the parts of a recipe (album, steps, encoding, scorers), and identify each."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def identity_of(value: Any) -> Any:
     if isinstance(value, Mapping):
         return [[str(key), identity_of(one)] for key, one in value.items()]
     record = dataclasses.is_dataclass(value)
-    known = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)} if record else {}
+    known = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)} if record else {}
     if isinstance(value, FunctionType) and (code := own_code(value)):
         held = [cell.cell_contents for cell in value.__closure__ or ()]
         return {"function": code, "with": identity_of([*held, *(value.__defaults__ or ())])}

@@ -95,7 +95,7 @@ class Threaded(Protocol):
 
     @property
     def threads(self) -> int:
-        """How many; 0 is one after the other."""
+        """The number of threads; 0 works on one item after the other."""
 
 
 @runtime_checkable
@@ -123,7 +123,7 @@ class Base:
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What `check` requires of a built base: the rows of each split, and the rows of the smallest group."""
+    """The requirements of `check` on a built base: rows of each split, and of the smallest group."""
 
     base: str
     rows: Mapping[str, int]
@@ -256,7 +256,7 @@ class Recipe:
         return known[name]
 
     def recipe_id(self) -> str:
-        """How the dataset is made: a hash of every field but the description, with the code versions."""
+        """Hash every field but the description, with the code versions."""
         identity = {
             one.name: identity_of(getattr(self, one.name))
             for one in dataclasses.fields(self)
@@ -273,7 +273,7 @@ class Recipe:
         return _hash_of(identity)
 
     def pixels_id(self) -> str:
-        """How the examples are made, whatever bases and splits are cut from them: the key of the spool."""
+        """Hash what determines the examples, whatever bases and splits are cut: the key of the spool."""
         made_by = [part_identity(getattr(self, name)) for name in ("album", "prepare", "shift", "encoding")]
         return _hash_of([made_by, library_versions()])
 

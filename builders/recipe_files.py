@@ -77,12 +77,12 @@ def load_recipe(reference: str) -> Recipe:
 
 
 def calibration_path(reference: str, recipe: Recipe) -> Path:
-    """Where the calibration of a recipe is written: beside its file."""
+    """Return the path of a recipe's calibration: next to its file."""
     return recipe_path(reference).with_name(f"{recipe.name}.calibration.json")
 
 
 def read_calibration(path: Path) -> Calibration:
-    """What `python -m builders calibrate` wrote."""
+    """Read a calibration file."""
     try:
         return record(Calibration, read_json(path.read_bytes()))
     except (OSError, ValueError) as error:
@@ -133,7 +133,7 @@ def _table(path: Path, named: str = "") -> Sequence[Recipe]:
 
 
 def _run_file(path: Path) -> ModuleType:
-    """What a file defines; one of this package is run once: a table is asked for each of its recipes."""
+    """Run a file and return its module; a file of this package is run once, as it may define many recipes."""
     run = _run_once if path.is_relative_to(RECIPES) else _run
     return run(path, path.read_bytes())
 
@@ -165,7 +165,7 @@ def place_of(error: Exception, files: Collection[str]) -> str | None:
 
 
 def node_versions(reference: str) -> dict[str, str]:
-    """What must be the same on every node that builds a recipe: `file_versions`, processor, recipe, code."""
+    """Return the facts that all nodes of a build share: `file_versions`, processor, recipe, code."""
     code = [
         f"{path.relative_to(folder).as_posix()} {sha256_of(path)}"
         for folder in (RECIPES.parent, Path(shiftdata.__file__).parent)

@@ -1,4 +1,4 @@
-"""What flows through a build: an album's item, and the sample that steps turn it into."""
+"""The records of a build: an album's item, and the sample that steps turn it into."""
 
 from __future__ import annotations
 

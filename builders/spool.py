@@ -64,7 +64,7 @@ class Spool:
             self.files.write(MARK, json.dumps(about).encode())
 
     def is_open(self) -> bool:
-        """Whether the spool is in use; when all of it was packed it is removed."""
+        """Return True if the spool is in use; it is removed once all of it is packed."""
         return self.files.has(MARK)
 
     def clear(self) -> None:
@@ -85,11 +85,11 @@ class Spool:
         return self.files.has(_name(block))
 
     def has_beside(self, folder: str, block: str) -> bool:
-        """Whether there is a table of a block in a folder beside the blocks."""
+        """Return True if a folder next to the blocks has a table of a block."""
         return self.files.has(_name(block, folder))
 
     def path(self, block: str, beside: str = "") -> str:
-        """Where a block lies, or will lie, or a table beside it."""
+        """Return the path of a block, or of a table next to it."""
         return f"{self.files.address}/{_name(block, beside)}"
 
     def write(self, block: str, rows: Sequence[Mapping[str, object]], drops: Mapping[str, str]) -> None:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Read from and write to a mirror with today's clients and those of one major version back, each in an environment
-# of its own, with nothing of ours installed: scripts/test_mirror_peers.sh [datasets==x,huggingface_hub==y ...]
+# Read from a mirror with today's clients and those of one major version back, each in an environment of its
+# own, with nothing of ours installed: scripts/test_mirror_peers.sh [datasets==x,huggingface_hub==y ...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 peers=("$@")
@@ -9,7 +9,7 @@ python="${SHIFTDATA_PYTHON:-.venv/bin/python}"
 scratch=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill "$server"; wait; rm -rf "$scratch"' EXIT
-export HF_DATASETS_DISABLE_PROGRESS_BARS=1 HF_HUB_DISABLE_PROGRESS_BARS=1 HF_UPDATE_DOWNLOAD_COUNTS=0 HF_HUB_DISABLE_XET=1
+export HF_DATASETS_DISABLE_PROGRESS_BARS=1 HF_HUB_DISABLE_PROGRESS_BARS=1 HF_UPDATE_DOWNLOAD_COUNTS=0
 export HF_TOKEN=of-the-test SHIFTDATA_MIRROR_TOKEN=of-the-test
 
 HF_HUB_OFFLINE=1 "$python" - "$scratch" <<'PYTHON'
@@ -32,8 +32,7 @@ for peer in "${peers[@]}"; do
         "$home/bin/python" -m pip --disable-pip-version-check -qq install ${peer//,/ } pillow
         touch "$home/.installed"
     fi
-    rm -rf "$scratch/out/.mirror"
-    "$python" -m shiftdata serve "$scratch/out" --port 0 --writable --quiet > "$scratch/said" &
+    "$python" -m shiftdata serve "$scratch/out" --port 0 --quiet > "$scratch/said" &
     server=$!
     for _ in $(seq 100); do grep -q HF_ENDPOINT "$scratch/said" && break || sleep 0.1; done
     endpoint=$(sed -n 's/^export HF_ENDPOINT=//p' "$scratch/said")

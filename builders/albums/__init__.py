@@ -13,7 +13,7 @@ __all__ = ["Album", "Files", "Hashed", "LeavesOut", "Raw"]
 
 @runtime_checkable
 class Album(Protocol):
-    """What a recipe needs of a collection of content.
+    """The interface of a collection of content, as a recipe needs it.
 
     What takes a place among the folds is decided by `items`, once. An item that is dropped later, by
     `load`, a step or a filter, keeps its place, and is named in the dataset's identity.
@@ -50,10 +50,10 @@ class LeavesOut(Protocol):
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """What was meant as an item and is not one, by place, and why; it changes nothing of the others."""
+        """Return the reason for each thing that was meant as an item and is not one, by place."""
 
     def place(self, item: Item, /) -> str:
-        """Where an item lies: a file, or the row of a table."""
+        """Name the place of an item: a file, or the row of a table."""
 
 
 @runtime_checkable
@@ -70,7 +70,7 @@ class Raw(Protocol):
 
     @property
     def is_here(self) -> bool:
-        """Whether there is anything at its place."""
+        """True if its place exists."""
 
     def at(self, place: Path, /) -> Self:
         """The album, read from another folder or archive."""

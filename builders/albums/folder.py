@@ -336,7 +336,7 @@ def _unreadable(error: OSError) -> NoReturn:
 
 
 def _has_header(file: Path) -> bool:
-    """Whether a file begins as a picture does; nothing else is read of it."""
+    """Return True if a file begins as a picture does; only its first bytes are read."""
     try:
         stream = file.open("rb")
     except OSError as error:

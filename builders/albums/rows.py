@@ -201,7 +201,7 @@ class RowsAlbum:
 
     @cached_property
     def _heads(self) -> dict[str, str]:
-        """What stands for each label, sorted, in keys and origins: +1 and -1 would both be 1."""
+        """Return the slug of each label, sorted, for keys and origins: +1 and -1 would both be 1."""
         slugs = {label: slug(label, LABEL_LENGTH) for label in sorted(set(self._parts["label"]))}
         times = Counter(slugs.values())
         return {
@@ -211,7 +211,7 @@ class RowsAlbum:
 
     @cached_property
     def _kept(self) -> Sequence[dict[str, Json]]:
-        """What comes along with each row."""
+        """Return the columns that are kept with each row."""
         columns = [_cells(self.path, name, self._table[name]) for name in self.columns.keep]
         if not columns:
             return [{}] * len(self._parts["label"])
@@ -279,7 +279,7 @@ class RowsAlbum:
         return examples, reasons
 
     def _values(self, feature: Feature, cells: list[Cell]) -> tuple[dict[Cell, Cell], dict[Cell, int]]:
-        """What each distinct cell means, and those that cannot be read, the most frequent first."""
+        """Return each distinct cell's value, and the cells that cannot be read, the most frequent first."""
         values, wrong = dict[Cell, Cell](), dict[Cell, int]()
         for cell, count in Counter(cells).items():
             try:
@@ -298,7 +298,7 @@ class RowsAlbum:
 
     @cached_property
     def _blank(self) -> NDArray[np.bool_]:
-        """Which rows of the file are no items."""
+        """Return the mask of the file's rows that are no items."""
         return self._without_text | self._without_label
 
     @cached_property
@@ -310,7 +310,7 @@ class RowsAlbum:
         return self._empty(self.columns.label if self.drop_unlabelled else None)
 
     def _empty(self, name: str | None) -> NDArray[np.bool_]:
-        """Which rows of the file have nothing in a column; none without one."""
+        """Return the mask of the rows with an empty cell in a column; all False without the column."""
         if name is None:
             return np.zeros(len(self._file.columns[self.columns.label]), dtype=bool)
         texts = _as_texts(self.path, name, self._file.columns[name])

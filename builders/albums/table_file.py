@@ -46,7 +46,7 @@ class TableFile:
     lines: list[int] | None = None
 
     def place(self, row: int) -> str:
-        """What to call a row in a message."""
+        """Name a row in a message."""
         return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
 
 
@@ -169,7 +169,7 @@ def _encoding(path: Path, given: str | None, begin: bytes) -> str:
 
 
 def _wrong_encoding(path: Path, used: str, error: UnicodeError) -> InputError:
-    """Which line cannot be decoded, and what it may be meant to be: only the file's owner knows."""
+    """Name the line that cannot be decoded, with guesses: only the file's owner knows its encoding."""
     if used != "utf-8-sig":
         return InputError(f"{path} is not in {used}: {error}. Name its encoding, or save it in UTF-8")
     data = path.read_bytes()
@@ -203,7 +203,7 @@ def _read_parquet(path: Path, names: Sequence[str] | None) -> TableFile:
 
 
 def column_name(header: str) -> str:
-    """What a dataset calls a column whose header has other signs, or a name that every dataset uses itself.
+    """Return a valid column name for a header with other characters, or with a name that every dataset uses.
 
     >>> column_name("Blood Pressure (mm)"), column_name("age"), column_name("2nd"), column_name("split")
     ('Blood_Pressure_mm', 'age', 'c_2nd', 'split_')
@@ -214,7 +214,7 @@ def column_name(header: str) -> str:
 
 
 def _places(path: Path, names: Sequence[str] | None, header: Sequence[str]) -> dict[str, int]:
-    """Where each wanted column stands (or each): by its header, else by what a dataset calls it."""
+    """Return the position of each wanted column (or of all): by its header, else by its column name."""
     places = {}
     for name in header if names is None else names:
         at = [place for place, one in enumerate(header) if one == name]

@@ -13,7 +13,6 @@ APP = Verbs(
         "list": "Show the recipes.",
         "raw": "Raw public datasets: list, get, check.",
         "build": "Build a dataset, or go on building it.",
-        "progress": "Show how far a build is, and each process that takes part.",
         "check": "Check a built dataset: files, rows, card, readers, recipe.",
         "calibrate": "Measure what a small trainer reaches on the canonical splits.",
         "card": "Print the card of a recipe before anything is built.",

@@ -84,7 +84,7 @@ def _name(path: Path) -> str:
 
 
 def _is_module(name: str) -> bool:
-    """Whether Python has a module of that name elsewhere than here."""
+    """Return True if Python has another module of that name."""
     spec = importlib.util.find_spec(name)
     return spec is not None and spec.origin is not None and Path(spec.origin).parent != Path.cwd()
 
@@ -178,7 +178,7 @@ def _code(data: Path, beside: Path) -> str:
 
 
 def _print(written: Written, out: Path, dropped: int) -> None:
-    """Where the recipe is, what it lacks and why, and what to do next, as typed from here."""
+    """Print where the recipe is, what it lacks and why, and the commands that come next."""
     recipe = shlex.quote(os.path.relpath(out))
     folder = f"build/shift/{written.recipe.name}"
     for line in written.warnings:

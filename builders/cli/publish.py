@@ -23,13 +23,12 @@ from shiftdata.data.format.manifest import Manifest
       python -m builders publish sma_emoji --to s3://lab-data/shift       any URL that fsspec writes
       python -m builders publish sma_emoji --to hf:// --private --tag     the Hub, as shift/sma_emoji
       python -m builders publish build/shift/mine --recipe mine.py --to hf://datasets/me/mine --gated manual
-      python -m builders publish sma_emoji --to https://mirror.lab --token-file token.txt
-                                                  a mirror (`shiftdata serve --writable`), as shift/sma_emoji
-      python -m builders publish sma_emoji --to hf+http://mirror.lab:8000/datasets/me/emoji
+      python -m builders publish sma_emoji --to hf+https://hub.lab/datasets/me/emoji   another Hub
 
     A passed check is remembered in {WORK} until a file, the recipe or the card's template changes.
     The Hub gets HF_TOKEN or the login of `hf auth login`, object storage what its tool has configured.
-    A server named by its address gets its entry of ~/.config/shiftdata/tokens.json or --token-file, by https.
+    Another Hub gets its entry of ~/.config/shiftdata/tokens.json or --token-file, by https. A folder that
+    `shiftdata serve` shows is published to as a folder: the server itself only reads.
     """,
     interrupted=GOES_ON,
 )
@@ -42,10 +41,10 @@ from shiftdata.data.format.manifest import Manifest
 @click.option("--verify", type=click.Choice(get_args(Verify)), default="hash", help="What is compared there.")
 @click.option("--catalog", type=Path, metavar="FILE", help="Add the place to this catalog.")
 @click.option("--web", metavar="URL", help="Folder, bucket: where a web server or CDN shows it.")
-@click.option("--private", is_flag=True, help="Hub, mirror: make the repo private.")
+@click.option("--private", is_flag=True, help="Hub: make the repo private.")
 @click.option("--gated", type=click.Choice(get_args(Gated)), help="Hub: readers must ask for access.")
-@click.option("--tag", is_flag=True, help="Hub, mirror: tag the commit v<version>.")
-@click.option("--token-file", type=Path, metavar="FILE", help="Hub, mirror: a file with only the token.")
+@click.option("--tag", is_flag=True, help="Hub: tag the commit v<version>.")
+@click.option("--token-file", type=Path, metavar="FILE", help="Hub: a file with only the token.")
 @quiet_option
 def command(
     dataset: str,

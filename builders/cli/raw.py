@@ -136,7 +136,7 @@ for _name, _command in {"list": list_command, "get": get_command, "check": check
 
 
 def _bars(stack: ExitStack, unit: str, quiet: bool) -> Progress:
-    """What shows a progress bar, each until the end of all."""
+    """Return a function that opens a progress bar; bars stay until all have ended."""
 
     def begin(title: str, total: int) -> Callable[[int], object]:
         return stack.enter_context(progress(title, total, unit, quiet=quiet)).update
@@ -182,7 +182,7 @@ def _album(one: Source, name: str) -> RawAlbum:
 
 
 def _state(one: Source) -> str:
-    """Whether a raw dataset is on this disk, as quickly as that can be seen."""
+    """Say, after a quick look, if a raw dataset is on this disk."""
     place = one.place
     if not place.exists():
         return "no"

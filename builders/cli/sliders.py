@@ -151,7 +151,7 @@ def _missing(output: Path, jobs: Any) -> list[Job]:
 
 
 def _trainer(diffusion: Diffusion, training: Training, output: Path, *, show: bool) -> Callable[[Job], bool]:
-    """What trains sliders in a process."""
+    """Return the function that trains sliders in a worker process."""
 
     def work(job: Job) -> bool:
         file = slider_file(output, job.shift, job.label)

@@ -25,7 +25,7 @@ class Encoder(Protocol):
         """What the report calls it."""
 
     def fingerprint(self) -> str:
-        """What changes whenever a number could."""
+        """Return a hash that changes whenever an embedding could."""
 
     def mean_activations(self, picture: Image.Image, /) -> NDArray[np.float32]:
         """The row of a picture."""

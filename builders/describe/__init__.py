@@ -1,1 +1,1 @@
-"""What is said of a dataset: card, Croissant, datasheet, pictures."""
+"""Descriptions of a dataset: card, Croissant, datasheet, pictures."""

@@ -70,7 +70,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         config_table=_config_table(manifest),
         totals={base.name: base.rows for base in manifest.bases},
         empty_groups=_empty_groups(manifest),
-        dropped=[(base.name, *one) for base in manifest.bases for one in by_reason(base.dropped).items()],
+        dropped=[(base.name, *item) for base in manifest.bases for item in by_reason(base.dropped).items()],
         shortcuts=manifest.shortcuts,
         shortcut_table=shortcut_table(manifest),
         warnings=warnings(manifest),
@@ -108,13 +108,13 @@ def front_matter(manifest: Manifest) -> dict[str, Any]:
 
 
 def _empty_groups(manifest: Manifest) -> int:
-    """How many groups of the default base have no training row; 0 before anything is built."""
+    """Count the groups of the default base without a training row; 0 before anything is built."""
     train = manifest.splits_of(manifest.default_base).get("train") if manifest.files else None
     return len(manifest.labels) * len(manifest.nuisances) - train.groups if train and train.groups else 0
 
 
 def _example(manifest: Manifest) -> str:
-    """What an example is, and where it stands."""
+    """Describe an example, and the column that contains it."""
     if manifest.roles.modality == "table":
         names = list(manifest.roles.example)
         shown = ", ".join(f"`{name}`" for name in names[:MOST_NAMES])
@@ -181,7 +181,7 @@ def _canonical_table(manifest: Manifest) -> str:
 
 
 def _snippet(manifest: Manifest) -> dict[str, str]:
-    """What the example of reading a key file names: a split that only its keys can say, if there is one."""
+    """Return the names for the card's example of a key file: a split that only keys can express, if any."""
     splits = sorted(manifest.canonical_splits, key=lambda split: bool(split.configs))
     if not splits:
         return {}

@@ -1,4 +1,4 @@
-"""How a recipe makes its examples: each activity in turn, and whether a program drew any of them."""
+"""The activities by which a recipe makes its examples, in order, and if a program drew any of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written from a manifest alone (README.md, croissant.json), or from a recipe before a build."""
+"""Render README.md and croissant.json from a manifest alone, or from a recipe before a build."""
 
 from __future__ import annotations
 

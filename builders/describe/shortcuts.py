@@ -1,4 +1,4 @@
-"""What is said of shortcuts, on the card and by commands: traces that give away a label or a nuisance."""
+"""Report shortcuts, on the card and by commands: traces that give away a label or a nuisance."""
 
 from __future__ import annotations
 

@@ -5,25 +5,6 @@ of all samples, also of those left out, are published in `filters/<base>.parquet
 every report need no rendering.
 """
 
-from builders.filters.report import Stages, delta_curves, judged_rows, overview, slider_report
-from builders.filters.rules import AtLeast, Filters, Slider, Threshold, judge
-from builders.filters.scorers import RightClass, Scorer, Sketch, TextAlignment, ToStart, View
+import lazy_loader
 
-__all__ = [
-    "AtLeast",
-    "Filters",
-    "RightClass",
-    "Scorer",
-    "Sketch",
-    "Slider",
-    "Stages",
-    "TextAlignment",
-    "Threshold",
-    "ToStart",
-    "View",
-    "delta_curves",
-    "judge",
-    "judged_rows",
-    "overview",
-    "slider_report",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

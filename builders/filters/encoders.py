@@ -102,7 +102,7 @@ def _rows(encode: Any, pixels: Sequence[NDArray[np.float32]]) -> Floats:
     """One picture at a time, in one thread: no score depends on which others are asked about."""
     torch = require("torch", "an encoder of pictures")
     with torch_threads(), torch.no_grad():
-        return np.stack([encode(torch.from_numpy(one[None]))[0].double().numpy() for one in pixels])
+        return np.stack([encode(torch.from_numpy(pixel[None]))[0].double().numpy() for pixel in pixels])
 
 
 def _weights_id(folder: Path | str) -> str:

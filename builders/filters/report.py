@@ -1,4 +1,4 @@
-"""What filters did, from the scores and verdicts of every rendered sample: counts, sliders, curves."""
+"""Reports on filters, from the scores and verdicts of every rendered sample: counts, sliders, curves."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def judged_rows(folder: Path, base: str) -> pa.Table:
 
 @dataclass(frozen=True, eq=False)
 class Stages(Record):
-    """How many samples are left after each stage (row) at each severity (column).
+    """The number of samples left after each stage (row) at each severity (column).
 
     (iii) counts the samples of (ii) that need no test, (iv) these and the ones that pass theirs. `holes`
     names the trajectories that were not rendered at every severity.

@@ -48,7 +48,7 @@ class Rule(Protocol):
         """The rule as text, for counts of what it leaves out."""
 
     def passes(self, scores: Mapping[str, Floats], /) -> Bools:
-        """Which rows pass, from the scores of each scorer by name."""
+        """Return the mask of the rows that pass, from the scores of each scorer by name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ class Slider:
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """What is left out of a continuous shift, and the scores that are only reported (`also`)."""
+    """The rules by which samples of a continuous shift are left out, and scores to report only (`also`)."""
 
     code_version: ClassVar[int] = 1
 

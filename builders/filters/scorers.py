@@ -42,10 +42,10 @@ class Scorer(Protocol):
 
     @property
     def name(self) -> str:
-        """What reports, columns and errors call it: made of [a-z0-9_-]."""
+        """The name in reports, columns and errors: made of [a-z0-9_-]."""
 
     def fingerprint(self) -> str:
-        """What changes whenever a score could: name, settings, weights, code. Scores are kept under it."""
+        """Return a hash of name, settings, weights and code: whatever changes a score. It keys the scores."""
 
     def __call__(self, views: Sequence[View], /) -> Any:
         """One finite number a view, as an array of them."""
@@ -63,7 +63,7 @@ class Encoder(Protocol):
     """Pictures as rows of numbers, such as the image half of CLIP, or DINO."""
 
     def fingerprint(self) -> str:
-        """What changes whenever a number could."""
+        """Return a hash that changes whenever an embedding could."""
 
     def pictures(self, pictures: Sequence[Image.Image], /) -> Floats:
         """A row for each picture."""
@@ -181,7 +181,7 @@ def linear_classifier(x: Floats, y: NDArray[np.str_], shrinkage: float) -> Linea
 
 @dataclass(frozen=True, kw_only=True)
 class ToStart:
-    """How far a picture has come from severity 0: 1 minus the cosine of the two rows of an encoder.
+    """The distance of a picture from severity 0: 1 minus the cosine of the two in an encoder.
 
     CNS-Bench wants a cosine of at least 0.806 (CLIP) or 0.781 (DINOv2): a distance of at most 0.194, 0.219.
     """
@@ -205,7 +205,7 @@ class ToStart:
 
 @dataclass(frozen=True, kw_only=True)
 class TextAlignment:
-    """How well a picture fits a sentence: 100 times the cosine of the two in an encoder of both.
+    """The match of a picture and a sentence: 100 times the cosine of the two in an encoder of both.
 
     `{label}` and `{nuisance}` in the sentence are filled in, underscores as spaces. CNS-Bench reports
     "A picture of a {label}" and "A picture in {nuisance}", in these units.
@@ -240,7 +240,7 @@ def cosines(a: Floats, b: Floats) -> Floats:
 
 
 def identity(scorer: Scorer) -> str:
-    """What separates a scorer from others that may have the same fingerprint."""
+    """Return the name that separates a scorer from others of the same fingerprint."""
     return content_hash(type(scorer).__qualname__, scorer.fingerprint())
 
 

@@ -82,8 +82,10 @@ def score(
 
 
 def _scorer(load: Callable[[], Filters], spool: Spool, learned: bytes) -> Callable[[ToScore], bool]:
-    """What scores blocks in a process, and says whether it did."""
-    scorers = {one.name: one for one in load().scorers}  # before what they learned, which needs their classes
+    """Return the function that scores blocks in a worker; it returns False where scores exist."""
+    scorers = {
+        scorer.name: scorer for scorer in load().scorers
+    }  # before what they learned, which needs their classes
     scorers |= {one.name: one for one in pickle.loads(learned)}
     return lambda job: _score(job, list(scorers.values()), spool)
 

@@ -1,4 +1,4 @@
-"""Which item is in which fold, split and base, and in which order rows stand: all by stable hash of names."""
+"""Assign items to folds, splits and bases, and rows to their order: all by stable hash of names."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def pick(items: Sequence[Item], fold_of: Mapping[str, int], base: Base) -> tuple
 
 
 def quotas(per_group: int) -> dict[str, int]:
-    """How many items of a group go to each split.
+    """Return the number of a group's items for each split.
 
     >>> quotas(40)
     {'train': 20, 'validation': 8, 'test': 12}

@@ -29,7 +29,7 @@ from builders.make.near import inspect
 from builders.make.pack import Rendered, pack
 from builders.make.plan import plan_blocks
 from builders.make.progress import Reporter, Status, statuses
-from builders.make.render import Block, render, render_item
+from builders.make.render import render, render_item
 from builders.make.workshop import Workshop, earlier, is_complete, mark, wanted_bases
 from builders.objects import writable
 from builders.recipe import Recipe
@@ -117,7 +117,7 @@ def spools_of(spool: str | Path | None, out: Path, name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _State:
-    """What is there, and what is wanted. It may change at any time but under the lock."""
+    """The state of a build: finished and wanted parts. Without the lock it may change at any time."""
 
     workshop: Workshop
     folders: Sequence[Path]
@@ -206,7 +206,7 @@ class _Build:
 
     @cached_property
     def spool(self) -> Spool:
-        """Where the blocks are, as they are rendered today."""
+        """The spool of the blocks that today's code renders."""
         return Spool(f"{self.spools}/spool-{self.recipe.pixels_id()[:16]}")
 
     @property
@@ -246,18 +246,10 @@ class _Build:
         items = content.items
         plan = plan_blocks(self.recipe, state.wanted, items, fold_of)
         blocks = {block.id: block for of_base in plan.values() for block in of_base}
-        own = set(list(blocks)[self.rank.number :: self.rank.world])
-        status = reporter.status
 
         def on_listed(done: Collection[str]) -> None:
             reporter.listed(sum(block.weight for name, block in blocks.items() if name in done))
-            status.own = sum(blocks[name].weight for name in own if name in done)
 
-        def on_done(block: Block) -> None:
-            status.own += block.weight if block.id in own else 0
-            reporter.made(block.weight)
-
-        status.own_total = sum(blocks[name].weight for name in own)
         with reporter.phase("render", sum(block.weight for block in blocks.values()), self._unit):
             render(
                 self.reference,
@@ -265,7 +257,7 @@ class _Build:
                 self.spool,
                 self.executor,
                 self.rank,
-                on_done=on_done,
+                on_done=lambda block: reporter.made(block.weight),
                 on_listed=on_listed,
             )
         ids = {base: [block.id for block in of_base] for base, of_base in plan.items()}
@@ -340,7 +332,7 @@ class _Build:
         return True
 
     def _is_whole(self, rendered: Rendered, wanted: Sequence[str]) -> bool:
-        """Whether everything that is to be packed is in the spool."""
+        """Return True if the spool has everything that is to be packed."""
         if set(rendered.blocks) != set(wanted) or not self.spool.is_open():
             return False
         there = self.spool.listing()
@@ -367,12 +359,12 @@ class _Build:
         for folder in place.folders():
             if folder.startswith(("spool-", ".spool-")):
                 spool = Spool(f"{self.spools}/{folder}")
-                others = [one for one in statuses(spool) if one.token != token and one.is_at_work]
-                if not any(self._needs(one, packed) for one in others):
+                others = [status for status in statuses(spool) if status.token != token and status.is_at_work]
+                if not any(self._needs(other, packed) for other in others):
                     spool.clear()
 
     def _needs(self, other: Status, packed: Sequence[str]) -> bool:
-        """Whether another process makes something else than what was packed."""
+        """Return True if another process makes something that was not packed."""
         return other.recipe_id != self.recipe.recipe_id() or not set(other.bases) <= set(packed)
 
 

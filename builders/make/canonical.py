@@ -49,7 +49,7 @@ def check_planned(recipe: Recipe, rows: Metadata) -> None:
     splits = planned_splits(recipe, rows)
     front_matter(replace(draft(recipe), canonical_splits=splits))
     made = {split.name for split in splits}
-    lacking = [one.config_name for one in recipe.protocols if one.config_name not in made]
+    lacking = [protocol.config_name for protocol in recipe.protocols if protocol.config_name not in made]
     if lacking:
         named = ", ".join(lacking[:MOST_NAMES]) + (" ..." if len(lacking) > MOST_NAMES else "")
         print(

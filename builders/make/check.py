@@ -87,7 +87,7 @@ def _rendering_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
 
 
 def _shortcut_problems(folder: Path, manifest: Manifest, recipe: Recipe | None) -> Iterator[Problem]:
-    """Whether traces of the pictures give away what the manifest says."""
+    """Compare the manifest's figures on shortcuts with those measured again."""
     if manifest.is_webdataset or manifest.withheld:
         return
     if measure(folder, manifest, recipe.album if recipe else None) != manifest.shortcuts:
@@ -102,7 +102,7 @@ def _license_problems(manifest: Manifest) -> Iterator[Problem]:
 
 
 def _croissant_problems(folder: Path) -> Iterator[Problem]:
-    """What mlcroissant has against croissant.json."""
+    """Return the errors that mlcroissant finds in croissant.json."""
     mlcroissant = require("mlcroissant", "checking croissant.json")
     try:
         issues = mlcroissant.Dataset(jsonld=str(folder / CROISSANT)).metadata.ctx.issues
@@ -114,7 +114,7 @@ def _croissant_problems(folder: Path) -> Iterator[Problem]:
 
 
 def _client_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
-    """Whether plain `datasets` gives the promised rows of every config, and the frozen ones of its sets."""
+    """Compare the rows of every config, as plain `datasets` reads them, with the promised and frozen ones."""
     frozen = {
         (config, name): rows
         for split in manifest.canonical_splits
@@ -147,7 +147,7 @@ def _client_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
 
 
 def _key_file_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
-    """Whether plain `datasets` reads as many rows of each set from a key file as the manifest says."""
+    """Compare the rows that plain `datasets` reads from key files with the counts of the manifest."""
     from datasets import load_dataset
 
     for split in manifest.canonical_splits:
@@ -177,7 +177,7 @@ def _keys(folder: Path, name: str, manifest: Manifest, streaming: bool, cache: s
 
 
 def _recipe_problems(manifest: Manifest, recipe: Recipe) -> Iterator[Problem]:
-    """Whether the dataset is the one of the recipe, and has what the recipe expects."""
+    """Check that the dataset is that of the recipe, and has what the recipe expects."""
     if recipe.recipe_id() != manifest.recipe_id:
         was, now = manifest.recipe_id[:12], recipe.recipe_id()[:12]
         what = f"was built from recipe {was}, and {recipe.name} is now {now}: "

@@ -1,4 +1,4 @@
-"""What a build could not use, by name: a report for the owner of the data, beside `shift/`."""
+"""The report of items that a build could not use, for the owner of the data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_ITEM = "*"  # the base of what never became an item: no base has it
 
 
 def report_path(out: Path, name: str) -> Path:
-    """Where a build into `out` says what it could not use."""
+    """Return the path of the report of unusable items for a build into `out`."""
     return out / f"{name}_dropped.tsv"
 
 

@@ -135,7 +135,7 @@ def _together(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _compact(recipe: Recipe, numbers: Mapping[str, int], rows: pa.Table) -> pa.Table:
-    """What is kept of rows: numbers for names that repeat, and where possible the hash of a trajectory."""
+    """Return rows in compact form: numbers for repeated names, where possible hashes of trajectories."""
     item = rows["item"].combine_chunks().dictionary_encode()
     number = np.array([numbers[key] for key in item.dictionary.to_pylist()], np.int32)
     hashes = hashes64(rows["trajectory"].to_pylist(), "quantile")
@@ -174,7 +174,7 @@ def _kept(recipe: Recipe, rows: pa.Table, judged: pa.Table, drops: list[tuple[st
 
 
 def _item_table(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -> pa.Table:
-    """What a row takes over from its item; of its split, the number."""
+    """Return the columns that rows take over from their items; the split by number."""
     labels = {label: number for number, label in enumerate(recipe.album.labels)}
     splits = {split: number for number, split in enumerate(SPLITS)}
     return pa.table(

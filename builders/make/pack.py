@@ -34,7 +34,7 @@ from shiftdata.threads import available_cores
 
 @dataclass(frozen=True, kw_only=True)
 class Rendered:
-    """What is packed: a recipe, the album's content with its folds, and the rendered blocks of each base."""
+    """The input of packing: a recipe, the album's content with its folds, the blocks of each base."""
 
     recipe: Recipe
     content: Listed

@@ -8,7 +8,7 @@ import platform
 import secrets
 import sys
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
@@ -22,18 +22,16 @@ from builders.spool import Spool
 from shiftdata.data.executors import Rank
 
 FOLDER = "progress"
-PHASES, ENDED, STOPPED = ("render", "score", "wait", "pack", "tars"), "ended", "stopped"
+ENDED, STOPPED = "ended", "stopped"
 #: Seconds between two signs of life, and without one until a process counts as lost: NFS shows them late.
 BEAT, LOST = 5.0, 90.0
-#: Seconds over which a rate is taken.
-WINDOW = 60.0
 #: Seconds between two states of a bar that nobody watches, as in a log.
 IN_LOG = 30.0
 
 
 @dataclass(kw_only=True)
 class Status:
-    """What a process says of itself."""
+    """The last sign of life of a process that takes part in a build."""
 
     token: str = field(default_factory=lambda: secrets.token_hex(4))
     rank: int
@@ -44,20 +42,12 @@ class Status:
     node: dict[str, str] = field(default_factory=dict)
     host: str = field(default_factory=platform.node)
     pid: int = field(default_factory=os.getpid)
-    started: float = field(default_factory=time.time)
     seen: float = 0.0
     phase: str = "start"
     #: How it ended, if it did and said so.
     end: str = ""
-    unit: str = ""
-    #: Of the phase, by all processes, as far as this one knows.
-    done: int = 0
-    total: int = 0
-    #: By this process, for each phase; and of its own share of what is rendered, by whomever.
+    #: Made by this process in each phase.
     made: dict[str, int] = field(default_factory=dict)
-    own: int = 0
-    own_total: int = 0
-    rate: float = 0.0
 
     def __str__(self) -> str:
         return f"rank {self.rank} of {self.world} ({self.host}, process {self.pid})"
@@ -68,17 +58,17 @@ class Status:
 
     @property
     def is_lost(self) -> bool:
-        """Whether it ended without saying so."""
+        """True for a process that ended without saying so."""
         return not self.end and time.time() - self.seen > LOST
 
 
 def statuses(spool: Spool) -> list[Status]:
-    """What the processes at work on a spool, and those before, said last of themselves."""
-    known, found = {one.name for one in fields(Status)}, []
+    """Return the last status of each process that has worked on a spool."""
+    names, found = {entry.name for entry in fields(Status)}, []
     for name in sorted(spool.files.listed(FOLDER)):
         with suppress(OSError, ValueError, TypeError):  # it may be removed just now
             raw = json.loads(spool.files.start(name))
-            found.append(Status(**{key: value for key, value in raw.items() if key in known}))
+            found.append(Status(**{key: value for key, value in raw.items() if key in names}))
     return found
 
 
@@ -92,8 +82,7 @@ class Reporter:
         self.status = Status(rank=rank.number, world=rank.world, recipe_id=recipe_id, bases=list(bases))
         self._bar: tqdm[Any] = tqdm(disable=True)
         self._others: Counter[str] = Counter()
-        self._at_listing = 0
-        self._recent: deque[tuple[float, int]] = deque()
+        self._at_listing = self._total = self._done = 0
         self._lock, self._end = Lock(), Event()
         self._thread = Thread(target=self._beat_on, daemon=True)
 
@@ -114,10 +103,9 @@ class Reporter:
     def phase(self, name: str, total: int | None, unit: str) -> Iterator[None]:
         """Show a phase, and count what is made in it."""
         status = self.status
-        status.phase, status.unit, status.total, status.done = name, unit, total or 0, 0
+        status.phase, self._total, self._done = name, total or 0, 0
         title = f"{name} ({status.rank} of {status.world})" if status.world > 1 else name
         interval = 0.1 if sys.stderr.isatty() else IN_LOG
-        self._recent.clear()
         self.listed(0)
         with tqdm(
             total=total, desc=title, unit=unit, disable=self.quiet, smoothing=0.05, mininterval=interval
@@ -143,11 +131,10 @@ class Reporter:
         return self.status.made.get(phase, 0) + self._others[phase]
 
     def _show(self) -> None:
-        status = self.status
         with self._lock:
             done = self._at_listing + self._known()
-            status.done = max(status.done, min(done, status.total) if status.total else done)
-            self._bar.update(status.done - self._bar.n)
+            self._done = max(self._done, min(done, self._total) if self._total else done)
+            self._bar.update(self._done - self._bar.n)
 
     def _look(self) -> None:
         """Count what the others made."""
@@ -165,12 +152,7 @@ class Reporter:
 
     def _beat(self) -> None:
         """Give a sign of life; no trouble with it ends a build."""
-        status, now = self.status, time.monotonic()
-        self._recent.append((now, status.made.get(status.phase, 0)))
-        while now - self._recent[0][0] > WINDOW:
-            self._recent.popleft()
-        (then, before), (_, made) = self._recent[0], self._recent[-1]
-        status.rate = (made - before) / (now - then) if now > then else 0.0
+        status = self.status
         status.seen = time.time()
         with suppress(OSError):
             if self.spool.is_open():

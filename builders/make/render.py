@@ -110,7 +110,10 @@ def _check_seen(spool: Spool, block: Block) -> None:
 
 
 def _renderer(reference: str, spool: Spool) -> Callable[[Block], bool | None]:
-    """What renders blocks in a process, and says whether it did; None when nobody needs them any more."""
+    """Return the function that renders blocks in a worker.
+
+    It returns False for a block that exists, and None when the spool is no longer in use.
+    """
     recipe = load_recipe(reference)
 
     def render_missing(block: Block) -> bool | None:
@@ -176,7 +179,7 @@ def render_item(recipe: Recipe, layer: str, item: Item) -> Iterator[Sample]:
 
 
 def _rows(recipe: Recipe, layer: str, item: Item) -> list[dict[str, object]]:
-    """What the spool keeps of an item, each sample under a key of its own."""
+    """Return the spool's rows of an item, each sample under a key of its own."""
     rows: dict[str, dict[str, object]] = {}
     for sample in render_item(recipe, layer, item):
         row = _row(recipe, layer, sample)
@@ -255,7 +258,7 @@ def _check_shifted(recipe: Recipe, sample: Sample) -> None:
 
 
 def _samples_of(recipe: Recipe, layer: str, item: Item) -> int:
-    """How many samples an item becomes in a layer; content that comes with its nuisance has no other."""
+    """Count an item's samples in a layer; content that comes with its nuisance has no other."""
     if layer == "content":
         return 1
     shift, steps = recipe.shift, max(1, len(recipe.severities))

@@ -80,7 +80,7 @@ def _whole(spool: Spool, blocks: Sequence[str], counts: Sequence[int]) -> Iterat
 
 
 def _lies(values: pa.Array) -> tuple[Indices, pa.Buffer]:
-    """Where each value begins and the last one ends, and the bytes that they lie in."""
+    """Return the offsets of values, the end of the last included, and the buffer of their bytes."""
     _, offsets, data = values.buffers()
     bounds = np.frombuffer(offsets, np.int32)[values.offset :][: len(values) + 1].astype(np.int64)
     return bounds, data if data is not None else pa.py_buffer(b"")

@@ -1,4 +1,4 @@
-"""Which rows of a split share a row group, and in which order row groups follow each other."""
+"""Group the rows of a split into row groups, and order these."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SMALL_ROWS_PER_GROUP = 5000
 
 @dataclass(frozen=True)
 class Rows:
-    """What the layout of a split depends on, one entry a row."""
+    """The columns that decide the layout of a split, one entry a row."""
 
     keys: pa.Array
     cells: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""How well trivial traces of a picture give away its label and its nuisance: every build measures it.
+"""Measure how well trivial traces of a picture predict its label and its nuisance: part of every build.
 
 A small decision tree learns from some rows of the train folds, and is judged on rows of the test folds, so on
 other origins. Only names and pixels count: the result is the same for any number of workers.
@@ -50,7 +50,7 @@ class Drawn:
 
 
 def measure(folder: Path, manifest: Manifest, album: Album | None = None) -> Shortcuts | None:
-    """What traces give away in the default base of a packed dataset, and in the files of its album.
+    """Measure the traces in the default base of a packed dataset, and in the files of its album.
 
     Without the album, what depends on it is taken from the manifest.
     """
@@ -60,7 +60,7 @@ def measure(folder: Path, manifest: Manifest, album: Album | None = None) -> Sho
     fit, test = (_drawn(folder, manifest, split) for split in ("train", "test"))
     items = {item.key: item for item in album.items()} if album else {}
     made = all(item.nuisance is None for item in items.values()) if album else bool(stated and stated.made)
-    seen = [_table([_traces(one) for one in rows.examples]) for rows in (fit, test)]
+    seen = [_table([_traces(example) for example in rows.examples]) for rows in (fit, test)]
     files = list(stated.files) if stated and album is None else []
     if isinstance(album, Files):
         raw = [
@@ -155,7 +155,7 @@ def _table(rows: Sequence[Mapping[str, Sequence[float]]]) -> Traces:
 
 
 def _given_away(manifest: Manifest, fit: Drawn, test: Drawn, seen: Traces, unseen: Traces) -> Iterator[Trace]:
-    """What each trace gives away, where there is anything to choose from."""
+    """Measure each trace that has more than one value."""
     names: dict[Target, Sequence[str]] = {"label": manifest.labels, "nuisance": manifest.nuisances}
     for name in seen:
         for target, of in names.items():
@@ -171,7 +171,7 @@ def _given_away(manifest: Manifest, fit: Drawn, test: Drawn, seen: Traces, unsee
 
 
 def _predicted(seen: Numbers, weights: Numbers, unseen: Numbers, depth: int) -> Whole:
-    """What a decision tree says of unseen rows; a seen row has its weight in the column of its class."""
+    """Predict unseen rows by a decision tree; a seen row has its weight in the column of its class."""
     total = weights.sum(axis=0)
     said = np.full(len(unseen), int(total.argmax()))
     if not depth or not len(unseen) or (total > 0).sum() < 2:
@@ -200,7 +200,7 @@ def _predicted(seen: Numbers, weights: Numbers, unseen: Numbers, depth: int) -> 
 
 
 def _judged(name: str, target: Target, names: Sequence[str], true: Whole, said: Whole) -> Trace | None:
-    """How right the answers are: the mean over the classes, and for the class that is given away most."""
+    """Judge predictions: the mean accuracy over classes, and that of the class given away most."""
     classes, place, counts = np.unique(true, return_inverse=True, return_counts=True)
     if len(classes) < 2:
         return None

@@ -1,4 +1,4 @@
-"""Where a build of one dataset happens, and what is there already."""
+"""The folders of one dataset's build, and the state of an earlier one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shiftdata.files import swap
 
 @dataclass(frozen=True)
 class Workshop:
-    """Where a build of one dataset happens: the finished folder, and everything unfinished beside it."""
+    """The folders of one dataset's build: the finished one, and all unfinished work next to it."""
 
     out: Path
     name: str
@@ -36,7 +36,7 @@ class Workshop:
 
     @property
     def work(self) -> Path:
-        """What is unfinished; on the same disk as the finished folder, so that a move is one step."""
+        """The folder of unfinished work, on the disk of the finished folder so that a move is one step."""
         return self.out / ".work" / self.name
 
     @property
@@ -84,7 +84,7 @@ def earlier(folder: Path, recipe: Recipe, replaced: object | None, *, replace: b
 
 
 def _is_raised(before: str, now: str) -> bool:
-    """Whether a version such as 1.2.0 is above another."""
+    """Return True if a version such as 1.2.0 is above another."""
     try:
         old, new = ([int(part) for part in version.split(".")] for version in (before, now))
     except ValueError:
@@ -93,7 +93,7 @@ def _is_raised(before: str, now: str) -> bool:
 
 
 def mark(folder: Path) -> object | None:
-    """What changes when another dataset takes the place of this one, even one with the same bytes."""
+    """Return a mark that changes when another dataset replaces this one, even with the same bytes."""
     try:
         found = (folder / FILE_NAME).stat()
     except OSError:
@@ -122,7 +122,7 @@ def wanted_bases(recipe: Recipe, bases: Sequence[str] | None, done: Sequence[Man
 
 
 def is_complete(folder: Path, done: Manifest, wanted: Sequence[str]) -> bool:
-    """Whether an earlier build has everything that is wanted, made with the same libraries."""
+    """Return True if an earlier build has everything that is wanted, made with the same libraries."""
     return (
         {base.name for base in done.bases} == set(wanted)
         and done.versions == file_versions()

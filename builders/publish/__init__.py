@@ -1,1 +1,1 @@
-"""Publish a built dataset: to a Hub, a mirror, object storage or a folder, the manifest last."""
+"""Publish a built dataset: to a Hub, object storage or a folder, the manifest last."""

@@ -1,4 +1,4 @@
-"""What must hold before anything is published: the dataset passes `check`, and its licences allow it.
+"""The conditions of publishing: the dataset passes `check`, and its licences allow it.
 
 A check that passed is remembered while nothing changes.
 """
@@ -81,7 +81,7 @@ def _state(folder: Path, manifest: Manifest, recipe: Recipe | None) -> str:
 
 
 def rows_by_terms(source: Source) -> Counter[tuple[str, str]]:
-    """How many rows of all bases have each (licence, attribution)."""
+    """Count the rows of all bases by (licence, attribution)."""
     counted: Counter[tuple[str, str]] = Counter()
     start = "index/" if source.manifest.is_webdataset else "metadata/"
     for path in (source.folder / path for path in source.files if path.startswith(start)):

@@ -1,4 +1,4 @@
-"""Publish to a Hub, or a mirror with its protocol: one commit, made for the head that was compared."""
+"""Publish to the Hub, or another one: one commit, made for the head that was compared."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FILES_AT_ONCE = 100
 
 @dataclass(frozen=True)
 class RepoOptions:
-    """What is asked of a repo on a Hub; other places have no such things."""
+    """The options of a repo on a Hub."""
 
     private: bool = False
     gated: Gated | None = None
@@ -51,18 +51,14 @@ class HubTarget(Target):
     @property
     def address(self) -> str:
         """The repo, and its server where that is not the Hub: a reader may have another $HF_ENDPOINT."""
-        server = constants.ENDPOINT if self._is_mirror else None
+        server = constants.ENDPOINT if constants.ENDPOINT != HUB else None
         return replace(self.repo, endpoint=self.repo.endpoint or server).address
 
     @property
     def web(self) -> str | None:
-        """Where `main` lies; the commit is not known before it is made."""
+        """The address of `main`; the commit is not known before it is made."""
         server = self.repo.endpoint or constants.ENDPOINT
         return f"{server.rstrip('/')}/datasets/{self.repo.repo_id}/resolve/main"
-
-    @cached_property
-    def _is_mirror(self) -> bool:
-        return (self.repo.endpoint or constants.ENDPOINT) != HUB
 
     @property
     def _token(self) -> str | Literal[False]:
@@ -72,11 +68,7 @@ class HubTarget(Target):
 
     @cached_property
     def api(self) -> HfApi:
-        # A mirror stores what comes this way file by file, as the Hub does.
-        headers = {"X-Shiftdata-Upload": "lfs"} if self._is_mirror else None
-        return HfApi(
-            endpoint=self.repo.endpoint, token=self._token, library_name="shiftdata", headers=headers
-        )
+        return HfApi(endpoint=self.repo.endpoint, token=self._token, library_name="shiftdata")
 
     def at(self, commit: str) -> Store:
         return Hub(replace(self.repo, revision=commit, token=self._token))
@@ -100,16 +92,9 @@ class HubTarget(Target):
         self._refuse_second_tag(source, changes)
         return changes
 
-    def damaged(self, source: Source, changes: Changes) -> tuple[str, ...]:
-        """On a mirror every file is read back; the Hub looks after what it has."""
-        if not self._is_mirror or changes.revision is None:
-            return ()
-        store = self.at(changes.revision)
-        return tuple(path for path in changes.same if not reads_as(store, path, source.files[path]))
-
     def apply(self, source: Source, changes: Changes, verify: Verify, on_bytes: OnBytes) -> str:
         """Send the files, name them in one commit, and compare what the server then has."""
-        with _client_set(plain_http=self._is_mirror):
+        with _no_client_bars():
             head = changes.revision or self._make_repo()
             self._settle()
             additions = [CommitOperationAdd(path, str(source.file(path))) for path in changes.uploads]
@@ -127,7 +112,7 @@ class HubTarget(Target):
             operations: list[Operation] = [*additions, *map(CommitOperationDelete, changes.deleted)]
             commit = self._commit(operations, f"Publish {source.version}", head)
             try:
-                self._verify(source, commit, changes, verify)
+                self._verify(source, commit, verify)
             except IntegrityError:
                 self._withdraw(commit)
                 raise
@@ -172,20 +157,15 @@ class HubTarget(Target):
             ) from error
         return str(made.oid)
 
-    def _verify(self, source: Source, commit: str, changes: Changes, verify: Verify) -> None:
-        """Compare what the server has in a commit.
-
-        What it gives no hash of is read back, and on a mirror all that was sent: its list says what came, not
-        what its disk has now.
-        """
+    def _verify(self, source: Source, commit: str, verify: Verify) -> None:
+        """Compare what the server has in a commit; what it gives no hash of is read back."""
         store = self.at(commit)
         there = listing_of(store)
         for path, record in source.files.items():
             well = path in there and there[path].size == record.bytes
             if well and verify == "hash":
                 known = self.known(source, path, there[path])
-                sent = self._is_mirror and path in changes.uploads
-                if known is None or sent or path in (FILE_NAME, README):
+                if known is None or path in (FILE_NAME, README):
                     known = reads_as(store, path, record)
                 well = known
             if not well:
@@ -225,17 +205,12 @@ def _groups(source: Source, additions: Sequence[CommitOperationAdd]) -> Iterator
 
 
 @contextmanager
-def _client_set(*, plain_http: bool) -> Iterator[None]:
-    """Keep the client's progress bars from the screen, where ours is.
-
-    `plain_http` keeps it from Xet, which is for the Hub alone, and which it would try everywhere.
-    """
-    no_bars, no_xet = are_progress_bars_disabled(), constants.HF_HUB_DISABLE_XET
+def _no_client_bars() -> Iterator[None]:
+    """Keep the client's progress bars from the screen, where ours is."""
+    no_bars = are_progress_bars_disabled()
     disable_progress_bars()
-    constants.HF_HUB_DISABLE_XET = no_xet or plain_http  # read anew at each upload
     try:
         yield
     finally:
-        constants.HF_HUB_DISABLE_XET = no_xet
         if not no_bars:
             enable_progress_bars()

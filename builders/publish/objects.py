@@ -26,7 +26,7 @@ from shiftdata.stable import content_hash
 
 @dataclass
 class Journal:
-    """What was sent to a place, noted on this machine, so that a run can go on."""
+    """The journal of files sent to a place, kept on this machine so that a run can go on."""
 
     path: Path
     url: str
@@ -77,7 +77,7 @@ class ObjectTarget(Target):
 
     @property
     def web(self) -> str | None:
-        """Where it was said to be, or where a public bucket is found."""
+        """The address that was given, or that of a public bucket."""
         return self.at or _web_of(self.url, *self._place)
 
     @property
@@ -86,7 +86,7 @@ class ObjectTarget(Target):
 
     @cached_property
     def store(self) -> Store:
-        """What reads the place; `_place` writes it."""
+        """The store that reads the place; `_place` writes it."""
         return store_at(self.url)
 
     @cached_property

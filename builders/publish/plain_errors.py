@@ -1,4 +1,4 @@
-"""What went wrong at a place, in plain words and without anything secret in them."""
+"""Plain words for errors of a place, without secrets."""
 
 from __future__ import annotations
 

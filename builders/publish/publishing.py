@@ -67,7 +67,7 @@ def _with_name(to: str, name: str) -> str:
 
 
 def _hub_repo(to: str, name: str) -> HubRepo | None:
-    """The repo on a Hub, or on a mirror; a server alone is one with the repo `shift/<name>`."""
+    """The repo on a Hub; the address of a Hub alone means its repo `shift/<name>`."""
     default = f"{NAMESPACE}/{name}"
     if to.startswith("hf://"):
         path = to.removeprefix("hf://").strip("/").removeprefix("datasets/")

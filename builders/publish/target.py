@@ -1,4 +1,4 @@
-"""What is published, and what every place does alike: compare, and look at each file again after sending."""
+"""The publication, and the steps that all places share: compare, send, look at each file again."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Source:
         return self.files[FILE_NAME].sha256
 
     def is_data(self, path: str) -> bool:
-        """Whether a file may be large: the manifest and its renderings are read again wherever they are."""
+        """Return True for a file that may be large: the manifest and its renderings are always read back."""
         return path not in (FILE_NAME, *RENDERINGS)
 
 
@@ -80,7 +80,7 @@ MOST_FOREIGN = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """What a publication does to a place, worked out before anything is touched."""
+    """The changes that a publication makes to a place, computed before anything is touched."""
 
     uploads: tuple[str, ...]  # in the order in which they are sent
     changed: frozenset[str]  # those uploads that replace a file
@@ -130,11 +130,11 @@ class Target(ABC):
     @property
     @abstractmethod
     def address(self) -> str:
-        """How readers name it: in a catalog, or in `shiftdata verify`."""
+        """The address for readers: in a catalog, or in `shiftdata verify`."""
 
     @property
     def web(self) -> str | None:
-        """Where anybody who may read the files finds them by http(s); None where that is not known."""
+        """The http(s) address of the files for those who may read them; None if it is not known."""
         return None
 
     @abstractmethod
@@ -150,7 +150,7 @@ class Target(ABC):
         """Send data first and the manifest last, and look at it again; return the commit, if there is one."""
 
     def finish(self, source: Source, revision: str | None) -> str:
-        """What is left to do for a place that has the dataset, if anything; returns what was done."""
+        """Finish a place that has all files; return a description of what was done."""
         return ""
 
     def compared(
@@ -182,7 +182,7 @@ class Target(ABC):
         )
 
     def known(self, source: Source, path: str, info: FileInfo) -> bool | None:
-        """Whether the place itself says that a file is the same; None where it does not say."""
+        """Ask the place if a file is the same; None if it cannot tell."""
         if info.sha256 is not None:
             return info.sha256 == source.files[path].sha256
         if info.git is not None and len(info.git) == 40:
@@ -200,7 +200,7 @@ def listing_of(store: Store) -> Mapping[str, FileInfo]:
 
 
 def arrived(store: Store, path: str, record: FileRecord, verify: Verify) -> bool:
-    """Whether a file is there as it was sent."""
+    """Return True if a file arrived as it was sent."""
     try:
         same_size = store.info(path).size == record.bytes
     except MissingFileError:
@@ -209,10 +209,10 @@ def arrived(store: Store, path: str, record: FileRecord, verify: Verify) -> bool
 
 
 def reads_as(store: Store, path: str, record: FileRecord) -> bool:
-    """Whether the bytes of a file there, all read back now, have its hash."""
+    """Read a file back, and return True if its bytes have the recorded hash."""
     try:
         return store.sha256(path) == record.sha256
-    except MissingFileError:  # a mirror also answers so where it knows that its bytes are damaged
+    except MissingFileError:
         return False
 
 

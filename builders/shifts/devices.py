@@ -1,4 +1,4 @@
-"""Where networks on torch run: a device, a precision, and a reason where memory ends."""
+"""Run torch networks on a device in a precision, with a clear error where memory ends."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def fall(
 def _coverage(
     layer: Layer, size: tuple[int, int], scale: float, heading: float, draws: np.random.Generator
 ) -> Field:
-    """How much of each pixel the layer's particles cover, 0 to 1."""
+    """Return the share of each pixel that the layer's particles cover, 0 to 1."""
     width, height = size
     short = min(size)
     fine = max(2, math.ceil(FINE / short))
@@ -163,7 +163,7 @@ def _coverage(
 
 
 def settled(picture: Image.Image, scale: float, depth: Field, draws: np.random.Generator) -> Field:
-    """How much of each pixel snow covers, 0 to 1: what a flake from above meets first, and the ground."""
+    """Return the share of each pixel that snow covers, 0 to 1: what a flake meets first, and the ground."""
     width, height = picture.size
     landing = _landing(picture, depth)
     thickness = CAP * min(width, height) * scale * (0.3 + 1.4 * noise(draws, picture.size, 10, octaves=3))
@@ -177,7 +177,7 @@ def settled(picture: Image.Image, scale: float, depth: Field, draws: np.random.G
 
 
 def _landing(picture: Image.Image, depth: Field) -> Field:
-    """Where snow lands, 0 to 1: on edges of colour, or of depth, that no other edge above shelters."""
+    """Return where snow lands, 0 to 1: on edges of colour or depth that no edge above shelters."""
     short = min(picture.size)
     step = max(1, round(0.012 * short))
     soft = as_floats(picture.filter(ImageFilter.GaussianBlur(0.008 * short)))

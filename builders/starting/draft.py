@@ -1,4 +1,4 @@
-"""What a new recipe will say: decided by looking at the data, written as code."""
+"""Draft of a new recipe: decided by looking at the data, written as code."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Shift:
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """What looking at the data gives: code for the recipe, and lines to print.
+    """The result of looking at the data: code for the recipe, and lines to print.
 
     `album` is the class, `arguments` what it gets before licence and attribution. `dropped` counts the items
     that the build will leave out, besides those of `items`.
@@ -63,7 +63,7 @@ class Draft:
 
 @dataclass(frozen=True, kw_only=True)
 class Missing:
-    """What only the owner can say: columns, each with what it means and an example, or else which shift."""
+    """The questions for the owner: columns, each with its meaning and an example, or the shift."""
 
     columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     seen: Sequence[str] = ()

@@ -1,4 +1,4 @@
-"""What the levels of somebody's folders mean: classes, domains, or nothing."""
+"""Guess the meaning of the levels of folders: classes, domains, or nothing."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _filled(depth: int, named: Mapping[int, str]) -> tuple[str, ...]:
 
 
 def _order(first: Sequence[str], second: Sequence[str]) -> tuple[str, str] | None:
-    """What two levels mean: domains are named like kinds of picture, or are clearly fewer than classes."""
+    """Guess which of two levels is the domain: named like kinds of picture, or clearly fewer than classes."""
     words = [sum(map(_is_domain_word, names)) / len(names) for names in (first, second)]
     if abs(words[0] - words[1]) > 1 / 3:
         return ("domain", "label") if words[0] > words[1] else ("label", "domain")

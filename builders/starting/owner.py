@@ -1,4 +1,4 @@
-"""What only the owner of the data knows: asked on a terminal, else given by flags."""
+"""Ask the owner of the data on a terminal for what flags do not give."""
 
 from __future__ import annotations
 

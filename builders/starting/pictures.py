@@ -43,7 +43,7 @@ FAR = 2  # times as large
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """What the headers of some pictures say, and whether there are transparent pixels."""
+    """Facts from the headers of some pictures, and if there are transparent pixels."""
 
     sides: Sequence[tuple[int, int]]
     transparent: Sequence[bool]
@@ -57,7 +57,7 @@ class Look:
     @property
     def square(self) -> float:
         """The share of pictures that are nearly square."""
-        return sum(min(one) >= SQUARE * max(one) for one in self.sides) / len(self.sides)
+        return sum(min(side) >= SQUARE * max(side) for side in self.sides) / len(self.sides)
 
     @property
     def clear(self) -> float:
@@ -125,7 +125,7 @@ def look_at_pictures(
 
 
 def _counted(items: Sequence[Item]) -> tuple[Counter[str], Counter[str]]:
-    """How many items have each label and each domain."""
+    """Count items by label and by domain."""
     domains = Counter(item.nuisance for item in items if item.nuisance is not None)
     return Counter(item.label for item in items), domains
 
@@ -149,7 +149,7 @@ def _check(root: Path, labels: Counter[str], domains: Counter[str], shift: str |
 
 
 def _looks(root: Path, items: Sequence[Item]) -> dict[str, Look]:
-    """What some pictures look like, of each domain (or of all)."""
+    """Look at some pictures of each domain (or of all)."""
     sides: dict[str, list[tuple[int, int]]] = defaultdict(list)
     clear: dict[str, list[bool]] = defaultdict(list)
     grey: dict[str, list[bool]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""What may shift in somebody's data: its own domains, or one of three shifts that are made from pictures."""
+"""The shift of somebody's data: its own domains, or one of three shifts made from pictures."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Column:
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """How often each cell that is known occurs, as text."""
+        """Count the non-empty cells, as text."""
         every = Counter(map(str, self.cells))
         return Counter({text: n for text, n in every.items() if text.strip().lower() not in MISSING})
 
@@ -56,12 +56,12 @@ class Column:
 
     @property
     def whole(self) -> bool:
-        """Whether every cell is known."""
+        """Return True if no cell is empty."""
         return self.counts.total() == len(self.cells)
 
     @property
     def unique(self) -> bool:
-        """Whether no two cells are equal."""
+        """Return True if no two cells are equal."""
         return len(self.counts) == len(self.cells)
 
     @property
@@ -70,7 +70,7 @@ class Column:
         return sum(len(text) * count for text, count in self.counts.items()) / max(1, self.counts.total())
 
     def reads_as(self, feature: Feature) -> bool:
-        """Whether every cell can be read as a type."""
+        """Return True if every cell can be read as a type."""
         try:
             for text in self.counts:
                 read_cell(feature, text, decimal=self.decimal)
@@ -258,7 +258,7 @@ def _guess(part: str, columns: Mapping[str, Column]) -> str | None:
 
 
 def _may_be(part: str, column: Column) -> bool:
-    """Whether the cells of a column could play a part."""
+    """Return True if the cells of a column could play a part."""
     distinct, rows = len(column.counts), len(column.cells)
     if part == "text":
         return column.feature is None and column.letters >= LETTERS_OF_TEXT
@@ -269,7 +269,7 @@ def _may_be(part: str, column: Column) -> bool:
 
 
 def _choices(part: str, columns: Mapping[str, Column]) -> tuple[str, str]:
-    """What the flag of a part means, with the columns that could play it; and one of them."""
+    """Explain the flag of a part with the columns that could play it; return one of them too."""
     names = [name for name, column in columns.items() if _may_be(part, column)]
     meaning = {
         "label": "what is to be predicted",

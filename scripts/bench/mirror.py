@@ -1,11 +1,11 @@
-"""Many readers of a mirror at once: throughput beside that of cat, and the server's memory over time.
+"""Many readers of a mirror at once: throughput compared with cat, and the server's memory over time.
 
     python scripts/bench/mirror.py --out build/bench [--gb 1] [--readers 50]
 
 A repo of random bytes is served by `shiftdata serve` in a process of its own. Readers are threads of a few
-processes; half of them read whole files, half read ranges of 64 KiB. Beside it, with the readers of whole
-files alone: the mirror, the file server of Python's library (which knows no ranges), and `cat` of the same
-files from the same disk cache through a pipe, by as many processes as the readers have: none can be faster.
+processes; half of them read whole files, half read ranges of 64 KiB. For comparison, the readers of whole
+files read from the mirror alone and from the file server of Python's library (which knows no ranges), and
+`cat` pipes the same files from the same disk cache, in as many processes: nothing can be faster.
 """
 
 from __future__ import annotations
@@ -115,10 +115,10 @@ def measure(root: Path, files: list[Path], readers: int, processes: int) -> dict
     server.terminate()
     server.wait(20)
     drain.join(5)
-    sent = sum(one["bytes"] for one in results)
+    sent = sum(result["bytes"] for result in results)
     cat_bytes = whole * max(sizes.values())
-    with library_server(files[0].parent) as other:
-        python_speed = speed([(other, "/", sizes, at, True) for at in range(whole)], processes)
+    with library_server(files[0].parent) as library_port:
+        python_speed = speed([(library_port, "/", sizes, at, True) for at in range(whole)], processes)
     return {
         "readers": readers,
         "gb": sum(sizes.values()) / 1e9,
@@ -127,12 +127,14 @@ def measure(root: Path, files: list[Path], readers: int, processes: int) -> dict
         "python_mb_s": python_speed,
         "mirror_mb_s": mirror_speed,
         "served_mb_s": sent / seconds / 1e6,
-        "whole_mb": sum(one["bytes"] for one in results if one["whole"]) / 1e6,
-        "ranges_per_s": sum(one["ranges"] / one["seconds"] for one in results if not one["whole"]),
+        "whole_mb": sum(result["bytes"] for result in results if result["whole"]) / 1e6,
+        "ranges_per_s": sum(
+            result["ranges"] / result["seconds"] for result in results if not result["whole"]
+        ),
         "rss_before_mb": memory.points[0][1],
         "rss_peak_mb": max(point[1] for point in memory.points),
         "rss_after_mb": memory.points[-1][1],
-        "errors": sum(one["errors"] for one in results),
+        "errors": sum(result["errors"] for result in results),
         "rss": memory.points,
     }
 
@@ -145,8 +147,8 @@ def cat(files: list[Path], times: int, processes: int) -> float:
         subprocess.Popen(["sh", "-c", 'cat "$@" | cat > /dev/null', "sh", *named[at::processes]])
         for at in range(processes)
     ]
-    for one in running:
-        one.wait()
+    for process in running:
+        process.wait()
     return time.perf_counter() - began
 
 
@@ -169,7 +171,7 @@ def library_server(folder: Path) -> Iterator[int]:
 def speed(jobs: list[Any], processes: int) -> float:
     """MB a second that some readers get together."""
     began = time.perf_counter()
-    sent = sum(one["bytes"] for one in run(jobs, processes))
+    sent = sum(result["bytes"] for result in run(jobs, processes))
     return sent / (time.perf_counter() - began) / 1e6
 
 
@@ -177,7 +179,7 @@ def run(jobs: list[Any], processes: int) -> list[dict[str, Any]]:
     """Run readers in some processes."""
     with ThreadPoolExecutor(processes) as pool:
         shares = [jobs[at::processes] for at in range(processes)]
-        return [one for share in pool.map(run_process, shares) for one in share]
+        return [result for share in pool.map(run_process, shares) for result in share]
 
 
 def run_process(jobs: list[Any]) -> list[dict[str, Any]]:

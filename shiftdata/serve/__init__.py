@@ -1,1 +1,1 @@
-"""`shiftdata serve`: a server with the Hub's protocol, for existing folders and for what clients upload."""
+"""`shiftdata serve`: a server with the Hub's protocol, for folders of datasets. It only reads."""

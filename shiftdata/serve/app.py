@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import errno
+import socket
 from collections.abc import Awaitable, Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -16,28 +17,24 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from shiftdata.files import OUT_OF_SPACE
-from shiftdata.serve import commits, file_answers, lfs, listings, repo_admin, sign_in
-from shiftdata.serve.blobs import TOO_MANY
-from shiftdata.serve.connections import Connection, Limits
+from shiftdata.serve import file_answers, listings, sign_in
+from shiftdata.serve.connections import Connection
+from shiftdata.serve.folders import EXHAUSTED
 from shiftdata.serve.logs import log_config
 from shiftdata.serve.names import Refusal
 from shiftdata.serve.request import Mirror, base_url, mirror_of
-from shiftdata.serve.server import Server
 from shiftdata.serve.turns import Work
 
 API = "/api/datasets/{owner}/{name}"
 DATA = "/datasets/{owner}/{name}/data"
-COVER = "{base}-{label:int}-{step:int}.webp"
-LFS = "/datasets/{owner}/{name}.git/info/lfs/objects"
 
 
 def _later(module: str, name: str, kind: Work = "page") -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint that waits for its turn; its module is imported when it is first asked: it needs pandas."""
+    """An endpoint that waits for its turn; its module needs pandas, and is imported at the first request."""
 
     def answer(request: Request) -> Response:
-        made: Response = getattr(import_module(f"shiftdata.serve.{module}"), name)(request)
-        return made
+        response: Response = getattr(import_module(f"shiftdata.serve.{module}"), name)(request)
+        return response
 
     async def in_turn(request: Request) -> Response:
         return await mirror_of(request).turns[kind].run(answer, request)
@@ -53,9 +50,6 @@ ROUTES = [
     Route("/results/{name}", _later("page_routes", "result")),
     Route("/results/{name}/{path:path}", _later("page_routes", "result")),
     Route("/api/whoami-v2", listings.whoami),
-    Route("/api/validate-yaml", repo_admin.validate_yaml, methods=["POST"]),
-    Route("/api/repos/create", repo_admin.create_repo, methods=["POST"]),
-    Route("/api/repos/delete", repo_admin.delete_repo, methods=["DELETE"]),
     Route("/api/datasets", listings.list_datasets),
     Route(API, listings.dataset_info),
     Route(f"{API}/revision/{{revision}}", listings.dataset_info),
@@ -65,16 +59,6 @@ ROUTES = [
     Route(f"{API}/paths-info/{{revision}}", listings.paths_info, methods=["POST"]),
     Route(f"{API}/refs", listings.refs),
     Route(f"{API}/commits/{{revision}}", listings.history),
-    Route(f"{API}/settings", repo_admin.change_settings, methods=["PUT"]),
-    Route(f"{API}/branch/{{revision}}", repo_admin.change_branch, methods=["POST", "DELETE"]),
-    Route(f"{API}/tag/{{revision}}", repo_admin.change_tag, methods=["POST", "DELETE"]),
-    Route(f"{API}/preupload/{{revision}}", commits.preupload, methods=["POST"]),
-    Route(f"{API}/commit/{{revision}}", commits.commit, methods=["POST"]),
-    Route(f"{API}/xet-write-token/{{revision}}", lfs.no_xet),
-    Route(lfs.NO_XET_URL, lfs.explain_no_xet),
-    Route(f"{LFS}/batch", lfs.batch, methods=["POST"]),
-    Route(f"{LFS}/{{oid}}", lfs.upload, methods=["PUT"]),
-    Route(f"{LFS}/{{oid}}/verify", lfs.verify, methods=["POST"]),
     Route("/datasets/{owner}/{name}", _later("page_routes", "dataset_page")),
     Route("/datasets/{owner}/{name}/example.html", _later("page_routes", "example_page")),
     Route("/datasets/{owner}/{name}/severity.html", _later("page_routes", "severity_page")),
@@ -95,7 +79,7 @@ ROUTES = [
 def make_app(mirror: Mirror) -> ASGIApp:
     """The application that serves a library."""
     handlers: Any = dict.fromkeys((Refusal, HTTPException, ClientDisconnect, 500), _answer)
-    app = Starlette(routes=ROUTES, exception_handlers=handlers | {OSError: _disk_error})
+    app = Starlette(routes=ROUTES, exception_handlers=handlers | {OSError: _system_error})
     app.router.redirect_slashes = False
     app.state.mirror = mirror
 
@@ -104,7 +88,7 @@ def make_app(mirror: Mirror) -> ASGIApp:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers["X-Content-Type-Options"] = "nosniff"
-                if mirror.private:
+                if mirror.token is not None:
                     headers["Cache-Control"] = "private, no-store"
             await send(message)
 
@@ -129,7 +113,9 @@ def _answer(request: Request, error: Exception) -> JSONResponse:
         case HTTPException(status_code=404):
             return _no_route(request.scope["path"]).answer()
         case HTTPException():
-            return Refusal(error.status_code, "this mirror does not support this request").answer()
+            return Refusal(
+                error.status_code, "this mirror only reads: it does not support this request"
+            ).answer()
     return Refusal(500, "the mirror failed; its log says why").answer()
 
 
@@ -142,33 +128,47 @@ def _no_route(path: str) -> Refusal:
     return Refusal(404, "not found", "EntryNotFound")
 
 
-def _disk_error(request: Request, error: OSError) -> JSONResponse:
-    """Report a full disk, or a lack of descriptors, to the client; anything else goes to the server's log."""
-    if error.errno in TOO_MANY:
-        text = "the server has too many files open: ask again"
-        return Refusal(503, text, headers={"Retry-After": "5"}).answer()
-    if error.errno not in OUT_OF_SPACE:
+def _system_error(request: Request, error: OSError) -> JSONResponse:
+    if error.errno not in EXHAUSTED:
         raise error
-    code = errno.errorcode[error.errno or 0]
-    return Refusal(507, f"the mirror's disk is full ({code}): nothing was stored").answer()
+    return Refusal(
+        503, "the server has too many files open: ask again", headers={"Retry-After": "5"}
+    ).answer()
 
 
-def server(mirror: Mirror, *, limits: Limits | None = None, quiet: bool) -> Server:
-    """A server to `run` on such a socket."""
-    limits, level = limits or Limits(), "WARNING" if quiet else "INFO"
+#: Connections that are accepted in one go, and those that wait for it in the system.
+ACCEPTED, BACKLOG = 4, 4096
+
+
+class Server(uvicorn.Server):
+    """uvicorn's own, except that new connections wait for those that are open.
+
+    For asyncio, the backlog is also the number of connections that it accepts before it looks at others.
+    """
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listening in sockets or []:
+            listening.listen(BACKLOG)
+
+
+def server(mirror: Mirror, *, quiet: bool) -> uvicorn.Server:
+    """A server to `run` on a socket from `listen`."""
+    limits, level = mirror.limits, "WARNING" if quiet else "INFO"
     config = uvicorn.Config(
         make_app(mirror),
-        http=Connection,
+        http=partial(Connection, mirror.connections),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",
         loop="asyncio",
+        backlog=ACCEPTED,
         log_config=log_config(level),
         log_level=level.lower(),
         access_log=not quiet,
         proxy_headers=bool(limits.proxies),
         forwarded_allow_ips=sorted(limits.proxies),
         server_header=False,
-        timeout_keep_alive=int(limits.patience),
+        timeout_keep_alive=int(limits.request_timeout) + 1,
         timeout_graceful_shutdown=5,
     )
-    return Server(config, limits)
+    return Server(config)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Callable
 from pathlib import PurePosixPath
 
@@ -14,12 +15,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from shiftdata.data.format.paths import CROISSANT
-from shiftdata.serve.addressed import croissant_of, descriptor_of, record_of
-from shiftdata.serve.folders import FolderRepo
-from shiftdata.serve.library import Repo
+from shiftdata.serve.addresses import croissant_of, record_of
 from shiftdata.serve.names import Refusal, no_entry
 from shiftdata.serve.repos import Changed, Commit, FileRecord
-from shiftdata.serve.request import part, repo_of
+from shiftdata.serve.request import base_url, mirror_of, part, repo_of
 
 ONE_RANGE = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)[ \t]*", re.IGNORECASE | re.ASCII)
 
@@ -34,31 +33,31 @@ TYPES = {
 
 def resolve(request: Request) -> Response:
     """`/datasets/<owner>/<name>/resolve/<revision>/<path>`."""
-    repo = repo_of(request, for_files=True)
+    repo, mirror = repo_of(request), mirror_of(request)
     revision, path = part(request, "revision"), part(request, "path")
     for _ in range(3):
         commit = repo.commit(revision)
         if path not in commit.files:
             raise no_entry(path)
         try:
-            text = croissant_of(request, repo, commit) if path == CROISSANT else None
+            text = croissant_of(repo, commit, base_url(request)) if path == CROISSANT else None
             file = commit.files[path] if text is None else record_of(text)
-            descriptor = repo.open(commit, path) if text is None else descriptor_of(text)
-            headers = _headers(repo, commit, revision, path, file)
-            watched = text is None and isinstance(repo, FolderRepo)
-            return FileAnswer(request, descriptor, file.size, headers, watched=watched)
+            descriptor = repo.open(commit, path) if text is None else _descriptor_of(text)
+            headers = _headers(commit, revision, path, file)
+            return FileAnswer(request, descriptor, file.size, headers, mirror.connections.piece)
         except Changed:
             continue
     raise Refusal(503, "the file keeps changing: ask again", headers={"Retry-After": "1"})
 
 
-def _headers(repo: Repo, commit: Commit, revision: str, path: str, file: FileRecord) -> dict[str, str]:
-    settings = repo.settings()
-    if settings.private or settings.gated:
-        cache = "private, no-store"
-    else:  # a commit never changes
-        cache = "public, max-age=31536000, immutable" if revision == commit.id else "no-cache"
-    kind = TYPES.get(PurePosixPath(path).suffix, "application/octet-stream")
+def _descriptor_of(text: bytes) -> int:
+    with tempfile.TemporaryFile() as file:
+        file.write(text)
+        file.flush()
+        return os.dup(file.fileno())
+
+
+def _headers(commit: Commit, revision: str, path: str, file: FileRecord) -> dict[str, str]:
     etag, size = f'"{file.sha256}"', str(file.size)
     return {
         "ETag": etag,
@@ -66,15 +65,16 @@ def _headers(repo: Repo, commit: Commit, revision: str, path: str, file: FileRec
         "X-Linked-Size": size,
         "X-Repo-Commit": commit.id,
         "Accept-Ranges": "bytes",
-        "Cache-Control": cache,
+        # A commit never changes; `main` does.
+        "Cache-Control": "public, max-age=31536000, immutable" if revision == commit.id else "no-cache",
         "Content-Length": size,
-        "Content-Type": kind,
+        "Content-Type": TYPES.get(PurePosixPath(path).suffix, "application/octet-stream"),
         "Content-Security-Policy": "sandbox; default-src 'none'",
     }
 
 
 def byte_range(header: str, size: int) -> tuple[int, int] | None:
-    """First byte and end of the one range that a header asks for; None if the whole file is to be sent.
+    """Return the first byte and the end of the range that a header asks for; None for the whole file.
 
     Anything but one well-formed range may be answered whole. Bytes that do not exist are refused.
 
@@ -86,7 +86,7 @@ def byte_range(header: str, size: int) -> tuple[int, int] | None:
     match = ONE_RANGE.fullmatch(header)
     if not match or match.groups() == ("", ""):
         return None
-    # More digits than Python reads (4,300) mean what 4,000 do: a place behind the end.
+    # Python reads 4,300 digits at most; as a position, 4,000 of them are behind the end of any file.
     first, last = (int(digits.lstrip("0")[:4000] or 0) for digits in match.groups())
     start, end = (first, min(last + 1, size)) if match[2] else (first, size)
     if not match[1]:
@@ -99,18 +99,22 @@ def byte_range(header: str, size: int) -> tuple[int, int] | None:
 
 
 class FileAnswer(Response):
-    """An open file as an answer; it closes it.
+    """An open file as an answer, which closes it.
 
-    It is made in a thread, and reads its first piece there: most ranges are one, and need no other thread.
+    It is made in a thread and reads its first piece there: most ranges are one piece, and need no other
+    thread. `piece` gives the bytes to read at once.
     """
 
     def __init__(
-        self, request: Request, descriptor: int, size: int, headers: dict[str, str], *, watched: bool
+        self,
+        request: Request,
+        descriptor: int,
+        size: int,
+        headers: dict[str, str],
+        piece: Callable[[], int],
     ) -> None:
-        """A file that is `watched` is one that others may change while it is sent."""
-        self._descriptor: int | None = descriptor
-        self._piece: Callable[[], int] = request.scope["state"]["piece"]
-        self._before = os.fstat(descriptor) if watched else None
+        self._request, self._descriptor, self._piece = request, descriptor, piece
+        self._before = os.fstat(descriptor)
         self.background = None
         self.init_headers(headers)
         try:
@@ -124,45 +128,44 @@ class FileAnswer(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            start = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
-            await send(start)
-            message = {"type": "http.response.body", "body": self._first, "more_body": self._at < self._end}
-            del self._first
-            await send(message)
-            while self._at < self._end:
+            await send(
+                {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+            )
+            piece, self._first = self._first, b""
+            while True:
+                await send({"type": "http.response.body", "body": piece, "more_body": self._at < self._end})
+                # uvicorn takes no notice of what is sent to a client that has gone.
+                if self._at >= self._end or await self._request.is_disconnected():
+                    return
                 piece = await run_sync(self._read)
-                message = {"type": "http.response.body", "body": piece, "more_body": self._at < self._end}
-                del piece
-                await send(message)
         finally:
             self._close()
 
     def _choose_bytes(self, asked: Headers, size: int) -> tuple[int, int]:
         etag, self.status_code = self.headers["ETag"], 200
-        known = [tag.strip().removeprefix("W/") for tag in asked.get("if-none-match", "").split(",")]
-        if etag in known or known == ["*"]:
+        cached = [tag.strip().removeprefix("W/") for tag in asked.get("if-none-match", "").split(",")]
+        if etag in cached or cached == ["*"]:
             self.status_code = 304
             del self.headers["Content-Length"]
             return 0, 0
-        found = None
-        if asked.get("if-range", etag) == etag:
-            found = byte_range(asked.get("range", ""), size)
-        if found is None:
+        chosen = byte_range(asked.get("range", ""), size) if asked.get("if-range", etag) == etag else None
+        if chosen is None:
             return 0, size
-        start, end = found
+        start, end = chosen
         self.status_code = 206
         self.headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
         self.headers["Content-Length"] = str(end - start)
-        return found
+        return chosen
 
     def _read(self) -> bytes:
-        """The next piece; with the last one the file is closed."""
+        """Read the next piece; after the last one, close the file."""
         piece = b""
-        if self._at < self._end and self._descriptor is not None:
+        if self._at < self._end:
             piece = os.pread(self._descriptor, min(self._piece(), self._end - self._at), self._at)
+            # Either error ends the connection: a client must not take these bytes for the file of the ETag.
             if not piece:
-                raise Changed("a file was cut while it was sent")  # the connection ends, as it must
-            if self._before and _is_overwritten(self._before, os.fstat(self._descriptor)):
+                raise Changed("a file was cut while it was sent")
+            if _is_overwritten(self._before, os.fstat(self._descriptor)):
                 raise Changed("a file was overwritten while it was sent")
             self._at += len(piece)
         if self._at == self._end:
@@ -170,13 +173,13 @@ class FileAnswer(Response):
         return piece
 
     def _close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
             os.close(descriptor)
 
 
 def _is_overwritten(before: os.stat_result, now: os.stat_result) -> bool:
-    """Whether a file has other bytes; one that was replaced, and has lost its name, still has its own."""
+    """Return True if a file has other bytes; one that was replaced, and lost its name, still has its own."""
     if (before.st_size, before.st_mtime_ns) != (now.st_size, now.st_mtime_ns):
         return True
     return before.st_ctime_ns != now.st_ctime_ns and before.st_nlink == now.st_nlink

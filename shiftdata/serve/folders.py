@@ -1,52 +1,69 @@
-"""Existing folders as repos: read where they lie, never copied, never changed.
+"""Folders as repos: read where they lie, never copied, never changed.
 
-A folder with a manifest.json or a README.md is a repo; any other is an owner, whose sub-folders with one
-are repos. A README.md above folders with a manifest is a note, not a card. Symbolic links, and names that
-start with a dot, are left out: whatever is swapped meanwhile, nothing is opened through a link below the
-served folder.
+A folder with a manifest.json or a README.md is a repo; any other is an owner, whose sub-folders with one are
+repos. A README.md above folders with a manifest is a note, not a card. Symbolic links, and names that start
+with a dot, are left out: whatever is swapped meanwhile, nothing is opened through a link below the served
+folder.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import README
 from shiftdata.errors import ShiftdataError
-from shiftdata.serve.blobs import TOO_MANY, Identity, hash_of
-from shiftdata.serve.names import Refusal, file_path, is_repo_part, no_entry, no_revision, report
-from shiftdata.serve.repos import OWNER, Changed, Commit, FileRecord, ListedFiles, Settings, hub_time
+from shiftdata.serve.names import Refusal, is_plain, is_repo_part, no_entry, no_revision, report
+from shiftdata.serve.repos import OWNER, Changed, Commit, FileRecord, hub_time
 
-#: Seconds for which a listing of a folder is believed; of the bytes of files it never is: `FolderRepo.open`.
-BELIEVED = 1.0
+#: The process or the machine has run out of something for a moment: this says nothing of a file.
+EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+#: Seconds for which a listing of a folder is used again; `Repo.open` compares each file with it.
+LISTING_SECONDS = 1.0
 
 #: Seconds for which a request waits for another one that lists the same folder.
-PATIENCE = 1.0
+LOCK_TIMEOUT = 1.0
 
 #: Seconds after which a second change of a file surely has another time: clocks of file systems tick.
-TICK = 0.02
+CLOCK_TICK = 0.02
 
 #: Bytes of a manifest at most, for its hashes to count.
-MOST_MANIFEST = 16 << 20
+MAX_MANIFEST = 16 << 20
 
-#: Files by which folders of pages, runs and sweeps are known, which nobody takes for datasets.
+#: Files that mark folders of pages, runs and sweeps, which nobody takes for datasets.
 OUTPUTS = {"page.json", "made.json", "run.json", "sweep.json"}
 
 #: A folder below the served one: the names that lead to it.
 Parts: TypeAlias = tuple[str, ...]
 
 
+class Identity(NamedTuple):
+    """The state of a file: another one, or one that was written to, differs in at least one field."""
+
+    device: int
+    inode: int
+    size: int
+    changed: int
+    touched: int
+
+    @classmethod
+    def of(cls, now: os.stat_result) -> Identity:
+        return cls(now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
+
+
 def open_below(root: Path, parts: Parts, flags: int = 0) -> int:
-    """Open what lies below a folder, name by name, following no link and waiting for nothing."""
+    """Open what lies below a folder, name by name, following no link and waiting for no pipe."""
     place = getattr(os, "O_PATH", os.O_RDONLY)  # macOS has none
     descriptor = os.open(root, place | os.O_DIRECTORY)
     try:
@@ -65,7 +82,7 @@ def scanned(root: Path, parts: Parts) -> Iterator[Iterator[os.DirEntry[str]]]:
     try:
         descriptor = open_below(root, (*parts, "."), os.O_DIRECTORY)
     except OSError as error:
-        if error.errno in TOO_MANY:
+        if error.errno in EXHAUSTED:
             raise
         if not isinstance(error, FileNotFoundError):
             report("/".join(parts) or str(root), f"this folder cannot be read ({error.strerror})")
@@ -81,40 +98,38 @@ def scanned(root: Path, parts: Parts) -> Iterator[Iterator[os.DirEntry[str]]]:
 def find_folders(root: Path, expected: Collection[str] = ()) -> dict[tuple[str, str], Parts]:
     """The repos in a folder, by owner and name; the folder itself, where it is one.
 
-    Sub-folders without a repo are reported, but for those that are `expected` and outputs of this package.
+    Sub-folders without a repo are reported, except those that are `expected` and outputs of this package.
     """
     if _is_repo(root, ()):
         return {(OWNER, root.name): ()} if is_repo_part(root.name) else {}
-    found: dict[tuple[str, str], Parts] = {}
+    repos: dict[tuple[str, str], Parts] = {}
     for (child,) in _sub_folders(root, ()):
         if _is_repo(root, (child,)):
-            found[OWNER, child] = (child,)
+            repos[OWNER, child] = (child,)
             continue
         inner = _sub_folders(root, (child,))
-        below = [parts for parts in inner if _is_repo(root, parts)]
-        found |= {(child, parts[-1]): parts for parts in below}
+        below = {(child, parts[-1]): parts for parts in inner if _is_repo(root, parts)}
+        repos |= below
         if not (below or child in expected or _is_output(root, [(child,), *inner])):
             report(child, f"it is not served: a dataset has a {FILE_NAME} or a {README}, and it has neither")
-    return found
+    return repos
 
 
 def _sub_folders(root: Path, parts: Parts) -> list[Parts]:
-    found = []
+    folders = []
     with scanned(root, parts) as entries:
         for entry in entries:
+            path = "/".join((*parts, entry.name))
             if not is_repo_part(entry.name):
-                report(
-                    "/".join((*parts, entry.name)), "it is not served: a client could not ask for this name"
-                )
+                report(path, "it is not served: a client could not ask for this name")
             elif entry.is_symlink():
-                report("/".join((*parts, entry.name)), "it is not served: it is a symbolic link")
+                report(path, "it is not served: it is a symbolic link")
             elif entry.is_dir(follow_symlinks=False):
-                found.append((*parts, entry.name))
-    return sorted(found)
+                folders.append((*parts, entry.name))
+    return sorted(folders)
 
 
 def _is_repo(root: Path, parts: Parts) -> bool:
-    """Whether a folder is a dataset: by its manifest, or by its card, if it is not a note above datasets."""
     names = _file_names(root, parts)
     if FILE_NAME in names or README not in names:
         return FILE_NAME in names
@@ -130,22 +145,17 @@ def _file_names(root: Path, parts: Parts) -> set[str]:
         return {entry.name for entry in entries if entry.is_file(follow_symlinks=False)}
 
 
-#: Files of a folder, each as it was when it was listed.
-Seen: TypeAlias = dict[str, Identity]
-
-
 @dataclass(frozen=True)
 class _Listing:
-    """What a folder contained, and the hashes of it; those of `promised` are the manifest's."""
+    """The files of a folder, the hashes of their states, and the commit that they are."""
 
-    seen: Seen
+    files: Mapping[str, Identity]
     hashes: Mapping[Identity, str]
-    promised: frozenset[str]
     commit: Commit
 
 
-@dataclass
-class FolderRepo:
+@dataclass(eq=False)
+class Repo:
     """A folder as a repo with one branch, `main`, whose commit id changes whenever a file does.
 
     A file that is opened and is no longer the one that was listed makes it list again: no bytes go out under
@@ -158,25 +168,16 @@ class FolderRepo:
     parts: Parts
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _listing: _Listing | None = field(default=None, repr=False)
-    _listed: float = field(default=0.0, repr=False)
-
-    def settings(self) -> Settings:
-        return Settings()
-
-    def refs(self, kind: str) -> dict[str, str]:
-        return {"main": self._now().commit.id} if kind == "heads" else {}
+    _listed_at: float = field(default=0.0, repr=False)
 
     def commit(self, revision: str) -> Commit:
-        commit = self._now().commit
+        commit = self._current().commit
         if revision not in ("main", commit.id):
             raise no_revision(revision)
         return commit
 
-    def history(self, revision: str) -> Iterator[Commit]:
-        yield self.commit(revision)
-
     def open(self, commit: Commit, path: str) -> int:
-        """A descriptor of a file that is still the one that was listed; else `Changed`."""
+        """Return a descriptor of a file that is still the one that was listed; else raise `Changed`."""
         listing = self._listing
         if path not in commit.files:
             raise no_entry(path)
@@ -187,91 +188,65 @@ class FolderRepo:
             if listing and listing.hashes.get(identity) == commit.files[path].sha256:
                 return descriptor
         except OSError as error:
-            if error.errno in TOO_MANY:
+            if error.errno in EXHAUSTED:
                 raise
         if descriptor is not None:
             os.close(descriptor)
-        self._listed = 0.0
+        self._listed_at = 0.0
         raise Changed
-
-    def check(self, rest: Callable[[float], None]) -> None:
-        """Hash the files for which the manifest's hash was taken; one that has another gets its own."""
-        listing = self._now()
-        for path in sorted(listing.promised):
-            found = self._hash(path, listing.seen[path], rest)
-            if found is None or found == listing.hashes[listing.seen[path]]:
-                continue
-            report(
-                f"{self.owner}/{self.name}", f"{path} is not what the manifest says: it is served as it is"
-            )
-            with self._lock:
-                now = self._listing
-                if now is not None:
-                    hashes = {**now.hashes, listing.seen[path]: found}
-                    self._listing, self._listed = replace(now, seen={}, hashes=hashes), 0.0
 
     def _open(self, path: str) -> int:
         return open_below(self.root, (*self.parts, *path.split("/")))
 
-    def _now(self) -> _Listing:
+    def _current(self) -> _Listing:
         """The listing, made again where it may be out of date."""
         listing = self._listing
-        if listing is not None and time.monotonic() - self._listed <= BELIEVED:
+        if listing is not None and time.monotonic() - self._listed_at <= LISTING_SECONDS:
             return listing
-        if not self._lock.acquire(timeout=0 if listing else PATIENCE):
-            if listing is not None:  # another request lists; of a file that changed, no byte is sent
+        if not self._lock.acquire(timeout=0 if listing else LOCK_TIMEOUT):
+            if listing is not None:  # another request lists; `open` refuses each file that has changed
                 return listing
             text = f"{self.owner}/{self.name} is being read for the first time: ask again"
             raise Refusal(503, text, headers={"Retry-After": "5"})
         try:
             began = time.monotonic()
-            if self._listing is None or began - self._listed > BELIEVED:
+            if self._listing is None or began - self._listed_at > LISTING_SECONDS:
                 self._listing = self._list(dict(self._walk()), self._listing)
-                self._listed = began
+                self._listed_at = began
             return self._listing
         finally:
             self._lock.release()
 
-    def _list(self, seen: Seen, before: _Listing | None) -> _Listing:
-        """The commit of these files; the one before where nothing has changed."""
-        if before is not None and seen == before.seen:
+    def _list(self, files: dict[str, Identity], before: _Listing | None) -> _Listing:
+        if before is not None and files == before.files:
             return before
-        known = before.hashes if before else {}
-        promised = {path: sha256 for path, sha256 in self._promised(seen).items() if seen[path] not in known}
+        cached = before.hashes if before else {}
+        promised = self._promised(files)
         hashes: dict[Identity, str] = {}
-        for path, identity in list(seen.items()):
-            found = known.get(identity) or promised.get(path) or self._hash(path, identity)
-            if found is None:  # it may not be read, or changes, or was removed since
-                del seen[path]
+        for path, identity in list(files.items()):
+            sha256 = cached.get(identity) or promised.get(path) or self._hash(path, identity)
+            if sha256 is None:  # it may not be read, or has changed since
+                del files[path]
             else:
-                hashes[identity] = found
-        kept = frozenset(path for path in promised if path in seen)
-        kept |= {path for path in before.promised if before.seen.get(path) in hashes} if before else set()
-        newest = max((identity.changed for identity in seen.values()), default=0)
-        return _Listing(seen, hashes, kept & seen.keys(), _commit(seen, hashes, newest))
+                hashes[identity] = sha256
+        return _Listing(files, hashes, _commit(files, hashes))
 
-    def _hash(
-        self, path: str, identity: Identity, rest: Callable[[float], None] = lambda seconds: None
-    ) -> str | None:
+    def _hash(self, path: str, identity: Identity) -> str | None:
         """The hash of a file; None if it is not the one that was listed, before or after."""
-        if 0 <= time.time() - identity.touched / 1e9 < TICK:
-            time.sleep(TICK)
+        if 0 <= time.time() - identity.touched / 1e9 < CLOCK_TICK:
+            time.sleep(CLOCK_TICK)
         try:
-            descriptor = self._open(path)
+            with open(self._open(path), "rb") as stream:
+                if Identity.of(os.fstat(stream.fileno())) != identity:
+                    return None
+                sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+                return sha256 if Identity.of(os.fstat(stream.fileno())) == identity else None
         except OSError as error:
-            if error.errno in TOO_MANY:
+            if error.errno in EXHAUSTED:
                 raise
             if not isinstance(error, FileNotFoundError):
-                report(
-                    f"{self.owner}/{self.name}", f"{path} cannot be read ({error.strerror}): it is left out"
-                )
+                self._leave_out(path, f"it cannot be read ({error.strerror})")
             return None
-        try:
-            same = Identity.of(os.fstat(descriptor)) == identity
-            found = hash_of(descriptor, rest) if same else ""
-            return found if same and Identity.of(os.fstat(descriptor)) == identity else None
-        finally:
-            os.close(descriptor)
 
     def _walk(self) -> Iterator[tuple[str, Identity]]:
         """Every regular file that a client could ask for."""
@@ -280,47 +255,45 @@ class FolderRepo:
             parts = left.pop()
             with scanned(self.root, (*self.parts, *parts)) as entries:
                 for entry in entries:
+                    path = "/".join((*parts, entry.name))
                     try:
-                        path = file_path("/".join((*parts, entry.name)))
                         now = entry.stat(follow_symlinks=False)
-                    except Refusal:
-                        self._leave_out((*parts, entry.name), "a client could not ask for this name")
-                        continue
                     except OSError:  # removed since
                         continue
-                    if stat.S_ISDIR(now.st_mode):
+                    if not is_plain(entry.name):
+                        self._leave_out(path, "a client could not ask for this name")
+                    elif stat.S_ISDIR(now.st_mode):
                         left.append((*parts, entry.name))
                     elif stat.S_ISREG(now.st_mode):
                         yield path, Identity.of(now)
                     else:
-                        self._leave_out((*parts, entry.name), "it is a link, a pipe or a device")
+                        self._leave_out(path, "it is a link, a pipe or a device")
 
-    def _leave_out(self, parts: Parts, why: str) -> None:
-        report(f"{self.owner}/{self.name}", f"{'/'.join(parts)} is left out: {why}")
+    def _leave_out(self, path: str, why: str) -> None:
+        report(f"{self.owner}/{self.name}", f"{path} is left out: {why}")
 
-    def _promised(self, seen: Seen) -> dict[str, str]:
+    def _promised(self, files: Mapping[str, Identity]) -> dict[str, str]:
         """Hashes that the manifest gives of files that have its sizes and were not touched after it."""
-        manifest = seen.get(FILE_NAME)
-        if manifest is None or manifest.size > MOST_MANIFEST:
+        manifest = files.get(FILE_NAME)
+        if manifest is None or manifest.size > MAX_MANIFEST:
             return {}
         try:
             with open(self._open(FILE_NAME), "rb") as stream:
                 if Identity.of(os.fstat(stream.fileno())) != manifest:
                     return {}
-                records = Manifest.from_json(stream.read(MOST_MANIFEST).decode()).files
+                records = Manifest.from_json(stream.read(MAX_MANIFEST).decode()).files
         except (ShiftdataError, ValueError, OSError, RecursionError):  # damaged, but its files are served
             return {}
         return {
             path: records[path].sha256
-            for path, file in seen.items()
+            for path, file in files.items()
             if path in records and records[path].bytes == file.size and file.touched <= manifest.touched
         }
 
 
-def _commit(seen: Seen, hashes: Mapping[Identity, str], newest: int) -> Commit:
-    files = {path: FileRecord(seen[path].size, hashes[seen[path]]) for path in sorted(seen)}
-    lines = "".join(f"{path}\0{file.size}\0{file.sha256}\n" for path, file in files.items())
+def _commit(files: Mapping[str, Identity], hashes: Mapping[Identity, str]) -> Commit:
+    records = {path: FileRecord(files[path].size, hashes[files[path]]) for path in sorted(files)}
+    lines = "".join(f"{path}\0{file.size}\0{file.sha256}\n" for path, file in records.items())
     commit_id = hashlib.sha1(lines.encode(), usedforsecurity=False).hexdigest()
-    size = sum(file.size for file in files.values())
-    date = hub_time(newest / 1e9)
-    return Commit(commit_id, date, "The folder as it is", "", None, ListedFiles(files, commit_id), size)
+    newest = max((identity.changed for identity in files.values()), default=0)
+    return Commit(commit_id, hub_time(newest / 1e9), records)

@@ -1,4 +1,4 @@
-"""Where a server listens, and as whom it answers: another's name that leads here could act as its visitor."""
+"""The address of a server, and the names that it answers to: under a foreign one a web page could read it."""
 
 from __future__ import annotations
 
@@ -12,36 +12,33 @@ from starlette.requests import Request
 from shiftdata.errors import StorageError
 from shiftdata.serve.names import Refusal
 
-#: A Host header: a name or an address, and perhaps a port.
+#: A Host header: an IPv6 address in brackets, a name or an IPv4 address; and perhaps a port.
 HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,253}))(?::[0-9]{1,5})?")
 
 
 class Hosts:
-    """The names of this machine, and others that were given."""
+    """The names of this machine, and those that are allowed."""
 
-    def __init__(self, others: Iterable[str] = ()) -> None:
+    def __init__(self, allowed: Iterable[str] = ()) -> None:
         name = socket.gethostname().lower()
-        own = {"localhost", name, name.partition(".")[0], f"{name.partition('.')[0]}.local"}
-        self._names = own | {host.lower() for host in others}
+        short = name.partition(".")[0]
+        self._names = {"localhost", name, short, f"{short}.local", *map(str.lower, allowed)}
 
     def of(self, request: Request) -> str:
-        """The host, and perhaps the port, by which the caller calls this server; any other is refused."""
+        """Return the host, and perhaps the port, of the request; refuse one that is not this server's."""
         reached, port = request.scope.get("server") or ("", None)
-        here = f"[{reached}]:{port}" if ":" in reached else f"{reached}:{port}"
-        host = request.headers.get("host", here)  # HTTP/1.0 has none
-        found = HOST.fullmatch(host)
-        if not found:
+        address = f"[{reached}]:{port}" if ":" in reached else f"{reached}:{port}"
+        host = request.headers.get("host", address)  # HTTP/1.0 has none
+        match = HOST.fullmatch(host)
+        if not match:
             raise Refusal(400, "the Host header is not a host name")
-        name = found[1] or found[2]
+        name = match[1] or match[2]
         if not self._has(name, reached):
-            text = (
-                f"this server is not known as {name}: whoever runs it can start it with --allowed-host {name}"
-            )
+            text = f"this server is not known as {name}: start it with --allowed-host {name}"
             raise Refusal(421, text)
         return host
 
     def _has(self, host: str, reached: str) -> bool:
-        """Whether a host is this server, which was reached at an address."""
         if host.lower().rstrip(".") in self._names:
             return True
         try:

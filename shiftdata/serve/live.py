@@ -18,7 +18,7 @@ from shiftdata.serve.library import Repo
 from shiftdata.serve.repos import Changed, Commit
 
 #: Datasets whose metadata stay in memory, and answers that took seconds to make.
-KEPT, KEPT_ANSWERS = 8, 64
+MAX_DATASETS, MAX_ANSWERS = 8, 64
 
 T = TypeVar("T")
 
@@ -32,13 +32,15 @@ class CommitStore(Store):
         self.revision = commit.id
 
     def listing(self) -> dict[str, FileInfo]:
-        return {path: FileInfo(size=one.size, sha256=one.sha256) for path, one in self.commit.files.items()}
+        return {
+            path: FileInfo(size=file.size, sha256=file.sha256) for path, file in self.commit.files.items()
+        }
 
     def info(self, path: str) -> FileInfo:
         if path not in self.commit.files:
             raise MissingFileError(f"{self.address}/{path} does not exist")
-        one = self.commit.files[path]
-        return FileInfo(size=one.size, sha256=one.sha256, version=one.sha256)
+        file = self.commit.files[path]
+        return FileInfo(size=file.size, sha256=file.sha256, version=file.sha256)
 
     def read(self, path: str, most: int = MOST_SMALL) -> bytes:
         size = self.info(path).size or 0
@@ -72,7 +74,7 @@ class Live:
     """The datasets that pages have asked for, the latest ones."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str, str], OpenDataset] = OrderedDict()
+        self._datasets: OrderedDict[tuple[str, str, str], OpenDataset] = OrderedDict()
         self._answers: OrderedDict[tuple[str, str | None], Any] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -82,27 +84,27 @@ class Live:
             return None
         key = repo.owner, repo.name, commit.id
         with self._lock:
-            if key in self._known:
-                self._known.move_to_end(key)
-                return self._known[key]
+            if key in self._datasets:
+                self._datasets.move_to_end(key)
+                return self._datasets[key]
         store = CommitStore(repo, commit)
-        made = opened(store, store.read(FILE_NAME))
+        dataset = opened(store, store.read(FILE_NAME))
         with self._lock:
-            made = self._known.setdefault(key, made)
-            while len(self._known) > KEPT:
-                self._known.popitem(last=False)
-        return made
+            dataset = self._datasets.setdefault(key, dataset)
+            while len(self._datasets) > MAX_DATASETS:
+                self._datasets.popitem(last=False)
+        return dataset
 
     def answer(self, dataset: OpenDataset, make: Callable[[], T]) -> T:
-        """What `make` gives for a dataset at its commit, kept longer than its metadata are."""
+        """Return the answer of `make` for a dataset at its commit, cached longer than its metadata."""
         key = dataset.address, dataset.store.revision
         with self._lock:
             if key in self._answers:
                 self._answers.move_to_end(key)
                 return cast(T, self._answers[key])
-        made = make()
+        answer = make()
         with self._lock:
-            self._answers[key] = made
-            while len(self._answers) > KEPT_ANSWERS:
+            self._answers[key] = answer
+            while len(self._answers) > MAX_ANSWERS:
                 self._answers.popitem(last=False)
-        return made
+        return answer

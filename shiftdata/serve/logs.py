@@ -12,7 +12,7 @@ OTHERS = (1.0, 100.0)
 
 
 class Bounded(logging.Filter):
-    """Passes on so many records a second, and so many at once; says how many it left out."""
+    """Pass on a number of records a second, and a number at once; say how many were left out."""
 
     def __init__(self, per_second: float, at_once: float) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Bounded(logging.Filter):
 
 
 class Plain(logging.Formatter):
-    """Without escape codes of a client, and without queries, which may be the signature of an upload."""
+    """Write no escape codes of a client, and no queries."""
 
     def format(self, record: logging.LogRecord) -> str:
         match record.args:

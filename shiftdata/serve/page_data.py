@@ -129,7 +129,7 @@ def cover_image(request: Request, rows: Rows) -> Response:
 
 def repo_at_head(request: Request) -> tuple[Repo, Commit]:
     """The repo that the path names, if the caller may read it, and its newest commit."""
-    repo = repo_of(request, for_files=True)
+    repo = repo_of(request)
     return repo, repo.commit("main")
 
 

@@ -12,10 +12,9 @@ from anyio.to_thread import run_sync
 from shiftdata.serve.names import Refusal
 
 #: Seconds after which a client that was refused may ask again.
-AGAIN = 5
+RETRY_AFTER = 5
 
-#: What is made: the catalog, which programs read; a page or its rows; a picture, which is decoded; what takes
-#: seconds.
+#: The catalog, which programs read; a page or its rows; a picture, which is decoded; and what takes seconds.
 Work: TypeAlias = Literal["catalog", "page", "picture", "task", "look-alikes"]
 #: Threads for each kind of work, requests that wait for one, and for how many seconds.
 TURNS: Mapping[Work, tuple[int, int, float]] = {
@@ -37,28 +36,28 @@ def turns() -> Mapping[Work, Turns]:
 class Turns:
     """A few threads, and a short queue for them; whoever finds it full is told to ask again.
 
-    Those who wait take up no thread: the ones that read files are others.
+    Those who wait take up no thread: files are read in others.
     """
 
-    def __init__(self, threads: int, waiting: int, patience: float) -> None:
-        self._free, self._most, self._waiting = asyncio.Semaphore(threads), waiting, 0
-        self._patience = patience
-        self._threads = CapacityLimiter(threads)
+    def __init__(self, threads: int, queue: int, timeout: float) -> None:
+        self._free, self._threads = asyncio.Semaphore(threads), CapacityLimiter(threads)
+        self._queue, self._timeout = queue, timeout
+        self._waiting = 0
 
-    async def run(self, make: Callable[..., T], *given: object) -> T:
-        """Give what `make` gives, made in one of the threads."""
+    async def run(self, work: Callable[..., T], *given: object) -> T:
+        """Return what `work` returns in one of the threads."""
         await self._wait()
         try:
-            return await run_sync(make, *given, limiter=self._threads)
+            return await run_sync(work, *given, limiter=self._threads)
         finally:
             self._free.release()
 
     async def _wait(self) -> None:
-        if self._free.locked() and self._waiting >= self._most:
+        if self._free.locked() and self._waiting >= self._queue:
             raise _busy()
         self._waiting += 1
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 await self._free.acquire()
         except TimeoutError:
             raise _busy() from None
@@ -68,4 +67,4 @@ class Turns:
 
 def _busy() -> Refusal:
     text = "too many pages are being made: ask again"
-    return Refusal(503, text, headers={"Retry-After": f"{AGAIN}", "Cache-Control": "no-store"})
+    return Refusal(503, text, headers={"Retry-After": f"{RETRY_AFTER}", "Cache-Control": "no-store"})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 import resource
 import shutil
 import signal
@@ -300,35 +299,6 @@ def test_bad_options_are_said(recipe, tmp_path, capsys, monkeypatch, options, me
     assert main(["build", str(recipe), "--out", str(tmp_path), *options]) == 1
     assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
-
-
-def test_the_progress_of_all_ranks_is_one_table(recipe, tiny_out, tmp_path, capsys):
-    part(recipe, tmp_path, 0, 3, render_only=True)
-    (folder,) = (tmp_path / ".work/tiny").glob("spool-*")
-    spool = Spool(folder)
-    (done,) = progress.statuses(spool)
-    lost = {"token": "x", "rank": 1, "host": "node7", "pid": 42, "end": "", "seen": time.time() - 300}
-    busy = {"token": "y", "rank": 1, "host": "node8", "end": "", "seen": time.time(), "own": 0, "done": 480}
-    busy |= {"rate": 8.0, "made": {"render": 480}}
-    for changes in (lost, busy):
-        raw = vars(done) | changes
-        spool.files.write(f"progress/{raw['token']}.json", json.dumps(raw).encode())
-    command = ["progress", str(recipe), "--out", str(tmp_path)]
-    assert main(command) == 0
-    said = capsys.readouterr().out
-    assert "tiny: 1 of 3 processes at work" in said
-    assert re.search(r"render █+░+  50%  480 of 960 img, 8.0 a second, 60 s left", said)
-    assert re.search(r"0  \S+:\d+ +ended +960  █+ 100%", said)
-    assert re.search(r"1  node8:\d+ +render +480  ░+   0% +8.0 +0 s", said)
-    assert re.search(r"2  - +not seen", said)
-    assert "node7" not in said  # the same rank, started again
-    spool.files.delete("progress/y.json")
-    assert main(command) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"1  node7:42 +lost +960 .* 5 min\n", said)
-    assert "Nobody is at work: run the build again" in said
-    assert main(["progress", str(recipe), "--out", str(tiny_out)]) == 0
-    assert "nothing is being built" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import huggingface_hub.constants
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +17,7 @@ import shiftdata as sd
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from tests.data.byte_ranges.server import ranges
+from tests.serve import serving as mirror
 
 
 def sha256_of_keys(folder: Path) -> dict[str, bytes]:
@@ -135,6 +137,19 @@ def test_a_place_over_http_that_moved_on_is_refused(copy, other):
                 act(task)
         with pytest.raises(sd.errors.ChangedError):
             reader.check_unchanged(believe=0)
+
+
+def test_a_repo_on_a_hub_is_pinned_to_the_commit_it_was_opened_at(copy, other, monkeypatch):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    with mirror.serving(copy.parent) as running:
+        address = f"hf+{running.endpoint}/datasets/shift/tiny"
+        task = sd.task(address)
+        assert_right(task, copy)
+        replace(copy, other)
+        for act in READS.values():
+            with pytest.raises(sd.errors.ShiftdataError, match=r"has changed|no revision|does not exist"):
+                act(task)
+        assert_right(sd.task(address), other)
 
 
 def test_a_reader_of_another_dataset_or_base_is_refused(tiny, other):

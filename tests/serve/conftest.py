@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,23 +8,14 @@ import huggingface_hub.constants
 import pytest
 
 from shiftdata.serve.connections import Limits
-from tests.serve.hostile import SECRET, commit, file_line
-from tests.serve.serving import TOKEN, Running, request, serving
+from tests.serve.hostile import SECRET
+from tests.serve.serving import Running, serving
 
 
 @pytest.fixture(scope="module")
 def reader(tiny_out: Path) -> Iterator[Running]:
-    """A read-only mirror of the tiny dataset, where it lies."""
+    """A mirror of the tiny dataset, where it lies."""
     with serving(tiny_out) as running:
-        yield running
-
-
-@pytest.fixture
-def writer(tmp_path: Path) -> Iterator[Running]:
-    """A writable mirror of an empty folder, with limits that small files reach."""
-    root = tmp_path / "served"
-    root.mkdir()
-    with serving(root, writable=True, token=TOKEN, regular_bytes=100_000, resumable_bytes=1000) as running:
         yield running
 
 
@@ -37,7 +27,7 @@ def online(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A mirror with a secret beside it, and links and a pipe inside it."""
+    """A mirror with a secret outside of its folder, and links and a pipe inside."""
     top = tmp_path_factory.mktemp("top")
     (top / "secret.txt").write_bytes(SECRET)
     (top / "elsewhere").mkdir()
@@ -52,9 +42,5 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     (folder / "inside.txt").symlink_to(folder / "a.txt")
     (top / "served" / "out").symlink_to(top / "elsewhere")
     os.mkfifo(folder / "pipe")
-    limits = Limits(patience=1, pause=0)
-    with serving(top / "served", writable=True, token=TOKEN, limits=limits, regular_bytes=100_000) as running:
-        body = json.dumps({"name": "mine", "organization": "lab", "type": "dataset"}).encode()
-        assert request(running.port, "POST", "/api/repos/create", body, token=TOKEN).status == 200
-        assert commit(running, file_line("a.txt", b"plain")).status == 200
+    with serving(top / "served", limits=Limits(request_timeout=1, read_timeout=1)) as running:
         yield running

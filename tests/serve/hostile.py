@@ -1,39 +1,14 @@
-"""What the tests of hostile clients share: requests of no manners, and what may never come back."""
+"""Requests without manners, and what may never come back."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import socket
 import time
 from collections.abc import Callable
 
-from tests.serve.serving import TOKEN, Answer, Running, request
+from tests.serve.serving import Answer, Running
 
 SECRET = b"the secret outside of the root"
-
-
-def outside(running: Running) -> dict[str, bytes]:
-    """Everything beside the served folder."""
-    top = running.library.root.parent
-    return {
-        str(path): path.read_bytes()
-        for path in top.rglob("*")
-        if path.is_file() and "served" not in path.parts
-    }
-
-
-def file_line(path: object, content: bytes) -> bytes:
-    value = {"content": base64.b64encode(content).decode(), "path": path, "encoding": "base64"}
-    return json.dumps({"key": "file", "value": value}).encode()
-
-
-def commit(running: Running, *lines: bytes, header: bytes | None = None, token: str | None = TOKEN) -> Answer:
-    first = b'{"key": "header", "value": {"summary": "test"}}' if header is None else header
-    return request(
-        running.port, "POST", "/api/datasets/lab/mine/commit/main", b"\n".join([first, *lines]), token=token
-    )
 
 
 def check(answer: Answer) -> None:
@@ -49,35 +24,14 @@ def check(answer: Answer) -> None:
             assert answer.headers["x-error-code"] in ("RepoNotFound", "RevisionNotFound", "EntryNotFound")
 
 
-def announce(running: Running, data: bytes) -> str:
-    """Where to put these bytes."""
-    wanted = {
-        "operation": "upload",
-        "objects": [{"oid": hashlib.sha256(data).hexdigest(), "size": len(data)}],
-    }
-    answer = request(
-        running.port,
-        "POST",
-        "/datasets/lab/mine.git/info/lfs/objects/batch",
-        json.dumps(wanted).encode(),
-        token=TOKEN,
-    )
-    href: str = answer.json["objects"][0]["actions"]["upload"]["href"]
-    return href.removeprefix(running.endpoint).removeprefix(f"http://127.0.0.1:{running.port}")
-
-
-def is_stored(running: Running, data: bytes) -> bool:
-    return running.library.blobs.path(hashlib.sha256(data).hexdigest()).exists()
-
-
-def connected(running: Running, head: str) -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", running.port), timeout=20)
+def connected(running: Running, head: str, address: str = "127.0.0.1") -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", running.port), 20, (address, 0))
     connection.sendall(head.encode())
     return connection
 
 
 def until_closed(connection: socket.socket) -> bytes:
-    received = b""
+    received = bytearray()
     try:
         while data := connection.recv(65536):
             received += data
@@ -85,11 +39,11 @@ def until_closed(connection: socket.socket) -> bytes:
         pass
     finally:
         connection.close()
-    return received
+    return bytes(received)
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    for _ in range(200):
+    for _ in range(400):
         if condition():
             return
         time.sleep(0.05)

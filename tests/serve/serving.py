@@ -17,11 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from shiftdata.serve.app import server
-from shiftdata.serve.connections import Limits
 from shiftdata.serve.hosts import listen
 from shiftdata.serve.library import Library
 from shiftdata.serve.request import Mirror
-from shiftdata.serve.server import Server
 
 TOKEN = "the-token-of-the-tests"
 
@@ -34,7 +32,6 @@ class Running:
     library: Library
     sent: int = 0
     asked: list[str] = field(default_factory=list)
-    server: Server | None = None
     mirror: Mirror | None = None
     cut_next: bool = False  # end the connection in the middle of the next file
 
@@ -61,31 +58,22 @@ class Running:
 
 
 @contextmanager
-def serving(
-    root: Path,
-    *,
-    writable: bool = False,
-    token: str | None = None,
-    private: bool = False,
-    limits: Limits | None = None,
-    **mirror: Any,
-) -> Iterator[Running]:
-    """Serve a folder on a free port of this machine."""
-    library = Library(root, writable=writable)
+def serving(root: Path, **mirror: Any) -> Iterator[Running]:
+    """Serve a folder on a free port of this machine; options as for `Mirror`."""
+    library = Library(root)
     bound = listen("127.0.0.1", 0)
     running = Running(bound.getsockname()[1], library)
-    running.mirror = Mirror(library, token, private, **mirror)
-    running.server = one = server(running.mirror, limits=limits, quiet=True)
-    one.config.app = running.counted(one.config.app)
-    thread = threading.Thread(target=one.run, kwargs={"sockets": [bound]}, daemon=True)
+    running.mirror = Mirror(library, **mirror)
+    running_server = server(running.mirror, quiet=True)
+    running_server.config.app = running.counted(running_server.config.app)
+    thread = threading.Thread(target=running_server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     try:
         yield running
     finally:
-        one.should_exit = True
+        running_server.should_exit = True
         thread.join(20)
         bound.close()
-        library.close()
         assert not thread.is_alive(), "the server did not stop"
 
 

@@ -25,7 +25,7 @@ def test_it_says_what_it_serves_and_stops_at_ctrl_c(tiny_out: Path):
     assert f"export HF_ENDPOINT=http://127.0.0.1:{server.port}" in server.said
     server.popen.send_signal(signal.SIGINT)
     assert server.finish() == 130
-    assert "read-only (--writable changes that)" in server.said
+    assert "everyone who can reach it may read" in server.said
     assert "Traceback" not in server.said
 
 
@@ -50,24 +50,13 @@ def test_the_token_comes_from_the_environment_or_a_file(tmp_path: Path):
         (["--token-file", str(tmp_path / "token")], {}),
         ([], {"SHIFTDATA_MIRROR_TOKEN": TOKEN}),
     ):
-        server = Process(tmp_path, "--writable", *options, env=env)
+        server = Process(tmp_path, *options, env=env)
         try:
             assert request(server.port, "GET", "/api/whoami-v2", token=TOKEN).status == 200
             assert request(server.port, "GET", "/api/whoami-v2", token="wrong").status == 401
             assert TOKEN not in server.said
         finally:
             server.kill()
-
-
-def test_one_writable_server_to_a_folder(tmp_path: Path, capsys):
-    server = Process(tmp_path, "--writable", "--quiet")
-    try:
-        assert "another writable server runs" in said_of(capsys, str(tmp_path), "--writable", "--port", "0")
-        reader = Process(tmp_path, "--quiet")
-        reader.kill()
-        assert reader.port  # readers are welcome
-    finally:
-        server.kill()
 
 
 def test_a_port_that_is_taken(tmp_path: Path, capsys):
@@ -79,8 +68,6 @@ def test_a_port_that_is_taken(tmp_path: Path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--writable", "--host", "0.0.0.0"], "would let everyone on the network write"),
-        (["--private"], "--private needs a token"),
         (["--port", "70000"], "70000 is not in the range 0<=x<=65535"),
         (["--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
         (["--token-file", "nothing"], "is not a file"),

@@ -42,9 +42,9 @@ def test_few_are_made_at_once_few_wait_and_the_others_may_ask_again():
 
     answers, most = asyncio.run(asked())
     assert most == 2
-    kinds = Counter(type(one).__name__ for one in answers)
+    kinds = Counter(type(answer).__name__ for answer in answers)
     assert kinds == {"Refusal": 4, "int": 3, "KeyError": 2}
-    refusal = next(one for one in answers if isinstance(one, Refusal))
+    refusal = next(answer for answer in answers if isinstance(answer, Refusal))
     assert (refusal.status, refusal.headers["Retry-After"]) == (503, "5")
 
 

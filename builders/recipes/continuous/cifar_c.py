@@ -52,7 +52,7 @@ def recipe(
         default_base="all",
         protocols=(
             Continuous(variant="paper"),
-            *(Continuous(variant="paper", shifts=one) for one in shift.nuisances),
+            *(Continuous(variant="paper", shifts=nuisance) for nuisance in shift.nuisances),
         ),
         on_empty="report",
         publishes="splits",

@@ -39,7 +39,9 @@ def without_names(recipe: Recipe, copy: str) -> Recipe:
         album=replace(
             album, layout=DomainClass(domains=domains, labels=album.layout.labels), by_content=True
         ),
-        protocols=tuple(one for one in recipe.protocols if one.variant not in one.from_files),
+        protocols=tuple(
+            protocol for protocol in recipe.protocols if protocol.variant not in protocol.from_files
+        ),
     )
 
 

@@ -22,7 +22,7 @@ TITLES = {
 def recipe(name: str) -> Recipe:
     """One of the four datasets."""
     superclasses = breeds(name)
-    labels = tuple(one.name for one in superclasses)
+    labels = tuple(superclass.name for superclass in superclasses)
     each = len(superclasses[0].source)
     return Recipe(
         name=name,

@@ -172,7 +172,7 @@ def _floating_shadow(canvas: Canvas) -> None:
 
 
 def _edges(tone: Image.Image) -> Image.Image:
-    """How much a picture changes from pixel to pixel; beyond its border it is black."""
+    """Return the change of a picture from pixel to pixel; it is black beyond its border."""
     wide = ImageOps.expand(tone, 1)
     change = ImageChops.subtract(wide.filter(ImageFilter.MaxFilter(3)), wide.filter(ImageFilter.MinFilter(3)))
     return change.crop((1, 1, 1 + tone.width, 1 + tone.height))

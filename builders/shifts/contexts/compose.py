@@ -93,7 +93,7 @@ def _set_apart(picture: Image.Image, outline: Image.Image, strength: float) -> N
 
 
 def _view(thing: Box, drawn: list[float], strength: float) -> Box:
-    """What is seen of a scene: the part that is drawn, with as much of the object in it as there must be."""
+    """Return the visible part of a scene, with the required share of the object in it."""
     left, top, right, bottom = thing
     edge = _between(1, NEAREST_VIEW + drawn[0] * (1 - NEAREST_VIEW), strength)
     edge = min(1, max(edge, SEEN * max(right - left, bottom - top)))

@@ -1,4 +1,4 @@
-"""Which domains there are, which scenes each is made of, and which unique ones each class has."""
+"""The domains, the scenes of each, and the unique domains of each class."""
 
 from __future__ import annotations
 

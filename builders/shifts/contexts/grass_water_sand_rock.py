@@ -152,7 +152,7 @@ def _blades(stage: Stage, foot: float, tall: float, count: int = 80) -> scenery.
 
 
 def _afloat(stage: Stage, line: float, family: str) -> dict[str, Any]:
-    """What an object needs to swim: water before its lower part, foam at the water's line."""
+    """Return the parts that make an object swim: water before its lower part, foam at the water's line."""
     water = stage.colour(family)
     front = scenery.layer(stage, water)
     front.box((0, line, 1, 1), (*water, 165))

@@ -187,7 +187,7 @@ def _one_of(random: np.random.Generator, *families: str) -> list[Colour]:
 
 
 def _lit(height: Field, steep: float) -> Field:
-    """How light falls on a relief, from the upper left; 1 where it is level."""
+    """Return the light on a relief, from the upper left; 1 where it is level."""
     down, right = np.gradient(height)
     return np.asarray(np.clip(1 - steep * (down + right), 0.3, 1.7))
 

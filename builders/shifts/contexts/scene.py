@@ -1,4 +1,4 @@
-"""What a scene is made with and of: the stage it is drawn on, the pen, and the scene itself."""
+"""The elements of a scene: the stage it is drawn on, the pen, and the scene itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCALE = 2  # scenes are drawn at twice the size and halved: edges come out smoot
 
 @dataclass(frozen=True)
 class Stage:
-    """Where a scene is drawn: its size, its random generator, and how strong its effects shall be."""
+    """The stage of a scene: its size, its random generator, and the strength of its effects."""
 
     size: int
     rng: np.random.Generator
@@ -51,7 +51,7 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """What surrounds a cut-out; places are shares of the side, from the left and from the top.
+    """The surroundings of a cut-out; places are shares of the side, from the left and from the top.
 
     `ground` is where the object's foot stands, `share` the part of the side that its longer edge takes,
     `sunk` the part of its height below the ground's line. `front` lies on the object and can hide its foot;

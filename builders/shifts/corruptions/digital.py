@@ -1,4 +1,4 @@
-"""What files and screens do: elastic_transform, pixelate, jpeg_compression."""
+"""Corruptions by files and screens: elastic_transform, pixelate, jpeg_compression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies on the glass before the lens: ice and drops."""
+"""Corruptions by ice and drops on the lens."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def frost(picture: Image.Image, severity: int, draws: np.random.Generator) -> Fi
 
 
 def _part_of_a_plate(size: tuple[int, int], draws: np.random.Generator) -> Field:
-    """How bright the ice is, 0 to 1: two thirds of a plate along the longer side, turned some way."""
+    """Return the brightness of ice, 0 to 1: two thirds of a plate along the longer side, turned at random."""
     number, turn, *corner = draws.random(4)
     plate = _plate(int(PLATES * number)).transpose(Image.Transpose(int(7 * turn)))
     wide, high = (PLATE * 0.66 * side / max(size) for side in size)
@@ -90,7 +90,7 @@ def spatter(picture: Image.Image, severity: int, draws: np.random.Generator) -> 
 
 
 def _drops(size: tuple[int, int], shown: float, draws: np.random.Generator) -> Field:
-    """How high the liquid stands: the first of all splashes, each a drop with smaller ones flung from it."""
+    """Return the height of the liquid: splashes, each a drop with smaller ones flung from it."""
     short = min(size)
     fine = max(1, math.ceil(DROPS_SIDE / short))
     unit = fine * short

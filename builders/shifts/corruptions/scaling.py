@@ -1,4 +1,4 @@
-"""What the corruptions share: lengths and strengths that go with the picture's side."""
+"""Lengths and strengths of corruptions, in proportion to the picture's side."""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 A slider is a low-rank adapter of Stable Diffusion's denoiser. Its scale says how strong the shift is.
 """
 
-from builders.shifts.diffusion.pipeline import CODE, PAPER, Diffusion
-from builders.shifts.diffusion.slider import Slider, read_slider, slider_file
-from builders.shifts.diffusion.training import Training, train
+import lazy_loader
 
-__all__ = ["CODE", "PAPER", "Diffusion", "Slider", "Training", "read_slider", "slider_file", "train"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

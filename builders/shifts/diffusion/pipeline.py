@@ -74,7 +74,7 @@ class Diffusion(OnDevice):
         return content_hash(*(f"{file.parent.name}/{file.name} {weights_hash(file)}" for file in kept))
 
     def fingerprint(self) -> str:
-        """What determines a picture of a prompt and a seed."""
+        """Return a hash of what determines a picture of a prompt and a seed."""
         fields = (self.device, self.precision, self.prompt, self.negative_prompt, self.scheduler)
         numbers = (self.steps, self.guidance, self.size)
         return content_hash(self.weights_id(), *fields, *map(str, numbers))
@@ -125,7 +125,7 @@ class Diffusion(OnDevice):
         return read
 
     def predicted(self, latents: Tensor, t: Any, texts: Tensor) -> Tensor:
-        """What the denoiser says of some latents, each beside its text."""
+        """Return the denoiser's prediction for latents, each with its text."""
         made: Tensor = self.networks.unet(latents, t, encoder_hidden_states=texts).sample
         return made
 
@@ -194,5 +194,5 @@ def _loaded(folder: str, device: str, precision: str) -> Networks:
         bars.enable_progress_bar()
     if device.startswith("cuda"):
         networks[0].to(memory_format=torch.channels_last)
-    unet, vae, text_encoder = (one.to(device).eval().requires_grad_(False) for one in networks)
+    unet, vae, text_encoder = (network.to(device).eval().requires_grad_(False) for network in networks)
     return Networks(unet, vae, text_encoder, tokenizer)

@@ -158,7 +158,7 @@ def read_slider(path: Path, unet: Any) -> Slider:
 
 
 def slider_file(folder: Path, shift: str, label: str) -> Path:
-    """Where the slider of a shift and a class lies: our file, or one that was put there as .pt."""
+    """Return the file of the slider of a shift and a class: ours, or a .pt that was put there."""
     ours = folder / slug(shift) / f"{slug(label)}.safetensors"
     theirs = ours.with_suffix(".pt")
     return theirs if theirs.is_file() and not ours.is_file() else ours

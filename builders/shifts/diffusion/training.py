@@ -26,7 +26,7 @@ FINE = 1000  # the noise levels of the model
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """How a slider is trained. Where the paper is silent, the defaults are its published code's.
+    """The settings of a slider's training. Where the paper is silent, the defaults are its published code's.
 
     Each step denoises to a random level with the slider on, at a guidance of 7.5, and there brings what the
     slider says near to `neutral + pull (with the shift - without it)` of the bare model.
@@ -104,8 +104,8 @@ class _Trainer:
         )
         # Weights and their optimizer in full precision, whatever the model computes in.
         self.slider = new.to(diffusion.place, torch.float32)
-        for one in self.slider.parameters:
-            one.requires_grad_()
+        for parameter in self.slider.parameters:
+            parameter.requires_grad_()
         self.optimizer = torch.optim.AdamW(self.slider.parameters, lr=training.lr)
         self.losses: list[float] = []
         without, within = training.prompts(label, shift)
@@ -189,7 +189,7 @@ class _Trainer:
             "id": self.id,
             "step": step,
             "losses": self.losses,
-            "weights": [one.detach().cpu() for one in self.slider.parameters],
+            "weights": [parameter.detach().cpu() for parameter in self.slider.parameters],
             "optimizer": self.optimizer.state_dict(),
         }
         with whole_file(path) as temporary:

@@ -1,4 +1,4 @@
-"""What styles, weather, corruptions and contexts share."""
+"""Drawing helpers of styles, weather, corruptions and contexts."""
 
 import inspect
 from collections.abc import Callable

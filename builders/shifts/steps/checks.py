@@ -1,4 +1,4 @@
-"""What several steps share: one strength, and pictures that can be shifted."""
+"""Checks that steps share: one strength, and pictures that can be shifted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def framed(sample: Sample) -> Image.Image:
 
 @dataclass(frozen=True, kw_only=True)
 class OneStrength:
-    """What a seed draws for each content and nuisance, in one strength from 0 (untouched) to 1 (whole)."""
+    """Base of steps that draw by seed, content and nuisance, in one strength from 0 (none) to 1 (full)."""
 
     seed: int
     dataset: str

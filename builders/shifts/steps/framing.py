@@ -26,7 +26,7 @@ TINTED = ((1, 1), (0.25, 3))  # how much a ground varies in light, in one channe
 
 @dataclass(frozen=True, kw_only=True)
 class Framing(ABC):
-    """What the steps share. A picture with transparent pixels ends on a `ground`, as RGB like every other.
+    """Base of framing steps. A picture with transparent pixels ends on a `ground`, as RGB like every other.
 
     One colour behind all of them would give away which pictures were transparent, and with them the domain
     where only one has such files. So a ground is `"drawn"`: shaded and grained, in a colour that differs

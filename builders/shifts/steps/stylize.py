@@ -128,5 +128,5 @@ class Stylize(OneStrength):
                 )
 
     def _drawn(self, key: str, count: int) -> int:
-        """Which picture of a style paints what has this key."""
+        """Return the number of the style picture that paints the content with this key."""
         return int(rng(self.seed, self.dataset, "style-picture", key).integers(count))

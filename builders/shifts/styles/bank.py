@@ -47,13 +47,13 @@ class Styles(Protocol):
         """The styles, in order."""
 
     def count(self, style: str) -> int:
-        """How many pictures a style has."""
+        """Return the number of a style's pictures."""
 
     def code(self, style: str, index: int) -> FloatArray:
         """The code of one picture."""
 
     def fingerprint(self) -> str:
-        """What determines the codes, beside the stylizer."""
+        """Return a hash of what determines the codes, other than the stylizer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class StyleBank:
 
     @property
     def size(self) -> int:
-        """How many pictures every style has, at least."""
+        """The smallest number of pictures of a style."""
         return min(map(len, self.codes.values()))
 
     def count(self, style: str) -> int:

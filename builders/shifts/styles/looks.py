@@ -1,4 +1,4 @@
-"""What a style code alone does not give: one simple image operation for each style shift.
+"""One simple image operation for each style shift: what a style code alone does not give.
 
 Each look takes the painted and the untouched picture (height x width x 3, in [0, 1]). Lines come from the
 untouched one: they keep the object recognisable. Below the looks are the operations they are made of.
@@ -176,7 +176,7 @@ def _blurred(values: Field, sigma: float) -> Field:
 
 
 def _outlines(field: Field, width: float) -> Field:
-    """Where colours meet, as lines of about so many pixels at the reference size: 1 on a line, 0 off it."""
+    """Return lines where colours meet, `width` pixels wide at the reference size: 1 on a line, 0 off it."""
     unit = max(field.shape[:2]) / REFERENCE
     slopes = [np.gradient(_blurred(field[..., channel], unit)) for channel in range(3)]
     steep = np.sqrt(np.sum(np.square(slopes), axis=(0, 1))) * unit
@@ -185,7 +185,7 @@ def _outlines(field: Field, width: float) -> Field:
 
 
 def _relief(height: Field, turn: float = 0.25 * math.pi) -> Field:
-    """How much light falls on a surface of some height, from a direction in radians."""
+    """Return the light on a surface of a given height, from a direction in radians."""
     down, across = np.gradient(height)
     return np.asarray(-(down * math.sin(turn) + across * math.cos(turn)))
 

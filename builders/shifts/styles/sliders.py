@@ -64,7 +64,7 @@ def slide(subject: Subject, slider: str, style_picture: int, strength: float, ke
 
 
 def blend_at(strength: float) -> float:
-    """How much of the styled picture is seen over the untouched one."""
+    """Return the share of the styled picture that is blended over the untouched one."""
     return min(1.0, strength / BLENDED_UNTIL)
 
 

@@ -3,10 +3,6 @@
 The one that ships needs nothing more. The others read weights that are published elsewhere.
 """
 
-from builders.shifts.stylizers.adain import AdaIN
-from builders.shifts.stylizers.arbitrary import Arbitrary
-from builders.shifts.stylizers.gatys import Gatys
-from builders.shifts.stylizers.style_swap import StyleSwap
-from builders.shifts.stylizers.stylizer import Stylizer
+import lazy_loader
 
-__all__ = ["AdaIN", "Arbitrary", "Gatys", "StyleSwap", "Stylizer"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

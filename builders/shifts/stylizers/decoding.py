@@ -1,4 +1,4 @@
-"""What the stylizers with a decoder share: two files of weights, and what they make of features."""
+"""Base of stylizers with a decoder: two files of weights, features in, pictures out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the stylizers on torch share."""
+"""Base of the stylizers on torch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Neural(OnDevice, Stylizer):
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """What of the fields is part of a fingerprint."""
+        """Return the fields that are part of a fingerprint."""
         return (str(self.code_version), self.device, self.precision, str(self.batch), str(self.compiled))
 
     def ready(self, network: Network) -> Network:

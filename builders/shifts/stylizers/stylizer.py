@@ -1,4 +1,4 @@
-"""What every stylizer does: encode a style picture, and paint a picture in some styles."""
+"""The interface of a stylizer: encode a style picture, paint a picture in some styles."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Stylizer(ABC):
 
     @abstractmethod
     def codes_id(self) -> str:
-        """What determines a code: the network that encodes, and how it reads style pictures."""
+        """Return a hash of what determines a code: the encoding network, and how it reads style pictures."""
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """What determines a pixel."""
+        """Return a hash of what determines a pixel."""
 
     @abstractmethod
     def encode(self, picture: Image.Image) -> FloatArray:

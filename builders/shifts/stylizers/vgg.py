@@ -99,17 +99,19 @@ class Vgg:
         from torch.nn import functional
 
         found: dict[str, Tensor] = {}
-        for one in self.convolutions:
-            if one.name.endswith("_1") and one.name != "conv1_1":
+        for convolution in self.convolutions:
+            if convolution.name.endswith("_1") and convolution.name != "conv1_1":
                 # Sides are whole strides: rounding up or down is one.
                 x = functional.max_pool2d(x, 2) if self.pooling == "max" else functional.avg_pool2d(x, 2)
-            if one.name == "colours":
-                x = functional.conv2d(x, one.weight, one.bias)
+            if convolution.name == "colours":
+                x = functional.conv2d(x, convolution.weight, convolution.bias)
                 continue
             x = functional.relu(
-                functional.conv2d(functional.pad(x, (1, 1, 1, 1), self.layout.padding), one.weight, one.bias)
+                functional.conv2d(
+                    functional.pad(x, (1, 1, 1, 1), self.layout.padding), convolution.weight, convolution.bias
+                )
             )
-            if (name := one.name.replace("conv", "relu")) in layers:
+            if (name := convolution.name.replace("conv", "relu")) in layers:
                 found[name] = x
                 if len(found) == len(layers):
                     break
@@ -152,11 +154,11 @@ class Decoder:
 
     @property
     def _doubled(self) -> list[bool]:
-        """Which convolutions read a doubled map."""
+        """The mask of the convolutions that read a doubled map."""
         return [False, *(step.doubles for step in self.plan[:-1])]
 
     def __call__(self, x: Tensor) -> Tensor:
-        """What it gives: `shown` makes pictures of it."""
+        """Decode features; `shown` makes pictures of the result."""
         from torch.nn import functional
 
         last = len(self.plan) - 1
@@ -310,7 +312,7 @@ def _not_this(place: Place, layout: str, why: str) -> InputError:
 
 
 def _widths(convolutions: Sequence[Convolution]) -> tuple[int, ...]:
-    return tuple(len(one.weight) for one in convolutions if one.name.endswith("_1"))
+    return tuple(len(convolution.weight) for convolution in convolutions if convolution.name.endswith("_1"))
 
 
 def _placed(one: tuple[Tensor, Tensor], device: Any, kind: Any) -> tuple[Tensor, Tensor]:

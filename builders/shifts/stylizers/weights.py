@@ -57,7 +57,7 @@ def hub_folder(name: str, files: Sequence[str]) -> Path:
 
 
 def downloaded(place: str, download: Callable[[], str]) -> Path:
-    """What a download from the Hub gives, or the reason why it cannot be had."""
+    """Download from the Hub, or raise the reason why that fails."""
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:

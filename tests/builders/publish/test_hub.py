@@ -204,27 +204,16 @@ def test_a_tag_is_made_once(publish, tiny, later, server):
     assert "raise the recipe's version" in publish(later, "--to", "hf://", "--tag", fails=True)
 
 
-def test_xet_is_for_the_hub_alone_and_its_stored_token_too(publish, tiny, server, monkeypatch, tmp_path):
-    seen: list[bool] = []
-    commit = server.create_commit
-
-    def looking(*arguments: Any, **options: Any) -> Any:
-        seen.append(huggingface_hub.constants.HF_HUB_DISABLE_XET)
-        return commit(*arguments, **options)
-
-    server.create_commit = looking
+def test_the_stored_token_is_for_the_hub_alone(publish, tiny, server, monkeypatch, tmp_path):
     monkeypatch.delenv("HF_TOKEN", raising=False)
     (tmp_path / "login").write_text("hf_the_stored_login\n")
     monkeypatch.setattr(huggingface_hub.constants, "HF_TOKEN_PATH", str(tmp_path / "login"))
     publish(tiny, "--to", "hf://")
-    assert (server.made_with["token"], server.made_with["headers"]) == ("hf_the_stored_login", None)
+    assert server.made_with["token"] == "hf_the_stored_login"
     server.commits.clear()
     publish(tiny, "--to", "http://lab:8000")
     assert server.made_with["endpoint"] == "http://lab:8000"
     assert server.made_with["token"] is False
-    assert server.made_with["headers"] == {"X-Shiftdata-Upload": "lfs"}
-    assert seen == [False, True]
-    assert huggingface_hub.constants.HF_HUB_DISABLE_XET is False
 
 
 def test_without_a_login_it_is_said_what_to_do(publish, tiny, server, monkeypatch):

@@ -297,7 +297,7 @@ def test_results_are_served_beside_their_dataset(page, built, pages, tmp_path):
             "",
         ):
             assert request(running.port, "GET", f"/results/fair/{path}").status == 404, path
-    with serving(built, results=known, token=TOKEN, private=True) as running:
+    with serving(built, results=known, token=TOKEN) as running:
         for path in ("fair/index.html", "fair/data/place.js", "report.html", "nothing"):
             assert request(running.port, "GET", f"/results/{path}").status == 401
             assert request(running.port, "GET", f"/results/{path}", token=TOKEN).status in (200, 404)

@@ -193,7 +193,7 @@ def test_what_is_asked_wrongly_is_answered_with_a_reason(mirror, rows, path, sta
 
 
 def test_a_private_mirror_shows_nothing_without_its_token(built):
-    with serving(built, token=TOKEN, private=True) as running:
+    with serving(built, token=TOKEN) as running:
         base = sd.open_dataset(built / "shift" / "tiny").manifest.default_base
         paths = [
             "/",
@@ -235,7 +235,7 @@ def test_a_private_mirror_shows_nothing_without_its_token(built):
 
 def test_a_cookie_ends_with_its_time_and_with_its_token(built):
     """A cookie of another day, of another token or of a mirror without one opens nothing."""
-    with serving(built, token=TOKEN, private=True) as running:
+    with serving(built, token=TOKEN) as running:
         mirror = running.mirror
         now = int(time.time())
         for cookie, status in (
@@ -261,21 +261,12 @@ def sign_in(running, token: str, after: str = "/"):
     "after", ["//elsewhere.example", "/\\elsewhere.example", "https://elsewhere.example", "x", "/a\r\nb"]
 )
 def test_signing_in_leads_nowhere_else(built, after):
-    with serving(built, token=TOKEN, private=True) as running:
+    with serving(built, token=TOKEN) as running:
         assert sign_in(running, TOKEN, after).headers["location"] == "/"
 
 
-def test_a_browser_that_may_read_cannot_write(tmp_path):
-    with serving(tmp_path, token=TOKEN, private=True, writable=True) as running:
-        cookie = {"Cookie": sign_in(running, TOKEN).headers["set-cookie"].partition(";")[0]}
-        body = json.dumps({"name": "mine", "type": "dataset"}).encode()
-        assert request(running.port, "POST", "/api/repos/create", body, headers=cookie).status == 401
-        assert request(running.port, "DELETE", "/api/repos/delete", body, headers=cookie).status == 401
-        assert request(running.port, "POST", "/api/repos/create", body, token=TOKEN).status == 200
-
-
 def test_a_person_signs_in_and_is_where_they_wanted_to_be(page, built):
-    with serving(built, token=TOKEN, private=True) as running:
+    with serving(built, token=TOKEN) as running:
         page.goto(f"{running.endpoint}{DATASET}")
         assert "tiny" not in page.inner_text("main").replace(DATASET, "")
         page.fill("input[name=token]", TOKEN)

@@ -1,0 +1,16 @@
+from .report import Stages as Stages
+from .report import delta_curves as delta_curves
+from .report import judged_rows as judged_rows
+from .report import overview as overview
+from .report import slider_report as slider_report
+from .rules import AtLeast as AtLeast
+from .rules import Filters as Filters
+from .rules import Slider as Slider
+from .rules import Threshold as Threshold
+from .rules import judge as judge
+from .scorers import RightClass as RightClass
+from .scorers import Scorer as Scorer
+from .scorers import Sketch as Sketch
+from .scorers import TextAlignment as TextAlignment
+from .scorers import ToStart as ToStart
+from .scorers import View as View

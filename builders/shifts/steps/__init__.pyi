@@ -1,0 +1,11 @@
+from .contexts import Contexts as Contexts
+from .continuous import Continuous as Continuous
+from .corrupt import Corrupt as Corrupt
+from .diffuse import Diffuse as Diffuse
+from .domains import Domains as Domains
+from .domains import Trajectories as Trajectories
+from .framing import CropSquare as CropSquare
+from .framing import OnGround as OnGround
+from .framing import Pad as Pad
+from .framing import Resize as Resize
+from .stylize import Stylize as Stylize
