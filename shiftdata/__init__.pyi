@@ -13,12 +13,12 @@ from .data.loading.tars import webdataset as webdataset
 from .data.metadata import Metadata as Metadata
 from .data.metadata import metadata_from_table as metadata_from_table
 from .data.metadata import read_metadata as read_metadata
-from .data.verifying import verify as verify
 from .evaluation.export import export as export
 from .evaluation.protocols import protocol as protocol
 from .evaluation.protocols import task as task
 from .evaluation.protocols.rlsbench import rlsbench as rlsbench
 from .evaluation.tasks import Task as Task
 from .evaluation.tasks import imagenet_outputs as imagenet_outputs
+from .evaluation.verify import verify as verify
 
 __version__: str

@@ -23,8 +23,8 @@ from builders.raw.album import RawAlbum
 from builders.recipe import Base
 from builders.recipe_files import load_recipe
 from shiftdata.cli.app import main
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError
+from shiftdata.evaluation.verify import verify
 from tests.builders import raw_albums
 from tests.builders.replicas import cns_bench as replica
 from tests.paths import ROOT

@@ -11,9 +11,9 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError
 from shiftdata.evaluation.tasks import LeakWarning
+from shiftdata.evaluation.verify import verify
 from tests.builders.raw_albums import album_of
 from tests.builders.replicas import domain_trees, nico_domainnet, pacs
 from tests.builders.replicas.drawing import put

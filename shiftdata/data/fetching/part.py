@@ -28,7 +28,7 @@ from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import README, data_files, data_prefix, metadata_file, protocol_file
 from shiftdata.data.format.records import CanonicalSplit, FileRecord
 from shiftdata.data.format.renderings import write_renderings
-from shiftdata.data.format.schema import SPLITS, metadata_schema
+from shiftdata.data.format.schema import FROZEN, SPLITS, metadata_schema
 from shiftdata.data.format.writer import (
     BYTES_PER_GROUP,
     ROWS_PER_GROUP,
@@ -42,7 +42,6 @@ from shiftdata.data.format.writer import (
 from shiftdata.data.format.written import finished
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.places.store import OnBytes
-from shiftdata.data.verifying.bases import FROZEN
 from shiftdata.errors import InputError, IntegrityError
 
 #: In the staging folder: the whole's manifest and metadata, and images that came already.

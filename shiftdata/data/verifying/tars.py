@@ -15,17 +15,16 @@ from shiftdata.data.format.paths import index_file, is_tar
 from shiftdata.data.format.records import Base
 from shiftdata.data.format.schema import features_as_bytes, index_schema, json_columns
 from shiftdata.data.format.typed import read_json
-from shiftdata.data.verifying.files import Files, LocalFile
+from shiftdata.data.verifying.files import Files, LocalFile, Problem
 from shiftdata.data.verifying.manifest import tar_paths
-from shiftdata.data.verifying.problem import Problem
 from shiftdata.data.verifying.tables import read_table
 
-#: What samples of an unlabelled set must not say.
+#: The columns that samples of an unlabelled set must not have.
 HIDDEN = ("label", "group", "origin")
 
 
 def tar_problems(files: Files) -> Iterator[Problem]:
-    """Everything that is wrong with the files and samples of a dataset of tars."""
+    """Check the files and samples of a dataset of tars."""
     manifest, done = files.dataset.manifest, set[str]()
     for base in manifest.bases:
         schema = index_schema(manifest.roles.nuisance, list(manifest.sample), task=base.task is not None)
@@ -46,8 +45,8 @@ def tar_problems(files: Files) -> Iterator[Problem]:
                     files.progress.report(files.progress.on_rows, len(table))
             whole = whole and len(tables) == len(pairs) // 2
         if whole and _content_id(sets, manifest, base) != base.content_id:
-            what = f"has other rows than the content_id of {base.name} says: fetch or export it again"
-            yield Problem(f"index/{base.name}", what, "content_id")
+            text = f"has other rows than the content_id of {base.name} says: fetch or export it again"
+            yield Problem(f"index/{base.name}", text, "content_id")
     for local in files.each(sorted(set(manifest.files) - done)):
         yield from local.problems()
 
@@ -97,5 +96,5 @@ def _sample_problems(
         ),
         "names its class": hidden and any(values.get(name) is not None for name in HIDDEN),
     }
-    for what in (what for what, is_wrong in wrong.items() if is_wrong):
-        yield Problem(path, f"{what}: fetch or export it again", what, row["key"])
+    for text in (text for text, is_wrong in wrong.items() if is_wrong):
+        yield Problem(path, f"{text}: fetch or export it again", text, row["key"])

@@ -28,8 +28,8 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.places import catalog, client, http, search
 from shiftdata.data.places.hubs import HUB, HubRepo, token_for
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError, IntegrityError, NotFoundError, ShiftdataError, StorageError
+from shiftdata.evaluation.verify import verify
 from tests.data.fetching.conftest import contents, copied, flip, same
 from tests.data.fetching.hostile import Hostile, hostile
 from tests.tiny import edit_manifest

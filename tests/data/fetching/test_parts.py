@@ -21,8 +21,8 @@ from shiftdata.data.exporting.webdataset import export
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.loading.byte_ranges import ExampleReader
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError, NotFoundError, StorageError
+from shiftdata.evaluation.verify import verify
 from tests.data.fetching.conftest import copied, flip, same
 from tests.properties import share
 

@@ -17,8 +17,8 @@ from shiftdata.data.fetching.run import Fetch
 from shiftdata.data.fetching.staging import staging
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.places import store
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError, NotFoundError, StorageError
+from shiftdata.evaluation.verify import verify
 from tests.data.fetching.conftest import contents, copied, flip, same
 from tests.tiny import edit_manifest
 

@@ -15,9 +15,9 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError
 from shiftdata.evaluation.tasks import LeakWarning
+from shiftdata.evaluation.verify import verify
 from tests.builders.replicas import pacs
 
 DOMAINS = ("art_painting", "cartoon", "photo", "sketch")
