@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import re
 import subprocess
 import sys
 import tomllib
 import zipfile
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
 import shiftdata
 from tests.paths import ROOT
+from tests.running_pages import blocks
+from tests.shared import made_once
 
+QUESTION = re.compile(r"(What|Whether|How|Where|Which|Who)\b")
 HEAVY = ["datasets", "huggingface_hub", "numpy", "onnxruntime", "pandas", "PIL", "pyarrow", "torch"]
 
 
@@ -59,12 +66,78 @@ def test_a_planted_import_is_refused(place, line, refused):
     assert ("TID251" in done.stdout) == refused, done.stdout
 
 
-def test_the_wheel_is_for_consumers_only(tmp_path):
-    build = f"from hatchling.build import build_wheel; print(build_wheel({str(tmp_path)!r}))"
-    subprocess.run([sys.executable, "-c", build], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    (wheel,) = tmp_path.glob("*.whl")
-    tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that holds the content of the wheel."""
+
+    def unpack(folder: Path) -> None:
+        build = f"from hatchling.build import build_wheel; build_wheel({str(folder)!r})"
+        subprocess.run([sys.executable, "-c", build], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        (wheel,) = folder.glob("*.whl")
+        zipfile.ZipFile(wheel).extractall(folder)
+        wheel.unlink()
+
+    return made_once(tmp_path_factory, "wheel", unpack)
+
+
+def test_the_wheel_is_for_consumers_only(installed):
+    tops = {path.name for path in installed.iterdir()}
     assert tops == {"shiftdata", f"shiftdata-{shiftdata.__version__}.dist-info"}
+
+
+#: Packages of the extras, which nobody needs to find, load and evaluate.
+EXTRAS = ("torch", "starlette", "uvicorn", "jinja2", "matplotlib", "sklearn", "scipy")
+#: A finder that does not find them.
+WITHOUT_EXTRAS = """
+import importlib.machinery, sys
+
+class Finder(importlib.machinery.PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.split(".")[0] in {extras} else super().find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Finder
+"""
+
+
+def test_the_wheel_without_extras_runs_the_readme(installed, demo, tmp_path):
+    (tmp_path / "build").symlink_to(demo / "out")
+    python = [block for block in blocks(ROOT / "README.md") if block.kind == "python"]
+    code = [block.text for block in python if block.comment != "needs torch"]
+    assert (len(code), len(python)) == (2, 3)
+    check = (
+        f"import shiftdata; assert shiftdata.__file__.startswith({str(installed)!r}), shiftdata.__file__\n"
+    )
+    check += f"assert not set(sys.modules) & set({EXTRAS})\n"
+    program = tmp_path / "readme.py"
+    program.write_text("\n".join([WITHOUT_EXTRAS.format(extras=EXTRAS), *code, check]), encoding="utf-8")
+    environment = os.environ | {"PYTHONPATH": str(installed)}
+    environment.pop("SHIFTDATA_HOME", None)
+    done = subprocess.run(
+        [sys.executable, program], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "worst" in done.stdout
+
+
+#: What is left of names and docstrings that say nothing, by room. These numbers may only become smaller.
+LEFT_DOCSTRINGS: dict[str, int] = {}
+LEFT_ONE: dict[str, int] = {}
+
+
+def test_docstrings_and_variables_are_named_as_the_field_names_them():
+    questions, ones = Counter[str](), Counter[str]()
+    for path in sorted([*ROOT.glob("shiftdata/**/*.py"), *ROOT.glob("builders/**/*.py")]):
+        room = "/".join(path.relative_to(ROOT).parts[:2])
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                questions[room] += bool(QUESTION.match(ast.get_docstring(node) or ""))
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                ones[room] += node.id == "one"
+            elif isinstance(node, ast.arg):
+                ones[room] += node.arg == "one"
+    assert {room: n for room, n in questions.items() if n > LEFT_DOCSTRINGS.get(room, 0)} == {}
+    assert {room: n for room, n in ones.items() if n > LEFT_ONE.get(room, 0)} == {}
 
 
 def test_the_pins_cover_every_dependency():

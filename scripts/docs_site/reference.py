@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import builders.cli.app
@@ -41,18 +42,6 @@ def write_reference(out: Path) -> None:
         (out / f"command_{name.split()[-1]}.md").write_text(text + "\n", encoding="utf-8")
 
 
-def public_names(module: Any) -> list[str]:
-    """Return `__all__`, or else the names of our own that a module imports or defines."""
-    names = getattr(module, "__all__", None) or [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_")
-        and not inspect.ismodule(value)
-        and getattr(value, "__module__", "shiftdata").startswith("shiftdata")
-    ]
-    return sorted(names, key=str.lower)
-
-
 def module_page(name: str, about: str) -> Iterator[str]:
     module = import_module(name)
     yield f"# {name}"
@@ -67,6 +56,13 @@ def module_page(name: str, about: str) -> Iterator[str]:
                 yield from _members(value)
         else:
             yield _code(f"{public} = {value!r:.300}")
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """Return the names that a module exports: `__all__`, or all but modules and private names."""
+    values = vars(module).items()
+    names = [name for name, value in values if name[0] != "_" and not inspect.ismodule(value)]
+    return sorted(getattr(module, "__all__", names), key=str.lower)
 
 
 def _members(owner: type[Any]) -> Iterator[str]:
