@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -66,3 +67,10 @@ def test_the_pages_are_short_and_skip_little() -> None:
         page = ROOT / f"docs/{role}.md"
         assert len(page.read_text(encoding="utf-8").split()) <= 1000
         assert sum(block.comment.startswith("not run") for block in blocks(page)) <= 2
+
+
+def test_the_places_of_lines_exist() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Where a line belongs")[2]
+    paths = re.findall(r"`((?:shiftdata|builders|scripts|tests|docs|cards)/[\w/.]+)`", table)
+    assert len(paths) > 50
+    assert [path for path in paths if not (ROOT / path).exists()] == []
