@@ -16,16 +16,16 @@ from shiftdata.evaluation.label_shift import (
     SingularMatrixError,
     estimate_marginal,
     fit_calibrator,
-    importance_weights,
     label_weights,
     reweight,
     rlls_rho,
 )
 from shiftdata.evaluation.label_shift.regularized import Solution, _one_by_one, ridge, solve
 
-#: The estimators without calibration.
+#: The estimators without calibration and warnings.
 mean_prediction, bbse, rlls, mlls = (
-    partial(estimate_marginal, name, calibration=None) for name in ("mean", "bbse", "rlls", "mlls")
+    partial(estimate_marginal, name, calibration=None, warn=False)
+    for name in ("mean", "bbse", "rlls", "mlls")
 )
 
 #: A worked example: 10 hold-out rows of 2 classes, 8 of class 0 (6 right), 2 of class 1 (1 right).
@@ -80,7 +80,7 @@ def test_the_table_by_hand():
     found = bbse(PREDICTED, LABELS, TARGET)
     assert found.weights.tolist() == pytest.approx([0.75, 2])
     assert found.marginal.tolist() == pytest.approx([0.6, 0.4])
-    assert (found.method, found.iterations) == ("bbse-paper-hard", 1)
+    assert found.method == "bbse-paper-hard"
     soft = np.eye(2)[PREDICTED], LABELS, np.eye(2)[TARGET]
     names = [bbse(*soft, hard=hard).method for hard in (False, True)]
     assert names == ["bbse-paper-soft", "bbse-paper-hard"]
@@ -254,7 +254,6 @@ def test_mlls_maximises_the_likelihood(variant):
     best = optimize.minimize(loss, np.zeros(5), method="BFGS", options={"gtol": 1e-9})
     assert loss(np.log(np.maximum(found.marginal, 1e-300))) <= best.fun + 1e-9
     assert found.marginal == pytest.approx(softmax(best.x), abs=1e-3)
-    assert found.iterations > 1
 
 
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-9])
@@ -266,17 +265,20 @@ def test_mlls_stops_when_the_marginal_moves_less_in_l1(tolerance):
         posterior = ratios * marginal
         before, marginal = marginal, (posterior / posterior.sum(axis=1, keepdims=True)).mean(axis=0)
         change, steps = np.abs(marginal - before).sum(), steps + 1
-    found = mlls(source, labels, target, tolerance=tolerance)
-    assert found.iterations == steps
+    found = mlls(source, labels, target, tolerance=tolerance, max_iterations=steps)
     assert found.marginal == pytest.approx(marginal, abs=1e-9)
+    with pytest.raises(NotConvergedError, match=f"after {steps - 1} steps"):
+        mlls(source, labels, target, tolerance=tolerance, max_iterations=steps - 1)
 
 
 def test_mlls_ends_at_a_change_of_a_millionth_and_may_take_thousands_of_steps():
     looks = np.array([[0.55, 0.45], [0.45, 0.55]])
     given = looks, [0, 1], looks[np.repeat([0, 1], [21, 19])]
     found = mlls(*given)
-    assert found.iterations == mlls(*given, tolerance=1e-6).iterations > 500
+    assert found.marginal.tolist() == mlls(*given, tolerance=1e-6).marginal.tolist()
     assert found.marginal == pytest.approx([0.75, 0.25], abs=1e-3)
+    with pytest.raises(NotConvergedError, match="after 500 steps"):
+        mlls(*given, max_iterations=500)
 
 
 @pytest.mark.parametrize(("apart", "refused"), [(1e-7, False), (2e-8, True)])
@@ -354,7 +356,7 @@ def test_calibration_without_a_finite_best_is_refused():
         fit_calibrator(right, [0, 1, 2])
     with pytest.raises(NotConvergedError, match="worse than chance"):
         fit_calibrator(right, [1, 2, 0])
-    with pytest.raises(AbsentClassError, match="classes 2 have no example to fit a bias on"):
+    with pytest.raises(AbsentClassError, match="classes 2 of 3 have no example"):
         fit_calibrator(right, [0, 1, 1], "bcts")
     with pytest.raises(InputError, match="calibration must be 'temperature' or 'bcts'"):
         fit_calibrator(right, [0, 1, 1], "platt")
@@ -424,7 +426,6 @@ def test_reweighting_by_hand():
     assert reweight([[0.5, 0.5]], estimate)[0].tolist() == pytest.approx([0.75 / 2.75, 2 / 2.75])
     balanced = reweight([[0.5, 0.5]], estimate, trained_on="balanced")
     assert balanced[0].tolist() == pytest.approx([0.6, 0.4])
-    assert importance_weights(estimate, [1, 0, 0]).tolist() == pytest.approx([2, 0.75, 0.75])
     assert label_weights([0.6, 0.4], [0.8, 0.2]).tolist() == pytest.approx([0.75, 2])
 
 
@@ -456,17 +457,15 @@ def test_reweighting_with_the_truth_is_bayes_rule():
 
 def test_what_reweighting_cannot_use_is_refused():
     estimate = bbse(PREDICTED, LABELS, np.zeros(5, dtype=int))  # class 1 has the weight 0
-    with pytest.raises(InputError, match="1 of 2 rows have probability only where the estimated weight is 0"):
+    with pytest.raises(InputError, match="1 of 2 rows have probability only where the weight is 0"):
         reweight([[0.5, 0.5], [0.0, 1.0]], estimate)
-    with pytest.raises(InputError, match="have 3 classes and the estimate 2"):
+    with pytest.raises(InputError, match="have 3 classes, the estimate 2"):
         reweight([[0.5, 0.5, 0.0]], estimate)
     with pytest.raises(InputError, match="trained_on must be 'source' or 'balanced'"):
         reweight([[0.5, 0.5]], estimate, trained_on="target")
-    with pytest.raises(InputError, match=r"labels: 1 of .* are too large"):
-        importance_weights(estimate, [0, 2])
     lacking = mean_prediction([[0.2, 0.8]], [1], [[0.3, 0.7]])
     assert np.isnan(lacking.weights[0])
-    with pytest.raises(InputError, match="no weight for classes \\[0\\], which the hold-out lacked"):
+    with pytest.raises(InputError, match="classes 0 have no weight"):
         reweight([[0.5, 0.5]], lacking)
 
 
@@ -502,7 +501,7 @@ def test_an_iteration_that_does_not_end_is_an_error(monkeypatch):
     world = World(0)
     with pytest.raises(NotConvergedError, match=r"MLLS still changed by .* after 3 steps"):
         mlls(*world.given, max_iterations=3)
-    far = Solution(weights=np.ones(5), objective=1.0, gap=0.1, iterations=79)
+    far = Solution(weights=np.ones(5), objective=1.0, gap=0.1)
     monkeypatch.setattr("shiftdata.evaluation.label_shift.estimators.solve", lambda *given: far)
     with pytest.raises(NotConvergedError, match=r"RLLS stopped 1.0e-01 above the minimum: pass another rho"):
         rlls(*world.given)

@@ -8,7 +8,7 @@ rho is small enough, the best w fits exactly and kappa is 0; then a small kappa 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,25 +20,22 @@ from shiftdata.evaluation.label_shift.evidence import NotConvergedError
 SMALLEST, LARGEST = 1e-10, 1e10
 
 
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """The weights, an upper bound of their distance from the minimum, and the number of steps."""
+class Solution(NamedTuple):
+    """Weights, their objective, and an upper bound of its distance from the minimum."""
 
     weights: FloatArray
     objective: float
     gap: float
-    iterations: int
 
 
-@dataclass(frozen=True, eq=False)
-class _Problem:
+class _Problem(NamedTuple):
     confusion: FloatArray
     observed: FloatArray
     rho: float
     prior: FloatArray | None
 
-    def solution(self, weights: FloatArray, pull: FloatArray, kappa: float, iterations: int) -> Solution:
-        """The record of the w that minimises |C w - m'|^2 + kappa |w - 1|^2, where `pull` is C w - m'.
+    def solution(self, weights: FloatArray, pull: FloatArray, kappa: float) -> Solution:
+        """Bound the objective of the w that minimises |C w - m'|^2 + kappa |w - 1|^2; `pull` is C w - m'.
 
         `pull` and kappa (w - 1), scaled until at most 1 and rho long, are feasible in the dual problem, and
         what they are worth there is a lower bound of the objective: the rest is the gap.
@@ -47,8 +44,7 @@ class _Problem:
         longest = max(_norm(pull), kappa * _norm(distance) / self.rho, float(np.finfo(float).tiny))
         bound = float(pull @ misfit + kappa * distance @ distance) / longest
         objective = _norm(misfit) + self.rho * _norm(distance)
-        gap = max(objective - bound, 0.0)
-        return Solution(weights, objective, gap, iterations)
+        return Solution(weights, objective, gap=max(objective - bound, 0.0))
 
 
 def solve(
@@ -65,13 +61,12 @@ def solve(
     scale = max(float(np.linalg.norm(curvature, 2)), float(np.finfo(float).tiny))
     best = _fitted(problem, curvature, SMALLEST * scale, tolerance)
     low, high = np.log(SMALLEST * scale), np.log(LARGEST * scale)
-    weights, steps = best.weights, best.iterations
+    weights = best.weights
     while best.gap > tolerance * best.objective and high - low > 1e-12:
-        steps += 1
         kappa = float(np.exp((low + high) / 2))
         weights = ridge(curvature, confusion.T @ observed, kappa, prior, weights)
         misfit = confusion @ weights - observed
-        now = problem.solution(weights, misfit, kappa, steps)
+        now = problem.solution(weights, misfit, kappa)
         best = min(best, now, key=lambda solution: solution.gap)
         if kappa * _norm(weights - 1) < rho * _norm(misfit):
             low = np.log(kappa)
@@ -88,10 +83,10 @@ def _fitted(problem: _Problem, curvature: FloatArray, kappa: float, tolerance: f
     """
     weights, wanted = np.ones(len(problem.observed)), problem.observed
     solutions: list[Solution] = []
-    for step in range(1, 40):
+    for _ in range(39):
         weights = ridge(curvature, problem.confusion.T @ wanted, kappa, problem.prior, weights)
         fitted = problem.confusion @ weights
-        now = problem.solution(weights, fitted - wanted, kappa, step)
+        now = problem.solution(weights, fitted - wanted, kappa)
         solutions.append(now)
         too_long = problem.rho * _norm(fitted - wanted) > kappa * _norm(weights - 1)
         if now.gap <= tolerance * now.objective or too_long:
