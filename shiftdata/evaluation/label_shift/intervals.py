@@ -97,6 +97,6 @@ def _by_origin(rows: FloatArray, origins: IntArray) -> FloatArray:
 
 def _resampled(units: FloatArray, replicates: int, generator: np.random.Generator) -> FloatArray:
     """Draw units with replacement and sum them, for each replicate."""
-    shares = np.full(len(units), 1 / len(units))
+    n, shares = len(units), np.full(len(units), 1 / len(units))
     # One replicate at a time: all counts at once would take replicates x units of memory.
-    return np.stack([generator.multinomial(len(units), shares) @ units for _ in range(replicates)])
+    return np.stack([generator.multinomial(n, shares).astype(float) @ units for _ in range(replicates)])
