@@ -48,9 +48,9 @@ def test_mlls_calibrates_and_is_the_maximum_of_the_likelihood_that_scipy_finds()
         return -likelihood.sum() + PENALTY / 2 * ((point[1:] ** 2).sum() + 0.01 * spread * point[0] ** 2)
 
     point = optimize.minimize(calibration_loss, np.r_[1.0, np.zeros(5)], method="BFGS").x
-    found = quiet("mlls", source, labels, target, tolerance=1e-9)
-    assert found.method == "mlls-paper+bcts"
-    assert 1 / found.calibrator.temperature == pytest.approx(point[0], rel=1e-3)
+    estimate = quiet("mlls", source, labels, target, tolerance=1e-9)
+    assert estimate.method == "mlls-paper+bcts"
+    assert 1 / estimate.calibrator.temperature == pytest.approx(point[0], rel=1e-3)
     calibrated = softmax(np.log(target) * point[0] + point[1:])
     ratios = calibrated / (np.bincount(labels) / 500)
     best = optimize.minimize(
@@ -61,7 +61,7 @@ def test_mlls_calibrates_and_is_the_maximum_of_the_likelihood_that_scipy_finds()
         constraints=[{"type": "eq", "fun": lambda shares: shares.sum() - 1}],
         options={"ftol": 1e-12, "maxiter": 500},
     )
-    assert found.marginal == pytest.approx(best.x, abs=2e-3)
+    assert estimate.marginal == pytest.approx(best.x, abs=2e-3)
     assert quiet("mlls", source, labels, target, calibration=None).marginal != pytest.approx(best.x, abs=0.02)
 
 
@@ -155,43 +155,43 @@ def test_rows_of_one_origin_are_one_row():
     given = source[copies], labels[copies], target[copies]
     by_origin = quiet("bbse", *given, origins=copies, source_origins=[f"row {row}" for row in copies])
     by_row = quiet("bbse", *given)
-    widths = [(found.high - found.low).mean() for found in (plain, by_origin, by_row)]
+    widths = [(estimate.high - estimate.low).mean() for estimate in (plain, by_origin, by_row)]
     assert widths[1] == pytest.approx(widths[0], rel=0.1)
     assert widths[2] == pytest.approx(widths[0] / 2, rel=0.1)
     with pytest.raises(InputError, match="lengths differ: origins 3, rows 900"):
         quiet("bbse", *world.given, origins=[0, 1, 2])
 
 
-# --- what an estimate shows -----------------------------------------------------------------------
+# --- the record of an estimate --------------------------------------------------------------------
 
 
 @given(st.integers(0, 1000), st.sampled_from(sorted(ESTIMATORS)))
 def test_intervals_hold_the_estimate_and_grow_with_their_level(seed, method):
     world = World(seed, n=120, n_classes=3, alpha=0.3)
     assume(np.isin(np.arange(3), world.labels).all())
-    found = quiet(method, *world.given)
-    wide, narrow = (found.bounds(Resampling(replicates=50, level=level)) for level in (0.95, 0.5))
+    estimate = quiet(method, *world.given)
+    wide, narrow = (estimate.bounds(Resampling(replicates=50, level=level)) for level in (0.95, 0.5))
     for low, high in (wide, narrow):
-        assert ((low >= 0) & (low <= found.marginal)).all()
-        assert ((high <= 1) & (high >= found.marginal)).all()
+        assert ((low >= 0) & (low <= estimate.marginal)).all()
+        assert ((high <= 1) & (high >= estimate.marginal)).all()
     assert ((wide[0] <= narrow[0]) & (wide[1] >= narrow[1])).all()
-    assert found.low.tolist() == quiet(method, *world.given).low.tolist()
+    assert estimate.low.tolist() == quiet(method, *world.given).low.tolist()
 
 
 def test_an_estimate_is_a_table():
-    found = quiet("mean", *World(0, n=200, n_classes=3).given)
-    lines = found.table(["ant", "bee", "cat"]).splitlines()
+    estimate = quiet("mean", *World(0, n=200, n_classes=3).given)
+    lines = estimate.table(["ant", "bee", "cat"]).splitlines()
     assert lines[0] == "mean-soft, 200 source and 200 target rows"
     assert lines[1].split() == ["label", "share", "95", "%", "interval", "source"]
     assert lines[2].split() == [
         "ant",
-        *(f"{found.marginal[0]:.3f} {found.low[0]:.3f} - {found.high[0]:.3f}").split(),
-        f"{found.evidence.prior[0]:.3f}",
+        *(f"{estimate.marginal[0]:.3f} {estimate.low[0]:.3f} - {estimate.high[0]:.3f}").split(),
+        f"{estimate.evidence.prior[0]:.3f}",
     ]
     assert lines[-1].startswith("note: the mean prediction is biased")
-    assert str(found).splitlines()[2].startswith("0")
+    assert str(estimate).splitlines()[2].startswith("0")
     with pytest.raises(InputError, match="2 names for 3 labels"):
-        found.table(["ant", "bee"])
+        estimate.table(["ant", "bee"])
 
 
 def test_estimates_that_may_be_biased_say_so():
@@ -205,9 +205,9 @@ def test_estimates_that_may_be_biased_say_so():
 def test_where_the_data_say_nothing_an_interval_is_everything():
     alike = quiet("rlls", np.full((40, 2), 0.5), np.arange(40) % 2, np.full((40, 2), 0.5))
     absent = quiet("mean", np.eye(3)[[0, 1]], [0, 1], np.eye(3)[[0, 1, 2]])
-    for found in (alike, absent):
-        assert found.low.tolist() == [0] * len(found.marginal)
-        assert found.high.tolist() == [1] * len(found.marginal)
+    for estimate in (alike, absent):
+        assert estimate.low.tolist() == [0] * len(estimate.marginal)
+        assert estimate.high.tolist() == [1] * len(estimate.marginal)
 
 
 # --- calibration by default -----------------------------------------------------------------------
@@ -217,8 +217,8 @@ def test_a_penalised_calibration_is_finite_where_every_prediction_is_right():
     sure = distorted(np.eye(3)[np.arange(60) % 3] * 0.9 + 0.1 / 3, 1, 0)
     fitted = fit_calibrator(sure, np.arange(60) % 3, "bcts", penalty=PENALTY)
     assert 0.3 < fitted.temperature < 1
-    found = quiet("mlls", sure, np.arange(60) % 3, sure[[0, 0, 0, 1]])
-    assert found.marginal == pytest.approx([0.75, 0.25, 0], abs=0.02)
+    estimate = quiet("mlls", sure, np.arange(60) % 3, sure[[0, 0, 0, 1]])
+    assert estimate.marginal == pytest.approx([0.75, 0.25, 0], abs=0.02)
 
 
 # --- warnings -------------------------------------------------------------------------------------

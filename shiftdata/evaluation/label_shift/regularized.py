@@ -81,17 +81,17 @@ def _fitted(problem: _Problem, curvature: FloatArray, kappa: float, tolerance: f
     The residual is added to the right-hand side until it vanishes, or until the multipliers are so long that
     an exact fit cannot be the best.
     """
-    weights, wanted = np.ones(len(problem.observed)), problem.observed
+    weights, right_side = np.ones(len(problem.observed)), problem.observed
     solutions: list[Solution] = []
     for _ in range(39):
-        weights = ridge(curvature, problem.confusion.T @ wanted, kappa, problem.prior, weights)
+        weights = ridge(curvature, problem.confusion.T @ right_side, kappa, problem.prior, weights)
         fitted = problem.confusion @ weights
-        now = problem.solution(weights, fitted - wanted, kappa)
+        now = problem.solution(weights, fitted - right_side, kappa)
         solutions.append(now)
-        too_long = problem.rho * _norm(fitted - wanted) > kappa * _norm(weights - 1)
+        too_long = problem.rho * _norm(fitted - right_side) > kappa * _norm(weights - 1)
         if now.gap <= tolerance * now.objective or too_long:
             break
-        wanted = wanted + problem.observed - fitted
+        right_side = right_side + problem.observed - fitted
     return min(solutions, key=lambda solution: solution.gap)
 
 
@@ -101,19 +101,19 @@ def ridge(
     """Minimise |C w - m|^2 + kappa |w - 1|^2 over w >= 0 (and sum p w = 1).
 
     `curvature` is C'C, `pull` is C'm, and `start` a feasible point. First all weights that would fall below 0
-    are fixed at 0 together, and those with a negative slope are freed together: mostly that ends in a few
+    are fixed at 0 together, and those with a negative gradient are freed together: mostly that ends in a few
     steps. If not, one at a time, which always ends, for the objective is strictly convex.
     """
     matrix, aim = curvature + kappa * np.eye(len(pull)), pull + kappa
     free = start > 0
     for _ in range(30):
-        goal, slope = _with_fixed(matrix, aim, prior, free)
-        wanted = np.where(free, goal, -slope) > 0
-        if (wanted == free).all():
-            return goal
-        if not wanted.any():
+        minimiser, gradient = _with_fixed(matrix, aim, prior, free)
+        positive = np.where(free, minimiser, -gradient) > 0
+        if (positive == free).all():
+            return minimiser
+        if not positive.any():
             break
-        free = wanted
+        free = positive
     return _one_by_one(matrix, aim, prior, start)
 
 
@@ -124,34 +124,34 @@ def _one_by_one(
     slack = 1e-12 * float(np.abs(matrix).max())
     weights, free = start.copy(), start > 0
     for _ in range(20 * len(aim) + 100):
-        goal, slope = _with_fixed(matrix, aim, prior, free)
-        falling = np.flatnonzero(free & (goal < 0))
+        minimiser, gradient = _with_fixed(matrix, aim, prior, free)
+        falling = np.flatnonzero(free & (minimiser < 0))
         if falling.size:
-            steps = weights[falling] / (weights[falling] - goal[falling])
-            weights = np.maximum(weights + steps.min() * (goal - weights), 0)
+            steps = weights[falling] / (weights[falling] - minimiser[falling])
+            weights = np.maximum(weights + steps.min() * (minimiser - weights), 0)
             first = falling[steps.argmin()]
             weights[first], free[first] = 0, False
             continue
-        weights = goal
-        if free.all() or slope[~free].min() >= -slack:
+        weights = minimiser
+        if free.all() or gradient[~free].min() >= -slack:
             return weights
-        free[np.where(free, np.inf, slope).argmin()] = True
+        free[np.where(free, np.inf, gradient).argmin()] = True
     raise NotConvergedError("the quadratic problem of RLLS did not end: pass another rho")
 
 
 def _with_fixed(
     matrix: FloatArray, aim: FloatArray, prior: FloatArray | None, free: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
-    """The minimiser with the weights that are not free at 0, and the slope of the objective there."""
-    goal = np.zeros(len(aim))
+    """The minimiser with the weights that are not free at 0, and the gradient of the objective there."""
+    minimiser = np.zeros(len(aim))
     within = matrix[np.ix_(free, free)]
     if prior is None:
-        goal[free] = np.linalg.solve(within, aim[free])
-        return goal, matrix @ goal - aim
+        minimiser[free] = np.linalg.solve(within, aim[free])
+        return minimiser, matrix @ minimiser - aim
     both = np.linalg.solve(within, np.stack([aim[free], prior[free]], axis=1))
     multiplier = (1 - prior[free] @ both[:, 0]) / (prior[free] @ both[:, 1])
-    goal[free] = both[:, 0] + multiplier * both[:, 1]
-    return goal, matrix @ goal - aim - multiplier * prior
+    minimiser[free] = both[:, 0] + multiplier * both[:, 1]
+    return minimiser, matrix @ minimiser - aim - multiplier * prior
 
 
 def _norm(vector: FloatArray) -> float:
