@@ -12,9 +12,8 @@ from pathlib import Path
 
 from builders.raw.sources import source
 from builders.recipe_files import embedded_recipes, recipe_names
-from shiftdata.data.places.recipes import FILE_NAME
 
-FILE = Path(__file__).parents[1] / "shiftdata/data/places" / FILE_NAME
+FILE = Path(__file__).parents[1] / "shiftdata/data/places/recipes.json"
 
 
 def recipes() -> dict[str, dict[str, str]]:

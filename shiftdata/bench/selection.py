@@ -24,7 +24,7 @@ from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.metrics.records import number
 from shiftdata.evaluation.metrics.statistics import accuracies
 from shiftdata.evaluation.tasks import Role, Task
-from shiftdata.evaluation.tasks.evaluation import Cells
+from shiftdata.evaluation.tasks.cells import Cells
 
 #: Who wins among equals: the first trial's earliest step (a strict comparison, as DomainBed, DomainBed-v2 and
 #: RLSbench), or the last trial's latest step (SMA's released code).

@@ -177,8 +177,8 @@ def task_named(metadata: Metadata, protocol: str, unlabelled: str = "") -> Task:
 
 
 def is_leaky(task: Task) -> bool:
-    """True if an origin is in two sets; counted, since a task from a file of keys does not know."""
-    return task.leaky or bool(task.leaks())
+    """Return True if an origin is on two sides; a task from a file of keys does not remember it."""
+    return task.history.leaky or task.report().leaks > 0
 
 
 class _Judged:
@@ -242,7 +242,7 @@ class _Judged:
     def _check_names(self, names: pa.ChunkedArray) -> None:
         """Refuse a prediction that is not exactly the name of a label of the task."""
         labels = np.array(self.task.metadata.labels, object)[self.task.remapped >= 0].tolist()
-        labels += ["unknown"] if "universal" in self.task.metrics else []
+        labels += ["unknown"] if "universal" in self.task.history.metrics else []
         for name, rows in (count.values() for count in pc.value_counts(names).to_pylist()):
             if name not in labels:
                 shown = f"{rows:,} predictions are {name if name is None else name[:60]!a}"

@@ -132,7 +132,7 @@ def _fields(records: Records, chosen: Sequence[tuple[Selected, Mapping[str, Any]
     """The fields of a card that records know."""
     (selected, about, task), *_ = chosen
     study, seconds = selected.study, sum(value or 0.0 for value in records.column("seconds"))
-    sets = [name for name, roles in task.roles.items() if {"fit", "unlabelled"} & set(roles)]
+    sets = [name for name, rows in task.sets.items() if {"fit", "unlabelled"} & set(rows.roles)]
     if about.get("trains_on_select"):
         sets.append(task.set_of("select"))
     commit = records.column("commit")[0] or "unknown"

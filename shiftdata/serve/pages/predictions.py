@@ -63,7 +63,7 @@ class Compared:
     @cached_property
     def true(self) -> Indices:
         """The right prediction: in universal adaptation, unknown for labels outside of training."""
-        if "universal" not in self.task.metrics:
+        if "universal" not in self.task.history.metrics:
             return self.label
         return np.where(np.isin(self.label, self.task.label_ids), self.label, -1)
 
