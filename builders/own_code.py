@@ -1,8 +1,7 @@
 """The code of somebody's own steps, which no `code_version` of this package stands for.
 
-What counts of a module outside the package is the class and whatever it refers to, in its own module and in
-others next to it: functions, constants, decorators, base classes. Comments, docstrings and the form of the
-code do not count, and neither does the recipe itself, so that a title can be changed.
+The whole module of a step counts, with every module of the same owner that it imports. Comments, docstrings
+and the form of the code do not count, and neither does the recipe itself, so that a title can be changed.
 """
 
 from __future__ import annotations
@@ -10,95 +9,57 @@ from __future__ import annotations
 import ast
 import sys
 import sysconfig
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import TypeAlias
 
 import shiftdata
 from shiftdata.stable import content_hash
 
-#: Where code lies whose version says what it is: this package, Python and what is installed.
-_KNOWN = (
+#: Where code lies whose version identifies it: this package, Python and what is installed.
+_INSTALLED = (
     Path(__file__).resolve().parent,
     Path(shiftdata.__file__).resolve().parent,
     *(Path(sysconfig.get_paths()[name]).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")),
 )
-_Defined: TypeAlias = dict[str, list[ast.stmt]]
 
 
 def own_code(part: type | FunctionType) -> str | None:
-    """Hash the code of a class or function, and all it refers to; None where this package has it."""
+    """Hash the code of a class or function and all that it may refer to; None where this package has it."""
     module = sys.modules.get(part.__module__)
     if module is None or not _is_own(module):
         return None
-    closure = _Closure()
-    if "<lambda>" in part.__qualname__ and isinstance(part, FunctionType):
-        closure.add_lambdas(module, part.__code__.co_firstlineno)
-    else:
-        closure.add(module, part.__qualname__.partition(".")[0])
-    return closure.hash()
+    modules = {module.__name__: module}
+    _add_imports(module, modules)
+    code = [_form(_tree(each)) for each in modules.values()]
+    if isinstance(part, FunctionType) and "<lambda>" in part.__qualname__:  # it may lie within the recipe
+        line = part.__code__.co_firstlineno
+        nodes = ast.walk(_parsed(module))
+        code += [_form(node) for node in nodes if isinstance(node, ast.Lambda) and node.lineno == line]
+    return content_hash(*sorted(code))
 
 
-class _Closure:
-    """The definitions that some code depends on, each once."""
-
-    def __init__(self) -> None:
-        self._seen: set[tuple[str, str]] = set()
-        self._code: list[str] = []
-
-    def hash(self) -> str:
-        """A hash of the definitions, whatever the order in which they were found."""
-        return content_hash(*sorted(self._code))
-
-    def add(self, module: ModuleType, name: str) -> None:
-        """Add what a name of a module stands for, and all that refers to."""
-        if (module.__name__, name) in self._seen:
-            return
-        self._seen.add((module.__name__, name))
-        for statement in _defined(module).get(name, ()):
-            if isinstance(statement, ast.Import | ast.ImportFrom):
-                self._follow(module, statement, name)
-            else:
-                self._add_node(module, statement)
-
-    def add_lambdas(self, module: ModuleType, line: int) -> None:
-        """Add the lambdas that begin in a line."""
-        for node in ast.walk(_tree(module)):
-            if isinstance(node, ast.Lambda) and node.lineno == line:
-                self._add_node(module, node)
-
-    def _add_node(self, module: ModuleType, node: ast.AST) -> None:
-        self._code.append(_form(node))
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.Name):
-                self.add(module, inner.id)
-            elif isinstance(inner, ast.Import | ast.ImportFrom):  # within a function
-                for alias in inner.names:
-                    self._follow(module, inner, alias.asname or alias.name.partition(".")[0])
-
-    def _follow(self, module: ModuleType, statement: ast.Import | ast.ImportFrom, name: str) -> None:
-        """Add what an import brings, where it comes from somebody's own code."""
-        for alias in statement.names:
-            if name not in (alias.asname, alias.name, alias.name.partition(".")[0], "*"):
-                continue
-            if isinstance(statement, ast.Import):
-                self._add_module(alias.name)
-                continue
-            source = _absolute(module, statement)
-            if alias.name == "*" or f"{source}.{alias.name}" in sys.modules:
-                self._add_module(source if alias.name == "*" else f"{source}.{alias.name}")
-            elif (imported := sys.modules.get(source)) and _is_own(imported):
-                self.add(imported, alias.name)
-
-    def _add_module(self, name: str) -> None:
-        """Add all of a module: which of its names are used is unknown."""
+def _add_imports(module: ModuleType, modules: dict[str, ModuleType]) -> None:
+    """Add the own modules that a module imports, at any depth."""
+    for name in _imported(module):
         imported = sys.modules.get(name)
-        if imported is not None and _is_own(imported):
-            for known in _defined(imported):
-                self.add(imported, known)
+        if imported is not None and name not in modules and _is_own(imported):
+            modules[name] = imported
+            _add_imports(imported, modules)
+
+
+def _imported(module: ModuleType) -> Iterator[str]:
+    """The names of modules that a module may import; `from a import b` may mean `a.b`."""
+    for node in ast.walk(_parsed(module)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = (module.__package__ or "").split(".")
+            package = above[: len(above) - node.level + 1] if node.level else []
+            source = ".".join([*package, *filter(None, [node.module])])
+            yield source
+            yield from (f"{source}.{alias.name}" for alias in node.names)
 
 
 def _form(node: object) -> str:
@@ -118,68 +79,31 @@ def _is_own(module: ModuleType) -> bool:
     if not file or not file.endswith(".py"):
         return False
     path = Path(file).resolve()
-    return path.is_file() and not any(path.is_relative_to(known) for known in _KNOWN)
+    return path.is_file() and not any(path.is_relative_to(folder) for folder in _INSTALLED)
 
 
-def _absolute(module: ModuleType, statement: ast.ImportFrom) -> str:
-    """The name of the module that an import names, maybe relative to its own."""
-    if not statement.level:
-        return statement.module or ""
-    above = (module.__package__ or "").split(".")
-    return ".".join([*above[: len(above) - statement.level + 1], *filter(None, [statement.module])])
+@cache
+def _parsed(module: ModuleType) -> ast.Module:
+    """The code of a module as it was at the first call."""
+    return ast.parse(Path(str(module.__file__)).read_bytes())
 
 
 @cache
 def _tree(module: ModuleType) -> ast.Module:
-    """The code of a module, as it was when first asked for: without docstrings and paths."""
-    tree = ast.parse(Path(str(module.__file__)).read_bytes())
+    """The code of a module without docstrings, paths and the recipe."""
+    tree = ast.parse(ast.unparse(_parsed(module)))
+    tree.body = [statement for statement in tree.body if not _is_recipe(statement)]
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 node.body = node.body[1:] or [ast.Pass()]
         elif isinstance(node, ast.AnnAssign) and "Path" in ast.unparse(node.annotation):
-            node.value = None  # where a file lies is no code: a fingerprint says what is in it
+            node.value = None  # where a file lies is no code: a fingerprint identifies its content
     return tree
 
 
-@cache
-def _defined(module: ModuleType) -> _Defined:
-    """The statements of a module that give each of its names what it is; "*" names what brings any."""
-    found: _Defined = defaultdict(list)
-    for statement in _tree(module).body:
-        for name in set(_names(statement)):
-            found[name].append(statement)
-    stars = found.pop("*", [])
-    for name in set(vars(module)) - set(found) if stars else ():
-        found[name] = stars
-    return dict(found)
-
-
-def _names(statement: ast.stmt) -> Iterator[str]:
-    """The names that a statement defines or changes."""
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield statement.name
-    elif isinstance(statement, ast.Import | ast.ImportFrom):
-        yield from (alias.asname or alias.name.partition(".")[0] for alias in statement.names)
-    elif isinstance(statement, ast.If | ast.For | ast.While | ast.Try | ast.With):
-        for inner in ast.walk(statement):
-            if isinstance(inner, ast.stmt) and inner is not statement:
-                yield from _names(inner)
-    else:
-        yield from _roots(statement)
-
-
-def _roots(statement: ast.stmt) -> Iterator[str]:
-    """The names that an assignment or a call such as `TABLE.update(...)` begins with."""
-    targets: list[ast.expr] = []
-    if isinstance(statement, ast.Assign):
-        targets = statement.targets
-    elif isinstance(statement, ast.AnnAssign | ast.AugAssign):
-        targets = [statement.target]
-    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        targets = [statement.value.func]
-    for target in targets:
-        for node in ast.walk(target):
-            if isinstance(node, ast.Name):
-                yield node.id
+def _is_recipe(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Assign) and any(
+        isinstance(target, ast.Name) and target.id in ("RECIPE", "RECIPES") for target in statement.targets
+    )

@@ -43,8 +43,7 @@ class Shift:
 class Draft:
     """The result of looking at the data: code for the recipe, and lines to print.
 
-    `album` is the class, `arguments` what it gets before licence and attribution. `dropped` counts the items
-    that the build will leave out, besides those of `items`.
+    `album` is the class, `arguments` what it gets before licence and attribution.
     """
 
     shift: Shift
@@ -58,7 +57,6 @@ class Draft:
     constants: Sequence[str] = ()
     prepare: Sequence[str] = ()
     seen: Sequence[str] = ()
-    dropped: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
