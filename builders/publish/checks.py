@@ -38,7 +38,6 @@ def refuse_unchecked(
     recipe: Recipe | None,
     work: Path,
     *,
-    recheck: bool = False,
     on_file: Callable[[str], object] = lambda path: None,
 ) -> bool:
     """Refuse a dataset that `check` does not pass; return whether a remembered check made this one needless.
@@ -51,13 +50,13 @@ def refuse_unchecked(
     recipe = recipe or recipe_of(name)
     state = _state(folder, manifest, recipe)
     where = content_hash(str(folder.resolve()))[:NAME_DIGITS]
-    kept = work / "checked" / f"{manifest.name}-{where}.txt"
-    if not recheck and kept.is_file() and kept.read_text(encoding="utf-8") == state:
+    passed = work / "checked" / f"{manifest.name}-{where}.txt"
+    if passed.is_file() and passed.read_text(encoding="utf-8") == state:
         return True
     problems = check(folder, recipe, on_file)
     if problems:
         raise IntegrityError(_refusal(folder, problems))
-    write_text(kept, state)
+    write_text(passed, state)
     return False
 
 

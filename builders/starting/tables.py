@@ -244,7 +244,7 @@ def _seen(
             values = few([f"{shown(text)} {count:,}" for text, count in sorted(column.counts.items())])
             use = roles[name] + (f" ({values})" if roles[name] in ("label", "domain") else "")
         elif kind:
-            use = f"feature ({kind if isinstance(kind, str) else f'categories {", ".join(kind)}'})"
+            use = f"feature ({kind})" if isinstance(kind, str) else f"feature (categories {', '.join(kind)})"
         else:
             use = f"not used: {unused.get(name, 'the text is')}"
         yield f"  {shown(name)}: {use}"

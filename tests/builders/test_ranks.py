@@ -24,7 +24,6 @@ from builders.make.check import check
 from builders.recipe_files import load_recipe
 from builders.spool import Spool
 from shiftdata.data.executors import Here, Pool, Rank
-from shiftdata.data.exporting.webdataset import export
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
 from tests.builders.test_build import ROOT, files, how_many, start
@@ -236,18 +235,6 @@ def test_replacing_ranks_do_not_delete_what_the_first_has_built(tmp_path, monkey
     build(str(own), out, workers=1, quiet=True, replace=True)  # not a rank: it is built again
     assert (out / "shift/tiny/manifest.json").stat().st_ino != marked
     assert files(out / "shift/tiny") == before
-
-
-@pytest.mark.slow
-def test_ranks_make_both_formats(recipe, tiny, tmp_path):
-    ended(ranks(recipe, tmp_path / "both", 2, "--format", "both"))
-    assert files(tmp_path / "both/shift/tiny") == files(tiny)
-    exported = files(export(tiny, tmp_path / "tiny_wds"))
-    assert files(tmp_path / "both/shift/tiny_wds") == exported
-    part(recipe, tmp_path / "alone", 0, 2, format="webdataset")
-    folder = part(recipe, tmp_path / "alone", 1, 2, format="webdataset")
-    assert files(folder) == exported
-    assert left(tmp_path / "alone") == ["lock"]
 
 
 @pytest.mark.slow
