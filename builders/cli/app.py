@@ -17,7 +17,7 @@ APP = Verbs(
         "calibrate": "Measure what a small trainer reaches on the canonical splits.",
         "card": "Print the card of a recipe before anything is built.",
         "styles": "Styles of your own: get, sample, filter, fidelity, encode.",
-        "sliders": "Sliders of a diffusion model: train them, look at them.",
+        "sliders": "Train the sliders of a diffusion model.",
         "publish": "Put a built dataset where others find it.",
     },
     help="Make distribution-shift datasets from recipes.",
