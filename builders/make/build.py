@@ -24,9 +24,8 @@ from builders.make.canonical import check_protocols
 from builders.make.dropped import write_report
 from builders.make.equal import Listed, listed
 from builders.make.pack import Rendered, pack
-from builders.make.plan import plan_blocks
 from builders.make.progress import Reporter, Status, statuses
-from builders.make.render import render, render_item
+from builders.make.render import plan_blocks, render, render_item
 from builders.make.workshop import Workshop, earlier, is_complete, mark, wanted_bases
 from builders.objects import writable
 from builders.recipe import Recipe

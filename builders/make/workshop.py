@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.version import InvalidVersion, Version
+
 from builders.albums import Raw
 from builders.make import assign
 from builders.recipe import Recipe, file_versions
@@ -80,10 +82,9 @@ def earlier(folder: Path, recipe: Recipe, replaced: object | None, *, replace: b
 def _is_raised(before: str, now: str) -> bool:
     """Return True if a version such as 1.2.0 is above another."""
     try:
-        old, new = ([int(part) for part in version.split(".")] for version in (before, now))
-    except ValueError:
+        return Version(now) > Version(before)
+    except InvalidVersion:
         return False
-    return new > old
 
 
 def mark(folder: Path) -> object | None:

@@ -103,7 +103,7 @@ def test_a_node_with_another_library_is_refused_by_name(slowly, tmp_path, cluste
 
 
 def test_a_spool_that_nodes_do_not_share_is_said(slowly, tmp_path, cluster, monkeypatch):
-    monkeypatch.setattr(render, "PATIENCE", 0.5)
+    monkeypatch.setattr(render, "SEEN_WITHIN", 0.5)
     # As on a disk of its own: what a node has written is not there for the process that asked for it.
     monkeypatch.setattr(render.Spool, "__contains__", lambda *_: False)
     with pytest.raises(InputError, match=r"was rendered, and is not in .* all nodes share .* --spool s3://"):

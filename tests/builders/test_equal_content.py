@@ -175,13 +175,6 @@ def test_rows_of_features_are_compared_as_read(tmp_path):
     assert content.counts.sets == content.counts.labels == 1
 
 
-def test_a_blank_that_ties_many_origins_together_is_named(tmp_path):
-    rows = [f"blank,x,{author}\ntext {author},y,{author}" for author in range(20)]
-    (tmp_path / "a.csv").write_text("text,label,by\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    album = RowsAlbum(tmp_path / "a.csv", Columns(text="text", label="label", origin="by"), **TERMS)
-    assert any("ties 40 of 40 items into the origin" in line for line in listed(album).warnings())
-
-
 def test_fonts_that_share_a_bar_of_an_i_are_one_origin():
     content = listed(GlyphAlbum())
     assert content.counts.sets > 10

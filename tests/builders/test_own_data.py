@@ -19,8 +19,7 @@ from builders.filters import Stages, judged_rows
 from builders.make import assign
 from builders.make.build import build
 from builders.make.check import check
-from builders.make.plan import plan_blocks
-from builders.make.render import render_item
+from builders.make.render import plan_blocks, render_item
 from builders.recipe_files import load_recipe
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
