@@ -26,13 +26,14 @@ from typing import ClassVar
 from PIL import Image, ImageOps
 
 import beside
-from beside_too import darker
+from beside_too import *
 from builders.albums.folder import FolderAlbum
 from builders.encode import ImageEncoding
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import OnGround
 
 LEVEL = 40  # of the tint
+UNUSED = 1
 TABLE = {"red": (255, 0, 0)}
 TABLE["blue"] = (0, 0, 255)
 
@@ -190,6 +191,7 @@ KEPT = {
     "version": ("own.py", 'version="1.0.0"', 'version="1.1.0"'),
     "a comment": ("own.py", "# of the tint", "# how strong it is"),
     "a docstring": ("own.py", '"""Tint a picture."""', '"""Tint it."""'),
+    "what no step uses": ("own.py", "UNUSED = 1", "UNUSED = 2"),
     "form": ("own.py", "return LEVEL / 100", "return (\n        LEVEL / 100\n    )"),
 }
 
