@@ -21,6 +21,7 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.make.render import plan_blocks, render_item
 from builders.recipe_files import load_recipe
+from builders.shifts.steps import Stylize
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
 from tests.paths import ROOT
@@ -28,7 +29,7 @@ from tests.paths import ROOT
 DOC = (ROOT / "docs/own_data.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", DOC, re.DOTALL)
 EVERY = {text.split()[1]: text for text in BLOCKS if text.startswith("# ")}
-BIRDS, PRINTS = EVERY.pop("my_birds.py"), EVERY.pop("my_prints.py")  # painted: not built here
+BIRDS = EVERY.pop("my_birds.py")  # painted: not built here
 RECIPES = EVERY
 ERRORS = DOC.partition("## What can be wrong")[2]
 SAID = dict(re.findall(r"^\| ([^|`]+) \| `([^`]+)` \|$", ERRORS, re.MULTILINE))
@@ -137,7 +138,7 @@ def test_the_filtered_recipe_of_the_page_keeps_whole_trajectories(at_home):
 
 def test_the_other_code_of_the_page_runs(at_home, capsys):
     build("reviews.py", workers=1, quiet=True)
-    (code,) = [text for text in BLOCKS if text not in (BIRDS, PRINTS, *RECIPES.values())]
+    (code,) = [text for text in BLOCKS if text not in (BIRDS, *RECIPES.values())]
     exec(compile(code, "docs/own_data.md", "exec"), {})
     assert capsys.readouterr().out.count("\ntarget_train ") == 3
 
@@ -194,13 +195,13 @@ def test_the_recipe_for_a_folder_of_classes_makes_a_dataset(tmp_path, monkeypatc
         "content": 48,
         "mini": 40 * 20,
     }
-    (tmp_path / "my_prints.py").write_text(PRINTS)
     for style, size in (("Lino Cut", 2), ("tiles", 1)):
         (tmp_path / "my_styles" / style).mkdir(parents=True)
         for number in range(size):
             pixels = rng.integers(0, 255, (9, 12, 3), dtype=np.uint8)
             Image.fromarray(pixels).resize((80, 60)).save(tmp_path / f"my_styles/{style}/{number}.png")
-    prints = list(render_item(load_recipe("my_prints.py"), "shift", items[0]))
+    own = replace(recipe, shift=Stylize(seed=0, dataset="my_prints", styles=Path("my_styles")))
+    prints = list(render_item(own, "shift", items[0]))
     assert [(sample.nuisance, sample.key) for sample in prints] == [
         ("Lino Cut", f"{items[0].key}-lino-cut"),
         ("tiles", f"{items[0].key}-tiles"),
