@@ -53,10 +53,10 @@ class Datasheet:
             answers = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise InputError(f"{path} cannot be read as a datasheet: {error}") from error
-        known = [field.name for field in fields(cls)]
+        questions = [field.name for field in fields(cls)]
         for name, answer in answers.items():
-            if name not in known:
-                raise not_found("question", name, known, f"It is in {path}.")
+            if name not in questions:
+                raise not_found("question", name, questions, f"It is in {path}.")
             if not isinstance(answer, str):
                 raise InputError(f"{path}: the answer to {name} must be text, got {answer!r}")
         return cls(**{name: " ".join(answer.split()) for name, answer in answers.items()})

@@ -74,12 +74,12 @@ class Spool:
 
     def listing(self) -> dict[str, set[str]]:
         """The blocks that are there (under ""), and those with a table in each folder beside them."""
-        found: dict[str, set[str]] = defaultdict(set)
+        blocks: dict[str, set[str]] = defaultdict(set)
         for name in self.files.listed():
             folder, _, file = name.rpartition("/")
             if file.endswith(SUFFIX):
-                found[folder[: -FAN - 1]].add(file.removesuffix(SUFFIX))
-        return found
+                blocks[folder[: -FAN - 1]].add(file.removesuffix(SUFFIX))
+        return blocks
 
     def __contains__(self, block: str) -> bool:
         return self.files.has(_name(block))

@@ -23,7 +23,7 @@ from shiftdata.files import write_text
 @verb("""
     examples:
       python -m builders calibrate sma_emoji
-      python -m builders calibrate sma_emoji --only scratch --minutes 20
+      python -m builders calibrate sma_emoji --only scratch
       python -m builders calibrate build/shift/my_birds --recipe my_birds.py
 
     Needs torch; frozen features need EfficientNet-Lite0: pip install 'shiftdata[baselines]'.
@@ -34,10 +34,9 @@ from shiftdata.files import write_text
 @built_argument
 @recipe_option
 @click.option("--only", type=click.Choice(get_args(Mode)), help="Train in this mode alone.")
-@click.option("--minutes", type=click.FloatRange(min=0), help="Begin no training after so many.")
 @click.option("--steps", type=click.IntRange(min=1), default=TRAINING.steps, help="Of each training.")
-def command(dataset: str, recipe: str | None, only: Mode | None, minutes: float | None, steps: int) -> None:
-    """Measure the canonical splits of a built dataset, and write it beside the recipe.
+def command(dataset: str, recipe: str | None, only: Mode | None, steps: int) -> None:
+    """Measure the canonical splits of a built dataset, and write it next to the recipe.
 
     For each split: what a small network reaches when it is trained on rows like those of the test (the
     ceiling), and on the split's own; from scratch and, for pictures, on frozen features.
@@ -54,7 +53,6 @@ def command(dataset: str, recipe: str | None, only: Mode | None, minutes: float 
         folder,
         modes=(only,) if only else (),
         training=Training(steps=steps),
-        minutes=minutes,
         before=read_calibration(path) if path.exists() else None,
         on_measured=write,
         on_job=lambda text, done, total: click.echo(f"{done} of {total}: {text}", err=True),

@@ -123,7 +123,6 @@ def calibrate(
     *,
     modes: Sequence[Mode] = (),
     training: Training = TRAINING,
-    minutes: float | None = None,
     before: Calibration | None = None,
     on_job: Callable[[str, int, int], object] = lambda text, done, total: None,
     on_measured: Callable[[Calibration], object] = lambda so_far: None,
@@ -134,14 +133,13 @@ def calibrate(
         dataset: a name, a folder, or an opened dataset.
         modes: "scratch", "frozen" (pictures only); default: all that its examples allow.
         training: how each model is trained.
-        minutes: begin no training after that many; the record says what is left out.
         before: an earlier record; measures of the same build with the same settings are taken from it.
         on_job: gets the next job, how many trainings are done, and of how many.
         on_measured: gets the record after each training, so that one that is stopped can go on.
 
     """
     torch = require("torch", "a calibration")
-    metadata, begun = read_metadata(dataset), time.monotonic()
+    metadata = read_metadata(dataset)
     assert metadata.dataset is not None  # it was named
     manifest = metadata.dataset.manifest
     pictures = manifest.roles.modality == "image"
@@ -169,16 +167,13 @@ def calibrate(
         left_out=plan.left_out,
     )
     done = {(measure.split, measure.trained, measure.mode) for measure in measures}
-    total, late = len(modes) * len(plan.jobs), 0
+    total = len(modes) * len(plan.jobs)
     for at, mode in enumerate(modes):
         on_job(f"reading examples ({mode})", len(measures), total)
         sources = read_sources(plan, mode)
         models: Models = {}
         for number, job in enumerate(plan.jobs, start=at * len(plan.jobs)):
             if (job.split, job.trained, mode) in done:
-                continue
-            if minutes is not None and time.monotonic() - begun > 60 * minutes:
-                late += 1
                 continue
             text = f"{job.split}, {job.trained}, {mode}"
             on_job(text, number, total)
@@ -187,8 +182,6 @@ def calibrate(
                 on_measured(record)
             except InputError as error:
                 plan.left_out.append(f"{text}: {error}")
-    if late:
-        plan.left_out.append(f"{late} of {total} trainings, for lack of time")
     return record
 
 
@@ -293,9 +286,9 @@ def _jobs(task: Task, split: str, protocol: str, content: Metadata | None) -> It
 def _sampler(job: Job) -> RowSampler:
     """Make the sampler of a job's rows; groups without a row are left out."""
     labels, groups = job.base.label[job.rows], job.base.group[job.rows]
-    known = {"label_ids": np.unique(labels).tolist(), "group_ids": np.unique(groups).tolist()}
+    ids = {"label_ids": np.unique(labels).tolist(), "group_ids": np.unique(groups).tolist()}
     share: dict[str, Any] = {} if job.marginal is None else {"marginal": job.marginal, "replacement": True}
-    sampler = make_sampler(job.rule, labels=labels, groups=groups, **known, **share)
+    sampler = make_sampler(job.rule, labels=labels, groups=groups, **ids, **share)
     assert isinstance(sampler, RowSampler)  # no rule above makes batches
     return sampler
 

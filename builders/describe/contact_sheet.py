@@ -108,14 +108,14 @@ def _by_nuisance(names: Sequence[str], content: Numbers, nuisance: Numbers) -> t
     """A row for each nuisance (-1: none), of the content with most of them where possible; and its name."""
     width = int(nuisance.max(initial=-1)) + 2
     cells, rows = np.unique(content * width + nuisance + 1, return_index=True)
-    known, counts = np.unique(cells // width, return_counts=True)
-    hashes = [hash64("contact-sheet", names[number]) for number in known.tolist()]
+    present, counts = np.unique(cells // width, return_counts=True)
+    hashes = [hash64("contact-sheet", names[number]) for number in present.tolist()]
     ordered = np.lexsort((np.array(hashes, np.uint64), -counts))
-    place = np.argsort(ordered)[np.searchsorted(known, cells // width)]
+    place = np.argsort(ordered)[np.searchsorted(present, cells // width)]
     shown: dict[int, int] = {}
     for at in np.argsort(place, kind="stable").tolist():
         shown.setdefault(int(cells[at]) % width - 1, int(rows[at]))
-    return shown, names[known[ordered[0]]] if len(known) else ""
+    return shown, names[present[ordered[0]]] if len(present) else ""
 
 
 def _trajectories(manifest: Manifest, file: Path, base: str) -> Iterator[Line]:

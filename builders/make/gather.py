@@ -164,13 +164,13 @@ def _whole_trajectories(rows: pa.Table, severities: int, drops: list[tuple[str, 
 
 def _kept(recipe: Recipe, rows: pa.Table, judged: pa.Table, drops: list[tuple[str, str]]) -> pa.Table:
     """Leave out, and name, the samples that the filters do not keep."""
-    kept = judged.filter(judged["kept"])
-    if not len(kept):
+    passed = judged.filter(judged["kept"])
+    if not len(passed):
         counts = Stages.of(judged)
         raise InputError(f"the filters of {recipe.name} leave nothing; loosen a bound:\n{counts}")
     reasons = zip(judged["key"].to_pylist(), judged["why"].to_pylist(), strict=True)
     drops += [(key, why) for key, why in reasons if why not in (None, LACKS)]
-    return rows.filter(pc.is_in(rows["key"], kept["key"].combine_chunks().cast(pa.large_string())))
+    return rows.filter(pc.is_in(rows["key"], passed["key"].combine_chunks().cast(pa.large_string())))
 
 
 def _item_table(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -> pa.Table:

@@ -112,8 +112,8 @@ def wanted_bases(recipe: Recipe, bases: Sequence[str] | None, done: Manifest | N
                 "see `python -m builders raw check`"
             )
     asked = {recipe.base(name).name for name in bases or [base.name for base in recipe.bases]} - {*lacking}
-    kept = {base.name for base in done.bases} if done else set()
-    return [base.name for base in recipe.bases if base.name in asked | kept | {recipe.default_base}]
+    built = {base.name for base in done.bases} if done else set()
+    return [base.name for base in recipe.bases if base.name in asked | built | {recipe.default_base}]
 
 
 def is_complete(folder: Path, done: Manifest, wanted: Sequence[str]) -> bool:

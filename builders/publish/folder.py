@@ -42,8 +42,8 @@ class FolderTarget(Target):
         # What readers see; killed in the middle of a swap, a run leaves it next to its place.
         killed = not self.folder.exists() and self._replaced.exists()
         current = self._replaced if killed else self.folder
-        here, there = source.folder.resolve(), self.folder.resolve()
-        if here == there or here in there.parents or there in here.parents:
+        ours, place = source.folder.resolve(), self.folder.resolve()
+        if ours == place or ours in place.parents or place in ours.parents:
             raise InputError(f"{self.folder} and the dataset's own folder {source.folder} lie in one another")
         nearest = next(path for path in (current, *current.parents) if path.exists())
         if not nearest.is_dir():
@@ -52,8 +52,8 @@ class FolderTarget(Target):
 
     def damaged(self, source: Source, changes: Changes) -> tuple[str, ...]:
         self._end_swap()
-        there = Folder(self.folder)
-        return tuple(path for path in changes.same if not reads_as(there, path, source.files[path]))
+        place = Folder(self.folder)
+        return tuple(path for path in changes.same if not reads_as(place, path, source.files[path]))
 
     def apply(self, source: Source, changes: Changes, on_bytes: OnBytes) -> None:
         self._end_swap()

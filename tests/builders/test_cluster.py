@@ -84,15 +84,6 @@ def test_killed_and_started_again_a_build_goes_on(slowly, tiny, tmp_path, cluste
     assert examples_of(folder) == examples_of(tiny)
 
 
-def test_ctrl_c_says_how_to_go_on(slowly, tmp_path, cluster):
-    with start(slowly, tmp_path, "--ray", cluster.address, start_new_session=True) as process:
-        until(process, lambda: how_many(tmp_path, BLOCKS) >= 4)
-        os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert errors == "interrupted: run the same command again, and it goes on where it stopped\n"
-
-
 def test_a_node_with_another_library_is_refused_by_name(slowly, tmp_path, cluster):
     (tmp_path / "other/pillow-1.2.3.dist-info").mkdir(parents=True)
     (tmp_path / "other/pillow-1.2.3.dist-info/METADATA").write_text("Name: pillow\nVersion: 1.2.3\n")

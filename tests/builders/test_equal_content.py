@@ -168,13 +168,6 @@ def test_origins_that_are_given_are_joined_in_chains(tmp_path):
     assert content.counts.labels == 1
 
 
-def test_rows_of_features_are_compared_as_read(tmp_path):
-    (tmp_path / "a.csv").write_text("n,label\n1,x\n1.0,y\n2,x\n", encoding="utf-8")
-    columns = Columns(features={"n": "float64"}, label="label")
-    content = listed(RowsAlbum(tmp_path / "a.csv", columns, **TERMS))
-    assert content.counts.sets == content.counts.labels == 1
-
-
 def test_fonts_that_share_a_bar_of_an_i_are_one_origin():
     content = listed(GlyphAlbum())
     assert content.counts.sets > 10

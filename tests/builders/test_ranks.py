@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -92,12 +91,6 @@ def test_killed_at_random_they_end_in_the_same_bytes(recipe, tiny, tmp_path):
     attack(recipe, tiny, tmp_path, world=3, kills=4, seed=0)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
-def test_eight_killed_at_random_end_in_the_same_bytes(recipe, tiny, tmp_path, seed):
-    attack(recipe, tiny, tmp_path, world=8, kills=12, seed=seed)
-
-
 def attack(recipe: Path, tiny: Path, out: Path, world: int, kills: int, seed: int, *options: str) -> None:
     """Kill ranks, and start them again or leave them dead, until so many were killed; the rest must do."""
     draw, folder = random.Random(seed), out / "shift/tiny"
@@ -139,21 +132,6 @@ def test_a_killed_packer_is_replaced_by_any_rank(recipe, tiny, tmp_path):
 
 
 @pytest.mark.slow
-def test_one_rank_with_a_full_disk_stops_and_the_others_go_on(recipe, tiny, tmp_path):
-    def limit() -> None:  # on the size of any file, which the kernel refuses as a full disk does
-        resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
-
-    full = rank(recipe, tmp_path, 0, 2, preexec_fn=limit)
-    other = rank(recipe, tmp_path, 1, 2)
-    _, errors = full.communicate(timeout=300)
-    assert full.returncode == 1
-    assert "error: no space left for" in errors
-    ended([other])
-    assert files(tmp_path / "shift/tiny") == files(tiny)
-    assert left(tmp_path) == ["lock"]
-
-
-@pytest.mark.slow
 def test_ranks_that_want_different_bases_end_with_all_of_them(recipe, tiny, tmp_path, monkeypatch):
     rendered: list[str] = []
     write = Spool.write
@@ -171,24 +149,6 @@ def test_ranks_that_want_different_bases_end_with_all_of_them(recipe, tiny, tmp_
     part(recipe, tmp_path, 1, 2)
     assert files(tmp_path / "shift/tiny") == files(tiny)
     assert len(rendered) == len(set(rendered))
-    assert left(tmp_path) == ["lock"]
-
-
-def test_a_rank_that_comes_late_renders_nothing_again(recipe, tiny, tmp_path, monkeypatch):
-    """Another one packs and removes the spool after this one looked whether it is finished."""
-    look, calls = building._Build.look, []
-
-    def pack_meanwhile(one: building._Build) -> Any:
-        state = look(one)
-        calls.append(one)
-        if len(calls) == 1:
-            shutil.copytree(tiny, tmp_path / "shift/tiny")
-        return state
-
-    monkeypatch.setattr(building._Build, "look", pack_meanwhile)
-    monkeypatch.setattr(Spool, "write", lambda *args: pytest.fail("rendered again"))
-    part(recipe, tmp_path, 0, 2)
-    assert files(tmp_path / "shift/tiny") == files(tiny)
     assert left(tmp_path) == ["lock"]
 
 
