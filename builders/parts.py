@@ -112,8 +112,8 @@ def _check_paths(record: str, fields: Mapping[str, Any]) -> None:
         if any(isinstance(entry, PurePath) for entry in values):
             raise InputError(
                 f"the field {name!r} of class {record} is a path, which does not say what the file contains: "
-                f"write `def fingerprint(self) -> str` in {record}, a content_hash of its fields and of the bytes; "
-                "see docs/own_data.md, Your own step, shows one"
+                f"write `def fingerprint(self) -> str` in {record}, of its fields and the file's bytes; "
+                "docs/own_data.md, Your own step, shows one"
             )
 
 

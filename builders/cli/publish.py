@@ -20,7 +20,7 @@ from shiftdata.data.format.manifest import Manifest
     examples, one a place:
       python -m builders publish sma_emoji --to /srv/shift --dry-run      a folder: /srv/shift/sma_emoji
       python -m builders publish sma_emoji --to s3://lab-data/shift       any URL that fsspec writes
-      python -m builders publish sma_emoji --to hf:// --private --tag     the Hub, as shift/sma_emoji
+      python -m builders publish sma_emoji --to hf:// --private           the Hub, as shift/sma_emoji
       python -m builders publish build/shift/mine --recipe mine.py --to hf://datasets/me/mine --gated manual
       python -m builders publish sma_emoji --to hf+https://hub.lab/datasets/me/emoji   another Hub
 
@@ -40,7 +40,6 @@ from shiftdata.data.format.manifest import Manifest
 @click.option("--web", metavar="URL", help="Folder, bucket: where a web server or CDN shows it.")
 @click.option("--private", is_flag=True, help="Hub: make the repo private.")
 @click.option("--gated", type=click.Choice(get_args(Gated)), help="Hub: readers must ask for access.")
-@click.option("--tag", is_flag=True, help="Hub: tag the commit v<version>.")
 @click.option("--token-file", type=Path, metavar="FILE", help="Hub: a file with only the token.")
 @quiet_option
 def command(

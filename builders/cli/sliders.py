@@ -110,14 +110,12 @@ def train_command(
     left = _missing(output, jobs)
     print(f"{len(jobs) - len(left)} of {len(jobs)} sliders are there")
     with progress("training", len(left), "slider", quiet=quiet) as bar:
-        alone = workers == 1
-        work = partial(_trainer, diffusion, training, output, show=alone and not quiet)
         executor = Ranks(
-            Here() if alone else Pool(workers),
+            Here() if workers == 1 else Pool(workers),
             asked_rank(rank, world, slurm) or ALONE,
             partial(_missing, output),
         )
-        for _, is_new in executor.run(work, jobs):
+        for _, is_new in executor.run(partial(_trainer, diffusion, training, output), jobs):
             bar.update(is_new)
     print(f"{output}: {len(shifts)} shifts of {len(classes)} classes")
 
@@ -126,23 +124,14 @@ def _missing(output: Path, jobs: Any) -> list[Job]:
     return [job for job in jobs if not slider_file(output, job.shift, job.label).is_file()]
 
 
-def _trainer(diffusion: Diffusion, training: Training, output: Path, *, show: bool) -> Callable[[Job], bool]:
+def _trainer(diffusion: Diffusion, training: Training, output: Path) -> Callable[[Job], bool]:
     """Return the function that trains sliders in a worker process."""
 
     def work(job: Job) -> bool:
         file = slider_file(output, job.shift, job.label)
         if file.is_file():  # by now: of another rank
             return False
-        if not show:
-            train(diffusion, job.label, job.shift, file, training)
-            return True
-        with progress(str(job), training.iterations, "step") as bar:
-
-            def on_step(step: int, loss: float) -> None:
-                bar.update(step + 1 - bar.n)
-                bar.set_postfix(loss=f"{loss:.3g}")
-
-            train(diffusion, job.label, job.shift, file, training, on_step=on_step)
+        train(diffusion, job.label, job.shift, file, training)
         return True
 
     return work

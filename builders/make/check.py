@@ -16,7 +16,6 @@ from builders.describe.renderings import description_of, renderings
 from builders.make.shortcuts import measure
 from builders.recipe import Recipe
 from builders.recipe_files import recipe_of
-from builders.terms import spdx_problem
 from shiftdata.data.format.addresses import relative
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import CROISSANT, README, protocol_file
@@ -45,7 +44,6 @@ def check(
         paths = {problem.path for problem in edited}
         problems = [problem for problem in problems if problem.path not in paths or problem.kind == "link"]
         problems += edited
-    problems += _license_problems(manifest)
     if not problems:
         problems += _shortcut_problems(folder, manifest, recipe)
     if not problems:  # what the clients say of a broken dataset is of no use
@@ -90,12 +88,6 @@ def _shortcut_problems(folder: Path, manifest: Manifest, recipe: Recipe | None) 
         return
     if measure(folder, manifest, recipe.album if recipe else None) != manifest.shortcuts:
         yield Problem(path=FILE_NAME, what="gives shortcuts other numbers than its pictures: build it again")
-
-
-def _license_problems(manifest: Manifest) -> Iterator[Problem]:
-    for credit in manifest.credits:
-        if fault := spdx_problem(credit.license):
-            yield Problem(path=FILE_NAME, what=f"{credit.rows} rows: {fault}")
 
 
 def _croissant_problems(folder: Path) -> Iterator[Problem]:

@@ -71,10 +71,9 @@ class FolderTarget(Target):
             (work / left).unlink()
         self._swap(work)
 
-    def finish(self, source: Source, revision: str | None) -> str:
+    def finish(self, source: Source) -> None:
         """Clear away what a run that was killed after its swap has left."""
         self._end_swap()
-        return ""
 
     def _bring(self, source: Source, path: str, work: Path, on_bytes: OnBytes) -> None:
         """Copy a file, unless an earlier run that was stopped has, and read it back."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Literal, TypeAlias
@@ -34,7 +33,6 @@ class RepoOptions:
 
     private: bool = False
     gated: Gated | None = None
-    tag: bool = False
     token: str | None = field(default=None, repr=False)
 
 
@@ -85,11 +83,9 @@ class HubTarget(Target):
         is_open = self.options.private and not info.private
         notes = ("the repo is public and will be private",) if is_open else ()
         changes = self.compared(source, self.at(info.sha) if info.sha else None)
-        changes = replace(changes, revision=info.sha, notes=notes)
-        self._refuse_second_tag(source, changes)
-        return changes
+        return replace(changes, revision=info.sha, notes=notes)
 
-    def apply(self, source: Source, changes: Changes, on_bytes: OnBytes) -> str:
+    def apply(self, source: Source, changes: Changes, on_bytes: OnBytes) -> None:
         """Send the files, name them in one commit, and compare what the server then has."""
         disable_progress_bars()  # of the client: ours is on the screen
         head = changes.revision or self._make_repo()
@@ -114,17 +110,10 @@ class HubTarget(Target):
         except IntegrityError:
             self._withdraw(commit)
             raise
-        return commit
 
-    def finish(self, source: Source, revision: str | None) -> str:
-        """Apply the options of the repo, and tag the version."""
+    def finish(self, source: Source) -> None:
+        """Apply the options of the repo, where nothing had to be sent."""
         self._settle()
-        if not self.options.tag:
-            return ""
-        name = f"v{source.manifest.version}"
-        if name not in self._tags():
-            self.api.create_tag(self.repo.repo_id, tag=name, revision=revision, repo_type=DATASET)
-        return f"tag {name}"
 
     def _make_repo(self) -> str | None:
         """Make the repo; return its first commit, where it begins with one."""
@@ -175,15 +164,3 @@ class HubTarget(Target):
         if FILE_NAME in listing_of(self.at(commit)):
             why = "Withdraw the manifest: not every file arrived as it was sent"
             self._commit([CommitOperationDelete(FILE_NAME)], why, commit)
-
-    def _tags(self) -> Mapping[str, str]:
-        refs = self.api.list_repo_refs(self.repo.repo_id, repo_type=DATASET)
-        return {tag.name: tag.target_commit for tag in refs.tags}
-
-    def _refuse_second_tag(self, source: Source, changes: Changes) -> None:
-        name, tags = f"v{source.manifest.version}", self._tags() if self.options.tag else {}
-        if name in tags and (tags[name] != changes.revision or not changes.none):
-            raise InputError(
-                f"{self.address} has the tag {name} at another commit: versions do not change; "
-                "raise the recipe's version, or publish without --tag"
-            )

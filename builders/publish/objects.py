@@ -19,7 +19,7 @@ from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.data.places.remote import filesystem
 from shiftdata.data.places.search import store_at
 from shiftdata.data.places.store import FileInfo, OnBytes, Store, persistently
-from shiftdata.errors import IntegrityError, NotFoundError
+from shiftdata.errors import IntegrityError
 from shiftdata.files import write_text
 from shiftdata.stable import content_hash
 
@@ -99,13 +99,7 @@ class ObjectTarget(Target):
 
     def compare(self, source: Source) -> Changes:
         """Compare by size, and by the journal or else the manifest that lies there."""
-        changes = self.compared(source, self.store, self._journal.owned)
-        system, root = self._place
-        bucket = root.split("/")[0]
-        is_empty = not (changes.same or changes.changed or changes.deleted or changes.foreign)
-        if is_empty and "s3" in protocols(system) and not system.exists(bucket):
-            raise NotFoundError(f"there is no bucket {bucket!r}, or you may not see it: make it first")
-        return changes
+        return self.compared(source, self.store, self._journal.owned)
 
     def is_same(self, source: Source, path: str, info: FileInfo) -> bool | None:
         noted = self._journal.sent.get(path)

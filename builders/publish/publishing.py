@@ -48,8 +48,8 @@ def target_of(to: str, name: str, work: Path, options: RepoOptions, web: str | N
         if web is not None:
             raise InputError(f"--web is for folders and buckets; {to} is on a Hub, which has its own address")
         return HubTarget(repo, options)
-    if options.private or options.gated or options.tag:
-        raise InputError(f"--private, --gated and --tag are for repos on a Hub; {to} is not one")
+    if options.private or options.gated:
+        raise InputError(f"--private and --gated are for repos on a Hub; {to} is not one")
     if to.startswith(("file://", "local://")):
         to = filesystem(to)[1]
     if is_url(to):
@@ -150,11 +150,10 @@ class Publication:
         with self._alone(), in_plain_words(self.target.address, self.options.token):
             damaged = self.target.damaged(self.source, self.changes)
             changes = self.changes.sending_again(self.source, damaged)
-            revision = changes.revision
             if not changes.none:
-                revision = self.target.apply(self.source, changes, on_bytes)
-            more = self.target.finish(self.source, revision)
-        done = [self._summary(changes), *([more] if more else [])]
+                self.target.apply(self.source, changes, on_bytes)
+            self.target.finish(self.source)
+        done = [self._summary(changes)]
         if damaged:
             done.append(f"these were damaged there, and were sent again: {', '.join(damaged)}")
         if catalog is not None:

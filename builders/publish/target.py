@@ -142,12 +142,11 @@ class Target(ABC):
         return ()
 
     @abstractmethod
-    def apply(self, source: Source, changes: Changes, on_bytes: OnBytes) -> str | None:
-        """Send data first and the manifest last, and read it back; return the commit, if there is one."""
+    def apply(self, source: Source, changes: Changes, on_bytes: OnBytes) -> None:
+        """Send data first and the manifest last, and read it back."""
 
-    def finish(self, source: Source, revision: str | None) -> str:
-        """Finish a place that has all files; return a description of what was done."""
-        return ""
+    def finish(self, source: Source) -> None:  # noqa: B027  # most places need no more
+        """Finish a place that has all files."""
 
     def compared(
         self, source: Source, store: Store | None, owned: frozenset[str] | set[str] = frozenset()

@@ -45,7 +45,6 @@ class Hub:
     calls: list[tuple[str, Any]] = field(default_factory=list)
     commits: list[dict[str, bytes]] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=lambda: {"private": False, "gated": False})
-    tags: dict[str, str] = field(default_factory=dict)
     made_with: dict[str, Any] = field(default_factory=dict)
     token: str | None = SECRET
 
@@ -101,13 +100,6 @@ class Hub:
             read=lambda path: files[path],
             sha256=lambda path: hashlib.sha256(files[path]).hexdigest(),
         )
-
-    def list_repo_refs(self, repo_id: str, **options: Any) -> Any:
-        tags = [SimpleNamespace(name=name, target_commit=commit) for name, commit in self.tags.items()]
-        return SimpleNamespace(tags=tags)
-
-    def create_tag(self, repo_id: str, tag: str, revision: str, **options: Any) -> None:
-        self.tags[tag] = revision
 
     def at(self, revision: str) -> dict[str, bytes]:
         return self.commits[int(revision, 16) - 1]
@@ -187,13 +179,6 @@ def test_a_catalog_names_the_server_that_the_environment_names(publish, tiny, se
     publish(tiny, "--to", "hf://", "--catalog", "catalog.json")
     places = Catalog.read(home / "catalog.json").entries["tiny"].places
     assert places == ("hf+http://lab:8000/datasets/shift/tiny",)
-
-
-def test_a_tag_is_made_once(publish, tiny, later, server):
-    assert "tag v1.0.0" in publish(tiny, "--to", "hf://", "--tag")
-    assert server.tags == {"v1.0.0": oid(2)}
-    publish(tiny, "--to", "hf://", "--tag")
-    assert "raise the recipe's version" in publish(later, "--to", "hf://", "--tag", fails=True)
 
 
 def test_the_stored_token_is_for_the_hub_alone(publish, tiny, server, monkeypatch, tmp_path):

@@ -208,10 +208,6 @@ def test_s3(publish, tiny, later, bucket, home):
     assert json.loads(notes)["url"] == f"s3://{bucket}/shift/tiny"
 
 
-def test_a_bucket_that_is_not_there_is_said(publish, tiny, bucket):
-    assert "there is no bucket 'none'" in publish(tiny, "--to", "s3://none/x", fails=True)
-
-
 def test_a_package_that_is_not_there_is_named(publish, tiny, monkeypatch):
     def missing(*_: object, **__: object) -> None:
         raise ImportError("Install s3fs to access S3")
