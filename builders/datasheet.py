@@ -13,7 +13,7 @@ from shiftdata.errors import InputError, not_found
 class Datasheet:
     """Answers to the questions of a datasheet (Gebru et al., Datasheets for Datasets, 2021).
 
-    A few sentences each; what is empty stands on the card as not stated. Everything that can be counted or
+    A few sentences each; the card shows what is empty as not stated. Everything that can be counted or
     hashed is not asked here: the card takes it from the manifest.
     """
 

@@ -1,4 +1,4 @@
-"""The code of somebody's own steps, which no `code_version` of this package stands for.
+"""The code of somebody's own steps, which no `code_version` of this package identifies.
 
 What counts of a module outside the package is the class and whatever it refers to, in its own module and in
 others next to it: functions, constants, decorators, base classes. Comments, docstrings and the form of the
@@ -50,7 +50,7 @@ class _Closure:
         self._seen: set[tuple[str, str]] = set()
 
     def add(self, module: ModuleType, name: str) -> None:
-        """Add what a name of a module stands for, and all that refers to."""
+        """Add the definition of a name of a module, and all that it refers to."""
         if (module.__name__, name) in self._seen:
             return
         self._seen.add((module.__name__, name))

@@ -117,17 +117,17 @@ def _check_paths(record: str, fields: Mapping[str, Any]) -> None:
             )
 
 
-def check_names_once(what: str, names: tuple[str, ...]) -> None:
+def check_names_once(kind: str, names: tuple[str, ...]) -> None:
     """Refuse an empty list, and a name that is given twice."""
     if not names or len(set(names)) < len(names):
-        raise InputError(f"{what} need at least one name, each once, got {names}")
+        raise InputError(f"{kind} need at least one name, each once, got {names}")
 
 
-def check_chosen(what: str, names: tuple[str, ...], known: Collection[str]) -> None:
+def check_chosen(kind: str, names: tuple[str, ...], known: Collection[str]) -> None:
     """Refuse names that are not a choice of those known: a bare text, an unknown name, none, one twice."""
     if isinstance(names, str):
-        raise InputError(f"{what}s are a tuple of names, got the text {names!r}; write names=({names!r},)")
+        raise InputError(f"{kind}s are a tuple of names, got the text {names!r}; write names=({names!r},)")
     for name in names:
         if name not in known:
-            raise not_found(what, name, known)
-    check_names_once(f"{what}s", names)
+            raise not_found(kind, name, known)
+    check_names_once(f"{kind}s", names)

@@ -73,7 +73,7 @@ class Spool:
         self.files.clear()
 
     def listing(self) -> dict[str, set[str]]:
-        """The blocks that are there (under ""), and those with a table in each folder beside them."""
+        """The blocks that are there (under ""), and those with a table in each folder next to them."""
         blocks: dict[str, set[str]] = defaultdict(set)
         for name in self.files.listed():
             folder, _, file = name.rpartition("/")
@@ -123,7 +123,7 @@ class Spool:
                 return rows
 
     def write_beside(self, folder: str, block: str, table: pa.Table) -> None:
-        """Store a table that belongs to a block, in a folder beside the blocks."""
+        """Store a table that belongs to a block, in a folder next to the blocks."""
         self.files.write(_name(block, folder), _stream(table))
 
     def read_beside(self, folder: str, block: str) -> pa.Table | None:

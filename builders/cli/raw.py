@@ -56,7 +56,7 @@ raw_option = click.option(
 def list_command(name: str | None) -> None:
     """Show the raw datasets: size, licence, how to get each, and whether it is on this disk.
 
-    Sizes, licences and ways are facts of a day that is named; nothing is asked of the network.
+    Sizes, licences and ways are facts of a day that is named; no network is used.
     """
     if name:
         print(*source(name).describe(), sep="\n")

@@ -186,7 +186,7 @@ def _panels(folder: Path, manifest: Manifest) -> list[Panel]:
         panel = panel_of(title, manifest.labels, manifest.nuisances, of_groups)
         panels += [panel] if panel else []
     uneven = [panel for panel in panels if len(np.unique(panel.shares)) > 1]
-    return uneven or panels[:1]  # a square of equal numbers says nothing beside another
+    return uneven or panels[:1]  # a square of equal numbers says nothing next to another
 
 
 def _counts(manifest: Manifest, file: Path, keys: pa.Array | None = None) -> Numbers:

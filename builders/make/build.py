@@ -184,7 +184,7 @@ class _Build:
         node = node_versions(self.reference)
         for other in statuses(self.spool):
             if other.is_at_work and other.node and other.recipe_id == self.recipe.recipe_id():
-                check_alike(f"this process works beside {other}, and", node, other.node)
+                check_alike(f"this process works with {other}, and", node, other.node)
         return node
 
     def _render(self, state: _State, reporter: Reporter) -> Rendered | None:

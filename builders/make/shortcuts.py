@@ -139,7 +139,7 @@ def _traces_of_file(file: Path) -> dict[str, list[float]]:
 
 
 def _file_traces(picture: Image.Image, length: int) -> dict[str, list[float]]:
-    """The traces of an opened picture, in a file of so many bytes, that need no pixel."""
+    """The traces of an opened picture and its file that need no pixel."""
     kind = (picture.format or "", picture.mode, str("transparency" in picture.info))
     tables = getattr(picture, "quantization", {})
     return {

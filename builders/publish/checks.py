@@ -69,7 +69,7 @@ def _refusal(folder: Path, problems: list[Problem]) -> str:
 
 
 def _state(folder: Path, manifest: Manifest, recipe: Recipe | None) -> str:
-    """A hash of everything that a check looks at; of large files size and time stand for the bytes."""
+    """A hash of everything that a check looks at; of each file size and time count, not the bytes."""
     files = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         stat = path.stat()

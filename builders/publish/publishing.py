@@ -35,7 +35,7 @@ def target_of(to: str, name: str, work: Path, options: RepoOptions, web: str | N
     `web` is where readers find the place, for one that does not say it itself.
     """
     user, at, _ = to.partition("://")[2].partition("/")[0].rpartition("@")
-    if at and ":" in user:  # it would stand in journals and catalogs
+    if at and ":" in user:  # journals and catalogs would show it
         raise InputError(
             "the address contains a password: leave it out, and keep it where the tool of that kind of place "
             "looks for it (environment, configuration file)"

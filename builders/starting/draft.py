@@ -12,7 +12,7 @@ MOST_SHOWN = 12  # names in a line for people
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A canonical split that the data may carry. `{}` in its code stands for each of `names` in turn.
+    """A canonical split that the data may carry. `{}` in its code is replaced by each of `names` in turn.
 
     `among` is what the recipe calls those names, if it names all of them. `gaps`: whether it is still worth
     having where some groups have no row.
@@ -47,7 +47,7 @@ class Draft:
     """
 
     shift: Shift
-    what: str
+    about: str
     album: str
     arguments: Sequence[str]
     encoding: str

@@ -82,7 +82,7 @@ def _run(text: str, path: Path) -> dict[str, Any]:
 
 
 def _base(draft: Draft, per_group: int | None) -> Base:
-    noun = draft.what.split()[1].removesuffix("s")
+    noun = draft.about.split()[1].removesuffix("s")
     name, summary = ("mini", f"{per_group} {noun}s a class") if per_group else ("all", f"Every {noun}")
     nuisance = f", in every {draft.shift.nuisance}" if draft.shift.made else ""
     return Base(name=name, summary=f"{summary}{nuisance}.", per_group=per_group)
@@ -189,7 +189,7 @@ def _fields(
         creators,
         f"title={quoted(title)},",
         "# Say what the examples show, and where they come from.",
-        f"summary={quoted(f'{draft.what}{draft.shift.about}.')},",
+        f"summary={quoted(f'{draft.about}{draft.shift.about}.')},",
         f"citation={quoted(citation)},",
         f"album={draft.album}(",
         *(f"{INDENT}{argument}," for argument in draft.arguments),

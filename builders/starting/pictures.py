@@ -82,7 +82,7 @@ def look_at_pictures(
     size = size or _size(look.side, made=chosen.made)
     return Draft(
         shift=chosen,
-        what=f"{len(items):,} pictures of {len(labels)} classes",
+        about=f"{len(items):,} pictures of {len(labels)} classes",
         album="FolderAlbum",
         arguments=[path_code, *([] if levels == ("label",) else [f"layout={tuple_of(levels)}"])],
         encoding='ImageEncoding(format="jpeg", quality=92)',

@@ -32,7 +32,7 @@ MOST_LABELS, MOST_DOMAINS = 100, 50
 MOST_CATEGORIES = 30
 FEWEST_ROWS = 4  # of a value on average, for a label or a domain
 LETTERS_OF_TEXT = 20  # on average
-FEW_FEATURES = 2  # beside a text, that are not what the table is about
+FEW_FEATURES = 2  # next to a text, which then is what the table is about
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +134,7 @@ def look_at_table(
     encoder = "TextEncoding" if chosen["text"] else "TableEncoding"
     return Draft(
         shift=domains_shift(domain.counts, len(label.counts), column_name(domain.name), labels=True),
-        what=f"{rows:,} {'texts' if chosen['text'] else 'rows'} of {len(label.counts)} classes",
+        about=f"{rows:,} {'texts' if chosen['text'] else 'rows'} of {len(label.counts)} classes",
         album="RowsAlbum",
         arguments=[
             path_code,

@@ -221,7 +221,7 @@ def test_a_rank_with_other_code_than_those_at_work_is_refused(recipe, tmp_path):
     (done,) = progress.statuses(spool)
     raw = vars(done) | {"ended": False, "seen": time.time(), "node": done.node | {"code": "other"}}
     spool.files.write("progress/x.json", json.dumps(raw).encode())
-    with pytest.raises(InputError, match=r"beside rank 0 of 3 \(.*\), and has code \w+, not other: install"):
+    with pytest.raises(InputError, match=r"with rank 0 of 3 \(.*\), and has code \w+, not other: install"):
         part(recipe, tmp_path, 1, 3)
 
 
