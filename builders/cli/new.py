@@ -15,7 +15,7 @@ from builders.albums.folder import slug
 from builders.albums.table_file import ENDINGS
 from builders.starting.draft import Draft, Missing, quoted
 from builders.starting.fitting import Written, write
-from builders.starting.owner import NEEDED, Owner, ask_owner, missing_error
+from builders.starting.owner import NEEDED, Owner, ask_owner
 from builders.starting.pictures import look_at_pictures
 from builders.starting.shifts import MADE
 from builders.starting.tables import look_at_table
@@ -100,7 +100,7 @@ def _drafted(path: Path, name: str, out: Path, options: dict[str, Any]) -> tuple
     for line in draft.seen:
         print(line)
     if not sys.stdin.isatty():
-        _check_nothing_missing(draft, options, path)
+        _check_nothing_missing(draft, options)
     while isinstance(draft, Missing):
         options |= _asked(draft)
         before, draft = draft, _look(path, name, out, options)
@@ -120,24 +120,17 @@ def _asked(missing: Missing) -> dict[str, str]:
     return {"shift": click.prompt("What shall shift", type=click.Choice(list(MADE)), err=True)}
 
 
-def _check_nothing_missing(draft: Draft | Missing, options: dict[str, Any], path: Path) -> None:
+def _check_nothing_missing(draft: Draft | Missing, options: dict[str, Any]) -> None:
+    """Name all missing flags in one error, each with an example."""
     columns = draft.columns if isinstance(draft, Missing) else {}
-    choose = isinstance(draft, Missing) and not columns
-    shifts = {f"--{name}": about for name, about in MADE.items()} if choose else {}
+    lines = ["give what only you know, as there is no terminal to ask on:"]
+    if isinstance(draft, Missing) and not columns:
+        lines += ["  what is to shift, as the pictures have no domains; one of"]
+        lines += [f"    --{name}: {about}" for name, about in MADE.items()]
     needed = {**columns} | {flag: question for flag, question in NEEDED.items() if not options[flag]}
-    if shifts or needed:
-        flags = {f"--{flag}": question for flag, question in needed.items()}
-        raise missing_error(shifts, flags, f"python -m builders new {shlex.quote(str(path))}{_typed()}")
-
-
-def _typed() -> str:
-    """The flags of this command, as they would be typed again."""
-    words: list[str] = []
-    for flag, values in click.get_current_context().params.items():
-        for value in values if isinstance(values, tuple) else (values,):
-            if value and flag != "path":
-                words += [f"--{value}"] if flag == "shift" else [f"--{flag}", str(value)]
-    return f" {shlex.join(words)}" if words else ""
+    lines += [f"  --{flag} {shlex.quote(example)}: {meaning}" for flag, (meaning, example) in needed.items()]
+    if len(lines) > 1:
+        raise InputError("\n".join(lines))
 
 
 def _look(path: Path, name: str, out: Path, options: dict[str, Any]) -> Draft | Missing:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,6 @@ import click
 
 from builders.terms import check_license, spdx_problem
 from shiftdata.data.format.names import line_fault
-from shiftdata.errors import InputError
 
 #: The flags that nobody can guess: what they mean, and an example.
 NEEDED = {
@@ -40,24 +38,6 @@ def ask_owner(flags: Mapping[str, Any]) -> Owner:
         attribution=answers["attribution"],
         creators=(creators,) if isinstance(creators, str) else tuple(creators),
     )
-
-
-def missing_error(
-    shifts: Mapping[str, str], needed: Mapping[str, tuple[str, str]], command: str
-) -> InputError:
-    """Name all missing flags in one error, with a command that has an example of each.
-
-    One of `shifts` has to be chosen.
-    """
-    lines = ["give what only you know, as there is no terminal to ask on:"]
-    lines += ["  what is to shift, as the pictures have no domains; one of"] if shifts else []
-    lines += [f"    {flag}: {meaning}" for flag, meaning in shifts.items()]
-    lines += [f"  {flag}: {meaning}" for flag, (meaning, _) in needed.items()]
-    examples = [
-        *list(shifts)[:1],
-        *(f"{flag} {shlex.quote(example)}" for flag, (_, example) in needed.items()),
-    ]
-    return InputError("\n".join([*lines, "for example", f"  {command} {' '.join(examples)}"]))
 
 
 def _asked(flag: str, meaning: str, example: str) -> str:

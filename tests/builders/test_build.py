@@ -148,21 +148,6 @@ def test_ctrl_c_stops_at_once_and_says_how_to_go_on(recipe, tiny, tmp_path):
     assert files(build(str(recipe), tmp_path, workers=1, quiet=True)) == files(tiny)
 
 
-@pytest.mark.slow
-def test_a_build_waits_while_another_one_packs(recipe, tiny, tmp_path):
-    from filelock import FileLock
-
-    lock = FileLock(tmp_path / ".work/tiny/lock")
-    with start(recipe, tmp_path, "--workers", "1") as process:
-        while not Path(lock.lock_file).parent.is_dir():
-            time.sleep(0.01)
-        with lock:
-            assert "waiting for it" in process.stderr.readline()
-            assert not (tmp_path / "shift").exists()
-        assert process.wait() == 0
-    assert files(tmp_path / "shift/tiny") == files(tiny)
-
-
 def test_a_finished_dataset_is_not_built_again(recipe, tiny_out):
     before = {path: path.stat().st_mtime_ns for path in (tiny_out / "shift/tiny").rglob("*")}
     build(str(recipe), tiny_out, workers=1, quiet=True)
@@ -259,19 +244,6 @@ def test_a_base_in_which_nothing_is_left_says_why(own, tmp_path):
         InputError, match=r"all 160 pictures of tiny were dropped: 160: a side below 8 pixels"
     ):
         build(str(own), tmp_path / "out", workers=1, quiet=True)
-
-
-@pytest.mark.slow
-def test_the_dataset_of_another_recipe_is_not_overwritten(own, tmp_path):
-    out = tmp_path / "out"
-    build(str(own), out, workers=1, quiet=True)
-    own.write_text(own.read_text().replace("seed=0,", "seed=7,"))
-    with pytest.raises(
-        InputError, match=r"was built from another recipe .* or pass --replace to overwrite it"
-    ):
-        build(str(own), out, workers=1, quiet=True)
-    build(str(own), out, workers=1, replace=True, quiet=True)
-    assert Manifest.read(out / "shift/tiny").seed == 7
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.recipe_files import load_recipe
 from builders.spool import Spool
-from shiftdata.data.executors import Here, Pool, Rank
+from shiftdata.data.executors import Pool, Rank
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
 from tests.builders.test_build import ROOT, files, how_many, start
@@ -67,23 +67,6 @@ def test_ranks_share_the_work_and_one_of_them_packs(recipe, tiny, tmp_path):
     assert [said for said in errors if said and "another process packs tiny" not in said] == []
     assert files(part(recipe, tmp_path, 2, 3)) == files(tiny)  # which has nothing to do but to tidy up
     assert left(tmp_path) == ["lock"]
-
-
-@pytest.mark.slow
-def test_a_rank_does_its_own_share_first_and_then_that_of_lost_ranks(recipe, tiny, tmp_path, monkeypatch):
-    rendered: list[str] = []
-    write = Spool.write
-    monkeypatch.setattr(Spool, "write", lambda *args: rendered.append(args[1]) or write(*args))
-    part(recipe, tmp_path, 1, 4, render_only=True, executor=Here())
-    first = rendered[: len(rendered) // 4]
-    assert files(part(recipe, tmp_path, 0, 4)) == files(tiny)
-    assert len(rendered) == len(set(rendered))
-    again = list(rendered)
-    rendered.clear()
-    part(recipe, tmp_path / "again", 1, 4, render_only=True)
-    assert set(rendered) == set(again)
-    assert set(rendered[: len(first)]) == set(first)
-    assert rendered != again  # two with one share seldom do the same block
 
 
 @pytest.mark.slow

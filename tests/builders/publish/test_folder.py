@@ -93,26 +93,6 @@ f._copy = half"""
     assert contents(home / "place") == {f"tiny/{path}": data for path, data in contents(tiny).items()}
 
 
-def test_what_was_copied_before_a_kill_is_not_copied_again(publish, tiny, home, monkeypatch):
-    code = """
-import builders.publish.folder as f
-copy, calls = f._copy, []
-def stopping(old, new, tell):
-    calls.append(old)
-    if len(calls) == 20:
-        os.kill(os.getpid(), signal.SIGKILL)
-    copy(old, new, tell)
-f._copy = stopping"""
-    run_killed(code, str(tiny), "--to", "place", cwd=home)
-    copied = []
-    copy = into_folder._copy
-    monkeypatch.setattr(
-        into_folder, "_copy", lambda old, new, tell: (copied.append(old), copy(old, new, tell))
-    )
-    publish(tiny, "--to", "place")
-    assert len(copied) == 26 - 19
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("moves", [0, 1, 2])
 def test_killed_in_its_swap_it_ends_well(publish, tiny, later, home, moves):
@@ -160,20 +140,6 @@ def test_a_disk_that_fills_up_is_reported_and_the_next_run_goes_on(publish, tiny
     monkeypatch.setattr(into_folder, "_copy", copy)
     publish(tiny, "--to", "place")
     assert contents(home / "place/tiny") == contents(tiny)
-
-
-def test_a_foreign_file_that_was_replaced_between_two_runs_is_the_newer_one(publish, tiny, later, home):
-    publish(tiny, "--to", "place")
-    mine = home / "place/tiny/mine.txt"
-    mine.write_text("older")
-    code = """
-from builders.publish.folder import FolderTarget
-FolderTarget._swap = lambda self, work: os.kill(os.getpid(), signal.SIGKILL)"""
-    run_killed(code, str(later), "--to", "place", cwd=home)
-    mine.unlink()
-    mine.write_text("newer")
-    publish(later, "--to", "place")
-    assert mine.read_text() == "newer"
 
 
 def test_a_catalog_that_cannot_be_read_is_reported_before_anything_is_sent(publish, tiny, home):

@@ -16,14 +16,12 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 from huggingface_hub.errors import RepositoryNotFoundError
 
 from builders.publish import hub
-from builders.publish.folder import FolderTarget
 from builders.publish.hub import RepoOptions
 from builders.publish.publishing import Publication, target_of
-from builders.publish.target import Source
-from shiftdata.data.format.manifest import FILE_NAME, Manifest
+from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.data.places.catalog import Catalog
 from shiftdata.data.places.hubs import HubRepo
-from shiftdata.data.places.store import FileInfo, Folder
+from shiftdata.data.places.store import FileInfo
 from shiftdata.errors import InputError, IntegrityError
 from tests.builders.publish.versions import PICTURE, contents
 from tests.web import answering
@@ -248,12 +246,3 @@ def test_a_token_that_a_server_repeats_is_not_printed(publish, tiny, home, monke
     assert "you have no right to write there" in said
     assert "***" in said
     assert secret not in said
-
-
-def test_only_files_that_are_ours_are_deleted(tiny, tmp_path):
-    for name in ("a", "b", ".git/x"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("")
-    source = Source(tiny, Manifest.read(tiny), {})
-    changes = FolderTarget(tmp_path).compared(source, Folder(tmp_path), {"a"})
-    assert (changes.deleted, changes.foreign) == (("a",), ("b",))

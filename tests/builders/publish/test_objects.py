@@ -160,13 +160,6 @@ def test_a_file_that_arrives_damaged_is_named_and_the_place_has_no_manifest(
     assert held(f"{url}/tiny") == contents(tiny)
 
 
-def test_on_a_server_of_files_each_gets_its_name_when_it_is_whole(publish, tiny, later, home):
-    target = home / "files"
-    publish(tiny, "--to", f"cutting://{target}")
-    publish(later, "--to", f"cutting://{target}")
-    assert contents(target / "tiny") == contents(later)
-
-
 @pytest.mark.parametrize("number", [pytest.param(12, marks=pytest.mark.slow), 26])
 def test_killed_in_the_middle_of_a_file_only_the_rest_is_sent(publish, tiny, home, number):
     code = f"""
@@ -269,12 +262,3 @@ def test_whatever_was_stopped_wherever_the_manifest_is_true_and_the_last_run_end
     assert {path: found.get(path) for path in expected} == expected
     assert set(found) - set(expected) <= (set() if one_machine else {"groups.png"})
     MemoryFileSystem.store.clear()
-
-
-def test_every_byte_is_reported_once(tiny, url, watched, home):
-    counted: list[int] = []
-    target = objects.ObjectTarget(f"{url}/tiny", home)
-    source = Source.read(tiny)
-    plan = target.compare(source)
-    target.apply(source, plan, counted.append)
-    assert sum(counted) == plan.bytes

@@ -148,16 +148,6 @@ def test_card_and_croissant_point_to_it_and_rows_have_their_own(mixed):
     assert (row[f"{name}/license"].decode(), row[f"{name}/attribution"].decode()) in TERMS
 
 
-def test_tars_take_it_along(mixed, tmp_path):
-    _, folder = mixed
-    tars = export(folder, tmp_path / "tars")
-    assert (tars / ATTRIBUTION).read_bytes() == (folder / ATTRIBUTION).read_bytes()
-    assert ATTRIBUTION in (tars / "README.md").read_text()
-    (tars / ATTRIBUTION).unlink()
-    export(folder, tars, overwrite=True)
-    assert (tars / ATTRIBUTION).is_file()
-
-
 def test_rows_that_may_not_be_passed_on_need_each_licence_named(publish, mixed, home, tmp_path):
     recipe, folder = mixed
     rows = rows_of(folder)[TERMS[2]]
