@@ -55,7 +55,7 @@ class _Closure:
             return
         self._seen.add((module.__name__, name))
         defined = _defined(module)
-        for statement in defined.get(name) or defined.get("*", ()):
+        for statement in defined.get(name, defined.get("*", [])):
             if isinstance(statement, ast.Import | ast.ImportFrom):
                 self._follow(module, statement, name)
             else:
