@@ -51,13 +51,11 @@ MOST_NAMES = 10  # of groups without rows
 @click.option("--spool", metavar="PLACE", help="Folder or URL for rendered blocks. [default: in --out]")
 @click.option("--replace", is_flag=True, help="Overwrite the dataset of another recipe.")
 @click.option("--keep-spool", is_flag=True, help="Keep the rendered blocks after packing.")
-@click.option("--verbose", is_flag=True, help="Name everything that was left out, and why.")
 @quiet_option
 def command(
     recipe: str,
     raw: Path | None,
     bases: str | None,
-    verbose: bool,
     rank: int | None,
     world: int | None,
     slurm: bool,
@@ -76,10 +74,10 @@ def command(
     options["executor"] = Ray(ray, options["workers"]) if ray else None
     folder = build(recipe, rank=part, **options)
     if (folder / FILE_NAME).is_file():
-        _print_built(folder, recipe, options["out"], verbose=verbose)
+        _print_built(folder, recipe, options["out"])
 
 
-def _print_built(folder: Path, recipe: str, out: Path, *, verbose: bool) -> None:
+def _print_built(folder: Path, recipe: str, out: Path) -> None:
     manifest = Manifest.read(folder)
     for base in manifest.bases:
         counts = ", ".join(f"{split} {record.rows:,}" for split, record in base.splits.items())
@@ -90,10 +88,10 @@ def _print_built(folder: Path, recipe: str, out: Path, *, verbose: bool) -> None
     print_warnings(manifest)
     size = f"{len(manifest.files)} files, {manifest.bytes / 1e6:.1f} MB"
     print(f"{folder}: {size}, content {manifest.content_id[:16]}")
-    _print_dropped(report_path(out, manifest.name), verbose)
+    _print_dropped(report_path(out, manifest.name))
 
 
-def _print_dropped(report: Path, verbose: bool) -> None:
+def _print_dropped(report: Path) -> None:
     """Say what was left out, on the stream of the progress bars."""
     rows = read_report(report)
     bases = dict.fromkeys(base for base, _, _ in rows)
@@ -101,8 +99,6 @@ def _print_dropped(report: Path, verbose: bool) -> None:
         where = "" if base == NO_ITEM else f" of {base}"
         for reason, count in by_reason(Counter(why for of, _, why in rows if of == base)).items():
             print(f"left out{where}: {count:,}: {reason}", file=sys.stderr)
-    for _, name, why in rows if verbose else ():
-        print(f"left out: {name}: {why}", file=sys.stderr)
     if rows:
         print(f"left out, each by name: {report}", file=sys.stderr)
 

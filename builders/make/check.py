@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -48,24 +47,10 @@ def check(
         problems += _shortcut_problems(folder, manifest, recipe)
     if not problems:  # what the clients say of a broken dataset is of no use
         problems += _croissant_problems(folder)
-        with _without_progress_bars():
-            problems += _client_problems(folder, manifest)
+        problems += _client_problems(folder, manifest)
     if recipe is not None:
         problems += _recipe_problems(manifest, recipe)
     return problems
-
-
-@contextmanager
-def _without_progress_bars() -> Iterator[None]:
-    import datasets
-
-    hidden = datasets.are_progress_bars_disabled()
-    datasets.disable_progress_bars()
-    try:
-        yield
-    finally:
-        if not hidden:
-            datasets.enable_progress_bars()
 
 
 def _rendering_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
@@ -135,7 +120,9 @@ def _client_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
 
 def _keys(folder: Path, name: str, manifest: Manifest, streaming: bool, cache: str) -> dict[str, list[str]]:
     """The keys that plain `datasets` reads of each split."""
-    from datasets import load_dataset
+    from datasets import disable_progress_bars, load_dataset
+
+    disable_progress_bars()
 
     if manifest.is_webdataset:
         loaded = load_dataset(str(folder), name, streaming=True)

@@ -216,15 +216,12 @@ def test_what_was_dropped_is_named_file_by_file(own, tiny, tmp_path, capsys):
     for name, width in (("ring00", 8001), ("ring01", 8002)):
         Image.new("1", (width, 8000)).save(pictures / "ring" / f"{name}.png")
     command = ["build", str(own), "--out", str(out), "--workers", "1", "--quiet", "--bases", "content"]
-    for more in ([], ["--verbose"]):  # the second time, the build was complete already
-        assert main([*command, *more]) == 0
+    for _ in range(2):  # the second time, the build was complete already
+        assert main(command) == 0
         said = capsys.readouterr().err
         assert "left out: 1: not a picture by its first bytes" in said
         assert "left out of content: 2: too many pixels\n" in said
         assert f"left out, each by name: {out / 'tiny_dropped.tsv'}" in said
-        assert ("ring/ring00.png: too many pixels (8001 x 8000; the most is 64 million)" in said) == bool(
-            more
-        )
     lines = [line.split("\t") for line in (out / "tiny_dropped.tsv").read_text().splitlines()]
     assert lines[:3] == [
         ["base", "what", "reason"],
