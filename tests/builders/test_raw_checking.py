@@ -237,7 +237,7 @@ def test_a_list_says_what_is_on_this_disk(tree, known, tmp_path, capsys, monkeyp
     assert main(["raw", "list"]) == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
     assert lines["pacs"].endswith("by hand             yes")
-    assert lines["half"].endswith("1 of 2 files")
+    assert lines["half"].endswith("yes")
     assert lines["none"].endswith("no")
     shutil.rmtree(tmp_path / "disk/pacs/PACS/photo")
     assert main(["raw", "list"]) == 0
