@@ -1,4 +1,4 @@
-"""The part of the card on a calibration: ceiling and floor of each protocol, and all that was trained."""
+"""The calibration on the card: ceiling and floor of each protocol, and every training."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEADER = (
 
 
 def calibration_table(manifest: Manifest) -> str:
-    """A line for each measure."""
+    """Return a line for each measure."""
     if manifest.calibration is None:
         return ""
     rows = [_row(manifest, measure) for measure in manifest.calibration.measures]
@@ -52,7 +52,7 @@ def _shown(share: tuple[float, float, float]) -> str:
 
 
 def calibration_summary(manifest: Manifest) -> str:
-    """A line for each protocol and mode: chance, ceiling and floor, and whether methods have room between."""
+    """Return a line for each protocol and mode: chance, ceiling, floor, and if methods have room between."""
     calibration = manifest.calibration
     if calibration is None:
         return ""
@@ -84,7 +84,7 @@ def calibration_summary(manifest: Manifest) -> str:
 
 
 def _ends(measures: Sequence[Measure]) -> tuple[list[Measure], list[Measure]]:
-    """The ceiling and the floor: of severities, a model of untouched examples on the first and last."""
+    """Return ceiling and floor: of severities, a model of untouched examples on the first and last."""
     severities = [measure for measure in measures if measure.trained == UNTOUCHED]
     if severities:
         return severities[:1], severities[-1:]
@@ -101,7 +101,7 @@ def _both(measures: Sequence[Measure]) -> str:
 
 
 def calibration_lines(manifest: Manifest) -> list[str]:
-    """Other conclusions from the measures, a sentence or two a line."""
+    """Return further findings, a sentence or two a line."""
     calibration = manifest.calibration
     if calibration is None:
         return []
@@ -115,7 +115,7 @@ def calibration_lines(manifest: Manifest) -> list[str]:
 
 
 def calibration_warning(manifest: Manifest) -> str:
-    """That the calibration is of another build, if it is."""
+    """Return a warning if the calibration is of another build, else an empty text."""
     calibration = manifest.calibration
     bases = {base.name: base.content_id for base in manifest.bases}
     if calibration is None or not manifest.files or bases.get(calibration.base) == calibration.content_id:
@@ -143,7 +143,7 @@ def _falls(measures: Sequence[Measure], nuisance: str, untouched: str) -> Iterat
 
 
 def _cells(measures: Sequence[Measure]) -> str:
-    """The width of the interval of one cell."""
+    """Return the interval of the smallest cell as a sentence."""
     smallest = min(measure.smallest for measure in measures)
     low, high = wilson(smallest / 2, smallest)
     return (

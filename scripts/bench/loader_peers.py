@@ -92,7 +92,7 @@ def webdataset(out: Path, workers: int, decoder: str) -> Any:
     turbo = decoder == "turbo"
     handler = (lambda key, data: by_turbo(data) if key.endswith("jpg") else None) if turbo else "rgb8"
     data = wds.WebDataset(urls, shardshuffle=len(urls)).shuffle(1000).decode(handler)
-    return torch_loader(data.to_tuple("jpg;png", "cls").batched(BATCH), workers, batch_size=None)
+    return torch_loader(data.to_tuple("jpg", "cls").batched(BATCH), workers, batch_size=None)
 
 
 def hf_streaming(out: Path, workers: int, decoder: str) -> Any:
@@ -127,7 +127,7 @@ def hf_map(out: Path, workers: int, decoder: str) -> Any:
 class Spdl:
     """SPDL: a pipeline of threads over files, a batch a task, a new pipeline for each epoch: its guide.
 
-    Its guide advises against an array for each picture; its own decoder is FFmpeg, where that is installed.
+    Its guide advises against an array for each picture.
     """
 
     def __init__(self, out: Path, workers: int, decoder: str) -> None:
@@ -136,11 +136,6 @@ class Spdl:
         self.paths, self.workers, self.decoder = files(out), workers, decoder
         self.sampler = DistributedRandomSampler(len(self.paths), rank=0, world_size=1)
         self.epoch = 0
-        if decoder == "FFmpeg":
-            try:
-                self._decoded([self.paths[0].read_bytes()])
-            except RuntimeError:
-                raise SystemExit("FFmpeg's shared libraries are not installed here") from None
 
     def __iter__(self) -> Iterator[LABELLED]:
         from spdl.pipeline import PipelineBuilder
@@ -154,20 +149,8 @@ class Spdl:
 
     def _batch(self, numbers: list[int]) -> LABELLED:
         paths = [self.paths[number] for number in numbers]
-        return self._decoded([path.read_bytes() for path in paths]), np.array(
-            [int(p.parent.name) for p in paths]
-        )
-
-    def _decoded(self, data: list[bytes]) -> np.ndarray:
-        if self.decoder != "FFmpeg":
-            return decoded(data, self.decoder)
-        import spdl.io
-
-        alone = spdl.io.decode_config(decoder_options={"threads": "1"})
-        pixels: np.ndarray = spdl.io.to_numpy(
-            spdl.io.load_image_batch(data, width=None, height=None, decode_config=alone)
-        )
-        return pixels
+        labels = np.array([int(path.parent.name) for path in paths])
+        return decoded([path.read_bytes() for path in paths], self.decoder), labels
 
 
 class Lance:
@@ -268,13 +251,13 @@ def without_torchvision() -> None:
     without_torchvision.kept = library
 
 
-def shiftdata_loader(out: Path, workers: int, decoder: str, name: str = "bench_jpeg", **options: Any) -> Any:
+def shiftdata_loader(out: Path, workers: int, decoder: str, **options: Any) -> Any:
     import shiftdata as sd
     from shiftdata.data.loading.batches import decode
 
     if decoder == "Pillow":
         decode._turbo = lambda: None
-    task = sd.task(out / "shift" / name)
+    task = sd.task(out / "shift" / "bench_jpeg")
     return task.loader("train", sampler="shuffle", batch_size=BATCH, workers=workers, **options)
 
 
@@ -282,25 +265,6 @@ def decoded_cache(out: Path, workers: int, decoder: str) -> Any:
     """Ours with a cache of pixels, which the first epoch fills."""
     shutil.rmtree(out / "decoded", ignore_errors=True)
     return shiftdata_loader(out, workers, decoder, decoded=out / "decoded")
-
-
-def over_tars(out: Path, workers: int, decoder: str) -> Any:
-    """Ours over the same dataset in WebDataset format, by its index."""
-    return shiftdata_loader(out, workers, decoder, "bench_jpeg_wds")
-
-
-def our_pipeline(out: Path, workers: int, decoder: str) -> Any:
-    """`sd.webdataset`, in the same loader and with the same decoder as the library alone."""
-    return torch_loader(pipeline(out / "shift" / "bench_jpeg_wds", decoder), workers, batch_size=None)
-
-
-def pipeline(dataset: Path | str, decoder: str) -> Any:
-    import shiftdata as sd
-
-    data = sd.webdataset(dataset, shuffle=1000, decode=None if decoder == "turbo" else "rgb8")
-    if decoder == "turbo":
-        data = data.map_dict(image=by_turbo, label=int)
-    return data.to_tuple("image", "label").batched(BATCH)
 
 
 class Limit:
@@ -326,14 +290,11 @@ class Limit:
 
 
 OURS, CACHED, LIMIT, SPDL = "shiftdata", "shiftdata, decoded cache", "limit", "SPDL"
-TARS, PIPELINE, LIBRARY = "shiftdata, tars", "sd.webdataset", "webdataset"
 READERS: dict[str, Callable[[Path, int, str], Any]] = {
     OURS: shiftdata_loader,
     CACHED: decoded_cache,
-    TARS: over_tars,
-    PIPELINE: our_pipeline,
     "folder": folder,
-    LIBRARY: webdataset,
+    "webdataset": webdataset,
     "HF streaming": hf_streaming,
     "HF map-style": hf_map,
     SPDL: Spdl,

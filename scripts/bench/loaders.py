@@ -1,6 +1,6 @@
 """Shuffled training reads of encoded pictures: ours beside its peers, in one run on one machine.
 
-    python scripts/bench/loaders.py [--set noisy] [--rounds 5] [--workers 2] [--readers ...] [--minutes 5]
+    python scripts/bench/loaders.py [--rounds 5] [--workers 2] [--readers ...] [--minutes 5]
 
 The same encoded pictures (half of a dataset that is built first: see `loader_sets.py`) lie as files in
 folders, as tar shards, as Parquet shards, in the formats of the peers, and as our dataset. Each reader runs
@@ -28,9 +28,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
-from loader_peers import APART, CACHED, LIBRARY, LIMIT, OURS, PIPELINE, READERS, SPDL, TARS
-from loader_sets import SETS, prepare
+from loader_peers import APART, CACHED, LIMIT, OURS, READERS
+from loader_sets import prepare
 from peer_environments import python_of
 
 ROOT = Path("build/bench/loaders")
@@ -152,23 +151,19 @@ def ratios(
     records: list[dict[str, Any]], jobs: list[Job], workers: int, what: str
 ) -> dict[str, tuple[list[float], str]]:
     """What the bars are about: ours beside the peer with the best median, and the limit, in each round."""
-    fastest = jobs[0][1]  # the decoder that ours has: Pillow for what libjpeg-turbo does not read
     rates = {job: rate for job in jobs if job[2] == workers and (rate := figures_of(records, job, what))}
     peers = {job: median(rate.values()) for job, rate in rates.items() if job[0] in PEERS}
     as_run = [job for job in peers if job[1] != "turbo"]
-    alike = [job for job in peers if job[1] == fastest]
-    limit = [job for job in rates if job[0] == LIMIT and job[1] == fastest]
+    alike = [job for job in peers if job[1] == "turbo"]
+    limit = [job for job in rates if job[0] == LIMIT and job[1] == "turbo"]
     result = {}
     for label, ours, theirs in (
-        ("ours beside the best peer as its users run it", (OURS, fastest), as_run),
+        ("ours beside the best peer as its users run it", (OURS, "turbo"), as_run),
         ("... with Pillow", (OURS, "Pillow"), as_run),
-        ("... with the same decoder", (OURS, fastest), alike),
-        ("... beside the decoder alone", (OURS, fastest), limit),
-        ("decoded cache beside the best peer as its users run it", (CACHED, fastest), as_run),
-        ("decoded cache beside the best peer with the same decoder", (CACHED, fastest), alike),
-        ("tars / Parquet, both by task.loader", (TARS, fastest), [(OURS, fastest, workers)]),
-        ("sd.webdataset / the library alone", (PIPELINE, fastest), [(LIBRARY, fastest, workers)]),
-        ("sd.webdataset / Parquet by task.loader", (PIPELINE, fastest), [(OURS, fastest, workers)]),
+        ("... with the same decoder", (OURS, "turbo"), alike),
+        ("... beside the decoder alone", (OURS, "turbo"), limit),
+        ("decoded cache beside the best peer as its users run it", (CACHED, "turbo"), as_run),
+        ("decoded cache beside the best peer with the same decoder", (CACHED, "turbo"), alike),
     ):
         mine = rates.get((*ours, workers), {})
         best = max(theirs, key=lambda job: peers.get(job, 0), default=None)
@@ -178,62 +173,16 @@ def ratios(
     return result
 
 
-def draw(records: list[dict[str, Any]], jobs: list[Job], pictures: str, path: Path) -> None:
-    """Bars: pictures a second with two workers, as run and with the same decoder; lines: all rounds."""
-    from shiftdata.evaluation.charts import drawn_figure, new_figure
-
-    warm = {
-        job[:2]: list(rate.values())
-        for job in jobs
-        if job[2] == 2 and (rate := figures_of(records, job, "warm"))
-    }
-    names = list(dict.fromkeys(name for name, _ in warm))[::-1]
-    end = 1.15 * max(max(rate) for (name, _), rate in warm.items() if name != CACHED)
-    figure = new_figure(7.4, 0.8 + 0.42 * len(names))
-    axes = figure.subplots()
-    for shift, decoder, colour in ((0.2, "turbo", "#2b6ca3"), (-0.2, "Pillow", "#b9c4cd")):
-        rates = [
-            (place + shift, warm[name, decoder])
-            for place, name in enumerate(names)
-            if (name, decoder) in warm
-        ]
-        middle = np.array([median(rate) for _, rate in rates])
-        ends = np.array([(min(rate), max(rate)) for _, rate in rates])
-        spread = np.where(middle < end, np.abs(ends.T - middle), 0)
-        label = "libjpeg-turbo" if decoder == "turbo" else decoder
-        places = [place for place, _ in rates]
-        lines = {"elinewidth": 0.8, "ecolor": "#555555"}
-        axes.barh(
-            places,
-            middle.clip(max=end),
-            0.38,
-            xerr=spread,
-            label=label,
-            color=colour,
-            error_kw=lines,
-        )
-        for (place, rate), mid in zip(rates, middle, strict=True):
-            shown = f"{mid:,.0f}" if mid < end else f"{mid:,.0f} \u2192"
-            axes.text(min(max(rate), end) + end / 90, place, shown, va="center", fontsize=8)
-    axes.set_yticks(range(len(names)), names)
-    axes.set_xlim(0, end * 1.12)
-    axes.set_xlabel(f"pictures a second: {pictures}, shuffled, 2 workers, after the first epoch")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(*axes.get_legend_handles_labels(), frameon=False, loc="outside upper right", ncols=2)
-    drawn_figure(figure).save(path)
-
-
 def shown(each: list[float]) -> str:
     return f"{median(each):.2f} ({min(each):.2f} to {max(each):.2f})"
 
 
-PEERS = [name for name in READERS if name not in (OURS, CACHED, TARS, PIPELINE, LIMIT)]
+PEERS = [name for name in READERS if name not in (OURS, CACHED, LIMIT)]
 
 
 def main() -> None:
     """Build what is missing, measure, print the tables, write JSON and picture."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--set", choices=SETS, nargs="+", default=["noisy"])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--workers", type=int, nargs="+", default=[2])
     parser.add_argument("--readers", choices=READERS, nargs="+", default=list(READERS))
@@ -246,32 +195,26 @@ def main() -> None:
         print(json.dumps(measure(options.out, name, int(workers), decoder, int(epochs))))
         return
     until = time.monotonic() + 60 * options.minutes
-    for name in options.set:
-        out = options.out / name
-        prepare(out, name)
-        decoders = SETS[name].decoders
-        own = {SPDL: (*decoders, "FFmpeg"), CACHED: decoders[:1]}
-        # One decoder after the other, so that readers that are compared are near each other in time.
-        jobs = [
-            (reader, decoder, workers)
-            for workers in options.workers
-            for decoder in (*decoders, "FFmpeg")
-            for reader in options.readers
-            if decoder in own.get(reader, decoders)
-        ]
-        records, left_out = compare(out, jobs, options.rounds, until)
-        print(f"\n{name}: {SETS[name].number // 2:,} {SETS[name].description}\n")
-        print(*table(records, jobs), "", sep="\n")
-        print("| median of the rounds (least to most) | later epochs | processor time | peer |")
-        print("|---|---|---|---|")
-        for workers in options.workers:
-            by_time, by_processor = (ratios(records, jobs, workers, what) for what in ("warm", "CPU"))
-            for label, (each, peer) in by_time.items():
-                cells = " | ".join(shown(one) for one in (each, by_processor[label][0]))
-                print(f"| {label}, {workers} workers | {cells} | {peer} |")
-        print(*(f"left out: {why}" for why in left_out), sep="\n")
-        if 2 in options.workers and records:
-            draw(records, jobs, SETS[name].description, out / "loaders.png")
+    out = options.out / "noisy"
+    prepare(out)
+    # One decoder after the other, so that readers that are compared are near each other in time.
+    jobs = [
+        (reader, decoder, workers)
+        for workers in options.workers
+        for decoder in ("turbo", "Pillow")
+        for reader in options.readers
+        if (reader, decoder) != (CACHED, "Pillow")
+    ]
+    records, left_out = compare(out, jobs, options.rounds, until)
+    print(*table(records, jobs), "", sep="\n")
+    print("| median of the rounds (least to most) | later epochs | processor time | peer |")
+    print("|---|---|---|---|")
+    for workers in options.workers:
+        by_time, by_processor = (ratios(records, jobs, workers, figure) for figure in ("warm", "CPU"))
+        for label, (each, peer) in by_time.items():
+            cells = " | ".join(shown(rounds) for rounds in (each, by_processor[label][0]))
+            print(f"| {label}, {workers} workers | {cells} | {peer} |")
+    print(*(f"left out: {why}" for why in left_out), sep="\n")
 
 
 if __name__ == "__main__":

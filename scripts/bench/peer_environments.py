@@ -30,7 +30,6 @@ PINS: dict[str, tuple[str, ...]] = {
         *("litdata==0.2.76", "lightning-utilities==0.15.3", "obstore==0.12.1", "tifffile==2026.3.3"),
         TORCHVISION,
     ),
-    "scikit-image": ("scikit-image==0.26.0",),  # for its photographs
 }
 
 

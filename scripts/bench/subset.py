@@ -53,8 +53,7 @@ def measure(folder: Path, sets: list[str]) -> None:
     """What it takes to have the batches of some sets, from nothing."""
     import_module("torch")  # its seconds are not the first batch's
     counted: list[int] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Counted, folder.parent, counted))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = serve(folder.parent, counted)
     url = f"http://127.0.0.1:{server.server_port}/{folder.name}"
     begun = time.perf_counter()
     task = sd.task(url, "group-fairness", k=8, mu=0.05)
@@ -129,14 +128,22 @@ def picture(number: int, pixels: int) -> bytes:
     return stream.getvalue()
 
 
+def serve(root: Path, counted: list[int], pause: float = 0.0) -> ThreadingHTTPServer:
+    """Serve a folder in threads; note the bytes of each answer."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Counted, root, counted, pause))
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
 class Counted(BaseHTTPRequestHandler):
-    """A server of files and byte ranges that takes down how many bytes each answer has."""
+    """Answers for files and byte ranges after a pause."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
-    def __init__(self, root: Path, counted: list[int], *args: Any) -> None:
-        self.root, self.counted = root, counted
+    def __init__(self, root: Path, counted: list[int], pause: float, *args: Any) -> None:
+        self.root, self.counted, self.pause = root, counted, pause
         super().__init__(*args)
 
     def do_HEAD(self) -> None:
@@ -146,6 +153,7 @@ class Counted(BaseHTTPRequestHandler):
         self.answer(body=True)
 
     def answer(self, body: bool) -> None:
+        time.sleep(self.pause)
         file = self.root / self.path.lstrip("/")
         if not file.is_file():
             self.send_error(404)

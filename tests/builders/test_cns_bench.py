@@ -23,8 +23,8 @@ from builders.raw.album import RawAlbum
 from builders.recipe import Base
 from builders.recipe_files import load_recipe
 from shiftdata.cli.app import main
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError
+from shiftdata.evaluation.verify import verify
 from tests.builders import raw_albums
 from tests.builders.replicas import cns_bench as replica
 from tests.paths import ROOT
@@ -167,7 +167,7 @@ def test_a_trajectory_with_a_picture_that_cannot_be_read_is_left_out(raw, tmp_pa
 
 def test_the_paper_tests_every_row(folder):
     task = sd.task(folder, "continuous@paper")
-    assert task.roles == {"test": ("test",)}
+    assert {name: rows.roles for name, rows in task.sets.items()} == {"test": ("test",)}
     assert len(task.rows("test")) == len(sd.read_metadata(folder)) == 264
 
 
@@ -202,7 +202,7 @@ class TestImageNetModels:
         assert figures == [1, 1, 1, 0, 0, 0]
         assert result["mean_drop"] == 0.5
         assert result["mean_failure_point"] == 1.5
-        assert "132 predictions are outputs that stand for no label: they count as wrong" in result.notes
+        assert "132 predictions are outputs without a label: they count as wrong" in result.notes
 
     def test_the_numbers_of_outputs_say_the_same(self, task, scores):
         outputs = sd.imagenet_outputs(task)
@@ -231,7 +231,7 @@ class TestImageNetModels:
         assert overall["imagenet-masked"] == json.loads(json.dumps(masked.to_dict()))
         np.save(file, scores.argmax(axis=1))
         assert main(["evaluate", *words]) == 1
-        assert "chooses among scores" in capsys.readouterr().err
+        assert "chooses among logits" in capsys.readouterr().err
 
     def test_the_example_of_the_page_runs(self, folder, task, scores, capsys):
         page = (ROOT / "docs/raw/cns_bench.md").read_text(encoding="utf-8")
@@ -245,7 +245,7 @@ class TestImageNetModels:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (lambda outputs: outputs[:999], "1000 columns of scores, and outputs= names 999"),
+            (lambda outputs: outputs[:999], "1000 columns of logits, and outputs= names 999"),
             (lambda outputs: outputs + 3, "outputs"),
         ],
     )
@@ -255,4 +255,4 @@ class TestImageNetModels:
 
     def test_labels_without_numbers_are_refused(self, tiny):
         with pytest.raises(InputError, match="does not begin with the number of an ImageNet class"):
-            sd.imagenet_outputs(sd.Task.canonical(sd.read_metadata(tiny)))
+            sd.imagenet_outputs(sd.task(sd.read_metadata(tiny)))

@@ -94,7 +94,7 @@ def test_all_drawings_of_a_concept_and_its_look_alikes_are_in_one_split(small):
 @pytest.mark.parametrize("seed", [0, 7])
 def test_no_task_has_a_concept_on_two_sides(small, name, seed):
     task = sd.task(small, name, on_empty="report", seed=seed, **TASKS[name])
-    assert task.leaks() == []
+    assert task.report().leaks == 0
     seen: dict[str, str] = {}
     for one in task.sets:
         assert len(task.sets[one]) > 0
@@ -111,7 +111,7 @@ def test_held_out_vendors_are_never_trained_on(small):
     for name in ("train", "validation"):
         assert not tested & set(task.table(name)["domain"].to_pylist())
     with pytest.warns(LeakWarning, match="origins are on two sides"):
-        assert sd.task(small, "leave-one-domain-out@paper", test="noto").leaks()
+        assert sd.task(small, "leave-one-domain-out@paper", test="noto").report().leaks
 
 
 @pytest.mark.slow

@@ -31,11 +31,9 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.recipe_files import load_recipe
 from scripts.calibrate_filter import calibrate
-from shiftdata.data.dataset import open_dataset
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.serve.pages.rows import Rows
 from tests.contracts.kinds import prepare
 from tests.paths import ROOT
 
@@ -598,15 +596,3 @@ def test_the_distance_to_the_start_encodes_each_picture_once():
     scores = asked(f.ToStart(encoder=encoder), [replace(views[0], picture=start), *views])
     np.testing.assert_allclose(scores, [0, 1, 1 - math.sqrt(0.5), 0], atol=1e-6)
     assert encoder.encoded == [4]
-
-
-def test_pages_show_the_scores_of_each_row(judged, folder):
-    rows = Rows.of(open_dataset(folder), "extended")
-    shown = {one["key"]: one["scores"] for one in rows.details(rows.order)}
-    names = [name for name in judged.column_names if name.startswith("score_")]
-    wanted = {
-        row["key"]: {name.removeprefix("score_"): row[name] for name in names if math.isfinite(row[name])}
-        for row in judged.to_pylist()
-    }
-    assert len(wanted) > len(shown.keys() & wanted.keys()) > 100
-    assert shown == {key: wanted.get(key, {}) for key in shown}

@@ -17,7 +17,6 @@ from builders.make.check import check
 from builders.recipe_files import load_recipe
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.evaluation.protocols import GroupFairness
-from shiftdata.evaluation.tasks import Task
 from tests.paths import ROOT
 
 DEMO = ROOT / "scripts" / "sma_glyphs_k8.py"
@@ -126,7 +125,7 @@ def test_the_demo_has_the_canonical_splits_of_the_whole(mu: float):
     for recipe in (whole, demo):
         items = recipe.album.items()
         rows = planned(recipe, items, assign.folds(items))
-        made.append(GroupFairness(k=8, mu=mu)(Task.canonical(rows)))
+        made.append(GroupFairness(k=8, mu=mu)(sd.task(rows)))
     assert made[1].content_id() == made[0].content_id()  # equal keys in every set
     assert made[1].labels == made[0].labels == demo.album.labels
     assert f"gf_k8_mu{100 * mu:g}" in {one.config_name for one in demo.protocols}

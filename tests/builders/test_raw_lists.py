@@ -11,9 +11,9 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError
 from shiftdata.evaluation.tasks import LeakWarning
+from shiftdata.evaluation.verify import verify
 from tests.builders.raw_albums import album_of
 from tests.builders.replicas import domain_trees, nico_domainnet, pacs
 from tests.builders.replicas.drawing import put
@@ -113,7 +113,7 @@ def test_a_pair_of_nico_is_held_out_by_the_lists_and_without_them(nico):
     assert verify(built) == []
     task = sd.task(built, "listed_autumn_rock_train_val_test")
     tested = set(task.table("test", named=True)["domain"].to_pylist())
-    assert (tested, len(task.row_set("test")), len(task.row_set("validation"))) == ({"autumn", "rock"}, 60, 6)
+    assert (tested, len(task.sets["test"]), len(task.sets["validation"])) == ({"autumn", "rock"}, 60, 6)
 
 
 def test_a_domain_without_its_list_is_refused_and_the_split_left_out(tmp_path, capfd):
@@ -167,7 +167,7 @@ def test_domainnets_splits_warn_of_nothing_and_its_pairs_are_canonical(domainnet
         "validation": ("select",),
         "test": ("test",),
     }
-    assert task.leaks() == []
+    assert task.report().leaks == 0
     assert not [one for one in recwarn if issubclass(one.category, LeakWarning)]
 
 

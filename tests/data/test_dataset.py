@@ -80,13 +80,6 @@ def test_readers_that_are_open_notice_it_too(copy, other):
         list(loader)
 
 
-def test_metadata_of_another_version_is_refused(copy, other):
-    opened = sd.open_dataset(copy)
-    replace(copy, other)
-    with pytest.raises(sd.errors.ChangedError):
-        sd.task(opened)
-
-
 def test_a_dataset_that_is_gone_is_refused(copy):
     task = sd.task(copy)
     shutil.rmtree(copy)
@@ -164,10 +157,3 @@ def test_a_reader_of_another_dataset_or_base_is_refused(tiny, other):
     for folder, base in ((other, "mini"), (tiny, "extended")):
         with pytest.raises(sd.errors.InputError, match=r"make the reader from `task\.metadata\.dataset`"):
             task.dataset("train", reader=ExampleReader(folder, base))
-
-
-def test_skipping_damaged_pictures_does_not_skip_a_change(copy, other):
-    loader = sd.task(copy).loader("train", batch_size=4, on_error="skip")
-    replace(copy, other)
-    with pytest.raises(sd.errors.ChangedError):
-        next(iter(loader))

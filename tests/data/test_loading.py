@@ -62,14 +62,6 @@ def test_sizes_on_the_card_are_those_that_datasets_counts(in_tiny_out):
         assert record.bytes == pytest.approx(counted, rel=0.01)
 
 
-def test_features_carry_names_and_images(in_tiny_out):
-    data = datasets.load_dataset("shift/tiny", split="test")
-    assert data.features["label"].names == ["bar", "disc", "ring", "wedge"]
-    assert data.features["style"].names == ["blue", "cyan", "green", "red", "yellow"]
-    assert isinstance(data.features["image"], datasets.Image)
-    assert data[0]["image"].size == (24, 24)
-
-
 def test_a_canonical_split_has_every_group_and_no_origin_twice(in_tiny_out):
     data = datasets.load_dataset("shift/tiny", "gf_k4_mu20_s1")
     groups = {split: Counter(rows["group"]) for split, rows in data.items()}
@@ -94,20 +86,6 @@ def test_mini_is_part_of_extended_with_the_same_bytes_and_folds(in_tiny_out):
     for row in mini.cast_column("image", datasets.Image(decode=False)):
         twin = rows[row["key"]]
         assert (row["image"]["bytes"], row["fold"]) == (twin["image"]["bytes"], twin["fold"])
-
-
-@pytest.mark.slow
-def test_a_plain_shuffle_buffer_meets_most_labels(in_tiny_out):
-    labels = [
-        row["label"]
-        for row in datasets.load_dataset("shift/tiny", "extended", split="train", streaming=True)
-        .shuffle(seed=0, buffer_size=100)
-        .select_columns("label")
-    ]
-    batches = [labels[start : start + 8] for start in range(0, len(labels) - 7, 8)]
-    distinct = sum(len(set(batch)) for batch in batches) / len(batches)
-    independent = 4 * (1 - (3 / 4) ** 8)
-    assert distinct >= 0.7 * independent
 
 
 def test_torch_reads_it(in_tiny_out):

@@ -6,7 +6,7 @@ from builders.raw.domain_recipe import RELEASED
 from builders.raw.imagenet import STYLES, TERMS, Renditions, Validation, labels
 from builders.recipe import Base, Recipe
 from builders.shifts.steps import Domains
-from shiftdata.evaluation.protocols.evaluate_only import EvaluateOnly
+from shiftdata.evaluation.protocols import EvaluateOnly
 
 
 def recipe(

@@ -1,7 +1,7 @@
-"""Augmentations for `transform=`: each makes other pixels of one picture, in the threads of a `Loader`.
+"""Augmentations for `transform=`, which run in the threads of a `Loader`.
 
-All of them are called with a picture (uint8, height x width x 3) and a numpy generator. What they draw comes
-from the generator alone. Their repr says what determines the pixels and can go into a record.
+Each takes a picture (uint8, height x width x 3) and a numpy generator, its only source of randomness. Its
+repr names everything that determines the pixels and can go into a record.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageEnhance, ImageOps
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError
 
 Pixels: TypeAlias = NDArray[np.uint8]
@@ -37,19 +38,12 @@ class Shift:
     pixels: int = 3
     flip: bool = False
 
-    def __post_init__(self) -> None:
-        if self.pixels < 0:
-            raise InputError(f"pixels must be at least 0, got {self.pixels}")
-
     def __call__(self, x: Pixels, generator: np.random.Generator) -> Pixels:
         height, width = _size(x)
-        # For one number, `integers` takes five times as long as `random`.
-        down = int(generator.random() * (2 * self.pixels + 1)) - self.pixels
-        right = int(generator.random() * (2 * self.pixels + 1)) - self.pixels
-        if self.pixels >= min(height, width):
-            down, right = max(1 - height, min(down, height - 1)), max(1 - width, min(right, width - 1))
-        moved = _moved(x, down, right)
-        return _mirrored(moved) if self.flip and generator.random() < 0.5 else moved
+        # For a single draw, `integers` takes five times as long as `random`.
+        down, right = (int(generator.random() * (2 * self.pixels + 1)) - self.pixels for _ in range(2))
+        rows, columns = np.arange(height) + down, np.arange(width) + right
+        return _taken(x, rows, columns[::-1] if self.flip and generator.random() < 0.5 else columns)
 
 
 @dataclass(frozen=True)
@@ -61,10 +55,6 @@ class Strong:
 
     weak: Augmentation = Shift()
     operations: int = 2
-
-    def __post_init__(self) -> None:
-        if self.operations < 0 or not callable(self.weak):
-            raise InputError(f"weak must be an augmentation, operations at least 0; got {self!r}")
 
     def __call__(self, x: Pixels, generator: np.random.Generator) -> Pixels:
         picture = _picture(self.weak(x, generator))
@@ -79,14 +69,10 @@ class DomainBed:
     """The augmentation of DomainBed (Gulrajani & Lopez-Paz, 2021) to `size` x `size` pixels.
 
     It is torchvision's RandomResizedCrop of .7 to 1 of the area, RandomHorizontalFlip, ColorJitter of .3 each
-    and RandomGrayscale of .1. The normalisation is the network's affair.
+    and RandomGrayscale of .1, without normalisation.
     """
 
     size: int = 224
-
-    def __post_init__(self) -> None:
-        if self.size < 1:
-            raise InputError(f"size must be at least 1, got {self.size}")
 
     def __call__(self, x: Pixels, generator: np.random.Generator) -> Pixels:
         height, width = _size(x)
@@ -114,16 +100,12 @@ class Views:
 
     def __init__(self, weak: Augmentation, *strong: Augmentation) -> None:
         object.__setattr__(self, "views", (weak, *strong))
-        if not all(map(callable, self.views)):
-            raise InputError(f"views are augmentations, such as Shift(3) and Strong(); got {self!r}")
 
     def __repr__(self) -> str:
         return f"Views({', '.join(map(repr, self.views))})"
 
     def __call__(self, x: Pixels, generator: np.random.Generator) -> Pixels:
         views = [view(x, generator) for view in self.views]
-        if len({view.shape for view in views}) > 1:
-            raise InputError(f"the views of a picture must have one shape, got {[v.shape for v in views]}")
         return np.stack(views)
 
 
@@ -165,31 +147,9 @@ def _picture(x: Pixels) -> Image.Image:
     return Image.fromarray(x)
 
 
-def _moved(x: Pixels, down: int, right: int) -> Pixels:
-    """Read each pixel `down` and `right` of its place. Slices: an indexed copy takes four times as long."""
-    height, width = x.shape[:2]
-    moved = np.empty((height, width, 3), np.uint8)
-    top, bottom = max(-down, 0), height - max(down, 0)
-    left, end = max(-right, 0), width - max(right, 0)
-    moved[top:bottom, left:end] = x[top + down : bottom + down, left + right : end + right]
-    # Empty slices take as long as others.
-    if left:
-        moved[top:bottom, :left] = moved[top:bottom, left : left + 1]
-    elif right:
-        moved[top:bottom, end:] = moved[top:bottom, end - 1 : end]
-    if top:
-        moved[:top] = moved[top]
-    elif down:
-        moved[bottom:] = moved[bottom - 1]
-    return moved
-
-
-def _mirrored(x: Pixels) -> Pixels:
-    """Mirror by channel: numpy copies pixels of three bytes in reverse order three times slower."""
-    mirrored = np.empty_like(x)
-    for channel in range(3):
-        mirrored[:, :, channel] = x[:, ::-1, channel]
-    return mirrored
+def _taken(x: Pixels, rows: IntArray, columns: IntArray) -> Pixels:
+    """Take rows and columns, the border repeated outside. Axis by axis is faster than both at once."""
+    return x.take(rows, axis=0, mode="clip").take(columns, axis=1, mode="clip")
 
 
 def posterised(picture: Image.Image, strength: float) -> Image.Image:
@@ -228,19 +188,9 @@ def warped(
         (*row, shift + padding + (size - row[0] * width - row[1] * height) / 2)
         for row, shift, padding, size in zip((across, along), move, (right, down), picture.size, strict=True)
     ]
-    padded = Image.fromarray(_padded(np.asarray(picture), down, right))
+    rows, columns = np.arange(-down, height + down), np.arange(-right, width + right)
+    padded = Image.fromarray(_taken(np.asarray(picture), rows, columns))
     return padded.transform(picture.size, Image.Transform.AFFINE, (*terms[0], *terms[1]), BILINEAR)
-
-
-def _padded(x: Pixels, down: int, right: int) -> Pixels:
-    """Repeat the border on both sides of each axis; `np.pad` takes ten times as long."""
-    height, width = x.shape[:2]
-    padded = np.empty((height + 2 * down, width + 2 * right, 3), np.uint8)
-    inside = padded[down : down + height]
-    inside[:, right : right + width] = x
-    inside[:, :right], inside[:, right + width :] = x[:, :1], x[:, -1:]
-    padded[:down], padded[down + height :] = inside[0], inside[-1]
-    return padded
 
 
 def _rotated(picture: Image.Image, strength: float) -> Image.Image:

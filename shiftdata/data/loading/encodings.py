@@ -41,7 +41,7 @@ class TextBytes:
 
 @dataclass(frozen=True)
 class HashedNgrams:
-    """How often each text has each n-gram of characters, by hash, as logarithms, each line of length 1."""
+    """Counts of the n-grams of characters of each text, by hash, as logarithms, each line of length 1."""
 
     buckets: int = BUCKETS
     modality = "text"

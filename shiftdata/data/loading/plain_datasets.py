@@ -6,16 +6,11 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import Any
 
 from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import OVERRIDES, README, data_files, metadata_file, protocol_file
-from shiftdata.data.metadata.columns import read_columns
 from shiftdata.data.places.client import proxy_of
 from shiftdata.data.places.http import Http, Hub
 from shiftdata.data.places.hubs import token_for
@@ -23,13 +18,6 @@ from shiftdata.data.places.search import is_offline, local_datasets
 from shiftdata.data.places.store import Store
 from shiftdata.errors import InputError, IntegrityError, StorageError, not_found
 from shiftdata.extras import require
-
-if TYPE_CHECKING:
-    import datasets  # 1 s that `shiftdata list` does not need
-
-    AnyDataset: TypeAlias = (
-        datasets.Dataset | datasets.DatasetDict | datasets.IterableDataset | datasets.IterableDatasetDict
-    )
 
 
 @dataclass(frozen=True)
@@ -45,44 +33,27 @@ class DatasetSummary:
 
 
 def list_datasets() -> list[DatasetSummary]:
-    """Every dataset on the search path: $SHIFTDATA_HOME, ./build/shift, ./shift.
+    """List every dataset on the search path: $SHIFTDATA_HOME, ./build/shift, ./shift.
 
     One that cannot be read is left out with a warning: it must not hide the others.
     """
     summaries = []
     for folder in local_datasets():
         try:
-            one = Manifest.read(folder)
+            read = Manifest.read(folder)
         except IntegrityError as error:
             warnings.warn(str(error), stacklevel=2)
         else:
-            summary = DatasetSummary(one.name, one.family, one.license, one.rows, one.bytes, folder)
-            summaries.append(summary)
+            about = (read.name, read.family, read.license, read.rows, read.bytes)
+            summaries.append(DatasetSummary(*about, folder))
     return summaries
 
 
 def info(name: DatasetName) -> Manifest:
-    """All that is known about a dataset: splits, configs, classes, licence, hashes."""
+    """Return what is known about a dataset: splits, configs, classes, licence, hashes."""
     return open_dataset(name).manifest
 
 
-@overload
-def load_dataset(
-    name: DatasetName, config: str | None = ..., *, split: str, streaming: Literal[True], **options: Any
-) -> datasets.IterableDataset: ...
-@overload
-def load_dataset(
-    name: DatasetName,
-    config: str | None = ...,
-    *,
-    split: str,
-    streaming: Literal[False] = ...,
-    **options: Any,
-) -> datasets.Dataset: ...
-@overload
-def load_dataset(
-    name: DatasetName, config: str | None = ..., *, split: None = ..., streaming: bool = ..., **options: Any
-) -> datasets.DatasetDict | datasets.IterableDatasetDict: ...
 def load_dataset(
     name: DatasetName,
     config: str | None = None,
@@ -90,8 +61,8 @@ def load_dataset(
     split: str | None = None,
     streaming: bool = False,
     **options: Any,
-) -> AnyDataset:
-    """Load a dataset by name, from wherever it is, as a `datasets` object.
+) -> Any:
+    """Load a dataset by name, from wherever it is, as `datasets.load_dataset` returns it.
 
     Args:
         name: `sma_emoji`, `shift/sma_emoji`, the path of a dataset's folder, or its URL.
@@ -122,23 +93,24 @@ def load_dataset(
     by_card = by_name and is_offline()
     if not by_card and (by_name or store.folder is not None):
         by_card = _card_is_right(opened)
-    if not by_card:
-        return _load_url(opened, config or manifest.default_base, split, streaming, options)
+    if not by_card:  # the manifest says the same
+        config = config or manifest.default_base
+        chosen = manifest.configs[config]
+        if chosen.filters is not None:
+            options = {"filters": chosen.filters} | options
+        options = {"split": split, "streaming": streaming, **options}
+        return _load_files(opened, config, chosen.base, chosen.read, **options)
     if isinstance(store, Hub):
         # The commit whose manifest was read; offline, `datasets` knows only what it has prepared before.
         pinned = {} if is_offline() else {"revision": store.revision}
         source, options = store.repo.repo_id, pinned | _access(store) | options
     else:
         source = opened.address
-    loaded: AnyDataset = datasets.load_dataset(source, config, split=split, streaming=streaming, **options)
-    return loaded
+    return datasets.load_dataset(source, config, split=split, streaming=streaming, **options)
 
 
 def _card_is_right(opened: OpenDataset) -> bool:
-    """Whether what `datasets` loads by is the card that the manifest lists, and nothing beside it.
-
-    A false card could name other files, and so could what overrides it.
-    """
+    """Return True if `datasets` loads by the card that the manifest lists, and nothing overrides it."""
     try:
         opened.read_file(README)
     except (StorageError, IntegrityError):
@@ -146,45 +118,38 @@ def _card_is_right(opened: OpenDataset) -> bool:
     return not any(map(opened.store.has, OVERRIDES))
 
 
-def _load_url(
-    opened: OpenDataset, config: str, split: str | None, streaming: bool, options: dict[str, Any]
-) -> AnyDataset:
-    """Load from a place whose card `datasets` does not read, or should not: the manifest says the same."""
-    chosen = opened.manifest.configs[config]
-    if chosen.filters is not None:
-        options = {"filters": chosen.filters} | options
-    return _load_files(opened, config, chosen.base, chosen.read, split=split, streaming=streaming, **options)
-
-
 def _load_frozen(
     opened: OpenDataset, name: str, split: str | None, streaming: bool, options: dict[str, Any]
-) -> AnyDataset:
+) -> Any:
     """Load a canonical split that is not a config of the card: set by set, by its filters or its keys."""
     import datasets
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from shiftdata.data.metadata.columns import read_columns
 
     canonical, base, names = opened.manifest.rows_behind(name)
     sets = canonical.sets if canonical else {}
     if split is not None and split not in sets:
-        raise not_found("split", split, names, f"It was asked of {name}.")
+        raise not_found("split", split, names, f"They are those of {name}.")
     loaded = {}
-    for one in names if split is None else [split]:
-        filters, rows = sets[one].filters, None
+    for each in names if split is None else [split]:
+        filters, rows = sets[each].filters, None
         if filters is None:
             keys = read_columns(opened, protocol_file(name), ["key", "split", "count"])
-            rows = keys.filter(pc.equal(keys["split"], one))
+            rows = keys.filter(pc.equal(keys["split"], each))
             filters = [[("key", "in", rows["key"].to_pylist())]]
-        given = {"filters": filters} | options
-        loaded[one] = _load_files(
-            opened, base, base, {one: sets[one].splits}, split=one, streaming=streaming, **given
-        )
+        given = {"filters": filters, "split": each, "streaming": streaming} | options
+        loaded[each] = _load_files(opened, base, base, {each: sets[each].splits}, **given)
         if rows is not None and (pc.max(rows["count"]).as_py() or 0) > 1:
             if streaming:
                 raise InputError(
-                    f"{name}/{one} was drawn with replacement, which a stream of its rows cannot say: "
+                    f"{name}/{each} was drawn with replacement, which a stream of its rows cannot say: "
                     "load it with streaming=False"
                 )
-            place = pc.index_in(rows["key"], value_set=pa.array(loaded[one]["key"]))
-            loaded[one] = loaded[one].select(np.repeat(place.to_numpy(), rows["count"].to_numpy()))
+            place = pc.index_in(rows["key"], value_set=pa.array(loaded[each]["key"]))
+            loaded[each] = loaded[each].select(np.repeat(place.to_numpy(), rows["count"].to_numpy()))
     if split is not None:
         return loaded[split]
     return datasets.IterableDatasetDict(loaded) if streaming else datasets.DatasetDict(loaded)
@@ -212,21 +177,18 @@ def _load_files(
             f"{place} is in WebDataset format: read it with `shiftdata.webdataset`, or load the Parquet "
             "dataset"
         )
-    files = {
-        split: [
-            f"{place}/{path}"
-            for one in of
-            for path in (
-                [metadata_file(base, one)] if config == "metadata" else data_files(manifest.files, base, one)
-            )
-        ]
-        for split, of in read.items()
-    }
+
+    def paths(split: str) -> list[str]:
+        if config == "metadata":
+            return [f"{place}/{metadata_file(base, split)}"]
+        return [f"{place}/{path}" for path in data_files(manifest.files, base, split)]
+
+    files = {name: [path for split in splits for path in paths(split)] for name, splits in read.items()}
     return datasets.load_dataset("parquet", data_files=files, **(_access(store) | options))
 
 
 def _access(store: Store) -> dict[str, Any]:
-    """The login that `datasets` may use.
+    """Choose the login that `datasets` may use.
 
     Left to itself, it sends the one that is stored for the Hub to any $HF_ENDPOINT, and what `.netrc` has to
     any server.

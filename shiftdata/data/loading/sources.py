@@ -1,4 +1,4 @@
-"""Where x comes from: lines of an array, or pictures and texts that are decoded as they are asked for."""
+"""Sources of x: lines of an array, or pictures and texts that are decoded when they are read."""
 
 from __future__ import annotations
 
@@ -55,17 +55,12 @@ class Source:
             if transform is None:
                 options["workers"] = 0  # a line is taken sooner than a thread is asked
             return Loader(Lines(self.array, lines, transform=transform, seed=seed), sampler, **options)
-        # The rows stand for their keys: nobody here reads these, nor labels.
-        examples = Examples(
-            self._described,
-            rows,
-            hashes=rows,
-            reader=self._reader,
-            transform=transform,
-            seed=seed,
-            size=self.size,
-        )
-        return Loader(examples, sampler, decoded=self._is_small, **options)
+        assert self.metadata is not None
+        # Nobody here reads keys or labels: rows replace the hashes of keys.
+        given: dict[str, Any] = {"transform": transform, "seed": seed, "size": self.size}
+        examples = Examples(self.metadata, rows, hashes=rows, reader=self._reader, **given)
+        small = self.is_pictures and len(self.metadata) * int(np.prod(self.shape)) <= DECODED
+        return Loader(examples, sampler, decoded=small, **options)
 
     def lines(self, rows: IntArray) -> NDArray[Any] | None:
         """Return the lines of rows of the base, where they are features or numbers."""
@@ -75,7 +70,7 @@ class Source:
 
     @property
     def is_pictures(self) -> bool:
-        """Whether x has pixels."""
+        """True if x has pixels."""
         return self.size is not None if self.array is None else self.array.ndim == 4
 
     @property
@@ -87,20 +82,11 @@ class Source:
 
     @property
     def chunk(self) -> int:
-        """How many rows to predict at a time."""
+        """Rows to predict at a time."""
         return max(1, min(CHUNK, CHUNK_BYTES // int(np.prod(self.shape)))) if self.is_pictures else CHUNK
 
     @cached_property
     def _reader(self) -> ExampleReader:
-        dataset = self._described.dataset
-        assert dataset is not None  # a table of one's own has no examples to decode
-        return ExampleReader(dataset, self._described.base)
-
-    @property
-    def _described(self) -> Metadata:
         assert self.metadata is not None  # there is no array
-        return self.metadata
-
-    @property
-    def _is_small(self) -> bool:
-        return self.is_pictures and len(self._described) * int(np.prod(self.shape)) <= DECODED
+        assert self.metadata.dataset is not None  # a table of one's own has no examples to decode
+        return ExampleReader(self.metadata.dataset, self.metadata.base)

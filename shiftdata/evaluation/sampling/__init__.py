@@ -1,43 +1,26 @@
-"""Samplers that change which groups and labels a model sees: subsets, weights, batches, label shift.
+"""Rules that change which groups and labels a model sees: subsets, weights, batches, label shift.
 
 `make_sampler("subg", labels=..., groups=..., seed=0)` makes any of them; `SAMPLERS` lists them. Peers and
 their exact rules: BalancingGroups (SUBY, SUBG, RWY, RWG), WILDS (groups), DomainBed (per domain), RLSbench
-(Dirichlet, RS).
+(Dirichlet, RS). The order of an epoch is `shiftdata.data.loading.order`.
 """
 
-from shiftdata.evaluation.sampling.batches import Batches, CellBatches, DomainBatches, GroupBatches
-from shiftdata.evaluation.sampling.cells import cells_of, group_adjustment, row_weights
-from shiftdata.evaluation.sampling.ranks import Ranks
-from shiftdata.evaluation.sampling.registry import SAMPLERS, Sampler, make_sampler
-from shiftdata.evaluation.sampling.samplers import (
-    EpochSampler,
-    FixedRows,
-    InOrder,
-    PseudoBalanced,
-    Reweighted,
-    RowSampler,
-)
-from shiftdata.evaluation.sampling.subsets import DirichletTarget, Subsampled, dirichlet_marginal
-
-__all__ = [
-    "SAMPLERS",
-    "Batches",
-    "CellBatches",
-    "DirichletTarget",
-    "DomainBatches",
-    "EpochSampler",
-    "FixedRows",
-    "GroupBatches",
-    "InOrder",
-    "PseudoBalanced",
-    "Ranks",
-    "Reweighted",
-    "RowSampler",
-    "Sampler",
-    "Subsampled",
-    "cells_of",
-    "dirichlet_marginal",
-    "group_adjustment",
-    "make_sampler",
-    "row_weights",
-]
+from shiftdata.data.loading.order import Batches as Batches
+from shiftdata.data.loading.order import EpochSampler as EpochSampler
+from shiftdata.data.loading.order import FixedRows as FixedRows
+from shiftdata.data.loading.order import InOrder as InOrder
+from shiftdata.data.loading.order import Ranks as Ranks
+from shiftdata.data.loading.order import RowSampler as RowSampler
+from shiftdata.data.loading.order import Sampler as Sampler
+from shiftdata.evaluation.sampling.batches import CellBatches as CellBatches
+from shiftdata.evaluation.sampling.batches import DomainBatches as DomainBatches
+from shiftdata.evaluation.sampling.batches import GroupBatches as GroupBatches
+from shiftdata.evaluation.sampling.cells import cells_of as cells_of
+from shiftdata.evaluation.sampling.cells import row_weights as row_weights
+from shiftdata.evaluation.sampling.registry import SAMPLERS as SAMPLERS
+from shiftdata.evaluation.sampling.registry import make_sampler as make_sampler
+from shiftdata.evaluation.sampling.rows import DirichletTarget as DirichletTarget
+from shiftdata.evaluation.sampling.rows import PseudoBalanced as PseudoBalanced
+from shiftdata.evaluation.sampling.rows import Reweighted as Reweighted
+from shiftdata.evaluation.sampling.rows import Subsampled as Subsampled
+from shiftdata.evaluation.sampling.rows import dirichlet_marginal as dirichlet_marginal

@@ -11,14 +11,13 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from shiftdata.data.arrays import FloatArray, IntArray, as_ids, one_of
 from shiftdata.errors import InputError
 
 #: What to do when a label or group that should be there has no row: refuse, or go on with the others.
 OnEmpty: TypeAlias = Literal["error", "drop"]
-
 #: A table is made with a place for every id up to the largest; ids above this are not consecutive numbers.
 LARGEST_ID = 10_000_000
 
@@ -46,16 +45,21 @@ class Cells:
         return len(self.order)
 
     @property
+    def present(self) -> NDArray[np.bool_]:
+        """A mask of the expected ids that have rows."""
+        return np.isin(self.expected, self.ids)
+
+    @property
     def dropped(self) -> tuple[int, ...]:
-        return tuple(np.setdiff1d(self.expected, self.ids).tolist())
+        return tuple(self.expected[~self.present].tolist())
 
     def draw(self, cells: IntArray, generator: np.random.Generator) -> IntArray:
-        """One row of each of the given cells, uniformly, with replacement."""
+        """Draw a row of each of the given cells, uniformly, with replacement."""
         rows: IntArray = self.order[self.starts[cells] + draw_below(self.counts[cells], generator)]
         return rows
 
     def first(self, takes: IntArray, generator: np.random.Generator) -> IntArray:
-        """The first `takes[c]` rows of each cell c in a random order of its rows, without replacement.
+        """Return the first `takes[c]` rows of each cell c in a random order of its rows.
 
         The order does not depend on `takes`: who takes fewer gets a part of the same rows.
         """
@@ -82,25 +86,26 @@ def cells_of(
     """
     one_of("on_empty", on_empty, ("error", "drop"))
     numbers = _small_ids(f"{what}s", codes)
-    there = np.bincount(numbers)
-    wanted = np.arange(len(there))
+    table = np.bincount(numbers)
+    wanted = np.arange(len(table))
     if expected is not None:
         wanted = np.unique(_small_ids(f"{what}_ids", np.asarray(expected)))
-    strays = np.setdiff1d(np.flatnonzero(there), wanted)
-    if strays.size:
+        table = np.bincount(numbers, minlength=int(wanted.max()) + 1)
+    if table[wanted].sum() < len(numbers):
+        strays = np.setdiff1d(np.flatnonzero(table), wanted)
         raise InputError(
-            f"some rows are of {what} {_some(strays)}, not among the {len(wanted)} of {what}_ids: "
+            f"some rows are of {what} {_shown(strays)}, not among the {len(wanted)} of {what}_ids: "
             f"leave those rows out, or name their {what}s too"
         )
-    sizes = np.bincount(numbers, minlength=int(wanted.max()) + 1)[wanted]
+    sizes = table[wanted]
     empty = wanted[sizes == 0]
     if empty.size and on_empty == "error":
         raise InputError(
-            f"{empty.size} of {len(wanted)} {what}s have no row: {_some(empty)}. Pass on_empty='drop' to "
+            f"{empty.size} of {len(wanted)} {what}s have no row: {_shown(empty)}. Pass on_empty='drop' to "
             f"sample from the others, or {what}_ids=... with the {what}s that should be there"
         )
     ids, counts = wanted[sizes > 0], sizes[sizes > 0]
-    place = np.zeros(len(there), dtype=narrowest(len(ids)))
+    place = np.zeros(len(table), dtype=narrowest(len(ids)))
     place[ids] = np.arange(len(ids))
     return Cells(
         expected=wanted,
@@ -113,10 +118,9 @@ def cells_of(
 
 
 def row_weights(cells: Cells) -> FloatArray:
-    """Each row's weight when all cells weigh the same: n / (cells * rows in its cell), 1 on average.
+    """Weigh rows so that all cells weigh the same: n / (cells * rows in its cell), 1 on average.
 
-    With the cells of groups these are the weights of RWG, with those of labels of RWY: of draws with
-    replacement, or of a loss.
+    With the cells of groups these are the weights of RWG, with those of labels of RWY.
 
     >>> row_weights(cells_of([0, 0, 0, 1])).round(3).tolist()
     [0.667, 0.667, 0.667, 2.0]
@@ -124,21 +128,6 @@ def row_weights(cells: Cells) -> FloatArray:
     weights = np.empty(cells.n_rows)
     weights[cells.order] = np.repeat(cells.n_rows / (len(cells) * cells.counts), cells.counts)
     return weights
-
-
-def group_adjustment(cells: Cells, strength: float) -> FloatArray:
-    """Group DRO's size adjustment: strength / sqrt(n_g), one for each of `cells.expected` (Sagawa et al.).
-
-    It is added to the group's loss. A group without rows, which has no loss, gets 0.
-
-    >>> group_adjustment(cells_of([0, 0, 0, 0, 1]), 2.0).tolist()
-    [1.0, 2.0]
-    """
-    if not 0 <= strength < np.inf:
-        raise InputError(f"strength must be at least 0 and finite, got {strength}")
-    adjustment = np.zeros(len(cells.expected))
-    adjustment[np.isin(cells.expected, cells.ids)] = strength / np.sqrt(cells.counts)
-    return adjustment
 
 
 def _small_ids(name: str, values: ArrayLike) -> IntArray:
@@ -152,15 +141,15 @@ def _small_ids(name: str, values: ArrayLike) -> IntArray:
 
 
 def draw_below(sizes: IntArray, generator: np.random.Generator) -> IntArray:
-    """A whole number below each size, uniformly. Exact enough: sizes are far below 2**53."""
+    """Draw a whole number below each size, uniformly. Exact enough: sizes are far below 2**53."""
     return (generator.random(sizes.shape) * sizes).astype(np.int64)
 
 
 def narrowest(n_cells: int) -> type[np.unsignedinteger]:
-    """The type to sort cell numbers in: numpy sorts 16 bits by radix, five times as fast as 64."""
+    """Return the type to sort cell numbers in: numpy sorts 16 bits by radix, five times as fast as 64."""
     return np.uint16 if n_cells <= 2**16 else np.uint64
 
 
-def _some(ids: IntArray) -> str:
+def _shown(ids: IntArray) -> str:
     shown = ", ".join(map(str, ids[:8].tolist()))
     return f"{shown}, ..." if ids.size > 8 else shown

@@ -7,30 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shiftdata.data.loading.order import Batches, FixedRows, Names, Ranks, RowSampler, Sampler
 from shiftdata.errors import InputError, not_found
-from shiftdata.evaluation.sampling.batches import Batches, CellBatches, DomainBatches, GroupBatches
+from shiftdata.evaluation.sampling.batches import CellBatches, DomainBatches, GroupBatches
 from shiftdata.evaluation.sampling.cells import OnEmpty, cells_of
-from shiftdata.evaluation.sampling.ranks import Ranks
-from shiftdata.evaluation.sampling.samplers import FixedRows, Names, PseudoBalanced, Reweighted, RowSampler
-from shiftdata.evaluation.sampling.subsets import DirichletTarget, Subsampled
+from shiftdata.evaluation.sampling.rows import DirichletTarget, PseudoBalanced, Reweighted, Subsampled
 
-#: What `make_sampler` returns: rows one by one, or lists of them.
-Sampler: TypeAlias = RowSampler | Batches | CellBatches
-
-#: What no user chooses as an option: it is given by name, or by the rule itself.
+#: Arguments of the classes that no user gives as an option.
 _COMMON = frozenset({"kind", "seed", "names", "dropped", "batch_size"})
 
 
 @dataclass(frozen=True)
 class SamplerRule:
-    """A rule: what it does, the numbers of rows that it needs, if any, and the class that follows it."""
+    """The numbers of rows that a rule needs, if any, and the class that follows it."""
 
-    summary: str
     needs: str | None
     make: Callable[..., RowSampler | CellBatches]
 
@@ -38,7 +33,7 @@ class SamplerRule:
     def parameters(self) -> dict[str, Any]:
         """The keyword arguments of the class, with their defaults."""
         parameters = inspect.signature(self.make).parameters.values()
-        return {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}
+        return {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
 
     @property
     def makes_batches(self) -> bool:
@@ -50,36 +45,22 @@ class SamplerRule:
         return frozenset(self.parameters) - _COMMON
 
 
-#: The rules by name. "class-balanced" and "uniform-groups" are other papers' names for RWY and RWG.
+#: The rules by name; docs/loading.md says what each draws.
 SAMPLERS: Mapping[str, SamplerRule] = MappingProxyType(
     {
-        name: SamplerRule(summary, needs, make)
-        for name, needs, make, summary in (
-            ("class-balanced", "label", partial(Reweighted, kind="rwy"),
-             "every label equally often, with replacement (DomainBed): the same draws as rwy"),
-            ("dirichlet", "label", DirichletTarget,
-             "rows whose labels follow a drawn or given marginal (RLSbench)"),
-            ("n-groups", "group", GroupBatches,
-             "batches of a few groups with equally many rows of each (WILDS)"),
-            ("per-domain", "nuisance", DomainBatches,
-             "batches of equally many rows of each domain (DomainBed)"),
-            ("pseudo-balanced", "pseudo_label", PseudoBalanced,
-             "every predicted label equally often, renewed each epoch (RS of RLSbench)"),
-            ("rwg", "group", partial(Reweighted, kind="rwg"),
-             "every group equally often, with replacement (BalancingGroups)"),
-            ("rwy", "label", partial(Reweighted, kind="rwy"),
-             "every label equally often, with replacement (BalancingGroups)"),
-            ("shuffle", None, FixedRows,
-             "every row once, in random order (ERM)"),
-            ("subg", "group", partial(Subsampled, kind="subg"),
-             "as many rows of every group as the smallest has (BalancingGroups)"),
-            ("suby", "label", partial(Subsampled, kind="suby"),
-             "as many rows of every label as the smallest has (BalancingGroups)"),
-            ("uniform-groups", "group", partial(Reweighted, kind="rwg"),
-             "every group equally often, with replacement (WILDS): the same draws as rwg"),
-        )
+        "class-balanced": SamplerRule("label", partial(Reweighted, kind="rwy")),  # DomainBed's name
+        "dirichlet": SamplerRule("label", DirichletTarget),
+        "n-groups": SamplerRule("group", GroupBatches),
+        "per-domain": SamplerRule("nuisance", DomainBatches),
+        "pseudo-balanced": SamplerRule("pseudo_label", PseudoBalanced),
+        "rwg": SamplerRule("group", partial(Reweighted, kind="rwg")),
+        "rwy": SamplerRule("label", partial(Reweighted, kind="rwy")),
+        "shuffle": SamplerRule(None, FixedRows),
+        "subg": SamplerRule("group", partial(Subsampled, kind="subg")),
+        "suby": SamplerRule("label", partial(Subsampled, kind="suby")),
+        "uniform-groups": SamplerRule("group", partial(Reweighted, kind="rwg")),  # WILDS's name
     }
-)  # fmt: skip
+)
 
 
 def make_sampler(
@@ -109,8 +90,7 @@ def make_sampler(
 
     Args:
         name: The rule.
-        labels: Each row's label number.
-        groups: Each row's group number.
+        labels, groups: Each row's label and group number.
         nuisances: Each row's nuisance (domain, style) number, for "per-domain".
         pseudo_labels: A classifier's first prediction for each row, for "pseudo-balanced".
         seed: Draws depend on this, on `names` (a dataset, a config), the rule and the epoch alone.
@@ -119,9 +99,7 @@ def make_sampler(
         drop_last: Leave out a last batch that is not full, and what ranks do not share evenly.
         rank, world: This process among those that share an epoch; default: of `torch.distributed`.
         on_empty: Labels or groups without rows are an "error", or a reason to "drop" them.
-        label_ids: The labels that should have rows; all from 0 to the largest if not given.
-        group_ids: The groups that should have rows, likewise.
-        nuisance_ids: The nuisances that should have rows, likewise.
+        label_ids, group_ids, nuisance_ids: Those that should have rows; default: all from 0 to the largest.
         options: Those of the rule's class.
 
     """
@@ -143,10 +121,10 @@ def make_sampler(
         expected = {"group": group_ids, "nuisance": nuisance_ids}.get(rule.needs, label_ids)
         what = rule.needs.removeprefix("pseudo_")
         rows = cells_of(codes[rule.needs], what=what, expected=expected, on_empty=on_empty)
-    made: Sampler = rule.make(rows, seed=seed, names=names, **given)
-    if isinstance(made, RowSampler) and batch_size is not None:
-        made = Batches(made, batch_size, drop_last=drop_last)
-    return made.among(Ranks.of(rank, world, drop_last=drop_last))
+    sampler: Sampler = rule.make(rows, seed=seed, names=names, **given)
+    if isinstance(sampler, RowSampler) and batch_size is not None:
+        sampler = Batches(sampler, batch_size)
+    return sampler.among(Ranks.of(rank, world, drop_last=drop_last))
 
 
 def _check(name: str, rule: SamplerRule, codes: Mapping[str, ArrayLike], options: Mapping[str, Any]) -> None:
@@ -163,9 +141,9 @@ def _check(name: str, rule: SamplerRule, codes: Mapping[str, ArrayLike], options
             f"the sampler {name!r} takes no pseudo_labels: leave them out, or use pseudo-balanced"
         )
     for option in sorted(options.keys() - rule.options):
-        takers = [other for other in SAMPLERS if option in SAMPLERS[other].options]
+        takers = [taker for taker, each in SAMPLERS.items() if option in each.options]
         if not takers:
-            raise not_found("option", option, set().union(*(one.options for one in SAMPLERS.values())))
+            raise not_found("option", option, set().union(*(each.options for each in SAMPLERS.values())))
         raise InputError(
             f"the sampler {name!r} takes no {option}: leave it out, or use one of {', '.join(takers)}"
         )

@@ -68,14 +68,6 @@ def test_resizing_on_decode_does_not_depend_on_the_decoder(height, width, to_hei
     np.testing.assert_array_equal(small, by_pillow(data, size=(to_height, to_width)))
 
 
-def test_an_eighth_is_decoded_in_place_and_looks_like_a_resize():
-    image = picture(256, 256)
-    data, out = encoded(image, "JPEG", quality=95), np.empty((32, 32, 3), np.uint8)
-    small = decode(data, size=(32, 32), out=out)
-    assert small is out
-    assert np.abs(small.astype(int) - np.asarray(image.resize((32, 32), Image.Resampling.BOX))).mean() < 3
-
-
 @pytest.mark.parametrize(
     ("mode", "kind", "options"),
     [("RGB", "PNG", {}), ("RGBA", "PNG", {}), ("P", "PNG", {}), ("RGB", "WEBP", {"lossless": True})],

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 import warnings
 from pathlib import Path
 
@@ -18,26 +13,20 @@ import numpy as np
 import pytest
 
 import shiftdata as sd
-from shiftdata.data.loading.batches import decoded as module
+from shiftdata.data.loading import line_cache
 from shiftdata.data.loading.byte_ranges import ExampleReader
+from shiftdata.data.loading.line_cache import CacheWarning
 from shiftdata.errors import ChangedError, InputError
 from shiftdata.stable import rng
 from tests.data.batches.test_decode import encoded, picture
 from tests.data.batches.test_loader import TwoSizes, seen
 
-PICTURE = 24 * 24 * 3 + module.RECORD.itemsize
-
-
-def files(folder: Path, suffix: str) -> list[Path]:
-    return sorted(folder.rglob(f"*.{suffix}"))
-
-
-def size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+LINE = 24 * 24 * 3
 
 
 def kept(folder: Path) -> int:
-    return sum(path.stat().st_size for path in files(folder, "index")) // module.RECORD.itemsize
+    """Count the pictures in a folder."""
+    return sum(int((np.load(path) != 0).sum()) for path in folder.rglob("checks.npy"))
 
 
 class Counting(ExampleReader):
@@ -72,9 +61,8 @@ def test_the_same_batches_with_and_without(task, tmp_path, number):
         "size": one_of(None, 24, (8, 12)),
         "transform": one_of(None, shaken),
         "seed": number,
-        "on_error": one_of("error", "skip"),
     } | one_of({}, {"rank": 1, "world": 3})
-    limit = one_of(20 * PICTURE, 10**9)
+    limit = one_of(20 * LINE, 10**9)
     plain = task.loader("validation", workers=0, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -84,7 +72,6 @@ def test_the_same_batches_with_and_without(task, tmp_path, number):
                 for epoch in range(2):
                     plain.set_epoch(epoch)
                     assert seen(loader) == seen(plain)
-            assert size(tmp_path) <= limit
 
 
 def test_pictures_are_read_once_and_later_runs_read_none(task, tmp_path):
@@ -95,15 +82,6 @@ def test_pictures_are_read_once_and_later_runs_read_none(task, tmp_path):
     with task.loader(sampler="shuffle", decoded=tmp_path, reader=later) as loader:
         assert (seen(loader), seen(loader)) == (first, second)
     assert later.asked == 0
-
-
-def test_another_dataset_with_the_same_pictures_has_them_already(task, copy, tmp_path):
-    list(task.loader(decoded=tmp_path))
-    other = sd.task(copy)
-    assert other.metadata.dataset.address != task.metadata.dataset.address
-    reader = counting(other)
-    assert seen(other.loader(decoded=tmp_path, reader=reader)) == seen(task.loader())
-    assert reader.asked == 0
 
 
 def test_another_size_is_kept_apart(task, tmp_path):
@@ -131,18 +109,6 @@ def test_hidden_labels_and_resumed_epochs(tiny, tmp_path):
     assert next(iter(again))[0].equal(next(batches)[0])
 
 
-def test_damaged_pictures_are_neither_kept_nor_hidden(damaged, tmp_path):
-    task, keys = damaged
-    for _ in range(2):
-        loader = task.loader(batch_size=16, on_error="skip", decoded=tmp_path)
-        with pytest.warns(UserWarning, match="2 examples cannot be read"):
-            found = seen(loader)
-        assert sorted(loader.skipped) == sorted(keys)
-    with pytest.warns(UserWarning, match="2 examples"):
-        assert found == seen(task.loader(batch_size=16, on_error="skip"))
-    assert kept(tmp_path) == len(task.sets["train"]) - 2
-
-
 def test_bytes_that_are_not_those_of_the_metadata_are_not_kept(task, tmp_path):
     class Other(ExampleReader):
         def read(self, rows):
@@ -163,162 +129,61 @@ def test_a_dataset_that_has_changed_is_refused(copy, tmp_path):
         next(iter(loader))
 
 
+@pytest.mark.parametrize("damage", ["flipped", "torn", "gone"])
+def test_files_that_are_damaged_cost_a_decoding(task, tmp_path, damage):
+    list(task.loader(decoded=tmp_path, batch_size=16))
+    (path,) = tmp_path.rglob("rows.npy")
+    if damage == "gone":
+        path.unlink()
+    elif damage == "torn":
+        os.truncate(path, path.stat().st_size // 2)
+    else:
+        data = bytearray(path.read_bytes())
+        data[-LINE * 60 : -LINE * 60 + 10] = bytes(10)
+        path.write_bytes(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(2):
+            loader = task.loader(decoded=tmp_path, batch_size=16)
+            assert seen(loader) == seen(task.loader(batch_size=16))
+    assert kept(tmp_path) == len(task.sets["train"])
+
+
+@pytest.mark.parametrize("refused", ["no folder", "full", "limit"])
+def test_a_folder_that_cannot_be_written_costs_a_warning(task, tmp_path, monkeypatch, refused):
+    folder, options = tmp_path / "kept", {}
+    if refused == "no folder":
+        folder.touch()
+    elif refused == "limit":
+        options = {"decoded_limit": 1000}
+    else:
+        monkeypatch.setattr(line_cache, "_write_at", full)
+    with pytest.warns(CacheWarning, match="nothing more is kept") as warned:
+        assert seen(task.loader(decoded=folder, workers=2, **options)) == seen(task.loader())
+    assert len(warned) == 1
+
+
+def full(*_):
+    raise OSError(28, "No space left on device")
+
+
 @pytest.mark.parametrize("transform", [None, lambda x, generator: x[:16, :16]])
 def test_pictures_of_several_sizes_are_not_kept(task, tmp_path, transform):
     class Several(TwoSizes):
         def hashes(self, rows):
-            data = self.read(rows)
-            return np.array([hashlib.sha256(one).digest() for one in data], "V32")
+            return np.array([hashlib.sha256(data).digest() for data in self.read(rows)], "V32")
 
     options = {"batch_size": 4, "workers": 0, "transform": transform}
     reader = Several(task.metadata.dataset, "mini")
     loader = task.loader(decoded=tmp_path, reader=reader, **options)
+    warns = pytest.warns(CacheWarning, match="the pictures differ in size")
     if transform is None:
-        with pytest.raises(InputError, match=r"\(21, 30\) beside \(20, 30\): give size=\(height, width\)"):
+        with warns, pytest.raises(InputError, match=r"\(20, 30\) and \(21, 30\): give size"):
             next(iter(loader))
-        return
-    with pytest.warns(UserWarning, match="the pictures differ in size") as warned:
-        assert seen(loader) == seen(task.loader(reader=reader, **options))
-    assert len(warned) == 1
-    assert seen(loader)
-
-
-def test_what_is_over_the_limit_is_decoded(task, tmp_path):
-    limit, reader = 40 * PICTURE, counting(task)
-    loader = task.loader(decoded=tmp_path, decoded_limit=limit, reader=reader, workers=0)
-    with pytest.warns(UserWarning, match="the 70,720 bytes of its limit") as warned:
-        assert seen(loader) == seen(task.loader())
-    assert len(warned) == 1
-    assert kept(tmp_path) == 40
-    before = reader.asked
-    assert seen(loader) == seen(task.loader())
-    assert reader.asked == before + len(task.sets["train"]) - 40
-
-
-def test_what_nobody_uses_makes_room(task, tmp_path):
-    list(task.loader("test", decoded=tmp_path, size=8))
-    old = files(tmp_path, "index")
-    limit = size(tmp_path) + 10 * PICTURE
-    options = {"decoded": tmp_path, "decoded_limit": limit}
-    with pytest.warns(UserWarning, match="of its limit"):
-        list(task.loader("test", **options))
-    assert set(old) <= set(files(tmp_path, "index"))  # it was used just now
-    for path in old:
-        os.utime(path, (1, 1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        list(task.loader("test", **options))
-        assert seen(task.loader("test", **options)) == seen(task.loader("test"))
-    assert not set(old) & set(files(tmp_path, "index"))
-
-
-@pytest.mark.parametrize("suffix", ["pixels", "index"])
-@pytest.mark.parametrize("damage", ["flipped", "shorter", "empty", "gone", "longer"])
-@pytest.mark.parametrize("when", ["between runs", "between epochs"])
-def test_files_that_are_damaged_cost_a_decoding(task, tmp_path, suffix, damage, when):
-    loader = task.loader(decoded=tmp_path, batch_size=16)
-    list(loader)
-    (path,) = files(tmp_path, suffix)
-    data = bytearray(path.read_bytes())
-    if damage == "gone":
-        path.unlink()
-    elif damage == "flipped":
-        data[100:110] = bytes(byte ^ 255 for byte in data[100:110])
-        path.write_bytes(data)
     else:
-        size = {"shorter": len(data) - 1001, "empty": 0, "longer": len(data) + 777}[damage]
-        os.truncate(path, size)
-    loader = task.loader(decoded=tmp_path, batch_size=16) if when == "between runs" else loader
-    plain = task.loader(batch_size=16)
-    for _ in range(2):
-        assert seen(loader) == seen(plain)
-    reader = counting(task)
-    assert seen(task.loader(decoded=tmp_path, batch_size=16, reader=reader)) == seen(plain)
-    assert reader.asked <= (0 if when == "between runs" else len(task.sets["train"]))
-
-
-def test_a_folder_that_cannot_be_written_is_read(task, tmp_path, monkeypatch):
-    list(task.loader("test", decoded=tmp_path))
-    reader = counting(task)
-
-    def refused(*_, **__):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(module, "locked", refused)
-    assert seen(task.loader("test", decoded=tmp_path, reader=reader)) == seen(task.loader("test"))
-    assert reader.asked == 0
-    with pytest.warns(UserWarning, match="cannot be written .Permission denied") as warned:
-        assert seen(task.loader(decoded=tmp_path, workers=2)) == seen(task.loader())
-    assert len(warned) == 1
-    (tmp_path / "file").touch()
-    with pytest.warns(UserWarning, match="cannot be written"):
-        assert seen(task.loader(decoded=tmp_path / "file")) == seen(task.loader())
-
-
-def test_a_disk_that_is_full(task, tmp_path, monkeypatch):
-    def write(descriptor, data):
-        if os.fstat(descriptor).st_size + len(data) > 20_000:
-            raise OSError(28, "No space left on device")
-        return os.pwrite(descriptor, data[:1000], os.fstat(descriptor).st_size)  # now and then a part
-
-    monkeypatch.setattr(module.os, "write", write)
-    loader = task.loader(decoded=tmp_path, batch_size=8, workers=0)
-    with pytest.warns(UserWarning, match="No space left on device"):
-        assert seen(loader) == seen(task.loader(batch_size=8))
-    monkeypatch.undo()
-    for _ in range(2):
-        assert seen(loader) == seen(loader.__class__(loader.examples, None, batch_size=8))
-    assert kept(tmp_path) == len(task.sets["train"])
-
-
-FILL = """
-import hashlib, json, sys
-import shiftdata as sd
-
-folder, cache, seed = sys.argv[1:]
-digest = hashlib.sha256()
-with sd.task(folder).loader(sampler="shuffle", seed=int(seed), batch_size=8, decoded=cache) as loader:
-    print("begins", flush=True)
-    for _ in range(2):
-        for x, y, known in loader:
-            digest.update(x.numpy().tobytes())
-print(digest.hexdigest(), flush=True)
-"""
-
-
-def fill(tiny: Path, folder: Path, seed: int) -> subprocess.Popen[str]:
-    arguments = [sys.executable, "-c", FILL, str(tiny), str(folder), str(seed)]
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
-
-
-@pytest.mark.slow
-def test_processes_that_fill_it_at_once_and_are_killed(tiny, task, tmp_path):
-    both = [fill(tiny, folder := tmp_path / "shared", seed) for seed in (5, 6)]
-    for process, pictures in zip(both, (20, 60), strict=True):
-        while kept(folder) < pictures and process.poll() is None:
-            time.sleep(0.001)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    both = [fill(tiny, folder, 5) for _ in range(2)]
-    digest, plain = hashlib.sha256(), task.loader(sampler="shuffle", seed=5, batch_size=8)
-    for x, *_ in itertools.chain(plain, plain):
-        digest.update(x.numpy().tobytes())
-    assert [process.communicate()[0] for process in both] == [f"begins\n{digest.hexdigest()}\n"] * 2
-    reader = counting(task)
-    assert seen(task.loader(decoded=folder, reader=reader)) == seen(task.loader())
-    assert reader.asked == 0
-    assert kept(folder) == len(task.sets["train"])  # none is there twice
-
-
-def test_a_process_that_is_stopped_as_it_writes_is_not_waited_for_in_each_batch(task, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "PATIENCE", 0.3)
-    with module.locked(tmp_path / ".lock", ""):
-        started = time.monotonic()
-        assert seen(task.loader(decoded=tmp_path, batch_size=4, workers=0)) == seen(
-            task.loader(batch_size=4, workers=0)
-        )
-    assert time.monotonic() - started < 20
-    assert kept(tmp_path) == 0
+        with warns:
+            batches = seen(loader)
+        assert batches == seen(task.loader(reader=reader, **options))
 
 
 def test_texts_and_tables_are_refused(tasks):

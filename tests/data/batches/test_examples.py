@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 
-import datasets
 import numpy as np
 import pyarrow as pa
 import pytest
-from torch.utils.data import DataLoader
 
 import shiftdata as sd
 from shiftdata.errors import InputError
@@ -43,6 +40,8 @@ def noise(x, generator):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_transform_makes_the_same_pixels_in_a_loader_and_in_torchs(task, workers):
+    from torch.utils.data import DataLoader
+
     examples = task.dataset(transform=noise, seed=3, size=8)
     sampler = task.sampler("shuffle", seed=3)
     torchs = DataLoader(examples, batch_size=16, sampler=sampler, num_workers=workers)
@@ -57,6 +56,8 @@ def test_a_transform_makes_the_same_pixels_in_a_loader_and_in_torchs(task, worke
 
 @pytest.mark.parametrize(("workers", "persistent"), [(0, False), (1, False), (1, True)])
 def test_without_set_epoch_each_epoch_is_transformed_anew(task, workers, persistent):
+    from torch.utils.data import DataLoader
+
     loader = DataLoader(
         task.dataset("validation", transform=lambda x, generator: generator.random(), seed=1),
         batch_size=64,
@@ -77,67 +78,10 @@ def test_a_row_that_comes_again_is_transformed_anew(task):
         np.testing.assert_array_equal(ours.permute(1, 2, 0), x)
 
 
-def test_a_copy_in_another_process_reads_the_same(task):
-    examples = task.dataset()
-    x, y, known = pickle.loads(pickle.dumps(examples))[11]
-    np.testing.assert_array_equal(x, examples[11][0])
-    assert (y, known) == examples[11][1:]
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_torch_takes_it_with_a_sampler_of_ours(task, workers):
-    sampler = task.sampler("subg", seed=1)
-    made = DataLoader(task.dataset(), batch_size=16, sampler=sampler, num_workers=workers)
-    batches = [(x.permute(0, 3, 1, 2), y, known["position"]) for x, y, known in made]
-    ours = task.loader(sampler="subg", seed=1, batch_size=16)
-    for (x, y, position), (our_x, our_y, our_known) in zip(batches, ours, strict=True):
-        assert x.equal(our_x)
-        assert y.equal(our_y)
-        assert position.equal(our_known["position"])
-
-
-@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata's own call of torch
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_stateful_dataloader_resumes_exactly(task, workers):
-    stateful = pytest.importorskip("torchdata.stateful_dataloader")
-
-    def loader():
-        sampler = task.sampler("shuffle", seed=6)
-        return stateful.StatefulDataLoader(
-            task.dataset(),
-            batch_size=16,
-            sampler=sampler,
-            num_workers=workers,
-            multiprocessing_context=context,
-        )
-
-    context = "fork" if workers else None
-
-    def keys(made):
-        return [known["key"] for _, _, known in made]
-
-    whole = loader()
-    first, second, third = keys(whole), keys(whole), keys(whole)
-    assert first != second != third
-    interrupted = loader()
-    taken = keys(itertools.islice(interrupted, 5))
-    resumed = loader()
-    resumed.load_state_dict(interrupted.state_dict())
-    assert taken + keys(resumed) == first
-    assert keys(resumed) == second
-    # In a later epoch the sampler's own state says which one it is.
-    interrupted = loader()
-    assert keys(interrupted) == first
-    taken = keys(itertools.islice(interrupted, 3))
-    resumed = loader()
-    resumed.sampler.restore(interrupted.sampler.state)
-    resumed.load_state_dict(interrupted.state_dict())
-    assert taken + keys(resumed) == second
-    assert keys(resumed) == third
-
-
 @pytest.mark.parametrize("streaming", [False, True])
 def test_plain_datasets_has_the_same_samples(task, tiny, streaming):
+    import datasets
+
     theirs = datasets.load_dataset(str(tiny), task.metadata.base, split="test", streaming=streaming)
     ours = {known["key"]: (x, y, known) for x, y, known in task.dataset("test")}
     read = 0

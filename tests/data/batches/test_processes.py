@@ -1,4 +1,4 @@
-"""Real processes: killed in mid-epoch, interrupted by Ctrl-C, several ranks with gloo."""
+"""Real processes: killed in mid-epoch, several ranks with gloo."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch.distributed
-import torch.multiprocessing
-from torch.utils.data import DataLoader
 
 import shiftdata as sd
 
@@ -58,51 +54,11 @@ def test_killed_twice_and_resumed_it_sees_what_it_would_have_seen(tiny: Path, tm
     assert len(whole) == 2 * len(sd.task(tiny).loader(sampler="rwg", batch_size=8))
 
 
-WAIT = """
-import signal, sys, time
-import shiftdata as sd
-from shiftdata.data.loading.byte_ranges import ExampleReader
-
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-task = sd.task(sys.argv[1])
-
-class Slow(ExampleReader):
-    def read(self, rows):
-        time.sleep(60 if sys.argv[2] == "hangs" else 0.01)
-        return super().read(rows)
-
-slow = Slow(task.metadata.dataset, task.metadata.base)
-with task.loader(batch_size=8, workers=2, reader=slow) as loader:
-    print("reading", flush=True)
-    while True:
-        for batch in loader:
-            pass
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("read", ["hangs", "goes on"])
-def test_ctrl_c_ends_it_at_once(tiny: Path, read: str):
-    process = subprocess.Popen(
-        [sys.executable, "-c", WAIT, str(tiny), read],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "reading\n"
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    try:
-        _, error = process.communicate(timeout=15)  # not 60: it does not wait for the read
-    finally:
-        process.kill()
-    assert "KeyboardInterrupt" in error
-    assert process.returncode == -signal.SIGINT
-
-
 def rank(number: int, world: int, tiny: str, port: int, folder: str) -> None:
-    """One of the processes: reads epochs, counts batches with the others, and writes what it saw."""
+    """Read epochs, count batches with the other processes, and write the positions."""
+    import torch.distributed
+    from torch.utils.data import DataLoader
+
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     torch.distributed.init_process_group("gloo", rank=number, world_size=world)
     task = sd.task(tiny)
@@ -120,6 +76,8 @@ def rank(number: int, world: int, tiny: str, port: int, folder: str) -> None:
 
 @pytest.mark.slow
 def test_two_ranks_with_gloo_share_an_epoch(tiny: Path, tmp_path: Path):
+    import torch.multiprocessing
+
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

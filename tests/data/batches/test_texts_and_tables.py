@@ -7,10 +7,8 @@ import json
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader
 
 import shiftdata as sd
-from shiftdata.data.loading.batches import arrays
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.loading.plain_datasets import load_dataset
 from shiftdata.errors import InputError, IntegrityError
@@ -83,16 +81,6 @@ def test_the_same_for_any_number_of_workers_in_any_epoch_and_resumed(task, sampl
         assert left == first[cut:] + second
 
 
-def test_ranks_share_an_epoch(task):
-    def rows(**options):
-        loader = task.loader(sampler="shuffle", batch_size=4, seed=1, **options)
-        return [position for *_, known in loader for position in known["position"].tolist()]
-
-    parts = [rows(rank=rank, world=2) for rank in (0, 1)]
-    assert len(parts[0]) == len(parts[1])
-    assert set(parts[0]) | set(parts[1]) == set(rows())
-
-
 def test_labels_are_hidden_and_renumbered_as_for_pictures(task):
     hidden = task.also("test", "unlabelled")
     for x, known in hidden.loader("test", role="unlabelled", sampler="shuffle", batch_size=8):
@@ -130,22 +118,6 @@ def test_what_a_transform_makes(tasks):
     assert seen(clean) == seen(clean)
 
 
-def test_torch_takes_the_examples(tasks):
-    ours = {name: next(iter(tasks[name].loader(batch_size=8)))[0] for name in ("text", "table")}
-    theirs = {name: next(iter(DataLoader(tasks[name].dataset(), batch_size=8)))[0] for name in ours}
-    assert list(theirs["text"]) == ours["text"]
-    torch.testing.assert_close(theirs["table"], ours["table"], equal_nan=True)
-    examples = tasks["table"].dataset()
-    examples[0][0][:] = 7
-    assert not (examples[0][0] == 7).any()
-
-
-def test_without_torch_batches_are_arrays_and_lists(task, monkeypatch):
-    monkeypatch.setattr(arrays, "torch_or_none", lambda: None)
-    for x, y, _ in task.loader(batch_size=8):
-        assert {type(x), type(y)} <= {np.ndarray, list}
-
-
 class Damaged(ExampleReader):
     """A reader that cannot read one row."""
 
@@ -155,17 +127,7 @@ class Damaged(ExampleReader):
         return super().read(rows)
 
 
-def test_a_damaged_row_is_skipped_or_an_error(task):
+def test_a_damaged_row_is_an_error(task):
     reader = Damaged(task.metadata.dataset, task.metadata.base)
     with pytest.raises(IntegrityError, match="damaged"):
         list(task.loader(reader=reader, workers=0))
-    loader = task.loader(reader=reader, on_error="skip")
-    with pytest.warns(UserWarning, match="1 examples cannot be read"):
-        rows = [position for *_, known in loader for position in known["position"].tolist()]
-    assert len(rows) == len(task.sets["train"]) - 1
-    assert list(loader.skipped.values()) == ["the row group is damaged"]
-
-
-def test_pictures_have_a_size_and_nothing_else_has(task):
-    with pytest.raises(InputError, match="size is for pictures"):
-        task.loader(size=8)

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 import shiftdata as sd
 from shiftdata.errors import InputError
-from shiftdata.evaluation.sampling import SAMPLERS, EpochSampler
+from shiftdata.evaluation.sampling import SAMPLERS
 
 POISON = -77
 HIDDEN_RULES = sorted(rule for rule, one in SAMPLERS.items() if one.needs in ("label", "group"))
@@ -193,19 +193,6 @@ def test_samplers_that_need_labels_are_refused(hidden, rule):
     for ask in (task.sampler, lambda *given, **how: task.loader(given[1], sampler=given[0], **how)):
         with pytest.raises(InputError, match=f"needs {needs}s, which are hidden in {name}: .*per-domain"):
             ask(rule, name, role="unlabelled")
-
-
-def test_pseudo_labels_are_the_users_own(hidden):
-    task, name = hidden
-    with pytest.raises(InputError, match=r"needs pseudo_labels=\.\.\., a number"):
-        task.sampler("pseudo-balanced", name, role="unlabelled")
-    guesses = np.arange(len(task.sets[name])) % 2
-    sampler = task.sampler(
-        "pseudo-balanced", name, role="unlabelled", pseudo_labels=guesses, on_empty="drop", epoch_size=1000
-    )
-    assert np.abs(np.bincount(guesses[list(sampler)]) - 500).max() < 80
-    sampler.set_pseudo_labels(1 - guesses)
-    assert isinstance(sampler, EpochSampler)
 
 
 def test_defaults_follow_roles(adapting):

@@ -86,18 +86,6 @@ def test_no_more_waits_than_the_limit(server, task):
 
 
 @pytest.mark.slow
-def test_left_early_it_fetches_no_more(server, task):
-    server.always = "slow"
-    with loader(task, ahead=1 << 28) as far:
-        far.examples.reader._tolerance = 0
-        next(iter(far))
-    time.sleep(0.3)
-    fetched = server.fetched("/data/")
-    time.sleep(0.3)
-    assert server.fetched("/data/") == fetched
-
-
-@pytest.mark.slow
 def test_what_passes_hurts_nobody_and_what_stays_is_an_error_in_its_turn(server, task, at_once):
     with loader(task) as far:
         good = seen(far)

@@ -5,34 +5,26 @@ from __future__ import annotations
 import errno
 import multiprocessing
 import os
-import shutil
 import socket
 import subprocess
 import sys
 import time
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
 import shiftdata as sd
 from builders.make.build import build as build_dataset
-from shiftdata.data.loading import features
-from shiftdata.data.loading.features import (
-    ABOUT,
-    BLOCK,
-    CHECKS,
-    ROWS,
-    FeatureCache,
-    FeatureWarning,
-    encoded,
-    features_of,
-)
+from shiftdata.data.loading import features, line_cache
+from shiftdata.data.loading.features import BLOCK, encoded, features_of
+from shiftdata.data.loading.line_cache import ABOUT, CHECKS, ROWS, CacheWarning, LineCache
 from shiftdata.errors import InputError
 from tests.contracts.kinds import prepare
 from tests.paths import ROOT
 
-ABOUT_TEST = {"encoder": "test"}
+
+def cache_of(folder, encoder="test", size=400, limit=10**9):
+    return LineCache("features", {"encoder": encoder}, size, root=folder, limit=limit)
 
 
 class Pixels:
@@ -162,7 +154,8 @@ def test_a_changed_byte_is_noticed(task, truth, tmp_path, damaged):
     ready = []
     x = features_of(task.metadata, rows, encoder, cache=tmp_path, on_rows=ready.append)
     assert (x[rows] == truth[rows]).all()
-    assert ready == [len(rows) - 1, 1]
+    assert sum(ready) == len(rows)
+    assert encoder.blocks == blocks_of(rows) + 1
 
 
 @pytest.mark.parametrize(
@@ -182,7 +175,7 @@ def test_what_is_torn_or_foreign_is_thrown_away_with_a_warning(task, truth, tmp_
     else:
         (folder / name).write_bytes(b"{}")
     encoder = Pixels()
-    with pytest.warns(FeatureWarning, match="thrown away"):
+    with pytest.warns(CacheWarning, match="thrown away"):
         x = features_of(task.metadata, rows, encoder, cache=tmp_path)
     for _ in range(2):
         assert (x[rows] == truth[rows]).all()
@@ -192,7 +185,7 @@ def test_what_is_torn_or_foreign_is_thrown_away_with_a_warning(task, truth, tmp_
 
 @pytest.mark.parametrize("writes", [0, 2])
 def test_a_full_disk_costs_a_warning(task, truth, tmp_path, monkeypatch, writes):
-    rows, write, calls, ready = task.rows("train"), features._write_at, [], []
+    rows, write, calls, ready = task.rows("train"), line_cache._write_at, [], []
 
     def full(*args):
         calls.append(1)
@@ -200,42 +193,27 @@ def test_a_full_disk_costs_a_warning(task, truth, tmp_path, monkeypatch, writes)
             raise OSError(errno.ENOSPC, "No space left on device")
         write(*args)
 
-    monkeypatch.setattr(features, "_write_at", full)
+    monkeypatch.setattr(line_cache, "_write_at", full)
     encoder = Pixels()
-    with pytest.warns(FeatureWarning, match="No space left"):
+    with pytest.warns(CacheWarning, match="No space left"):
         x = features_of(task.metadata, rows, encoder, cache=tmp_path, on_rows=ready.append)
     assert (x[rows] == truth[rows]).all()
-    assert encoder.blocks == blocks_of(rows)
+    assert encoder.blocks == blocks_of(rows) + 1  # the one that could not be written
     assert sum(ready) == len(rows)
 
 
 def test_a_folder_that_cannot_be_made_costs_a_warning(task, truth, tmp_path):
     rows = task.rows("train")
     (tmp_path / "file").write_text("")
-    with pytest.warns(FeatureWarning, match="not kept"):
+    with pytest.warns(CacheWarning, match="nothing more is kept"):
         x = features_of(task.metadata, rows, Pixels(), cache=tmp_path / "file")
     assert (x[rows] == truth[rows]).all()
-
-
-def test_files_that_vanish_meanwhile_cost_a_computation(task, truth, tmp_path, monkeypatch):
-    rows, put = np.sort(task.rows("train")), FeatureCache.put
-
-    def vanish(self, numbers, values):
-        kept = put(self, numbers, values)
-        if numbers[-1] == rows[-1]:
-            shutil.rmtree(self.folder)
-            self.refresh()
-        return kept
-
-    monkeypatch.setattr(FeatureCache, "put", vanish)
-    assert (features_of(task.metadata, rows, Pixels(), cache=tmp_path)[rows] == truth[rows]).all()
 
 
 FILL = """
 import sys
 import numpy as np, torch
 import shiftdata as sd
-from shiftdata.baselines.frozen import FrozenFeatures
 from shiftdata.data.loading.features import features_of
 from tests.data.loading.test_features import Pixels
 torch.distributed.init_process_group("gloo")
@@ -249,12 +227,8 @@ for name, cache in ("one", f"{out}/disk"), ("two", f"{out}/disk{rank}"), ("no", 
     assert sum(ready) == len(rows)
     np.save(f"{out}/{name}-{rank}.npy", x)
     print(encoder.blocks)
-if sys.argv[3] == "frozen":
-    x = features_of(metadata, rows[:90], FrozenFeatures(), cache=f"{out}/disk")
-    np.save(f"{out}/frozen-{rank}.npy", x)
 torch.distributed.destroy_process_group()
 """
-FROZEN = bool(find_spec("efficientnet_lite_pytorch"))
 
 
 @pytest.fixture(scope="module")
@@ -265,7 +239,7 @@ def ranks(tiny, tmp_path_factory):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     known = os.environ | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
-    command = [sys.executable, "-c", FILL, str(tiny), str(out), "frozen" if FROZEN else ""]
+    command = [sys.executable, "-c", FILL, str(tiny), str(out)]
     processes = [
         subprocess.Popen(
             command,
@@ -286,6 +260,7 @@ def ranks(tiny, tmp_path_factory):
     return out, blocks
 
 
+@pytest.mark.slow
 def test_ranks_share_the_work_and_all_see_all_lines(truth, ranks):
     out, blocks = ranks
     # Half of 200 lines are 4 blocks; without a common disk the other half follows; all together are 7.
@@ -294,30 +269,17 @@ def test_ranks_share_the_work_and_all_see_all_lines(truth, ranks):
         assert all((np.load(out / f"{name}-{rank}.npy")[:200] == truth[:200]).all() for rank in range(2))
 
 
-@pytest.mark.skipif(not FROZEN, reason="needs the frozen network")
-def test_frozen_features_are_equal_to_the_byte_for_any_ranks_and_subset(task, ranks):
-    from shiftdata.baselines.frozen import FrozenFeatures
-
-    first, second = (np.load(ranks[0] / f"frozen-{rank}.npy") for rank in range(2))
-    assert first.shape == (len(task.metadata), 1280)
-    encoder, rows = FrozenFeatures(), np.arange(90)
-    whole = features_of(task.metadata, rows, encoder, cache=False)
-    assert first[rows].tobytes() == second[rows].tobytes() == whole[rows].tobytes()
-    part = np.array([3, 17, 44, 45, 80])
-    assert features_of(task.metadata, part, encoder, cache=False)[part].tobytes() == whole[part].tobytes()
-
-
 def test_the_limit_makes_room_of_what_nobody_uses(tmp_path):
     lines = np.ones((4, 2000))
-    old, new = (FeatureCache(tmp_path, {"of": name}, 4, limit=150_000) for name in "ab")
+    old, new = (cache_of(tmp_path, name, 4, 150_000) for name in "ab")
     assert old.put(np.arange(4), lines)
     assert new.put(np.arange(2), lines[:2])
-    third = FeatureCache(tmp_path, {"of": "c"}, 4, limit=150_000)
-    with pytest.warns(FeatureWarning, match="limit"):
+    third = cache_of(tmp_path, "c", 4, 150_000)
+    with pytest.warns(CacheWarning, match="limit"):
         assert not third.put(np.arange(4), lines)
-    hour = time.time() - 2 * features.IDLE
+    hour = time.time() - 2 * line_cache.IDLE
     os.utime(old.folder / ABOUT, (hour, hour))
-    assert FeatureCache(tmp_path, {"of": "c"}, 4, limit=150_000).put(np.arange(4), lines)
+    assert cache_of(tmp_path, "c", 4, 150_000).put(np.arange(4), lines)
     assert not old.folder.exists()
     assert new.folder.exists()
 
@@ -327,7 +289,7 @@ def lines_of(rows, writer=0):
 
 
 def write(folder, writer, seed):
-    cache = FeatureCache(folder, ABOUT_TEST, 400)
+    cache = cache_of(folder)
     generator = np.random.default_rng(seed)
     while cache.missing(np.arange(400)).any():
         rows = np.unique(generator.integers(400, size=20))
@@ -344,12 +306,12 @@ def test_a_process_that_is_killed_leaves_only_whole_lines(tmp_path, kills):
         time.sleep(generator.uniform(0, 0.03))
         child.kill()
         child.join()
-        cache = FeatureCache(tmp_path, ABOUT_TEST, 400)
+        cache = cache_of(tmp_path)
         present = np.flatnonzero(~cache.missing(np.arange(400)))
         if len(present):
             assert (cache.x[present] == lines_of(present)).all()
     write(tmp_path, 0, kills)
-    cache = FeatureCache(tmp_path, ABOUT_TEST, 400)
+    cache = cache_of(tmp_path)
     assert (cache.x[:] == lines_of(np.arange(400))).all()
 
 
@@ -359,12 +321,12 @@ def test_two_writers_end_with_the_same_lines(tmp_path):
     for child in children:
         child.start()
     seen = {}
-    cache = FeatureCache(tmp_path, ABOUT_TEST, 400)
+    cache = cache_of(tmp_path)
     while any(child.is_alive() for child in children):
-        cache = FeatureCache(tmp_path, ABOUT_TEST, 400)
+        cache = cache_of(tmp_path)
         for row in np.flatnonzero(~cache.missing(np.arange(400))).tolist():
             assert (seen.setdefault(row, cache.x[row].copy()) == cache.x[row]).all()
-    cache = FeatureCache(tmp_path, ABOUT_TEST, 400)
+    cache = cache_of(tmp_path)
     assert not cache.missing(np.arange(400)).any()
     assert all(child.exitcode == 0 for child in children)
     writers = np.round((cache.x[:] - lines_of(np.arange(400))) * 1e3)

@@ -26,7 +26,7 @@ class Arrays:
         self.unused: list[NDArray[np.uint8]] = []
 
     def new(self, *shape: int) -> NDArray[np.uint8]:
-        """An array of any content."""
+        """Return an array of any content."""
         size, memory = math.prod(shape), None
         with suppress(IndexError):
             memory = self.unused.pop()
@@ -36,7 +36,7 @@ class Arrays:
 
 
 class _Lease:
-    """What an array and all its views refer to: it goes with the last of them."""
+    """The base of an array and all its views: it goes with the last of them."""
 
     def __init__(self, memory: NDArray[np.uint8], origin: Arrays) -> None:
         self.__array_interface__ = memory.__array_interface__
@@ -47,34 +47,31 @@ class _Lease:
             self._origin.unused.append(self._memory)
 
 
-def stacked(made: list[Any]) -> Any:
-    """A batch of arrays, tensors or numbers; of anything else, such as texts, the list.
-
-    Arrays of height x width x 3 are put as plain pictures are.
-    """
+def stacked(examples: list[Any]) -> Any:
+    """Stack arrays (of height x width x 3 as pictures), tensors or numbers; leave anything else a list."""
     torch = torch_or_none()
-    tensors = torch is not None and isinstance(made[0], torch.Tensor)
-    if not tensors and not isinstance(made[0], np.ndarray | np.generic | int | float):
-        return made
-    if len(shapes := {np.shape(one) for one in made}) > 1:
+    tensors = torch is not None and isinstance(examples[0], torch.Tensor)
+    if not tensors and not isinstance(examples[0], np.ndarray | np.generic | int | float):
+        return examples
+    if len(shapes := {np.shape(x) for x in examples}) > 1:
         raise InputError(
             f"the transform makes x of several shapes, {sorted(shapes)}: let it make one, or give size=... "
             "for pictures; or let it give lists, and make the batch of them in batch_transform"
         )
     if tensors:
-        return torch.stack(made)
-    array = np.stack(made)
+        return torch.stack(examples)
+    array = np.stack(examples)
     pictures = array.ndim == 4 and array.shape[3] == 3
     return tensor(array.transpose(0, 3, 1, 2) if pictures else array)
 
 
 @cache
 def torch_or_none() -> Any:
-    """The module, if it is installed."""
+    """Import torch if it is installed."""
     return import_module("torch") if find_spec("torch") else None
 
 
 def tensor(array: Any) -> Any:
-    """A tensor in the memory of an array; without torch, the array."""
+    """Return a tensor in the memory of an array; without torch, the array."""
     torch = torch_or_none()
     return array if torch is None else torch.from_numpy(array)

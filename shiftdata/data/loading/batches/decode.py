@@ -27,7 +27,7 @@ FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
 def decode(data: bytes, *, size: Size | None = None, out: Pixels | None = None) -> Pixels:
-    """The pixels of a JPEG, PNG or WebP picture as RGB, height x width x 3.
+    """Decode a JPEG, PNG or WebP picture to RGB, height x width x 3.
 
     `size` resizes the picture, whatever its shape was: a large JPEG is decoded at a half, a quarter or an
     eighth first, which makes it cheap. The pixels are put into `out` if it has their shape.
@@ -67,7 +67,7 @@ def _by_turbo(turbo: Any, data: bytes, size: Size | None, out: Pixels | None) ->
 
 
 def _frame(data: bytes) -> tuple[int, int, int]:
-    """Height, width and number of inks of a JPEG. Asking the library gives the interpreter's lock away."""
+    """Read height, width and number of inks of a JPEG. The library would release the interpreter's lock."""
     at = 2
     while len(data) > at + 9 and data[at] == 0xFF:
         marker = data[at + 1]
@@ -85,7 +85,7 @@ def _by_pillow(data: bytes, size: Size | None, out: Pixels | None) -> Pixels:
 
 
 def _scale(full: Size, size: Size) -> int:
-    """By how much a JPEG may be decoded smaller and still cover the size: the rule of Pillow's `draft`."""
+    """Return by how much a JPEG may be decoded smaller, by the rule of Pillow's `draft`."""
     smallest = min(full[0] // size[0], full[1] // size[1])
     return next((scale for scale in (8, 4, 2) if smallest >= scale), 1)
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from struct import pack
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 from shiftdata.data.loading.batches.decode import Pixels, Size, decode
-from shiftdata.data.loading.batches.draws import Draws
 from shiftdata.data.loading.byte_ranges import ExampleReader, read_ahead
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError, IntegrityError
@@ -28,8 +30,8 @@ Transform: TypeAlias = Callable[[Any, np.random.Generator], Any]
 Numbers: TypeAlias = NDArray[np.int64]
 
 #: Bytes of rows of a table that are kept once they are decoded, which takes longer than all else.
-KEPT = 256 * 2**20
-BESIDE = 250  # bytes of each such row beside its numbers
+MEMORY = 256 * 2**20
+OVERHEAD = 250  # bytes of each such row in addition to its features
 
 
 class Examples:
@@ -48,7 +50,7 @@ class Examples:
 
     `transform` gets x and a generator keyed by seed, epoch, example, and how often the example came before in
     this epoch. `set_epoch` says which epoch it is, before workers start: then x is what a `Loader` of the
-    same seed hands out. Without it, worker processes draw anew in each epoch, as torch seeds them.
+    same seed hands out. Without it, worker processes draw by the seed that torch gives them in each epoch.
     """
 
     def __init__(
@@ -83,7 +85,7 @@ class Examples:
         self.name, self.modality = metadata.name, dataset.manifest.roles.modality
         #: The type of each feature of a table, or the names of its categories, in the order of x.
         self.features = dict(dataset.manifest.roles.example) if self.modality == "table" else {}
-        self._kept: dict[int, NDArray[np.float32]] = {}
+        self._in_memory: dict[int, NDArray[np.float32]] = {}
         self.transform, self.seed, self._decode = transform, seed, decode
         self.size = _size(size, self.modality if decode else "encoded bytes")
         positions = np.repeat(np.arange(len(indices)), 1 if counts is None else counts)
@@ -102,8 +104,8 @@ class Examples:
         self._times = np.zeros(len(self) if transform else 0, np.int32)
 
     def __repr__(self) -> str:
-        what = "labels hidden" if self.labels is None else f"{len(np.unique(self.labels)):,} labels"
-        return f"<{type(self).__name__}: {len(self):,} of {self.name}, {what}>"
+        labels = "labels hidden" if self.labels is None else f"{len(np.unique(self.labels)):,} labels"
+        return f"<{type(self).__name__}: {len(self):,} of {self.name}, {labels}>"
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -114,7 +116,7 @@ class Examples:
     def __getitems__(self, numbers: Sequence[int]) -> list[Example]:
         data = self.read(numbers)
         epoch, times = self._drawing(), self.times(numbers, self._times)
-        return [self._example(*one, epoch) for one in zip(numbers, data, times, strict=True)]
+        return [self._example(*each, epoch) for each in zip(numbers, data, times, strict=True)]
 
     def set_epoch(self, epoch: int) -> None:
         """Say which epoch the next examples are of: `transform` draws by it."""
@@ -122,11 +124,11 @@ class Examples:
         self._times[:] = 0
 
     def read(self, numbers: Sequence[int]) -> list[Any]:
-        """What `decoded` needs of some examples: their bytes as they are stored, or rows that are kept."""
-        missing = [number for number in numbers if number not in self._kept]
+        """Return the stored bytes of some examples, or their rows where these are in memory."""
+        missing = [number for number in numbers if number not in self._in_memory]
         rows = self._rows[missing].tolist() if missing else []
         data = dict(zip(missing, self.reader.read(rows), strict=True))
-        return [data[number] if number in data else self._kept[number] for number in numbers]
+        return [data[number] if number in data else self._in_memory[number] for number in numbers]
 
     def read_ahead(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Callable[[], list[Any]]]]:
         """Each job, and what reads the examples that are its second part: from afar those of many jobs."""
@@ -135,7 +137,7 @@ class Examples:
         return ((job, partial(self.read, job[1])) for job in jobs)
 
     def block(self, numbers: Sequence[int]) -> NDArray[Any] | None:
-        """The x of several examples as one array, where they lie in memory."""
+        """Return the x of several examples as one array, if they lie in memory."""
         return None
 
     def check_unchanged(self) -> None:
@@ -147,31 +149,35 @@ class Examples:
         self.reader.close()
 
     def keys(self, numbers: Sequence[int]) -> list[str]:
-        """The keys of some examples; their hashes where labels are hidden."""
+        """Return the keys of some examples; their hashes where labels are hidden."""
         if self.labels is None:
-            return [f"{one:016x}" for one in self.known["key"][numbers].view(np.uint64).tolist()]
+            return [f"{key:016x}" for key in self.known["key"][numbers].view(np.uint64).tolist()]
         keys: list[str] = self._keys.take(pa.array(numbers)).to_pylist()
         return keys
 
+    def rows(self, numbers: Sequence[int]) -> Numbers:
+        """Return the rows of the base that some examples are."""
+        return self._rows[numbers]
+
     def hashes(self) -> NDArray[np.void]:
-        """The sha256 of each example as it is stored, by the metadata."""
+        """Return the sha256 of each example as it is stored, by the metadata."""
         return self.reader.hashes(self._rows)
 
     def identity(self) -> int:
-        """A hash of which examples these are, and of the seed."""
+        """Hash the rows of these examples and the seed."""
         return hash64("examples", self.seed, content_hash(self._rows.tobytes()))
 
     def named(self, number: int, error: Exception) -> IntegrityError:
-        """What is wrong with an example, by its name."""
+        """Name the example in an error."""
         position = self.known["position"][number]
         row = f"position {position:,}" if self.labels is None else f"row {self._rows[number]:,}"
         return IntegrityError(
             f"{self.keys([number])[0]}, {row} of {self.name}: {error}. `shiftdata verify` "
-            'checks every file; fetch or build the dataset again, or take a loader with on_error="skip"'
+            "checks every file; fetch or build the dataset again"
         )
 
     def times(self, numbers: Sequence[int], seen: NDArray[np.int32]) -> list[int]:
-        """How often each of some examples came before, by `seen`, which is brought up to date."""
+        """Count how often each example came before, by `seen`, which is brought up to date."""
         if self.transform is None:
             return [0] * len(numbers)
         times = []
@@ -181,7 +187,7 @@ class Examples:
         return times
 
     def transformed(self, x: Any, number: int, times: int, epoch: int) -> Any:
-        """What `transform` makes of the x of an example that came `times` times before in an epoch."""
+        """Transform the x of an example that came `times` times before in an epoch."""
         if self.transform is None:
             return x
         return self.transform(x, self._draws.rng(epoch, number, times))
@@ -191,7 +197,7 @@ class Examples:
         return Draws(self.seed, "transform")
 
     def _drawing(self) -> int:
-        """The epoch; a worker process whose epoch nobody says takes torch's seed for it."""
+        """Return the epoch; a worker process without one takes torch's seed."""
         if self._epoch is None and (torch := sys.modules.get("torch.utils.data")):
             worker = torch.get_worker_info()
             return 0 if worker is None else int(worker.seed)
@@ -209,7 +215,7 @@ class Examples:
         return x, int(self.labels[number]), {"key": self.keys([number])[0], **known}
 
     def decoded(self, number: int, data: Any, out: Pixels | None = None) -> Any:
-        """The x of an example that was read; that of a picture is put into `out` if it fits."""
+        """Decode an example that was read; a picture is put into `out` if it fits."""
         if self.modality == "image":
             return decode(data, size=self.size, out=out)
         if self.modality == "text":
@@ -219,9 +225,36 @@ class Examples:
             if "string" in self.features.values():
                 return data
             data = np.array(data, np.float32)
-            if len(self._kept) < KEPT // (BESIDE + data.nbytes):
-                self._kept[number] = data
+            if len(self._in_memory) < MEMORY // (OVERHEAD + data.nbytes):
+                self._in_memory[number] = data
         return data.copy()
+
+
+class Draws:
+    """Generators keyed by names, such as a seed and a purpose, and by numbers.
+
+    `stable.rng` takes 12 us, most of it in numpy's `SeedSequence`, which spreads a poor seed over the
+    generator's state. A hash is spread already, so its bytes are the state.
+    """
+
+    def __init__(self, *names: str | int) -> None:
+        self._key = hash64(*names).to_bytes(8, "big")
+
+    def rng(self, *numbers: int) -> np.random.Generator:
+        """Make the generator of some numbers from 0 to 2**64 - 1."""
+        data = pack(f"<{len(numbers)}Q", *numbers)
+        state: Any = _Hash(hashlib.blake2b(data, key=self._key, digest_size=32).digest())
+        return np.random.Generator(np.random.PCG64(state))
+
+
+class _Hash(ISeedSequence):
+    """Hand a hash to a bit generator as its state."""
+
+    def __init__(self, digest: bytes) -> None:
+        self._digest = digest
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
+        return np.frombuffer(self._digest, dtype, n_words)
 
 
 def _size(given: int | tuple[int, int] | None, what: str) -> Size | None:

@@ -54,7 +54,7 @@ class Lines(Examples):
         return super().keys(numbers)
 
     def block(self, numbers: Sequence[int]) -> NDArray[Any]:
-        """The x of several examples as one array."""
+        """Return the x of several examples as one array."""
         return np.take(self.array, self._rows[numbers], axis=0)
 
     def read(self, numbers: Sequence[int]) -> list[Any]:
@@ -67,7 +67,7 @@ class Lines(Examples):
         return data
 
     def check_unchanged(self) -> None:
-        """An array of the caller's own: whoever writes to it knows."""
+        """Do nothing: the array is the caller's."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""

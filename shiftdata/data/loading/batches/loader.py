@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import hashlib
 import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -18,29 +18,26 @@ from shiftdata.data.format.schema import Feature
 from shiftdata.data.loading.batches.arrays import Arrays, stacked, tensor, torch_or_none
 from shiftdata.data.loading.batches.decode import Pixels
 from shiftdata.data.loading.batches.examples import Examples, Job
+from shiftdata.data.loading.order import Batches, EpochSampler, InOrder, Ranks, RowSampler, Sampler
 from shiftdata.errors import InputError, IntegrityError, not_found
-from shiftdata.evaluation.sampling import Batches, CellBatches, InOrder, Ranks, RowSampler, Sampler
-from shiftdata.files import absolute
 from shiftdata.stable import hash64, rng
 from shiftdata.threads import ahead, available_cores
 
 if TYPE_CHECKING:
-    from shiftdata.data.loading.batches.decoded import Decoded
+    from shiftdata.data.loading.line_cache import LineCache
 
-#: What to do about an example that cannot be read: stop, or go on with the others and report it.
-OnError: TypeAlias = Literal["error", "skip"]
-#: What ranks share: the rows of an epoch, each for batches of its own, or the rows of every batch.
+#: Ranks share the rows of an epoch, each for batches of its own, or the rows of every batch.
 Share: TypeAlias = Literal["epoch", "batch"]
 #: The most bytes of decoded pictures that are kept in a folder.
 DECODED_LIMIT = 10 * 2**30
+#: Changes when `decode` makes other pixels. simplejpeg and Pillow make the same ones.
+DECODING = 1
 #: x, y (unless labels are hidden), and what else is known of each example.
 Batch: TypeAlias = tuple[Any, ...]
 #: Makes another x of a whole batch's x, with a generator for what is random.
 BatchTransform: TypeAlias = Callable[[Any, np.random.Generator], Any]
-#: A batch to be made, and what reads the examples of it that must be read.
+#: A job of a batch, and the function that reads its missing examples.
 _Ahead: TypeAlias = tuple[Job, Callable[[], list[Any]]]
-#: Why examples of a batch cannot be read, by their places in it.
-_Faults: TypeAlias = dict[int, str]
 
 
 class Loader:
@@ -55,8 +52,7 @@ class Loader:
     The batches depend only on seed, epoch, sampler and rank. With 0 `workers` the caller's thread decodes.
     A transform of the `examples` runs in the threads: the arrays, tensors or numbers that it makes are
     stacked, anything else comes as a list. Then `batch_transform` gets each batch's x and a generator keyed
-    by seed, epoch, rank and batch. With `on_error="skip"` an example that cannot be read is left out of its
-    batch, and `skipped` says why.
+    by seed, epoch, rank and batch.
     Beginning another iteration ends the one before, and an epoch that was left early begins again.
 
     `names` has the names of the numbers: `loader.names["group"][int(known["group"][0])]` is "bird / leaves".
@@ -75,7 +71,6 @@ class Loader:
         workers: int | None = None,
         batch_transform: BatchTransform | None = None,
         drop_last: bool = False,
-        on_error: OnError = "error",
         decoded: bool | str | Path = False,
         decoded_limit: int = DECODED_LIMIT,
         rank: int | None = None,
@@ -88,11 +83,9 @@ class Loader:
                 f"{batch_size}, {workers} and {decoded_limit}"
             )
         if decoded and examples.modality != "image":
-            raise InputError(f"decoded is for pictures, and these are of a {examples.modality}: leave it out")
-        if on_error not in ("error", "skip"):
-            raise InputError(f"on_error must be 'error' or 'skip', got {on_error!r}")
+            raise InputError(f"decoded is for pictures, not for a {examples.modality}: leave it out")
         self.examples = examples
-        if not isinstance(sampler, RowSampler | Batches | CellBatches):
+        if not isinstance(sampler, EpochSampler):
             sampler = InOrder(_positions(sampler, len(examples)))
         given = rank is not None or world is not None
         ranks = Ranks.of(rank, world) if given else sampler.ranks
@@ -106,11 +99,9 @@ class Loader:
         # Only pictures are decoded outside of the interpreter's lock: one thread reads ahead of all else.
         most = available_cores() if examples.modality == "image" else 1
         self.workers = most if workers is None else workers
-        self.skipped: dict[str, str] = {}
         self._batch_transform = batch_transform
-        self._on_error = on_error
         self._epoch = self._done = self._start = 0
-        self._decoded: Decoded | None = None
+        self._decoded: LineCache | None = None
         self._to_decoded = decoded, decoded_limit
         self._shape: tuple[int, ...] | None = None
         # Weak, so that a loop that is left drops its iteration, and that its threads.
@@ -150,8 +141,8 @@ class Loader:
             self._epoch, self._done, self._start = epoch, 0, 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the iteration is, fit for JSON: after the batch that was handed out last."""
-        return {"key": self._key, "epoch": self._epoch, "done": self._done, "skipped": dict(self.skipped)}
+        """Return the place of the iteration, fit for JSON: after the batch that was handed out last."""
+        return {"key": self._key, "epoch": self._epoch, "done": self._done}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on after the batch at which the state was taken; the number of workers may be another."""
@@ -162,7 +153,6 @@ class Loader:
             )
         self._stop()
         self._epoch, self._done, self._start = state["epoch"], state["done"], state["done"]
-        self.skipped = dict(state["skipped"])
 
     def close(self) -> None:
         """End the iteration, its threads, and the reader."""
@@ -188,7 +178,7 @@ class Loader:
     def _epoch_from(self, start: int) -> Generator[Batch]:
         self._done = start
         epoch = self._epoch
-        self._look_into_decoded()
+        self._open_decoded()
         # The caller waits for a single batch in any case: no thread is begun for it.
         left = len(self) - start
         workers = min(self.workers, left) if left > 1 else 0
@@ -196,32 +186,27 @@ class Loader:
         make = partial(self._make, arrays, epoch)
         jobs = self.examples.read_ahead(self._jobs(epoch, start))
         # Jobs end first, else threads would still wait for what is read ahead.
-        with closing(ahead(make, jobs, workers)) as made, closing(jobs):
-            for batch, skipped in made:
+        with closing(ahead(make, jobs, workers)) as batches, closing(jobs):
+            for batch in batches:
                 self._done += 1
                 if self._done == len(self):
                     # Before the batch is given away: a caller that counts, as Lightning does, asks no more.
                     self._epoch, self._done = epoch + 1, 0
-                self.skipped.update(skipped)
                 yield batch
         self._epoch, self._done = epoch + 1, 0
-        if self.skipped:
-            key, reason = next(iter(self.skipped.items()))
-            warnings.warn(
-                f"{len(self.skipped):,} examples cannot be read and were skipped, first {key} ({reason}): "
-                "see `loader.skipped`",
-                stacklevel=2,
-            )
 
-    def _look_into_decoded(self) -> None:
+    def _open_decoded(self) -> None:
         folder, limit = self._to_decoded
         if folder and self._decoded is None:
-            from shiftdata.data.loading.batches.decoded import Decoded, default_folder
+            from shiftdata.data.loading.line_cache import LineCache
 
-            root = default_folder() if folder is True else absolute(folder)
-            self._decoded = Decoded(root, limit, self.examples.size, self.examples.hashes())
-        if self._decoded is not None:
-            self._decoded.begin()
+            reader, about = self.examples.reader, {"decoding": DECODING, "size": self.examples.size}
+            self._decoded = LineCache.of(
+                "decoded", reader.dataset, reader.base, about, root=folder, limit=limit
+            )
+            self._hashes = self.examples.hashes()
+        elif self._decoded is not None:
+            self._decoded.refresh()
 
     def _jobs(self, epoch: int, start: int) -> Iterator[Job]:
         first = start if self.examples.transform is None else 0  # what came before counts for a transform
@@ -232,117 +217,99 @@ class Loader:
                 part = _part_of(len(wanted), self._part)
                 wanted, times = wanted[part], times[part]
             if number >= start:
-                missing = wanted if self._decoded is None else self._decoded.missing(wanted)
+                missing = wanted
+                if self._decoded is not None:
+                    absent = self._decoded.absent(self.examples.rows(wanted))
+                    missing = [number for number, gone in zip(wanted, absent, strict=True) if gone]
                 yield number, missing, wanted, times
 
-    def _make(self, arrays: Arrays, epoch: int, job: _Ahead) -> tuple[Batch, Mapping[str, str]]:
-        """A batch, and why examples are missing in it, by key."""
-        (number, _, wanted, _), examples = job[0], self.examples
-        x, faults = self._x(arrays, epoch, job)
-        skipped = {examples.keys([wanted[place]])[0]: why for place, why in faults.items()}
-        if len(skipped) == len(wanted):
-            key, reason = next(iter(skipped.items()))
-            raise IntegrityError(f"no example of batch {number} can be read, first {key}: {reason}")
+    def _make(self, arrays: Arrays, epoch: int, job: _Ahead) -> Batch:
+        (number, _, wanted, times), examples = job[0], self.examples
+        x: Any = examples.block(wanted)
+        if x is None:
+            x = self._x(arrays, job)
+        if examples.transform is not None:
+            x = [examples.transformed(*each, epoch) for each in zip(x, wanted, times, strict=True)]
         x = stacked(x) if isinstance(x, list) else tensor(x.transpose(0, 3, 1, 2) if x.ndim == 4 else x)
         if self._batch_transform is not None:
             names = ("batch-transform", epoch, self.batches.ranks.rank, number)
             x = self._batch_transform(x, rng(examples.seed, *names))
-        kept = [one for place, one in enumerate(wanted) if place not in faults]
-        known = {name: tensor(column[kept]) for name, column in examples.known.items()}
+        known = {name: tensor(column[wanted]) for name, column in examples.known.items()}
         if examples.labels is None:
-            return (x, known), skipped
-        known["key"] = examples.keys(kept)
-        return (x, tensor(examples.labels[kept]), known), skipped
+            return x, known
+        known["key"] = examples.keys(wanted)
+        return x, tensor(examples.labels[wanted]), known
 
-    def _x(self, arrays: Arrays, epoch: int, job: _Ahead) -> tuple[Pixels | list[Any], _Faults]:
-        """The x of a batch, pictures in one array, and why some examples cannot be read."""
-        (_, _, wanted, times), examples = job[0], self.examples
-        faults: _Faults = {}
-        block = examples.block(wanted)
-        if block is not None and examples.transform is None:
-            return block, faults
-        together = None
-        if examples.modality == "image" and (examples.transform is None or self._decoded is not None):
-            together = self._together(arrays, job, faults)
-        if together is None:
-            faults.clear()
-            given = self._decode(job, range(len(wanted)), lambda place: None, faults)
-            pairs = ((place, x) for place, x, _ in given)
-        elif examples.transform is None:
-            return np.delete(together, list(faults), 0) if faults else together, faults
-        else:
-            pairs = ((place, x) for place, x in enumerate(together) if place not in faults)
-        return [examples.transformed(x, wanted[place], times[place], epoch) for place, x in pairs], faults
-
-    def _together(self, arrays: Arrays, job: _Ahead, faults: _Faults) -> Pixels | None:
-        """The pictures of a batch, decoded now or before; None where they differ in size and may."""
-        wanted = job[0][2]
-        batch, there = None, np.zeros(len(wanted), bool)
-        if self._decoded is not None:
-            batch, there = self._decoded.take(wanted, arrays)
-        if batch is None and self._shape is not None:
+    def _x(self, arrays: Arrays, job: _Ahead) -> Pixels | list[Any]:
+        """Return the x of a batch: pictures of one size in one array, else a list."""
+        wanted, pictures = job[0][2], self.examples.modality == "image"
+        store, batch, present = self._decoded, None, np.zeros(len(wanted), bool)
+        if store is not None and store.x is not None:
+            batch = arrays.new(len(wanted), *store.x.shape[1:])
+            present = store.take(self.examples.rows(wanted), batch)
+        elif self._shape is not None:
             batch = arrays.new(len(wanted), *self._shape)
+        x = {} if batch is None else {place: batch[place] for place in np.flatnonzero(present).tolist()}
         new: dict[int, bytes] = {}
-        missing = np.flatnonzero(~there).tolist()
-        given = self._decode(job, missing, lambda place: None if batch is None else batch[place], faults)
-        for place, x, data in given:
-            if batch is None or x.shape != batch.shape[1:]:
-                if batch is not None and (new or there.any()):
-                    self._refuse_sizes(wanted[place], x.shape, batch.shape[1:])
-                    return None
-                self._shape = x.shape
-                batch = arrays.new(len(wanted), *x.shape)
-                batch[place] = x
-            new[place] = data
-        if self._decoded is not None and batch is not None:
-            kept = batch[list(new)] if len(new) < len(batch) else batch
-            self._decoded.put([wanted[place] for place in new], kept, list(new.values()))
-        return batch
-
-    def _refuse_sizes(self, number: int, size: tuple[int, ...], before: tuple[int, ...]) -> None:
-        """Do without what was decoded, since a transform may make pictures alike; else it is an error."""
-        if self.examples.transform is None or self._decoded is None:
+        for place, each, new[place] in self._decode(job, np.flatnonzero(~present).tolist(), batch):
+            x[place] = each
+        x = dict(sorted(x.items()))
+        if new and store is not None:
+            self._keep(store, {place: x[place] for place in new}, wanted, new)
+        shapes = {each.shape for each in x.values()} if pictures else set()
+        if len(shapes) == 1:
+            (shape,) = shapes
+            if batch is None or batch.shape[1:] != shape:
+                # The first batch tells the size; the next are decoded in place.
+                self._shape, batch = shape, arrays.new(len(wanted), *shape)
+                np.stack(list(x.values()), out=batch)
+            return batch
+        if shapes and self.examples.transform is None:
+            first, second, *_ = sorted(shapes)
             raise InputError(
-                f"pictures differ in size, {self.examples.keys([number])[0]} has {size[:2]} beside "
-                f"{before[:2]}: give size=(height, width)"
+                f"pictures differ in size, such as {first[:2]} and {second[:2]}: give size=(height, width)"
             )
-        self._decoded.give_up()
+        return list(x.values())
+
+    def _keep(
+        self,
+        store: LineCache,
+        pictures: Mapping[int, Pixels],
+        wanted: list[int],
+        data: Mapping[int, bytes],
+    ) -> None:
+        """Keep pictures that were just decoded, if their encoded bytes are those of the metadata."""
+        hashes = {place: self._hashes[wanted[place]].tobytes() for place in data}
+        whole = [place for place in data if hashlib.sha256(data[place]).digest() == hashes[place]]
+        shapes = {pictures[place].shape for place in whole}
+        if store.x is not None:
+            shapes.add(store.x.shape[1:])
+        if len(shapes) > 1:
+            store.stop("the pictures differ in size: give size=(height, width)")
+        elif whole:
+            rows = self.examples.rows([wanted[place] for place in whole])
+            store.put(rows, np.stack([pictures[place] for place in whole]))
 
     def _decode(
-        self, job: _Ahead, places: Sequence[int], out: Callable[[int], Pixels | None], faults: _Faults
+        self, job: _Ahead, places: Sequence[int], out: Pixels | None
     ) -> Iterator[tuple[int, Any, Any]]:
-        """Read and decode the examples at some places of a batch: place, x and what was read."""
+        """Read and decode the examples at some places of a batch: place, x and the bytes."""
         (_, expected, wanted, _), read = job
         if not places:
             self.examples.check_unchanged()
             return
         missing = [wanted[place] for place in places]
-        read = read if missing == expected else partial(self.examples.read, missing)
-        for place, data in zip(places, self._read(missing, read), strict=True):
+        data = read() if missing == expected else self.examples.read(missing)
+        for place, number, each in zip(places, missing, data, strict=True):
             try:
-                if isinstance(data, Exception):
-                    raise data
-                x = self.examples.decoded(wanted[place], data, out(place))
+                x = self.examples.decoded(number, each, None if out is None else out[place])
             except IntegrityError as error:
-                if self._on_error == "error":
-                    raise self.examples.named(wanted[place], error) from error
-                faults[place] = str(error)
-            else:
-                yield place, x, data
-
-    def _read(self, wanted: list[int], read: Callable[[], list[Any]]) -> list[Any]:
-        """The encoded examples; in the place of one that cannot be read and may be skipped, its error."""
-        try:
-            return read()
-        except IntegrityError as error:
-            if self._on_error == "error":
-                raise
-            alone = [(one, partial(self.examples.read, [one])) for one in wanted]
-            return [error] if len(wanted) == 1 else [self._read([one], read)[0] for one, read in alone]
+                raise self.examples.named(number, error) from error
+            yield place, x, each
 
 
 def _part_of(size: int, ranks: Ranks) -> slice:
-    """The stretch of a batch that a rank gets; where it does not divide, the first ranks get one more."""
+    """Return the stretch of a batch of a rank; where it does not divide, the first ranks get one more."""
     each, more = divmod(size, ranks.world)
     begin = ranks.rank * each + min(ranks.rank, more)
     return slice(begin, begin + each + (ranks.rank < more))

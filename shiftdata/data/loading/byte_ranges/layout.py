@@ -1,4 +1,4 @@
-"""Which shard has which row of a base, and where in it the row's example lies."""
+"""The shard of each row of a base, and the bytes of the row's example in it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.paths import PACKED, data_files, in_order, row_files
+from shiftdata.data.format.paths import data_files, in_order, row_files
 from shiftdata.data.format.records import FileRecord
 from shiftdata.data.format.schema import features_as_bytes
 from shiftdata.data.format.typed import read_json
 from shiftdata.data.loading.byte_ranges.ranges import Piece
 from shiftdata.data.metadata.columns import read_columns
 from shiftdata.data.places.store import Store
-from shiftdata.errors import InputError, IntegrityError
+from shiftdata.errors import IntegrityError
 
 Indices = NDArray[np.int64]
 
@@ -38,7 +38,7 @@ class Shard:
 
 
 def wrong_hash(store: Store, shard: Shard, row: int) -> IntegrityError:
-    """The error for an example that is not the one in the metadata."""
+    """Make the error for an example that is not the one in the metadata."""
     return IntegrityError(
         f"{store.address}/{shard.path}: row {row} does not have the sha256 that its metadata says: fetch or "
         "build the file again; `shiftdata verify` lists everything that is wrong"
@@ -82,11 +82,6 @@ class Layout:
                 )
         members: tuple[str, ...] = ()
         if manifest.is_webdataset:
-            if any(shard.path.endswith(PACKED) for shard in shards):
-                raise InputError(
-                    f"{dataset.address} has compressed tars, of which no part can be read: export it without "
-                    "--gzip, or read them front to back with the webdataset library alone"
-                )
             members = tuple(manifest.sample) if whole else (example_member(manifest),)
         return cls(dataset, base, tuple(shards), firsts, members, whole)
 
@@ -95,7 +90,7 @@ class Layout:
 
     @property
     def has_bytes(self) -> bool:
-        """Whether each example lies at bytes of its own; texts and tables in Parquet files do not."""
+        """True if each example lies at bytes of its own; texts and tables in Parquet files do not."""
         return bool(self.members) or self.dataset.manifest.roles.modality == "image"
 
     def by_shard(self, positions: Indices) -> list[tuple[Shard, Indices]]:
@@ -105,14 +100,14 @@ class Layout:
         return [(shard, part) for shard, part in zip(self.shards, parts, strict=False) if len(part)]
 
     def pieces(self, shard: Shard, positions: Indices, *, hashes: bool) -> list[Piece]:
-        """Where the images at some positions of a shard lie; with their hashes if asked."""
+        """Locate the images at some positions of a shard, with their hashes on request."""
         start, length = self.bounds(shard, positions)
         sha256 = self.hashes(shard, positions).tolist() if hashes else [None] * len(start)
         rows = (positions - shard.first).tolist()
         return list(map(Piece, positions.tolist(), rows, start, length, sha256))
 
     def bounds(self, shard: Shard, positions: Indices) -> tuple[list[int], list[int]]:
-        """Where the images at some positions of a shard begin, and how long they are."""
+        """Return the start and the length of the images at some positions of a shard."""
         at, end = positions - self.firsts[shard.split], shard.record.bytes
         start, length = (self._column(shard.split, name)[at] for name in ("offset", "length"))
         wrong = np.flatnonzero((start < 0) | (length < 0) | (start > end) | (length > end - start))
@@ -125,7 +120,7 @@ class Layout:
         return start.tolist(), length.tolist()
 
     def lengths(self, positions: Indices) -> Indices:
-        """The bytes of the images at some positions."""
+        """Return the number of bytes of each image at some positions."""
         lengths = np.empty(len(positions), np.int64)
         split_of = np.searchsorted(list(self.firsts.values()), positions, side="right") - 1
         for number, (split, first) in enumerate(self.firsts.items()):
@@ -134,7 +129,7 @@ class Layout:
         return lengths
 
     def fits(self, piece: Piece, data: bytes | None) -> bool:
-        """Whether some bytes can be those of a piece: by length, and by the example's hash if known."""
+        """Return True if the bytes have the length of a piece, and the hash if it is known."""
         if data is None or len(data) != piece.length:
             return False
         if piece.sha256 is None:
@@ -146,7 +141,7 @@ class Layout:
         return hashlib.sha256(example).digest() == piece.sha256
 
     def example(self, position: int, data: bytes) -> bytes:
-        """The example among the bytes that were read of a row: of a table its features, among its JSON."""
+        """Extract the example from the bytes of a row: of a table, its features from its JSON."""
         if self.whole:
             split = next(name for name, start in reversed(self.firsts.items()) if start <= position)
             start, length = (self._column(split, name) for name in ("example", "example_length"))
@@ -167,12 +162,12 @@ class Layout:
             ) from error
 
     def hashes(self, shard: Shard, positions: Indices) -> NDArray[np.void]:
-        """The sha256 of the examples at some positions of a shard, 32 bytes each."""
+        """Return the sha256 of the examples at some positions of a shard, 32 bytes each."""
         hashes: NDArray[np.void] = self._column(shard.split, "sha256")[positions - self.firsts[shard.split]]
         return hashes
 
     def _column(self, split: str, name: str) -> NDArray[Any]:
-        """A column of a split's pointers; hashes are read apart, since they are most of the bytes."""
+        """Return a column of a split's pointers. Hashes are read apart: they are most of the bytes."""
         if name == "sha256":
             return self.dataset.keep((self.base, split, name), lambda: self._hashes(split))
         key = (self.base, split, self.members)
@@ -188,7 +183,7 @@ class Layout:
         return np.ndarray(len(hashes), "V32", hashes.buffers()[1])  # no object each: there may be many
 
     def _places(self, split: str) -> dict[str, NDArray[Any]]:
-        """Where what is read of each row begins and how long it is, and the length of the example in it."""
+        """Return start and length of what is read of each row, and of the example in it."""
         if not self.members:
             table = self._read(split, ["offset", "length"])
             return {name: table[name].to_numpy() for name in table.column_names}
@@ -217,12 +212,25 @@ class Layout:
 
 
 def example_member(manifest: Manifest) -> str:
-    """The member of a tar's samples that has the example: of a table its JSON."""
+    """Name the member of a tar's samples that has the example: of a table its JSON."""
     return "json" if manifest.roles.modality == "table" else next(iter(manifest.sample))
 
 
 def member_bounds(index: pa.Table, members: Sequence[str]) -> tuple[Indices, Indices]:
-    """Where the first of some members of each sample begins, and the last of them ends."""
+    """Return the start of the first of some members of each sample, and the end of the last."""
     starts = [index[f"{member}_offset"] for member in members]
     ends = [pc.add(start, index[f"{member}_length"]) for start, member in zip(starts, members, strict=True)]
     return pc.min_element_wise(*starts).to_numpy(), pc.max_element_wise(*ends).to_numpy()
+
+
+def sample_names(index: pa.Table) -> pa.Array:
+    """Name each sample by its row in an index: the key, of a row's second sample with `+2`.
+
+    No key has a plus sign, and a name with a dot would end there.
+    """
+    keys = index["key"].cast(pa.large_string())
+    if "copy" in index.column_names:
+        plus = pa.scalar("+", pa.large_string())
+        copies = pc.binary_join_element_wise(keys, index["copy"].cast(pa.large_string()), plus)
+        keys = pc.if_else(pc.greater(index["copy"], 1), copies, keys)
+    return keys.combine_chunks()

@@ -20,7 +20,7 @@ from shiftdata.errors import IntegrityError
 from shiftdata.threads import in_threads
 
 #: Bytes of examples that are kept in memory, so that batches of rows in any order read a row group once.
-KEPT = 256 * 2**20
+MEMORY = 256 * 2**20
 
 
 class RowGroups:
@@ -29,14 +29,14 @@ class RowGroups:
     def __init__(self, layout: Layout, store: Store) -> None:
         self._layout = layout
         self._store = store
-        self._kept: OrderedDict[tuple[str, int], list[bytes]] = OrderedDict()
+        self._groups: OrderedDict[tuple[str, int], list[bytes]] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
 
     def read(
         self, shard: Shard, positions: Indices, *, verify: bool, connections: int
     ) -> Iterator[tuple[dict[int, bytes], bool]]:
-        """Examples by position, a row group at a time, and whether it had to be read."""
+        """Yield examples by position, a row group at a time, and True if it had to be read."""
         footer = self._footer(shard)
         sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
         firsts = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
@@ -44,7 +44,7 @@ class RowGroups:
         groups = np.searchsorted(firsts, rows, side="right") - 1
         hashes = self._layout.hashes(shard, positions).tolist() if verify else None
 
-        def one(group: int) -> tuple[dict[int, bytes], bool]:
+        def read(group: int) -> tuple[dict[int, bytes], bool]:
             examples, fresh = self._group(shard, group)
             chosen = {}
             for number in np.flatnonzero(groups == group).tolist():
@@ -53,7 +53,7 @@ class RowGroups:
                     raise wrong_hash(self._store, shard, rows[number])
             return chosen, fresh
 
-        yield from in_threads(one, np.unique(groups).tolist(), connections)
+        yield from in_threads(read, np.unique(groups).tolist(), connections)
 
     def _footer(self, shard: Shard) -> pq.FileMetaData:
         address = f"{self._store.address}/{shard.path}"
@@ -67,12 +67,12 @@ class RowGroups:
         return footer
 
     def _group(self, shard: Shard, group: int) -> tuple[list[bytes], bool]:
-        """The examples of a row group, and whether they were read just now."""
+        """Return the examples of a row group, and True if they were read just now."""
         key = shard.path, group
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key], False
+            if key in self._groups:
+                self._groups.move_to_end(key)
+                return self._groups[key], False
         roles, footer = self._layout.dataset.manifest.roles, self._footer(shard)
 
         def act(file: IO[bytes]) -> pa.Table:
@@ -80,11 +80,11 @@ class RowGroups:
 
         examples = example_bytes(self._tried(shard, act), roles)
         with self._lock:
-            if key not in self._kept:
-                self._kept[key] = examples
+            if key not in self._groups:
+                self._groups[key] = examples
                 self._size += sum(map(len, examples))
-            while self._size > KEPT and len(self._kept) > 1:
-                self._size -= sum(map(len, self._kept.popitem(last=False)[1]))
+            while self._size > MEMORY and len(self._groups) > 1:
+                self._size -= sum(map(len, self._groups.popitem(last=False)[1]))
         return examples, True
 
     def _tried(self, shard: Shard, act: Callable[[IO[bytes]], Any]) -> Any:

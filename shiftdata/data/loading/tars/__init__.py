@@ -1,8 +1,4 @@
-"""Read a dataset in WebDataset format with the `webdataset` library.
-
-`index` says where the members of samples lie, `samples` has their order, shares and state, `epochs` what all
-processes know of epochs, `pipeline` is what the library makes of it.
-"""
+"""Read a dataset in WebDataset format by a pipeline of the `webdataset` library, whose extra it needs."""
 
 from __future__ import annotations
 
@@ -11,10 +7,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
+from shiftdata.data.loading.order import Ranks
 from shiftdata.data.places.http import Hub
 from shiftdata.data.places.search import find
 from shiftdata.errors import NotFoundError, not_found
-from shiftdata.evaluation.sampling import Ranks
 from shiftdata.extras import require
 
 if TYPE_CHECKING:
@@ -34,17 +30,15 @@ def webdataset(
     rank: int | None = None,
     world: int | None = None,
 ) -> Pipeline:
-    """A `webdataset` pipeline over one split: an iterable dataset for torch's or its own loader.
+    """Make a `webdataset` pipeline over one split: an iterable dataset for torch's or its own loader.
 
     A sample is a dict: `__key__`, `image` or `text`, `label` (a number), `metadata` (the columns of its
     `json`, and the features of a table). Go on as with any such pipeline: `.map(...)`,
     `.to_tuple("image", "label")`, `.batched(64)`.
 
-    Each iteration is the next epoch, its order a function of seed and epoch, in which each sample comes once.
-    Ranks and their workers get equally many, however many tars there are: where the numbers do
-    not divide, the first samples of the epoch come again at its end, or with `drop_last` the last ones are
-    left out. `set_epoch(epoch)` chooses an epoch, in workers too; `state_dict` and `load_state_dict` go on
-    after the last sample, in one process and by torchdata's `StatefulDataLoader`.
+    The order is a function of seed and epoch, and each sample comes once an epoch. Ranks and their workers
+    get equally many, however many tars there are. `set_epoch(epoch, start)` chooses an epoch, in workers too,
+    and the sample of this rank to start from; each iteration of one process takes the next epoch.
 
     Args:
         dataset: a name, `shift/<name>`, a folder, or a URL; of a dataset in Parquet, `<dataset>_wds` is
@@ -56,45 +50,38 @@ def webdataset(
         shuffle: mix stretches of the tars, and samples as by a buffer of this many; 0 is the order of the
             tars, the same in each epoch.
         seed: of the order.
-        batch_size: that of the `DataLoader`, whose workers then share whole batches, so that
-            `set_epoch(epoch, start)` can go on after some; `.batched(n)` says it by itself.
-        drop_last: leave out what ranks do not share evenly.
+        batch_size: that of the loader or of `.batched`: workers share whole batches, so that
+            `set_epoch(epoch, start)` can go on after some of them.
+        drop_last: leave out what ranks do not share evenly; else the first samples come again at the end.
         rank, world: this process among those that share an epoch; default: of `torch.distributed`, or else
             $RANK and $WORLD_SIZE.
 
     """
     require("webdataset", "shiftdata.webdataset")
-    from shiftdata.data.loading.tars.pipeline import Pipeline
-    from shiftdata.data.loading.tars.samples import Samples
+    from shiftdata.data.loading.tars.pipeline import Pipeline, Samples
 
     opened = _tars_of(dataset)
     manifest = opened.manifest
     chosen = manifest.base(base or manifest.default_base)
     if split not in chosen.splits:
         raise not_found("split", split, chosen.splits, f"See `shiftdata info {manifest.name}`.")
-    ranks = _ranks(rank, world, drop_last=drop_last)
-    source = Samples(
-        opened, chosen.name, split, shuffle=shuffle, seed=seed, batch_size=batch_size, ranks=ranks
-    )
-    pipeline = Pipeline(source)
+    ranks = Ranks.of(rank, world, drop_last=drop_last)
+    if rank is None and world is None and ranks.world == 1 and "WORLD_SIZE" in os.environ:
+        rank, world = int(os.environ.get("RANK", "0")), int(os.environ["WORLD_SIZE"])
+        ranks = Ranks.of(rank, world, drop_last=drop_last)
+    order = {"shuffle": shuffle, "seed": seed, "batch_size": batch_size}
+    pipeline = Pipeline(Samples(opened, chosen.name, split, ranks=ranks, **order))
     if decode is not None:
         pipeline = pipeline.decode(decode)
     named = {"cls": "label", "json": "metadata"}
-    members = [one for one in manifest.sample if one != "cls" or not chosen.hides_labels(split)]
+    members = [name for name in manifest.sample if name != "cls" or not chosen.hides_labels(split)]
     names = {named.get(member, manifest.roles.modality): member for member in members}
     renamed: Pipeline = pipeline.rename(__key__="__key__", **names)
     return renamed
 
 
-def _ranks(rank: int | None, world: int | None, *, drop_last: bool) -> Ranks:
-    ranks = Ranks.of(rank, world, drop_last=drop_last)
-    if rank is None and world is None and ranks.world == 1 and "WORLD_SIZE" in os.environ:
-        return Ranks.of(int(os.environ.get("RANK", "0")), int(os.environ["WORLD_SIZE"]), drop_last=drop_last)
-    return ranks
-
-
 def _tars_of(dataset: DatasetName) -> OpenDataset:
-    """The tars that were named, or those of the dataset that was named."""
+    """Open the tars that were named, or those of the dataset that was named."""
     if isinstance(dataset, OpenDataset):
         dataset.check_unchanged()
         if dataset.manifest.is_webdataset:

@@ -1,0 +1,181 @@
+"""Samplers of rows: reweighted draws, and sets of rows that are chosen once."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shiftdata.data.arrays import FloatArray, IntArray, one_of
+from shiftdata.data.loading.order import FixedRows, Keys, Names, RowSampler
+from shiftdata.errors import InputError
+from shiftdata.evaluation.sampling.cells import Cells, row_weights
+from shiftdata.stable import rng
+
+#: The parameter of the Dirichlet: alpha * p (RLSbench, section 3.1), or alpha * K * p with K classes as the
+#: released code has it, which shifts far less.
+DirichletVariant: TypeAlias = Literal["paper", "code"]
+
+
+class Reweighted(RowSampler):
+    """Rows drawn with replacement so that every cell comes equally often, whatever its size.
+
+    A row's weight is 1 / (rows in its cell) up to a factor, as in RWY, RWG (BalancingGroups), WILDS's loader
+    that is uniform over groups, DomainBed's class-balanced one and RLSbench's RS. An epoch is as long as the
+    data unless `epoch_size` is given.
+    """
+
+    def __init__(
+        self, cells: Cells, *, kind: str, epoch_size: int | None = None, **keys: Unpack[Keys]
+    ) -> None:
+        total = cells.n_rows if epoch_size is None else epoch_size
+        super().__init__(kind, total, dropped=cells.dropped, **keys)
+        self.cells = cells
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weight of each row, 1 on average."""
+        return row_weights(self.cells)
+
+    def rows_of(self, epoch: int) -> IntArray:
+        generator = self._rng("rows", epoch)
+        return self.cells.draw(generator.integers(len(self.cells), size=self.total), generator)
+
+
+class PseudoBalanced(Reweighted):
+    """Balances what a classifier now predicts: RS for target data in RLSbench (Algorithm 1, step 4).
+
+    `cells` are those of the first predictions. Give new ones before each epoch with `set_pseudo_labels`, the
+    same on every rank; they are not part of `state`: after an interruption, give them again. A class that is
+    never predicted is an error unless the cells were made with `on_empty="drop"`, as RLSbench's code does.
+    """
+
+    def __init__(self, cells: Cells, *, epoch_size: int | None = None, **keys: Unpack[Keys]) -> None:
+        super().__init__(cells, kind="pseudo-balanced", epoch_size=epoch_size, **keys)
+
+    def set_pseudo_labels(self, pseudo_labels: ArrayLike) -> None:
+        """Balance these predictions, one for each row, from the next iteration on."""
+        cells = self.cells.again(pseudo_labels)
+        if cells.n_rows != self.cells.n_rows:
+            raise InputError(f"{cells.n_rows} pseudo-labels were given for {self.cells.n_rows} rows")
+        self.cells, self.dropped = cells, cells.dropped
+
+
+class Subsampled(FixedRows):
+    """Equally many rows of every cell, without replacement: SUBY and SUBG of BalancingGroups.
+
+    The smallest cell decides how many, unless `per_cell` asks for fewer. The rows are chosen once; those
+    for a smaller `per_cell` are part of those for a larger one.
+    """
+
+    def __init__(
+        self, cells: Cells, *, kind: str, per_cell: int | None = None, seed: int = 0, names: Names = ()
+    ) -> None:
+        smallest = int(cells.counts.min())
+        self.per_cell = smallest if per_cell is None else per_cell
+        if not 1 <= self.per_cell <= smallest:
+            raise InputError(
+                f"per_cell must be from 1 to the {smallest} rows of the smallest label or group, "
+                f"got {per_cell}"
+            )
+        generator = rng(seed, *names, "resampling", kind, "subset")
+        rows = cells.first(np.full(len(cells), self.per_cell), generator)
+        super().__init__(rows, kind=kind, seed=seed, names=names, dropped=cells.dropped)
+
+
+class DirichletTarget(FixedRows):
+    """Rows whose labels follow a given or drawn marginal: RLSbench's simulated label shift (section 3.1).
+
+    Without replacement, n = floor(min_k n_k / P_k) and label k keeps floor(n P_k) rows: a label with a tiny
+    share keeps none, see `counts`. The rows are chosen once. For training and test rows of one target, draw
+    once: give the first sampler's `marginal` to the second.
+
+    `marginal` and `counts` have one number for each of `label_ids`.
+    """
+
+    def __init__(
+        self,
+        cells: Cells,
+        *,
+        alpha: float | None = None,
+        variant: DirichletVariant = "paper",
+        marginal: ArrayLike | None = None,
+        seed: int = 0,
+        names: Names = (),
+    ) -> None:
+        if marginal is not None and alpha is not None:
+            raise InputError("give either alpha, to draw a marginal, or marginal, to use one; got both")
+        self.label_ids = cells.expected
+        own = np.zeros(len(self.label_ids))
+        own[cells.present] = cells.counts / cells.n_rows
+        if marginal is None:
+            self.marginal = dirichlet_marginal(own, alpha, variant=variant, seed=seed, names=names)
+        else:
+            self.marginal = _as_marginal(marginal, len(own))
+        # Labels without rows leave their share to the others.
+        shares = self.marginal[cells.present]
+        if not shares.sum():
+            raise InputError("no label with a share in the marginal has a row: give another marginal")
+        shares /= shares.sum()
+        shifted = marginal is not None or alpha is not None
+        takes = largest_counts(cells.counts, shares) if shifted else cells.counts
+        if not takes.sum():
+            raise InputError(
+                "no row is left: a label with few rows has a large share of the marginal. Draw with another "
+                "seed or a larger alpha"
+            )
+        rows = cells.first(takes, rng(seed, *names, "resampling", "dirichlet", "subset"))
+        self.counts = np.zeros(len(own), dtype=np.int64)
+        self.counts[cells.present] = takes
+        super().__init__(rows, kind="dirichlet", seed=seed, names=names, dropped=cells.dropped)
+
+
+def dirichlet_marginal(
+    base: ArrayLike,
+    alpha: float | None,
+    *,
+    variant: DirichletVariant = "paper",
+    seed: int = 0,
+    names: Names = (),
+) -> FloatArray:
+    """Draw a label marginal around `base`; the smaller alpha, the further away. None keeps `base`.
+
+    A label that is not in `base` stays out.
+
+    >>> dirichlet_marginal([0.5, 0.5, 0], 1.0, seed=1).round(3).tolist()
+    [0.009, 0.991, 0.0]
+    """
+    one_of("variant", variant, ("paper", "code"))
+    p = _as_marginal(base, np.size(base))
+    if alpha is None:
+        return p
+    if not 0 < alpha < np.inf:
+        raise InputError(f"alpha must be above 0 and finite, or None for no shift; got {alpha}")
+    strength = alpha * (len(p) if variant == "code" else 1)
+    drawn = np.zeros(len(p))
+    drawn[p > 0] = rng(seed, *names, "resampling", "dirichlet", "marginal").dirichlet(strength * p[p > 0])
+    return drawn
+
+
+def largest_counts(counts: IntArray, shares: FloatArray) -> IntArray:
+    """Count the rows of each label to keep for exactly these shares, up to rounding down."""
+    positive = shares > 0
+    tolerance = 1e-9  # 100 * 0.29 is 28.999..., and means 29
+    with np.errstate(over="ignore"):  # a share as small as floats get bounds nothing
+        total = np.floor((counts[positive] / shares[positive]).min() + tolerance)
+    takes: IntArray = np.minimum(np.floor(total * shares + tolerance).astype(np.int64), counts)
+    return takes
+
+
+def _as_marginal(values: ArrayLike, n_labels: int) -> FloatArray:
+    marginal: FloatArray = np.array(values, dtype=np.float64)
+    if marginal.shape != (n_labels,):
+        raise InputError(
+            f"the marginal must have a share for each of {n_labels} labels, got the shape {marginal.shape}: "
+            "pass label_ids=... to name the labels"
+        )
+    if not (marginal >= 0).all() or abs(marginal.sum() - 1) > 1e-6:
+        raise InputError(f"the shares of a marginal must be at least 0 and sum to 1, got {marginal.tolist()}")
+    marginal /= marginal.sum()
+    return marginal
