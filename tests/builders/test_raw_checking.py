@@ -241,9 +241,6 @@ def test_a_list_says_what_is_on_this_disk(tree, known, tmp_path, capsys, monkeyp
     assert lines["pacs"].endswith("by hand             yes")
     assert lines["half"].endswith("yes")
     assert lines["none"].endswith("no")
-    shutil.rmtree(tmp_path / "disk/pacs/PACS/photo")
-    assert main(["raw", "list"]) == 0
-    assert "not whole: raw check" in capsys.readouterr().out
 
 
 def test_every_raw_recipe_has_a_source_of_the_name_of_its_album():
