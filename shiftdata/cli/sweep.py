@@ -89,15 +89,15 @@ def command(
     stopped goes on when the same command is run again.
     """
     require("torch", "a sweep")
-    from shiftdata.bench import kept_sweep, progress_of, read_sweep, run_sweep
+    from shiftdata.bench import folder_sweep, progress_of, read_sweep, run_sweep
 
     if sum(one is not None for one in (sweep, resume, status)) > 1:
         raise InputError("give a sweep, or --resume FOLDER, or --status FOLDER")
     if status is not None:
-        print_progress(progress_of(kept_sweep(status), status, device))
+        print_progress(progress_of(folder_sweep(status), status, device))
         return None
     if resume is not None:
-        made, folder = kept_sweep(resume), resume
+        made, folder = folder_sweep(resume), resume
     elif sweep is None:
         print_presets()
         return None

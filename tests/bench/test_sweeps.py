@@ -12,7 +12,7 @@ from shiftdata.bench import presets, read_sweep, sweep_of
 from shiftdata.bench.job import facts_of, identity
 from shiftdata.bench.records import SWEEP
 from shiftdata.bench.running import needed
-from shiftdata.bench.sweep import PRESETS, kept_sweep, plain_sweep
+from shiftdata.bench.sweep import PRESETS, folder_sweep, plain_sweep
 from shiftdata.cli.app import main as cli
 from shiftdata.data.dataset import open_dataset
 from shiftdata.errors import InputError
@@ -79,12 +79,12 @@ def test_a_sweep_is_kept_whole(tiny, tmp_path):
     raw = SMALL | {"search": {"kind": "random", "trials": 3, "space": {"learning_rate": [0.1, 0.01]}}}
     made = sweep_of(raw, [str(tiny)])
     (tmp_path / SWEEP).write_text(json.dumps(plain_sweep(made)))
-    again = kept_sweep(tmp_path)
+    again = folder_sweep(tmp_path)
     assert again == made
     assert [one.id for one in needed(again, None)] == [one.id for one in needed(made, None)]
     (tmp_path / SWEEP).write_text(json.dumps(plain_sweep(made) | {"colour": "red"}))
     with pytest.raises(InputError, match="'colour' is an unknown field"):
-        kept_sweep(tmp_path)
+        folder_sweep(tmp_path)
 
 
 @pytest.mark.parametrize("name", presets())
