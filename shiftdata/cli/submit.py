@@ -52,15 +52,13 @@ def command(
     predictions: tuple[str, ...],
     unlabelled: str,
     card: Path | None,
-    method: str | None,
-    variant: str | None,
-    backbone: str | None,
     rule: str | None,
     m: int,
     ties: Literal["earliest", "latest"],
     data: Path | None,
     out: Path | None,
     card_template: bool,
+    **choices: str | None,
 ) -> None:
     """Write predictions by key and a method card as one file, after checking them."""
     from shiftdata.bench import Records
@@ -84,8 +82,8 @@ def command(
     else:
         if rule is None or not words:
             raise InputError("give the folder of a sweep and --rule, or --dataset, --predictions and --card")
-        given = {"method": method, "variant": variant, "backbone": backbone, "dataset": dataset}
-        records = Records.read(*words).where(**{name: value for name, value in given.items() if value})
+        choices = {name: value for name, value in (choices | {"dataset": dataset}).items() if value}
+        records = Records.read(*words).where(**choices)
         made = from_records(records, rule, data=data, card=card, m=m, ties=ties)
         judge = Judge(data)
     with whole_file(out) as temporary:  # judged before it appears: a refused file is not written

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shiftdata.baselines import METHODS, Hyper, Training, make_method
-from shiftdata.bench.sweep import Search, applied, drawn, method_space, suggested
+from shiftdata.bench.sweep import Search, applied, drawn, suggested
 from shiftdata.errors import InputError, NotFoundError
 
 RATE = Hyper(0.01, low=1e-4, high=1e-1, log=True)
@@ -73,8 +73,8 @@ def test_every_range_gives_numbers_that_the_method_takes(name):
 
 
 def test_wrappers_bring_their_numbers():
-    assert {"trade_off"} <= method_space("rs+rw+dann").keys()
-    assert method_space("dann").keys() <= method_space("rw+dann").keys()
+    assert {"trade_off"} <= Search().space_of("rs+rw+dann").keys()
+    assert Search().space_of("dann").keys() <= Search().space_of("rw+dann").keys()
 
 
 def test_settings_of_the_training_and_of_the_method_are_told_apart():
