@@ -12,7 +12,7 @@ from shiftdata.errors import InputError
 
 
 class Labels(Verb, click.Group):
-    pass
+    """A verb of three steps."""
 
 
 command = Labels(
