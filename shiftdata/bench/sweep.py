@@ -24,7 +24,7 @@ from shiftdata.bench.records import SWEEP
 from shiftdata.bench.selection import rule_of
 from shiftdata.data.dataset import open_dataset
 from shiftdata.data.format.typed import record
-from shiftdata.errors import InputError, not_found
+from shiftdata.errors import InputError, NotFoundError, not_found
 from shiftdata.extras import require
 from shiftdata.stable import hash64, uniform
 
@@ -202,6 +202,9 @@ def read_sweep(source: str | Path, datasets: Sequence[str] = ()) -> Sweep:
         if str(source) not in presets():
             raise not_found("preset", str(source), presets(), "Or give a .toml file.")
         path = PRESETS / f"{source}.toml"
+    if not path.exists():
+        hint = f"give an existing .toml file, or a preset: {', '.join(presets())}"
+        raise NotFoundError(f"there is no sweep file {path}: {hint}")
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -26,13 +26,6 @@ SMALL = {
 }
 
 
-def test_lists_are_alternatives(tiny):
-    made = sweep_of(SMALL, [str(tiny)])
-    assert [one.protocol for one in made.tasks] == [f"group-fairness k={k} mu=0.2" for k in (2, 4)]
-    assert len(needed(made, None)) == 4
-    assert made.training.steps == 6
-
-
 def test_canonical_splits_are_named_by_a_pattern(tiny):
     made = sweep_of(SMALL | {"tasks": [{"canonical": "gf_*"}]}, [str(tiny)])
     assert made.tasks
@@ -67,12 +60,6 @@ def test_the_data_of_a_run_is_part_of_its_id(tiny, monkeypatch):
         with monkeypatch.context() as patched:
             patched.setattr("shiftdata.bench.job.facts_of", lambda spec, name=name: facts | {name: "another"})
             assert identity(job).id != run
-
-
-def test_an_other_content_is_another_run(tiny, other):
-    here, there = (needed(sweep_of(SMALL, [str(place)]), None) for place in (tiny, other))
-    assert not {one.id for one in here} & {one.id for one in there}
-    assert {one.job.study for one in here} == {one.job.study for one in there}  # merging them is refused
 
 
 def test_a_sweep_is_kept_whole(tiny, tmp_path):
