@@ -91,9 +91,11 @@ def command(
     if sum(source is not None for source in (sweep, resume, status)) > 1:
         raise InputError("give a sweep, or --resume FOLDER, or --status FOLDER")
     if status is not None:
-        return _print_progress(progress_of(folder_sweep(status), status, device))
+        _print_progress(progress_of(folder_sweep(status), status, device))
+        return None
     if sweep is None and resume is None:
-        return _print_presets()
+        _print_presets()
+        return None
     plan = folder_sweep(resume) if resume else read_sweep(str(sweep), datasets)
     folder = resume or folder or Path("runs") / plan.name
     rank = asked_rank(**ranks) or ALONE
