@@ -77,20 +77,20 @@ def command(
         if dataset is None or card is None:
             raise InputError("--predictions go with --dataset and --card: `--card-template` prints a card")
         metadata = read_metadata(dataset if data is None else data / dataset, base)
-        made = from_predictions(metadata, shlex.join(words), predictions, card, unlabelled)
+        submission = from_predictions(metadata, shlex.join(words), predictions, card, unlabelled)
         judge = Judge(data, *([] if metadata.dataset is None else [metadata.dataset]))
     else:
         if rule is None or not words:
             raise InputError("give the folder of a sweep and --rule, or --dataset, --predictions and --card")
         choices = {name: value for name, value in (choices | {"dataset": dataset}).items() if value}
         records = Records.read(*words).where(**choices)
-        made = from_records(records, rule, data=data, card=card, m=m, ties=ties)
+        submission = from_records(records, rule, data=data, card=card, m=m, ties=ties)
         judge = Judge(data)
     with whole_file(out) as temporary:  # judged before it appears: a refused file is not written
-        made.write(temporary)
+        submission.write(temporary)
         entries = judge.judge(Submission.read(temporary), out.name)
     for entry in entries:
         scores = ", ".join(f"{name} {cell(score)}" for name, score in entry.scores.items() if "@" not in name)
         print(f"{entry.card.method} on {entry.task}, {entry.set}, {len(entry.seeds)} seeds, {entry.badge}")
         print(f"    {scores}")
-    print(f"{out}: {made.rows.num_rows:,} rows")
+    print(f"{out}: {submission.rows.num_rows:,} rows")
