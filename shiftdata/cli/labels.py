@@ -102,7 +102,7 @@ def agreement_command(files: tuple[Path, ...], labels: str | None, ordered: bool
 def _names(text: str) -> list[str]:
     names = [name.strip().lower() for name in text.split(",") if name.strip()]
     if len(set(names)) < max(2, len(names)):
-        raise click.UsageError(f"--labels {text!r}: give two or more labels, as in keep,partly,drop")
+        raise click.UsageError(f"--labels {text!r}: give two or more different labels, as in keep,partly")
     return names
 
 
