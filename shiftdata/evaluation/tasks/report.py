@@ -16,6 +16,8 @@ from shiftdata.tables import aligned
 if TYPE_CHECKING:
     from PIL import Image
 
+#: The start of notes that a report prints first: a task is not what was asked for.
+CAUTION = "caution: "
 HEADER = ("set", "role", "examples", "rows", "origins", "groups", "smallest", "largest", "empty")
 
 
@@ -62,12 +64,13 @@ class Report:
     def __str__(self) -> str:
         body = [report.line(name) for name, report in self.sets.items()]
         numeric = [False, False, *[True] * (len(HEADER) - 2)]
-        lines = [self.task, f"of {self.dataset}", "", aligned(HEADER, body, numeric)]
+        cautions = [note for note in self.notes if note.startswith(CAUTION)]
+        lines = [self.task, f"of {self.dataset}", *cautions, "", aligned(HEADER, body, numeric)]
         for name, report in self.sets.items():
             if report.empty:
                 more = f" and {len(report.empty) - 8} more" if len(report.empty) > 8 else ""
                 lines.append(f"empty in {name}: {', '.join(report.empty[:8])}{more}")
-        lines += self.notes
+        lines += [note for note in self.notes if note not in cautions]
         lines.append(f"{self.leaks:,} origins leak" if self.leaks else "no origin is on two sides")
         return "\n".join(lines)
 

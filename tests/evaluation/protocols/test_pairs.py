@@ -315,6 +315,8 @@ def mu(task: Task, sets: Sets, before: Sets) -> None:
         assert float(said[3]) == pytest.approx(sum(ratios) / len(ratios), rel=1e-3)
         steps = len({row.severity for row in joined(before)[said[1].partition("/")[0]]})
         assert all(near_share(float(said[2]), kept, base, group, steps) for group in kept)
+        cautious = any(note.startswith(f"caution: mu in {said[1]}") for note in task.report().notes)
+        assert cautious == (float(said[3]) >= 1.5 * float(said[2]))
 
 
 def near_share(
