@@ -17,7 +17,7 @@ from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols.base import Protocol, Stage, named
 from shiftdata.evaluation.tasks import RowSet, Task
-from shiftdata.evaluation.tasks.making import narrow, recut, restrict
+from shiftdata.evaluation.tasks.making import narrow, noted, recut, restrict
 from shiftdata.evaluation.tasks.sets import Indices, NewSet, Part
 
 #: CNS-Bench's two families of its 14 shifts (appendix A.1.3), each shift by a word of its name.
@@ -79,8 +79,7 @@ class Continuous(Protocol):
         steps = _steps(task, np.atleast_1d(self.severities).tolist())
         filters: Filters = [[(rows.nuisance_column, "in", shifts), ("severity", "in", numbers_in(steps))]]
         result, whole = restrict(task, filters), _whole(rows, np.arange(len(rows)), steps)
-        notes = list(result.history.notes)
-        notes += [
+        notes = [
             f"{name}: {', '.join(rows.nuisances[number] for number in members)}"
             for name, members in families.items()
             if name in FAMILIES and name not in rows.nuisances
@@ -94,7 +93,7 @@ class Continuous(Protocol):
                 reason = f"{np.count_nonzero(~mask):,} rows are of trajectories that lack a severity"
                 result = narrow(result, name, mask, filters=filters, reason=reason)
                 notes.append(f"{left_out:,} trajectories of {name} lack a severity and are left out")
-        result = replace(result, history=replace(result.history, notes=tuple(notes)))
+        result = noted(result, *notes)
         return self._cut_into_cells(result, shifts, steps) if self.cells else result
 
     def _cut_into_cells(self, task: Task, shifts: Sequence[int], steps: Sequence[float]) -> Task:

@@ -21,7 +21,7 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols.base import Protocol, Stage, places, plain_name
 from shiftdata.evaluation.protocols.cuts import Shares, cut
 from shiftdata.evaluation.tasks import MuWarning, Task
-from shiftdata.evaluation.tasks.making import narrow, recut, restrict, units
+from shiftdata.evaluation.tasks.making import narrow, noted, recut, restrict, units
 from shiftdata.evaluation.tasks.report import CAUTION
 from shiftdata.evaluation.tasks.sets import CANONICAL_ROLES, NewSet
 from shiftdata.stable import ranks, uniform
@@ -223,8 +223,7 @@ class GroupFairness(Protocol):
             filters.append([("label", "==", label), (rows.nuisance_column, "==", nuisance), least])
         promised, reason = shares[:-1] > 0, "a share is of the rows in the set"
         task = narrow(task, name, of_unit[unit], filters=filters, reason=reason, scope=promised)
-        notes = (*task.history.notes, *self._met(name, pairs, nuisances, group, chosen, promised))
-        task = replace(task, history=replace(task.history, notes=notes))
+        task = noted(task, *self._met(name, pairs, nuisances, group, chosen, promised))
         return self._promising(task, name, promised)
 
     def _promising(self, task: Task, name: str, promised: NDArray[np.bool_]) -> Task:
