@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from shiftdata.data.format.records import Clause, Filters
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.protocols.base import Protocol, Stage, named
-from shiftdata.evaluation.protocols.cuts import Shares, cut
-from shiftdata.evaluation.protocols.shuffled import listed_cut, shuffled_cut
+from shiftdata.evaluation.protocols.cuts import Shares, cut, listed_cut, shuffled_cut
 from shiftdata.evaluation.tasks import Role, Task
 from shiftdata.evaluation.tasks.making import noted, recut, restrict
 from shiftdata.evaluation.tasks.sets import NewSet, Part, different
@@ -191,14 +190,14 @@ class ClassicDG(WholeDomains):
     def make(self, task: Task) -> Task:
         domains = task.metadata.nuisances
         common = [name for name in domains if name.lower() in COMMON]
-        if not common:
+        tested: Sequence[str] = CLASSIC[self.split - 1]
+        if self.variant == "public":
+            tested = [name for name in tested if name in domains]
+        if not common or not tested:
             raise InputError(
                 f"classic-dg is for NICO++'s common domains ({', '.join(COMMON)}), and {task.metadata.name} "
                 f"has {', '.join(domains)}: take leave-one-domain-out, domainbed or domainbed-v2"
             )
-        tested: Sequence[str] = CLASSIC[self.split - 1]
-        if self.variant == "public":
-            tested = [name for name in tested if name in domains] or tested
         return self.hold_out(task, tested, common, self.seed)
 
 
@@ -228,9 +227,7 @@ class DomainBed(DomainProtocol):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.variant == "code" and self.unlabelled:
-            raise InputError(
-                "domainbed@code sets nothing apart: leave unlabelled out, or take another variant"
-            )
+            raise InputError("domainbed@code sets nothing apart: leave unlabelled out")
         if not 0 <= self.unlabelled < 100:
             raise InputError(f"unlabelled is per cent of the test domain, 0 to 99, got {self.unlabelled}")
 

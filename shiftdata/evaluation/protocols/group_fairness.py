@@ -114,11 +114,6 @@ class GroupFairness(Protocol):
         return [cls(k=k, mu=mu, seed=seed) for seed in range(n)]
 
     def summary(self, nuisance: str) -> str:
-        """The split in a sentence or two.
-
-        >>> GroupFairness(k=8, mu=0.1).summary("style")
-        '8 classes, each mostly in a style of its own, every other at 10 % of its share; balanced tests.'
-        """
         seed = f" Seed {self.seed}." if self.seed else ""
         among = f" of {self.styles}" if self.styles else " of its own"
         return (

@@ -79,13 +79,11 @@ class LabelShift(Protocol):
         if self.rlsbench and (self.source or not self.target):
             raise InputError("with rlsbench= give the target alone: the source is that of its dataset")
         if not self.rlsbench and bool(self.source) != bool(self.target):
-            given, missing = ("source", "target") if self.source else ("target", "source")
             raise InputError(
-                f"{given}={getattr(self, given)!r} goes with {missing}=, another domain or the same; without "
-                "both, the task's own sets are shifted"
+                f"give source= and target=, two domains or the same twice, or neither: then the task's own "
+                f"sets are shifted; got source={self.source!r}, target={self.target!r}"
             )
-        if self.rlsbench:
-            self._halves()
+        self._halves()
 
     def _halves(self) -> Halves | None:
         return halves_of(self.rlsbench, in_code=self.variant == "files") if self.rlsbench else None

@@ -49,8 +49,7 @@ class SetReport:
 class Report:
     """The contents of a task; `str` makes a table of it.
 
-    `notes` are what the protocols asked for and met; those that begin with "caution" come first. `draws` are
-    the drawn marginals of labels, which `explain` prints.
+    `notes` are what the protocols asked for and met; those that begin with "caution" come first.
     """
 
     task: str
@@ -85,17 +84,13 @@ class Report:
 
         counts = {name: np.array(report.counts) for name, report in self.sets.items()}
         most = max((int(count.max(initial=0)) for count in counts.values()), default=0)
-        titles = {
-            name: f"{name}: {report.examples:,}, darkest {most:,}" for name, report in self.sets.items()
-        }
-        panels = [
-            panel
-            for name, title in titles.items()
-            if (panel := panel_of(title, self.labels, self.nuisances, counts[name], most)) is not None
-        ]
-        if not panels:
+        panels = []
+        for name, report in self.sets.items():
+            title = f"{name}: {report.examples:,}, darkest {most:,}"
+            panels.append(panel_of(title, self.labels, self.nuisances, counts[name], most))
+        if not any(panels):
             raise InputError(f"{self.task} has no set of few enough groups to draw: see the report instead")
-        return draw_panels(panels)
+        return draw_panels([panel for panel in panels if panel is not None])
 
 
 def report_of(task: TaskRows) -> Report:

@@ -212,7 +212,6 @@ def test_a_task_without_a_test_is_refused():
     [
         ("uda source=0 target=15", "uda_0_15"),
         ("oracle test=15,30", "oracle_15_30"),
-        ("oracle* test=0", "oracle_star_0"),
         ("leave-one-group-out group=1 groups=0:15,30:45", "logo_group1_0_15_30_45"),
         ("label-shift alpha=none source=0 target=15,30", "ls_alphanone_0_15_30"),
         ("continuous shifts=0 severities=1", "continuous_0_severities1"),
