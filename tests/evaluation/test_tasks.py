@@ -18,7 +18,6 @@ from shiftdata.evaluation.protocols import parse_protocol, protocols
 from shiftdata.stable import hash64
 from tests.evaluation.protocols.made import metadata, table
 from tests.paths import ROOT
-from tests.properties import share
 
 PURE = {
     "group-fairness": {"k": 3, "mu": 0.3},
@@ -297,7 +296,6 @@ def test_numbers_are_names_where_they_are_among_the_names(labels, numbers):
     assert rows.label.tolist() == numbers
 
 
-@share(0.5)
 def test_own_splits_are_kept_and_folds_lie_in_them():
     own = table(2, 2, 30, shared=False)
     parts = [("train", "validation", "test")[hash64(key) % 3] for key in own["key"].to_pylist()]
