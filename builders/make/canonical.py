@@ -30,7 +30,7 @@ from shiftdata.data.metadata import Metadata, metadata_from_table
 from shiftdata.data.metadata.rows import COLUMNS, metadata_of
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols.canonical import canonical_split
-from shiftdata.evaluation.tasks import LeakWarning, Task
+from shiftdata.evaluation.tasks import Task, TaskWarning
 from shiftdata.evaluation.tasks.task import canonical_task
 
 MOST_NAMES = 5  # in a line of the terminal
@@ -141,7 +141,7 @@ def _canonical_splits(
     canonical, splits = canonical_task(metadata), list[CanonicalSplit]()
     for number, protocol in enumerate(recipe.protocols):
         try:
-            with warnings.catch_warnings(action="ignore", category=LeakWarning):  # whoever loads it is warned
+            with warnings.catch_warnings(action="ignore", category=TaskWarning):  # whoever loads it is warned
                 task = protocol(canonical, on_empty=recipe.on_empty)
             if empty := [name for name, rows in task.sets.items() if not len(rows)]:
                 raise InputError(f"{protocol.words()} leaves {empty[0]} of {metadata.name} without a row")

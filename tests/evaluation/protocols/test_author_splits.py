@@ -130,7 +130,7 @@ def test_rows_without_files_or_lists_are_refused(places):
     rows = sd.metadata_from_table(table, nuisance="domain")
     with pytest.raises(InputError, match="does not name the file"):
         sd.task(rows, "domainbed@code", test="x")
-    with pytest.raises(InputError, match=r"without the authors' list 'train' \(known: "):
+    with pytest.raises(InputError, match=r"without the authors' list 'train' \(lists: "):
         sd.task(places[0], "listed", test="sketch", lists="train-val-test")
 
 
