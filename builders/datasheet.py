@@ -13,7 +13,7 @@ from shiftdata.errors import InputError, not_found
 class Datasheet:
     """Answers to the questions of a datasheet (Gebru et al., Datasheets for Datasets, 2021).
 
-    A few sentences each; what is empty stands on the card as not stated. Everything that can be counted or
+    A few sentences each; the card shows what is empty as not stated. Everything that can be counted or
     hashed is not asked here: the card takes it from the manifest.
     """
 
@@ -53,10 +53,10 @@ class Datasheet:
             answers = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise InputError(f"{path} cannot be read as a datasheet: {error}") from error
-        known = [field.name for field in fields(cls)]
+        questions = [field.name for field in fields(cls)]
         for name, answer in answers.items():
-            if name not in known:
-                raise not_found("question", name, known, f"It is in {path}.")
+            if name not in questions:
+                raise not_found("question", name, questions, f"It is in {path}.")
             if not isinstance(answer, str):
                 raise InputError(f"{path}: the answer to {name} must be text, got {answer!r}")
         return cls(**{name: " ".join(answer.split()) for name, answer in answers.items()})

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 #: Bits of 64 in which the hashes of nearly the same pictures may differ.
 NEAR = 4
-#: Hashes that are compared with all others at once.
-BLOCK = 512
 
 
 def on_white(picture: Image.Image) -> Image.Image:
@@ -31,16 +26,3 @@ def difference_hash(picture: Image.Image) -> int:
     grey = np.asarray(fine.resize((9, 8), Image.Resampling.LANCZOS))
     bits = np.packbits(grey[:, 1:] > grey[:, :-1])
     return int.from_bytes(bits.tobytes(), "big")
-
-
-def near_pairs(hashes: NDArray[np.uint64]) -> Iterator[NDArray[np.int64]]:
-    """Return the pairs of places whose hashes differ in `NEAR` bits at most, block by block.
-
-    >>> [pairs.tolist() for pairs in near_pairs(np.array([0, 1, 255], np.uint64))]
-    [[[0, 1]]]
-    """
-    for first in range(0, len(hashes), BLOCK):
-        distance = np.bitwise_count(hashes[first : first + BLOCK, None] ^ hashes[None, first:])
-        row, column = np.nonzero(distance <= NEAR)
-        later = column > row
-        yield np.stack([row[later], column[later]], axis=1) + first

@@ -25,7 +25,7 @@ class Writable(Store):
 
     @abstractmethod
     def listed(self, under: str = "") -> set[str]:
-        """Every file in a folder but hidden ones, by a listing of now; no look at each, they may be many."""
+        """Every file in a folder but hidden ones, by a fresh listing."""
 
     @abstractmethod
     def folders(self) -> set[str]:
@@ -33,11 +33,11 @@ class Writable(Store):
 
     @abstractmethod
     def start(self, path: str, most: int | None = None) -> bytes:
-        """At most so many bytes of a file, from its first on; without `most`, all of them."""
+        """The first `most` bytes of a file; without `most`, all of them."""
 
     @abstractmethod
     def write(self, path: str, data: bytes) -> None:
-        """Put a file, in the place of what is there."""
+        """Write a file, or replace it."""
 
     @abstractmethod
     def delete(self, path: str) -> None:
@@ -88,8 +88,8 @@ class Objects(Remote, Writable):
         def ask(system: Any, where: str) -> set[str]:
             system.invalidate_cache()
             top = where[: -len(under)] if under else where
-            found = (str(name) for name in system.find(where.rstrip("/") + "/"))
-            return {name.removeprefix(top) for name in found if name.startswith(top)}
+            names = (str(name) for name in system.find(where.rstrip("/") + "/"))
+            return {name.removeprefix(top) for name in names if name.startswith(top)}
 
         with suppress(MissingFileError):
             return {name for name in self._try(under, ask) if not is_hidden(name)}
@@ -101,10 +101,8 @@ class Objects(Remote, Writable):
             return list(system.ls(root.rstrip("/"), detail=True))
 
         with suppress(MissingFileError):
-            found = self._try("", ask)
-            return {
-                str(one["name"]).rstrip("/").rpartition("/")[2] for one in found if one["type"] == "directory"
-            }
+            folders = [entry["name"] for entry in self._try("", ask) if entry["type"] == "directory"]
+            return {str(name).rstrip("/").rpartition("/")[2] for name in folders}
         return set()
 
     def start(self, path: str, most: int | None = None) -> bytes:

@@ -1,4 +1,4 @@
-"""The code of somebody's own steps, which no `code_version` of this package stands for.
+"""The code of somebody's own steps, which no `code_version` of this package identifies.
 
 What counts of a module outside the package is the class and whatever it refers to, in its own module and in
 others next to it: functions, constants, decorators, base classes. Comments, docstrings and the form of the
@@ -15,18 +15,16 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import TypeAlias
 
 import shiftdata
 from shiftdata.stable import content_hash
 
-#: Where code lies whose version says what it is: this package, Python and what is installed.
-_KNOWN = (
+#: Where code lies whose version identifies it: this package, Python and what is installed.
+_INSTALLED = (
     Path(__file__).resolve().parent,
     Path(shiftdata.__file__).resolve().parent,
     *(Path(sysconfig.get_paths()[name]).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")),
 )
-_Defined: TypeAlias = dict[str, list[ast.stmt]]
 
 
 def own_code(part: type | FunctionType) -> str | None:
@@ -36,42 +34,36 @@ def own_code(part: type | FunctionType) -> str | None:
         return None
     closure = _Closure()
     if "<lambda>" in part.__qualname__ and isinstance(part, FunctionType):
-        closure.add_lambdas(module, part.__code__.co_firstlineno)
+        for node in ast.walk(_tree(module)):
+            if isinstance(node, ast.Lambda) and node.lineno == part.__code__.co_firstlineno:
+                closure.add_node(module, node)
     else:
         closure.add(module, part.__qualname__.partition(".")[0])
-    return closure.hash()
+    return content_hash(*sorted(closure.code))
 
 
 class _Closure:
     """The definitions that some code depends on, each once."""
 
     def __init__(self) -> None:
+        self.code: list[str] = []
         self._seen: set[tuple[str, str]] = set()
-        self._code: list[str] = []
-
-    def hash(self) -> str:
-        """A hash of the definitions, whatever the order in which they were found."""
-        return content_hash(*sorted(self._code))
 
     def add(self, module: ModuleType, name: str) -> None:
-        """Add what a name of a module stands for, and all that refers to."""
+        """Add the definition of a name of a module, and all that it refers to."""
         if (module.__name__, name) in self._seen:
             return
         self._seen.add((module.__name__, name))
-        for statement in _defined(module).get(name, ()):
+        defined = _defined(module)
+        for statement in defined.get(name, defined.get("*", [])):
             if isinstance(statement, ast.Import | ast.ImportFrom):
                 self._follow(module, statement, name)
             else:
-                self._add_node(module, statement)
+                self.add_node(module, statement)
 
-    def add_lambdas(self, module: ModuleType, line: int) -> None:
-        """Add the lambdas that begin in a line."""
-        for node in ast.walk(_tree(module)):
-            if isinstance(node, ast.Lambda) and node.lineno == line:
-                self._add_node(module, node)
-
-    def _add_node(self, module: ModuleType, node: ast.AST) -> None:
-        self._code.append(_form(node))
+    def add_node(self, module: ModuleType, node: ast.AST) -> None:
+        """Add a piece of code, and all that it refers to."""
+        self.code.append(_form(node))
         for inner in ast.walk(node):
             if isinstance(inner, ast.Name):
                 self.add(module, inner.id)
@@ -82,23 +74,18 @@ class _Closure:
     def _follow(self, module: ModuleType, statement: ast.Import | ast.ImportFrom, name: str) -> None:
         """Add what an import brings, where it comes from somebody's own code."""
         for alias in statement.names:
-            if name not in (alias.asname, alias.name, alias.name.partition(".")[0], "*"):
+            if name not in (alias.asname, alias.name, alias.name.partition(".")[0]) and alias.name != "*":
                 continue
-            if isinstance(statement, ast.Import):
-                self._add_module(alias.name)
-                continue
-            source = _absolute(module, statement)
-            if alias.name == "*" or f"{source}.{alias.name}" in sys.modules:
-                self._add_module(source if alias.name == "*" else f"{source}.{alias.name}")
-            elif (imported := sys.modules.get(source)) and _is_own(imported):
-                self.add(imported, alias.name)
-
-    def _add_module(self, name: str) -> None:
-        """Add all of a module: which of its names are used is unknown."""
-        imported = sys.modules.get(name)
-        if imported is not None and _is_own(imported):
-            for known in _defined(imported):
-                self.add(imported, known)
+            source, is_whole = alias.name, isinstance(statement, ast.Import) or alias.name == "*"
+            if isinstance(statement, ast.ImportFrom):
+                source = _absolute(module, statement)
+                if f"{source}.{alias.name}" in sys.modules:
+                    source, is_whole = f"{source}.{alias.name}", True
+            imported = sys.modules.get(source)
+            if imported is not None and _is_own(imported):
+                # Which names of a whole module are used is unknown: all of them count.
+                for used in _defined(imported) if is_whole else (alias.name,):
+                    self.add(imported, used)
 
 
 def _form(node: object) -> str:
@@ -118,15 +105,14 @@ def _is_own(module: ModuleType) -> bool:
     if not file or not file.endswith(".py"):
         return False
     path = Path(file).resolve()
-    return path.is_file() and not any(path.is_relative_to(known) for known in _KNOWN)
+    return path.is_file() and not any(path.is_relative_to(folder) for folder in _INSTALLED)
 
 
 def _absolute(module: ModuleType, statement: ast.ImportFrom) -> str:
     """The name of the module that an import names, maybe relative to its own."""
-    if not statement.level:
-        return statement.module or ""
     above = (module.__package__ or "").split(".")
-    return ".".join([*above[: len(above) - statement.level + 1], *filter(None, [statement.module])])
+    package = above[: len(above) - statement.level + 1] if statement.level else []
+    return ".".join([*package, *filter(None, [statement.module])])
 
 
 @cache
@@ -139,25 +125,23 @@ def _tree(module: ModuleType) -> ast.Module:
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 node.body = node.body[1:] or [ast.Pass()]
         elif isinstance(node, ast.AnnAssign) and "Path" in ast.unparse(node.annotation):
-            node.value = None  # where a file lies is no code: a fingerprint says what is in it
+            node.value = None  # where a file lies is no code: a fingerprint identifies its content
     return tree
 
 
 @cache
-def _defined(module: ModuleType) -> _Defined:
-    """The statements of a module that give each of its names what it is; "*" names what brings any."""
-    found: _Defined = defaultdict(list)
+def _defined(module: ModuleType) -> dict[str, list[ast.stmt]]:
+    """The statements of a module that define or change each of its names."""
+    statements: dict[str, list[ast.stmt]] = defaultdict(list)
     for statement in _tree(module).body:
         for name in set(_names(statement)):
-            found[name].append(statement)
-    stars = found.pop("*", [])
-    for name in set(vars(module)) - set(found) if stars else ():
-        found[name] = stars
-    return dict(found)
+            statements[name].append(statement)
+    return dict(statements)
 
 
 def _names(statement: ast.stmt) -> Iterator[str]:
-    """The names that a statement defines or changes."""
+    """The names that a statement defines or changes, such as by `TABLE.update(...)`."""
+    targets: list[ast.expr] = []
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield statement.name
     elif isinstance(statement, ast.Import | ast.ImportFrom):
@@ -166,20 +150,10 @@ def _names(statement: ast.stmt) -> Iterator[str]:
         for inner in ast.walk(statement):
             if isinstance(inner, ast.stmt) and inner is not statement:
                 yield from _names(inner)
-    else:
-        yield from _roots(statement)
-
-
-def _roots(statement: ast.stmt) -> Iterator[str]:
-    """The names that an assignment or a call such as `TABLE.update(...)` begins with."""
-    targets: list[ast.expr] = []
-    if isinstance(statement, ast.Assign):
+    elif isinstance(statement, ast.Assign):
         targets = statement.targets
     elif isinstance(statement, ast.AnnAssign | ast.AugAssign):
         targets = [statement.target]
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         targets = [statement.value.func]
-    for target in targets:
-        for node in ast.walk(target):
-            if isinstance(node, ast.Name):
-                yield node.id
+    yield from (node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name))

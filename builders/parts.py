@@ -19,41 +19,30 @@ RECIPE_MODULE = "recipe_"
 def part_identity(part: Any) -> Any:
     """The identity of an album, a step, a shift, an encoding or a scorer (or a tuple of such): code included.
 
-    Beside fields or fingerprint, the name and the `code_version` of its class count, and of a class outside
+    Next to fields or fingerprint, the name and the `code_version` of its class count, and of a class outside
     this package its code.
     """
     if isinstance(part, tuple | list):
-        return [part_identity(one) for one in part]
+        return [part_identity(entry) for entry in part]
     if part is not None:
         _check_code_version(part)
     return identity_of(part)
 
 
-#: What a part of your own needs, as its class would write it.
-NEEDED = {
-    "__call__": "`def __call__`, from samples to samples (of a scorer: from views to a number for each)",
-    "nuisances": "`nuisances: tuple[str, ...] = ('red', 'blue')`: every nuisance that it makes",
-    "labels": "`labels`: every label, in order",
-    "items": "`def items(self)`: a tuple of Items, sorted by key",
-    "load": "`def load(self, item)`: the picture, text or features of an item",
-    "name": "`name: str = 'sharpness'`, for reports and columns",
-    "fingerprint": "`def fingerprint(self)`: a hash of what it would give, such as content_hash(*parts)",
-}
-
-
-def check_part(what: str, part: Any, *needed: str) -> None:
+def check_part(kind: str, part: Any, *needed: str) -> None:
     """Refuse, when a recipe is read, a part that lacks something; nothing of it is run."""
     if isinstance(part, type):
-        raise InputError(f"the {what} of the recipe is the class {part.__name__}: write {part.__name__}(...)")
+        raise InputError(f"the {kind} of the recipe is the class {part.__name__}: write {part.__name__}(...)")
     if inspect.isroutine(part):
         raise InputError(
-            f"the {what} of the recipe is the function {part.__name__}: write a frozen dataclass with "
+            f"the {kind} of the recipe is the function {part.__name__}: write a frozen dataclass with "
             "`code_version: ClassVar[int] = 1` and `def __call__(self, samples)`"
         )
     for name in needed:
         if inspect.getattr_static(part, name, None) is None:
             raise InputError(
-                f"class {type(part).__name__} is not a {what}: it needs {NEEDED.get(name, name)}"
+                f"class {type(part).__name__} is not a {kind}: it needs `{name}`; docs/own_data.md, "
+                "Your own step, shows one"
             )
     _check_code_version(part)
 
@@ -74,11 +63,11 @@ def identity_of(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple | list):
-        return [identity_of(one) for one in value]
+        return [identity_of(entry) for entry in value]
     if isinstance(value, Mapping):
-        return [[str(key), identity_of(one)] for key, one in value.items()]
+        return [[str(key), identity_of(entry)] for key, entry in value.items()]
     record = dataclasses.is_dataclass(value)
-    known = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)} if record else {}
+    fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)} if record else {}
     if isinstance(value, FunctionType) and (code := own_code(value)):
         held = [cell.cell_contents for cell in value.__closure__ or ()]
         return {"function": code, "with": identity_of([*held, *(value.__defaults__ or ())])}
@@ -89,9 +78,7 @@ def identity_of(value: Any) -> Any:
     if code := own_code(type(value)):
         identity |= {"code": code, "bases": _versions(type(value))}
     if hasattr(value, "fingerprint"):
-        coded = {name for name, one in known.items() if hasattr(type(one), "code_version")}
-        coded |= {name for name, one in known.items() if isinstance(one, FunctionType) and own_code(one)}
-        within = {name: identity_of(known[name]) for name in known if name in coded}
+        within = {name: identity_of(entry) for name, entry in fields.items() if _is_coded(entry)}
         fingerprint = value.fingerprint()
         if not isinstance(fingerprint, str):
             raise InputError(
@@ -99,12 +86,16 @@ def identity_of(value: Any) -> Any:
             )
         return {**identity, "fingerprint": fingerprint, "parts": within}
     if record:
-        _check_paths(type(value).__name__, known)
-        return {**identity, "fields": {name: identity_of(one) for name, one in known.items()}}
+        _check_paths(type(value).__name__, fields)
+        return {**identity, "fields": {name: identity_of(entry) for name, entry in fields.items()}}
     raise InputError(
         f"a recipe cannot contain {value!r}: use a frozen dataclass, a tuple, text or numbers, or write "
         "`fingerprint`, so that the recipe can be identified by what it says"
     )
+
+
+def _is_coded(value: Any) -> bool:
+    return hasattr(type(value), "code_version") or (isinstance(value, FunctionType) and bool(own_code(value)))
 
 
 def _versions(kind: type) -> list[tuple[str, int]]:
@@ -116,36 +107,27 @@ def _versions(kind: type) -> list[tuple[str, int]]:
 
 def _check_paths(record: str, fields: Mapping[str, Any]) -> None:
     """Refuse a path: it differs from machine to machine, and identifies nothing."""
-    one = [name for name, value in fields.items() if isinstance(value, PurePath)]
-    several = [
-        name
-        for name, value in fields.items()
-        if isinstance(value, tuple | list) and any(isinstance(path, PurePath) for path in value)
-    ]
-    if not one and not several:
-        return
-    parts = [f"repr(self.{name})" for name in fields if name not in (*one, *several)]
-    parts += [f"self.{name}.read_bytes()" for name in one]
-    parts += [f"*(path.read_bytes() for path in self.{name})" for name in several]
-    raise InputError(
-        f"the field {(one + several)[0]!r} of class {record} is a path, which does not say what the file "
-        f"contains; write a fingerprint in {record} that does, such as\n"
-        "    def fingerprint(self) -> str:\n"
-        f"        return shiftdata.stable.content_hash({', '.join(parts)})"
-    )
+    for name, value in fields.items():
+        values = value if isinstance(value, tuple | list) else [value]
+        if any(isinstance(entry, PurePath) for entry in values):
+            raise InputError(
+                f"the field {name!r} of class {record} is a path, which does not say what the file contains: "
+                f"write `def fingerprint(self) -> str` in {record}, of its fields and the file's bytes; "
+                "docs/own_data.md, Your own step, shows one"
+            )
 
 
-def check_names_once(what: str, names: tuple[str, ...]) -> None:
+def check_names_once(kind: str, names: tuple[str, ...]) -> None:
     """Refuse an empty list, and a name that is given twice."""
     if not names or len(set(names)) < len(names):
-        raise InputError(f"{what} need at least one name, each once, got {names}")
+        raise InputError(f"{kind} need at least one name, each once, got {names}")
 
 
-def check_chosen(what: str, names: tuple[str, ...], known: Collection[str]) -> None:
+def check_chosen(kind: str, names: tuple[str, ...], known: Collection[str]) -> None:
     """Refuse names that are not a choice of those known: a bare text, an unknown name, none, one twice."""
     if isinstance(names, str):
-        raise InputError(f"{what}s are a tuple of names, got the text {names!r}; write names=({names!r},)")
+        raise InputError(f"{kind}s are a tuple of names, got the text {names!r}; write names=({names!r},)")
     for name in names:
         if name not in known:
-            raise not_found(what, name, known)
-    check_names_once(f"{what}s", names)
+            raise not_found(kind, name, known)
+    check_names_once(f"{kind}s", names)

@@ -134,7 +134,7 @@ class Expected:
 class Recipe:
     """Everything that determines a dataset: content, steps, seed, bases and canonical splits.
 
-    `released` is the day of this version, written by hand: nothing published may depend on a clock.
+    `released` is the day of this version, written in the file: nothing published may depend on a clock.
     `nuisance` names the column of what shifts. `filters` say which samples of a continuous shift are kept.
     `protocols` make the canonical splits, the most important first. The first `virtual` of them (default:
     all) are configs of the card where filters can say them; the others are key files. `on_empty` says what to
@@ -142,7 +142,7 @@ class Recipe:
     `expected` is not part of the dataset's identity: it says what `check` requires. `publishes="splits"`
     is for content whose licence forbids publishing: everything but `data/` is published, users build that.
     With "nothing", as for data that is given to named persons, `publish` refuses.
-    `calibration` is read from `<name>.calibration.json` beside the recipe's file, if it is there.
+    `calibration` is read from `<name>.calibration.json` next to the recipe's file, if it is there.
     """
 
     name: str
@@ -207,8 +207,8 @@ class Recipe:
         for name in (self.version, *(base.name for base in self.bases)):
             if not is_path_part(name):
                 raise InputError(f"a version or base is named by letters, digits, '_', '-', '.': {name!r}")
-        for what, name in (("title", self.title), ("family", self.family)):
-            check_names(what, [name], f"the recipe {self.name}")
+        for kind, name in (("title", self.title), ("family", self.family)):
+            check_names(kind, [name], f"the recipe {self.name}")
         check_names("creator", self.creators, f"the recipe {self.name}")
         for text in (self.summary, self.citation, *(base.summary for base in self.bases)):
             if fault := text_fault(text):
@@ -250,17 +250,17 @@ class Recipe:
 
     def base(self, name: str) -> Base:
         """The base of that name."""
-        known = {base.name: base for base in self.bases}
-        if name not in known:
-            raise not_found("base", name, known, f"The recipe {self.name} does not make it.")
-        return known[name]
+        bases = {base.name: base for base in self.bases}
+        if name not in bases:
+            raise not_found("base", name, bases, f"The recipe {self.name} does not make it.")
+        return bases[name]
 
     def recipe_id(self) -> str:
         """Hash every field but the description, with the code versions."""
         identity = {
-            one.name: identity_of(getattr(self, one.name))
-            for one in dataclasses.fields(self)
-            if one.name not in (*DESCRIPTION, *PARTS, "bases", "protocols")
+            entry.name: identity_of(getattr(self, entry.name))
+            for entry in dataclasses.fields(self)
+            if entry.name not in (*DESCRIPTION, *PARTS, "bases", "protocols")
         }
         identity |= {name: part_identity(getattr(self, name)) for name in PARTS}
         identity["bases"] = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import hashlib
 import platform
@@ -97,21 +96,13 @@ def recipe_path(reference: str) -> Path:
     if named.endswith(".py"):
         path = Path(named)
         if not path.is_file():
-            raise _no_file(path)
+            raise NotFoundError(f"there is no recipe file {path.absolute()}. {LISTED}")
         return path
     for begins in (named, ""):  # most tables are named as their recipes begin, and the others are run last
         for path in _modules():
             if path.stem == named or named in [recipe.name for recipe in _table(path, begins)]:
                 return path
     raise not_found("recipe", named, recipe_names(), LISTED)
-
-
-def _no_file(path: Path) -> NotFoundError:
-    """The error for a recipe's file that does not exist: files and recipes of similar names."""
-    files = difflib.get_close_matches(str(path), map(str, path.parent.glob("*.py")), n=3)
-    nearest = [*files, *difflib.get_close_matches(path.stem, recipe_names(), n=3)]
-    guess = f" Did you mean {' or '.join(nearest)}?" if nearest else ""
-    return NotFoundError(f"there is no recipe file {path.absolute()}.{guess} {LISTED}")
 
 
 def _place_of(reference: str) -> tuple[str, str]:

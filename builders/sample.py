@@ -32,7 +32,7 @@ Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | 
 class BadItem(Exception):
     """An item of an album cannot be used; the reason is counted and published, the build goes on.
 
-    What differs from item to item stands in parentheses at the end of the reason.
+    Details that differ from item to item are in parentheses at the end of the reason.
     """
 
 

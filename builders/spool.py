@@ -73,13 +73,13 @@ class Spool:
         self.files.clear()
 
     def listing(self) -> dict[str, set[str]]:
-        """The blocks that are there (under ""), and those with a table in each folder beside them."""
-        found: dict[str, set[str]] = defaultdict(set)
+        """The blocks that are there (under ""), and those with a table in each folder next to them."""
+        blocks: dict[str, set[str]] = defaultdict(set)
         for name in self.files.listed():
             folder, _, file = name.rpartition("/")
             if file.endswith(SUFFIX):
-                found[folder[: -FAN - 1]].add(file.removesuffix(SUFFIX))
-        return found
+                blocks[folder[: -FAN - 1]].add(file.removesuffix(SUFFIX))
+        return blocks
 
     def __contains__(self, block: str) -> bool:
         return self.files.has(_name(block))
@@ -123,7 +123,7 @@ class Spool:
                 return rows
 
     def write_beside(self, folder: str, block: str, table: pa.Table) -> None:
-        """Store a table that belongs to a block, in a folder beside the blocks."""
+        """Store a table that belongs to a block, in a folder next to the blocks."""
         self.files.write(_name(block, folder), _stream(table))
 
     def read_beside(self, folder: str, block: str) -> pa.Table | None:

@@ -11,20 +11,6 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 from shiftdata.data.format.licenses import OTHER_NAME, SAME_NAME
 from shiftdata.errors import InputError
 
-#: What people write, and the identifiers that they may mean.
-MEANT = {
-    r"affero": ("AGPL-3.0-only", "AGPL-3.0-or-later"),
-    r"lesser|\blgpl": ("LGPL-3.0-only", "LGPL-2.1-only"),
-    r"general public|\bgnu\b|^gpl": ("GPL-3.0-only", "GPL-2.0-only"),
-    r"public domain|cc.?0|zero": ("CC0-1.0", "CC-PDDC"),
-    r"non.?commercial|by.nc": ("CC-BY-NC-4.0", "CC-BY-NC-SA-4.0"),
-    r"share.?alike|by.sa": ("CC-BY-SA-4.0",),
-    r"creative commons|^cc\b|attribution": ("CC-BY-4.0", "CC-BY-SA-4.0", "CC0-1.0"),
-    r"\bbsd\b": ("BSD-3-Clause", "BSD-2-Clause"),
-    r"apache": ("Apache-2.0",),
-    r"open database": ("ODbL-1.0",),
-}
-
 
 def check_license(terms: str, where: str) -> None:
     """Raise an error, with what was probably meant, if a text is not an SPDX licence expression."""
@@ -40,8 +26,8 @@ def spdx_problem(terms: str) -> str | None:
     (None, None)
     >>> spdx_problem("mit")
     "the licence 'mit' is written 'MIT' in SPDX"
-    >>> print(str(spdx_problem("Gnu General Public")).partition("?")[0])
-    the licence 'Gnu General Public' is not an SPDX identifier; did you mean GPL-3.0-only or GPL-2.0-only
+    >>> print(str(spdx_problem("apache 2")).partition("?")[0])
+    the licence 'apache 2' is not an SPDX identifier; did you mean Apache-2.0
     """
     try:
         canonical = canonicalize_license_expression(terms)
@@ -62,10 +48,8 @@ def _near(terms: str) -> list[str]:
     >>> _near("CC BY 4.0"), _near("apache 2"), _near("secret")
     (['CC-BY-4.0', 'CC-BY-3.0', 'CC-BY-2.0'], ['Apache-2.0'], [])
     """
-    known = {name: str(canonicalize_license_expression(name)) for name in [*SAME_NAME.split(), *OTHER_NAME]}
+    names = {name: str(canonicalize_license_expression(name)) for name in [*SAME_NAME.split(), *OTHER_NAME]}
     plain = re.sub(
         r"[\s_]+", "-", re.sub(r"(?i)\b(the|license|licence|version|v)\b", " ", terms).strip().lower()
     )
-    close = difflib.get_close_matches(plain, known, n=3, cutoff=0.75)
-    meant = next((names for words, names in MEANT.items() if re.search(words, terms, re.IGNORECASE)), ())
-    return [known[name] for name in close] or list(meant)
+    return [names[name] for name in difflib.get_close_matches(plain, names, n=3, cutoff=0.75)]

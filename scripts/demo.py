@@ -49,8 +49,6 @@ def main() -> None:
     run("-m", "builders", "build", "scripts/sma_glyphs_k8.py", cwd=ROOT)
     show("cd build && python -c '...'", LOAD)
     run("-c", LOAD, cwd=ROOT / "build")
-    show(f"python -m builders contact-sheet {NAME}")
-    run("-m", "builders", "contact-sheet", NAME, cwd=ROOT)
     show("cd build && python -c '...'", TRAIN)
     run("-c", TRAIN, cwd=ROOT / "build")
     show("python scripts/demo_picture.py")
@@ -58,7 +56,7 @@ def main() -> None:
     print(
         "\nIn brackets: 95 % intervals over the 60 fonts of the test, for this one training.\n"
         "300 steps are a short training: after 800 ERM has nearly caught up (docs/measured.md).\n"
-        f"demo done in {time.monotonic() - started:.0f} s; look at build/{NAME}_contact_sheet.png "
+        f"demo done in {time.monotonic() - started:.0f} s; look at build/shift/{NAME}/preview.jpg "
         f"and build/{NAME}_methods.png",
         flush=True,
     )

@@ -1,12 +1,11 @@
-"""What the papers' findings look like when rerun: the tables of docs/findings.md, from the records beside it.
+"""The tables of docs/findings.md, from the records in docs/findings.
 
     python scripts/findings.py              print them
-    python scripts/findings.py --write      put them into docs/findings.md
+    python scripts/findings.py --write      write them to docs/findings.md
 
-Each claim is a contrast: one difference a task (the mean over its seeds), and Student's 95 % interval of
-their mean. It "holds here" or "does not hold" where the interval excludes 0 to that side; else it cannot be
-told. A claim that methods are alike holds where the interval lies within `ALIKE` points of 0. That a method
-leads is held against ERM: to beat ERM is necessary for that, not sufficient.
+Each claim is a contrast: one difference per task (the mean over its seeds), and Student's 95 % interval of
+their mean. It "holds here" or "does not hold" if the interval excludes 0; a claim that methods are alike
+holds if the interval lies within `ALIKE` points of 0. A claim to lead is tested against ERM.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import argparse
 import json
 import math
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -35,11 +34,10 @@ from shiftdata.tables import markdown
 DOCS = Path(__file__).parent.parent / "docs"
 RECORDS = DOCS / "findings"
 BEGIN, END = "<!-- written by scripts/findings.py -->", "<!-- end -->"
-#: A task whose test has fewer rows says nothing.
+#: The fewest test rows of a task.
 LEAST = 40
-#: Points within which methods count as alike.
+#: The largest difference, in points, of methods that are alike.
 ALIKE = 5.0
-#: The verdict on a method whose numbers were not chosen for these tasks.
 UNTUNED = "not tuned: no verdict"
 Means: TypeAlias = dict[tuple[str, str], dict[str, float]]
 Differences: TypeAlias = NDArray[np.float64]
@@ -47,10 +45,10 @@ Differences: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, as a contrast: the mean of some methods minus that of others, on a sweep's tasks.
+    """A paper's claim as a contrast: the mean of methods `more` minus that of `less`, on a sweep's tasks.
 
-    `where` is a parameter that the task's protocol has; with `beyond` the same contrast there is subtracted,
-    task by task. `alike`: the claim is that there is no difference.
+    `where` is a parameter of the task's protocol; the same contrast at `beyond` is subtracted, task by task.
+    `alike` claims no difference. An `untuned` method gets no verdict. `rule` replaces the sweep's in `RULE`.
     """
 
     paper: str
@@ -61,9 +59,7 @@ class Claim:
     where: str = ""
     beyond: str = ""
     alike: bool = False
-    #: A method that was run with a number that nobody chose for these tasks; its place says nothing of it.
     untuned: str = ""
-    #: What models are selected by, where it is not the sweep's own rule in `RULE`.
     rule: str = ""
 
     @property
@@ -72,28 +68,22 @@ class Claim:
             f"mean of {names.replace(' ', ', ')}" if " " in names else names
             for names in (self.more, self.less)
         )
-        text = f"{more} - {less}" + (f" ({self.untuned})" if self.untuned else "")
-        return (
-            text
-            + (f", {self.where}" if self.where else "")
-            + (f" beyond {self.beyond}" if self.beyond else "")
-            + (f", selected by {self.rule}" if self.rule else "")
-        )
+        parts = {" (": self.untuned, ", ": self.where, " beyond ": self.beyond, ", selected by ": self.rule}
+        ends = [f"{start}{text}{')' * (start == ' (')}" for start, text in parts.items() if text]
+        return "".join([f"{more} - {less}", *ends])
 
-    def differences(self, of: Means) -> Differences:
-        first = self._at(of, self.where)
-        return first - self._at(of, self.beyond) if self.beyond else first
+    def differences(self, means: Means) -> Differences:
+        first = self._at(means, self.where)
+        return first - self._at(means, self.beyond) if self.beyond else first
 
-    def _at(self, of: Means, where: str) -> Differences:
+    def _at(self, means: Means, where: str) -> Differences:
+        def mean(scores: Mapping[str, float], names: str) -> float:
+            return float(np.mean([scores.get(name, math.nan) for name in names.split()]))
+
         tasks = [
-            mine for (name, protocol), mine in of.items() if not where or where in (name, *protocol.split())
+            scores for (name, protocol), scores in means.items() if where in ("", name, *protocol.split())
         ]
-        return np.array([_mean(mine, self.more) - _mean(mine, self.less) for mine in tasks])
-
-
-def _mean(of: Mapping[str, float], names: str) -> float:
-    """The mean of some methods."""
-    return float(np.mean([of.get(name, math.nan) for name in names.split()]))
+        return np.array([mean(scores, self.more) - mean(scores, self.less) for scores in tasks])
 
 
 FAIR, UDA, WHOLE = "sma-fairness", "sma-uda", "uda-scratch"
@@ -163,145 +153,98 @@ CLAIMS = (
 
 
 def line(paper: str, claim: str, contrast: str, differences: Differences, alike: bool = False) -> list[str]:
-    """A line of the table of claims."""
-    known = differences[np.isfinite(differences)]
-    low, high, _ = student_test(known) if len(known) > 1 else (math.nan, math.nan, math.nan)
-    mean = f"{known.mean():+.1f}" if len(known) else "-"
+    """Return a line of the table of claims."""
+    finite = differences[np.isfinite(differences)]
+    low, high, _ = student_test(finite) if len(finite) > 1 else (math.nan, math.nan, math.nan)
+    mean = f"{finite.mean():+.1f}" if len(finite) else "-"
     interval = f"{low:+.1f} to {high:+.1f}" if math.isfinite(low) else "-"
-    return [paper, claim, contrast, mean, interval, f"{len(known)}", verdict(low, high, alike)]
-
-
-def verdict(low: float, high: float, alike: bool) -> str:
-    """What an interval says of a claim."""
     holds, fails = low > 0, high < 0
     if alike:
         holds, fails = low > -ALIKE and high < ALIKE, low > ALIKE or high < -ALIKE
-    return "holds here" if holds else "does not hold" if fails else "inconclusive"
+    verdict = "holds here" if holds else "does not hold" if fails else "inconclusive"
+    return [paper, claim, contrast, mean, interval, f"{len(finite)}", verdict]
 
 
 def means(records: Records, rule: str) -> Means:
-    """Of each task (dataset, protocol) every method's mean over its seeds."""
-    made: dict[tuple[str, str], dict[str, float]] = {}
-    for one in scores_of(records, rule)[0]:
-        study = one.selected.study
-        if one.n < LEAST:
-            continue
-        task = made.setdefault((study.dataset.partition("/")[0], study.protocol), {})
-        task[study.method] = float(one.main.mean())
-    return made
+    """Return each method's mean over seeds, by task (dataset, protocol)."""
+    tasks: dict[tuple[str, str], dict[str, float]] = {}
+    for score in scores_of(records, rule)[0]:
+        study = score.selected.study
+        if score.n >= LEAST:
+            task = tasks.setdefault((study.dataset.partition("/")[0], study.protocol), {})
+            task[study.method] = float(score.main.mean())
+    return tasks
 
 
 def rules_differ(records: Records, more: str, less: str, without: str = "") -> Differences:
-    """What one rule gains over another, a task's mean over methods; not where a parameter is `without`."""
-    of, other = means(records, more), means(records, less)
-    tasks = [task for task in of if without not in task[1].split()]
-    return np.array([np.mean([of[task][one] - other[task][one] for one in of[task]]) for task in tasks])
+    """Return a rule's gain over another by task, the mean over methods; not at the parameter `without`."""
+    first, second = means(records, more), means(records, less)
+    tasks = [task for task in first if without not in task[1].split()]
+    return np.array(
+        [np.mean([first[task][method] - second[task][method] for method in first[task]]) for task in tasks]
+    )
 
 
 def leakage(records: Records) -> Differences:
-    """DomainBed-v2, section 2.2: what an oracle of one test domain gains, beyond one of two."""
-    cut = []
+    """Return the gain of an oracle of one test domain over an oracle of two (DomainBed-v2, section 2.2)."""
+    gains = []
     for _, runs in runs_of(records):
         validation, tests = [], []
         for run, scores in run_scores(records, runs, RULES["iid"]).items():
             for step, score in scores.items():
                 validation.append(score)
                 tests.append(records.evaluation(run, "test", step).by("nuisance").accuracy.tolist())
-        found = selection_leakage(validation, tests, most=2)
-        one, two = (100 * float(np.mean(of - found.iid)) for of in found.oracle)
-        cut.append(one - two)
-    return np.array(cut)
+        leaked = selection_leakage(validation, tests, most=2)
+        first, second = (100 * float(np.mean(oracle - leaked.iid)) for oracle in leaked.oracle)
+        gains.append(first - second)
+    return np.array(gains)
 
 
-def claims(there: Mapping[str, Records]) -> list[list[str]]:
-    """Every claim for which there are records."""
-    of: dict[tuple[str, str], Means] = {}
+def claims(records: Mapping[str, Records]) -> list[list[str]]:
+    """Return a line for every claim."""
+    means_by: dict[tuple[str, str], Means] = {}
     body = []
-    for one in CLAIMS:
-        if one.sweep in there:
-            key = one.sweep, one.rule or RULE[one.sweep]
-            of[key] = of.get(key) or means(there[one.sweep], key[1])
-            backbone = BACKBONE.get(one.sweep, "")
-            cells = line(one.paper, one.text, one.contrast + backbone, one.differences(of[key]), one.alike)
-            body.append([*cells[:-1], UNTUNED if one.untuned else cells[-1]])
-    if FAIR in there:
-        top = rules_differ(there[FAIR], "iid-worst-m", "iid-worst", "k=2")
-        body.append(
-            line(
-                "SMA",
-                "where K >= 4, choosing by the 3 worst groups raises the worst",
-                "iid-worst-m - iid-worst",
-                top,
-            )
-        )
-    if FEATURES in there:
-        gap = rules_differ(there[FEATURES], "oracle", "iid")
-        body.append(
-            line("DomainBed-v2", "choosing by the test gains points", "oracle - iid, frozen features", gap)
-        )
-    if "dg-leakage" in there:
-        cut = leakage(there["dg-leakage"])
-        body.append(
-            line(
-                "DomainBed-v2", "an oracle of two test domains gains less", "its gain for one - for two", cut
-            )
-        )
-    return body
+    for claim in CLAIMS:
+        key = claim.sweep, claim.rule or RULE[claim.sweep]
+        means_by[key] = means_by.get(key) or means(records[claim.sweep], key[1])
+        contrast = claim.contrast + BACKBONE.get(claim.sweep, "")
+        cells = line(claim.paper, claim.text, contrast, claim.differences(means_by[key]), claim.alike)
+        body.append([*cells[:-1], UNTUNED if claim.untuned else cells[-1]])
+    top = rules_differ(records[FAIR], "iid-worst-m", "iid-worst", "k=2")
+    text = "where K >= 4, choosing by the 3 worst groups raises the worst"
+    body.append(line("SMA", text, "iid-worst-m - iid-worst", top))
+    gap = rules_differ(records[FEATURES], "oracle", "iid")
+    text = "choosing by the test gains points"
+    body.append(line("DomainBed-v2", text, "oracle - iid, frozen features", gap))
+    text = "an oracle of two test domains gains less"
+    gains = leakage(records["dg-leakage"])
+    return [*body, line("DomainBed-v2", text, "its gain for one - for two", gains)]
 
 
-def about_of(name: str, ran: str) -> str:
-    """What a sweep was, and what the preset of its name is now where that is something else."""
-    ships = tomllib.loads((PRESETS / f"{name}.toml").read_text(encoding="utf-8"))["about"]
-    return ran if ships == ran else f"{ran}. The preset that ships is another: {ships}"
-
-
-def costs(folders: Iterable[Path]) -> list[list[str]]:
-    """What each sweep was, and what it cost."""
-    body = []
-    for folder in folders:
-        records = Records.read(folder)
-        sweep = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
-        hours = sum(one or 0 for one in records.column("processor_seconds")) / 3600
-        done = sum(status == "done" for status in records.column("status"))
-        content = sorted(
-            {
-                f"{name.partition('/')[0]} {content[:12]}"
-                for name, content in zip(records.column("dataset"), records.column("content_id"), strict=True)
-            }
-        )
-        command, commits = (
-            f"`shiftdata sweep {folder.name}`",
-            ", ".join(sorted(set(records.column("commit")))),
-        )
-        size = f"{done:,} of {len(records):,}"
-        body.append(
-            [
-                command,
-                about_of(folder.name, sweep["about"]),
-                size,
-                f"{hours:.2f}",
-                ", ".join(content),
-                commits,
-            ]
-        )
-    return [["command", "what", "runs done", "core hours", "datasets", "commit"], *body]
+def costs(folder: Path, records: Records) -> list[str]:
+    """Return a line on a sweep and its cost; a preset that has changed since is described too."""
+    about = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))["about"]
+    ships = tomllib.loads((PRESETS / f"{folder.name}.toml").read_text(encoding="utf-8"))["about"]
+    if ships != about:
+        about = f"{about}. The preset that ships is another: {ships}"
+    hours = sum(seconds or 0 for seconds in records.column("processor_seconds")) / 3600
+    done = records.column("status").count("done")
+    ids = zip(records.column("dataset"), records.column("content_id"), strict=True)
+    content = sorted({f"{name.partition('/')[0]} {content_id[:12]}" for name, content_id in ids})
+    commits = ", ".join(sorted(set(records.column("commit"))))
+    size = f"{done:,} of {len(records):,}"
+    return [f"`shiftdata sweep {folder.name}`", about, size, f"{hours:.2f}", ", ".join(content), commits]
 
 
 def written() -> str:
-    """All tables, in Markdown."""
-    there = {
-        folder.name: Records.read(folder)
-        for folder in sorted(RECORDS.iterdir())
-        if (folder / "records").is_dir()
-    }
-    parts = ["## What was run", "", markdown(*_table(costs(RECORDS / name for name in there))), ""]
+    """Return all tables, in Markdown."""
+    folders = [folder for folder in sorted(RECORDS.iterdir()) if (folder / "records").is_dir()]
+    records = {folder.name: Records.read(folder) for folder in folders}
+    header = ["command", "what", "runs done", "core hours", "datasets", "commit"]
+    parts = ["## What was run", "", markdown(header, [costs(of, records[of.name]) for of in folders]), ""]
     header = ["paper", "claim", "contrast", "points", "95 % interval", "tasks", "here"]
-    parts += ["## Claims", "", markdown(header, claims(there)), ""]
+    parts += ["## Claims", "", markdown(header, claims(records)), ""]
     return "\n".join(parts)
-
-
-def _table(lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    return lines[0], lines[1:]
 
 
 def main() -> None:

@@ -17,8 +17,7 @@ APP = Verbs(
         "calibrate": "Calibrate a built dataset, with the record at its recipe.",
         "card": "Print the card of a recipe before anything is built.",
         "styles": "Styles of your own: get, sample, filter, fidelity, encode.",
-        "sliders": "Sliders of a diffusion model: train them, look at them.",
-        "contact-sheet": "Draw one picture of each class in each nuisance.",
+        "sliders": "Train the sliders of a diffusion model.",
         "publish": "Put a built dataset where others find it.",
     },
     help="Make distribution-shift datasets from recipes.",
@@ -29,7 +28,6 @@ APP = Verbs(
       python -m builders raw list
       python -m builders build sma_emoji
       python -m builders check sma_emoji
-      python -m builders contact-sheet sma_emoji
       python -m builders publish sma_emoji --to /srv/shift --dry-run
 
     `python -m builders VERB --help` explains a verb.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 import pyarrow.parquet as pq
 
 from builders.cli.check import print_warnings
 from builders.filters import Stages, judged_rows, slider_report
-from builders.make.build import Format, build
+from builders.make.build import build
 from builders.make.dropped import NO_ITEM, read_report, report_path
 from builders.raw.rows import whole_place
 from builders.recipe_files import load_recipe
@@ -29,8 +29,6 @@ MOST_NAMES = 10  # of groups without rows
     examples:
       python -m builders build sma_emoji                       every base, into build/shift/sma_emoji
       python -m builders build sma_emoji --bases content,mini  only these
-      python -m builders build sma_emoji --format both         and its tars, into build/shift/sma_emoji_wds
-      python -m builders build sma_emoji --format both --configs gf_k8_mu10   a canonical split as tars too
       python -m builders build sma_emoji --ray                 on every node of a running Ray cluster
       python -m builders build my_recipe.py --out /data        your own recipe: a file that assigns RECIPE
       python -m builders build pacs --raw /data/PACS           from the authors' files, a folder or an archive
@@ -42,9 +40,7 @@ MOST_NAMES = 10  # of groups without rows
 @click.argument("recipe", help="A name from `list`, or the path of a .py file that assigns RECIPE.")
 @click.option("--out", type=Path, default="build", metavar="FOLDER", help="Where shift/<name> is made.")
 @click.option("--raw", type=Path, metavar="PLACE", help="The raw dataset. [default: build/raw/<name>]")
-@click.option("--format", type=click.Choice(get_args(Format)), default="parquet", help="webdataset: as tars.")
 @click.option("--bases", metavar="NAME,...", help="Only these and the default base. [default: all]")
-@click.option("--configs", metavar="NAME,...", help="Tars of these canonical splits too, or of all. [none]")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes. [default: one a core]")
 @click.option("--ray", metavar="[ADDRESS]", is_flag=False, flag_value="auto", help="On a Ray cluster.")
 @click.option("--rank", type=int, metavar="R", help="Which of --world processes this is, from 0 on.")
@@ -55,14 +51,11 @@ MOST_NAMES = 10  # of groups without rows
 @click.option("--spool", metavar="PLACE", help="Folder or URL for rendered blocks. [default: in --out]")
 @click.option("--replace", is_flag=True, help="Overwrite the dataset of another recipe.")
 @click.option("--keep-spool", is_flag=True, help="Keep the rendered blocks after packing.")
-@click.option("--verbose", is_flag=True, help="Name everything that was left out, and why.")
 @quiet_option
 def command(
     recipe: str,
     raw: Path | None,
     bases: str | None,
-    configs: str | None,
-    verbose: bool,
     rank: int | None,
     world: int | None,
     slurm: bool,
@@ -77,30 +70,28 @@ def command(
     """
     part = asked_rank(rank, world, slurm)
     recipe = f"{recipe}={whole_place(raw)}" if raw else recipe
-    options["configs"] = configs.split(",") if configs else ()
     options |= {"bases": bases.split(",") if bases else None, "wait": wait or part is None}
     options["executor"] = Ray(ray, options["workers"]) if ray else None
     folder = build(recipe, rank=part, **options)
     if (folder / FILE_NAME).is_file():
-        _print_built(folder, recipe, options["out"], both=options["format"] == "both", verbose=verbose)
+        _print_built(folder, recipe, options["out"])
 
 
-def _print_built(folder: Path, recipe: str, out: Path, *, both: bool, verbose: bool) -> None:
+def _print_built(folder: Path, recipe: str, out: Path) -> None:
     manifest = Manifest.read(folder)
     for base in manifest.bases:
         counts = ", ".join(f"{split} {record.rows:,}" for split, record in base.splits.items())
         print(f"{base.name}: {counts}")
-        if not manifest.is_webdataset:
-            _print_empty_groups(folder, manifest, base.name)
+        _print_empty_groups(folder, manifest, base.name)
         if f"filters/{base.name}.parquet" in manifest.files:
             _print_filters(folder, base.name, recipe)
     print_warnings(manifest)
-    for one in [folder, folder.with_name(f"{folder.name}_wds")] if both else [folder]:
-        _print_size(one)
-    _print_dropped(report_path(out, manifest.name.removesuffix("_wds")), verbose)
+    size = f"{len(manifest.files)} files, {manifest.bytes / 1e6:.1f} MB"
+    print(f"{folder}: {size}, content {manifest.content_id[:16]}")
+    _print_dropped(report_path(out, manifest.name))
 
 
-def _print_dropped(report: Path, verbose: bool) -> None:
+def _print_dropped(report: Path) -> None:
     """Say what was left out, on the stream of the progress bars."""
     rows = read_report(report)
     bases = dict.fromkeys(base for base, _, _ in rows)
@@ -108,16 +99,8 @@ def _print_dropped(report: Path, verbose: bool) -> None:
         where = "" if base == NO_ITEM else f" of {base}"
         for reason, count in by_reason(Counter(why for of, _, why in rows if of == base)).items():
             print(f"left out{where}: {count:,}: {reason}", file=sys.stderr)
-    for _, what, why in rows if verbose else ():
-        print(f"left out: {what}: {why}", file=sys.stderr)
     if rows:
         print(f"left out, each by name: {report}", file=sys.stderr)
-
-
-def _print_size(folder: Path) -> None:
-    manifest = Manifest.read(folder)
-    size = f"{len(manifest.files)} files, {manifest.bytes / 1e6:.1f} MB"
-    print(f"{folder}: {size}, content {manifest.content_id[:16]}")
 
 
 def _print_empty_groups(folder: Path, manifest: Manifest, base: str) -> None:

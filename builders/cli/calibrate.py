@@ -18,7 +18,7 @@ from shiftdata.data.format.manifest import Manifest
 @verb("""
     examples:
       python -m builders calibrate sma_emoji
-      python -m builders calibrate sma_emoji --only scratch --minutes 20
+      python -m builders calibrate sma_emoji --only scratch --steps 400
       python -m builders calibrate build/shift/my_birds --recipe my_birds.py
 
     Other options are those of `shiftdata calibrate`, which runs in a process of its own.
@@ -28,7 +28,6 @@ from shiftdata.data.format.manifest import Manifest
 @built_argument
 @recipe_option
 @click.option("--only", help="Train in this mode alone: scratch or frozen.")
-@click.option("--minutes", help="Begin no training after that many.")
 @click.option("--steps", help="Of each training.  [default: 800]")
 def command(dataset: str, recipe: str | None, **options: str | None) -> int:
     """Measure the canonical splits of a built dataset, and write the record next to the recipe."""

@@ -15,15 +15,15 @@ from builders.albums.folder import slug
 from builders.albums.table_file import ENDINGS
 from builders.starting.draft import Draft, Missing, quoted
 from builders.starting.fitting import Written, write
-from builders.starting.owner import NEEDED, Owner, ask_owner, missing_error
-from builders.starting.pictures import FRAMES, look_at_pictures
+from builders.starting.owner import NEEDED, Owner, ask_owner
+from builders.starting.pictures import look_at_pictures
 from builders.starting.shifts import MADE
 from builders.starting.tables import look_at_table
 from shiftdata.cli.verbs import verb
 from shiftdata.errors import InputError
 from shiftdata.files import write_text
 
-PARTS = ("label", "text", "domain", "origin", "key")
+PARTS = ("label", "text", "domain", "origin")
 
 
 @verb("""
@@ -41,23 +41,16 @@ PARTS = ("label", "text", "domain", "origin", "key")
 @click.option("--corrupt", "shift", flag_value="corrupt", help="Noise, blur, ... in 5 severities.")
 @click.option("--layout", metavar="LEVEL,...", help="What folders are, such as domain,label or -,label.")
 @click.option("--size", type=click.IntRange(min=8), metavar="PIXELS", help="The side of pictures.")
-@click.option("--frame", type=click.Choice(list(FRAMES)), help="How pictures become squares.")
 @click.option("--label", metavar="COLUMN", help="Of a table: what is to be predicted.")
 @click.option("--domain", metavar="COLUMN", help="Of a table: what shifts.")
 @click.option("--text", metavar="COLUMN", help="Of a table: the text.")
-@click.option("--features", metavar="COLUMN,...", help="Of a table: the features. [default: what can be one]")
 @click.option("--origin", metavar="COLUMN", help="Of a table: what rows come from, such as an author.")
-@click.option("--key", metavar="COLUMN", help="Of a table: a name for each row.")
-@click.option("--keep", metavar="COLUMN,...", help="Of a table: columns that come along, in params.")
-@click.option("--drop-unlabelled", is_flag=True, help="Of a table: leave out rows without a label.")
 @click.option("--encoding", metavar="NAME", help="Of a CSV file, if it is not in UTF-8.")
 @click.option("--name", metavar="NAME", help="Of the dataset. [default: as the folder or file]")
 @click.option("--license", metavar="SPDX", help="Of the content, such as CC-BY-4.0.")
 @click.option("--attribution", metavar="TEXT", help="Whom to credit for the content.")
 @click.option("--creator", multiple=True, metavar="NAME", help="Who makes the dataset; may be repeated.")
-@click.option("--title", metavar="TEXT", help="Of the dataset. [default: from its name]")
-@click.option("--citation", metavar="TEXT", help="How to cite it. [default: creator, title, year]")
-@click.option("--out", type=Path, metavar="FILE", help="The recipe. [default: <name>.py beside the data]")
+@click.option("--out", type=Path, metavar="FILE", help="The recipe. [default: <name>.py next to the data]")
 @click.option("--force", is_flag=True, help="Overwrite the recipe.")
 def command(path: Path, name: str | None, out: Path | None, force: bool, **options: Any) -> None:
     """Look at your data, and write a recipe for it.
@@ -74,7 +67,7 @@ def command(path: Path, name: str | None, out: Path | None, force: bool, **optio
     written = write(draft, owner, name, out)
     out.parent.mkdir(parents=True, exist_ok=True)
     write_text(out, written.text)
-    _print(written, out, draft.dropped)
+    _print(written, out)
 
 
 def _name(path: Path) -> str:
@@ -106,14 +99,13 @@ def _drafted(path: Path, name: str, out: Path, options: dict[str, Any]) -> tuple
     draft = _look(path, name, out, options)
     for line in draft.seen:
         print(line)
-    given = {flag: options[flag] for flag in (*NEEDED, "title", "citation")}
     if not sys.stdin.isatty():
-        _check_nothing_missing(draft, given, path)
+        _check_nothing_missing(draft, options)
     while isinstance(draft, Missing):
         options |= _asked(draft)
         before, draft = draft, _look(path, name, out, options)
         print("\n".join(line for line in draft.seen if line not in before.seen))
-    return draft, ask_owner(given, name)
+    return draft, ask_owner(options)
 
 
 def _asked(missing: Missing) -> dict[str, str]:
@@ -128,56 +120,38 @@ def _asked(missing: Missing) -> dict[str, str]:
     return {"shift": click.prompt("What shall shift", type=click.Choice(list(MADE)), err=True)}
 
 
-def _check_nothing_missing(draft: Draft | Missing, given: dict[str, Any], path: Path) -> None:
+def _check_nothing_missing(draft: Draft | Missing, options: dict[str, Any]) -> None:
+    """Name all missing flags in one error, each with an example."""
     columns = draft.columns if isinstance(draft, Missing) else {}
-    choose = isinstance(draft, Missing) and not columns
-    shifts = {f"--{name}": about for name, about in MADE.items()} if choose else {}
-    needed = {**columns} | {flag: said for flag, said in NEEDED.items() if not given[flag]}
-    if shifts or needed:
-        flags = {f"--{flag}": said for flag, said in needed.items()}
-        raise missing_error(shifts, flags, f"python -m builders new {shlex.quote(str(path))}{_typed()}")
-
-
-def _typed() -> str:
-    """The flags of this command, as they would be typed again."""
-    words: list[str] = []
-    for flag, value in click.get_current_context().params.items():
-        for one in value if isinstance(value, tuple) else (value,):
-            if flag == "shift" and one:
-                words.append(f"--{one}")
-            elif one and flag != "path":
-                words += [f"--{flag.replace('_', '-')}"] if one is True else [f"--{flag}", str(one)]
-    return f" {shlex.join(words)}" if words else ""
+    lines = ["give what only you know, as there is no terminal to ask on:"]
+    if isinstance(draft, Missing) and not columns:
+        lines += ["  what is to shift, as the pictures have no domains; one of"]
+        lines += [f"    --{name}: {about}" for name, about in MADE.items()]
+    needed = {**columns} | {flag: question for flag, question in NEEDED.items() if not options[flag]}
+    lines += [f"  --{flag} {shlex.quote(example)}: {meaning}" for flag, (meaning, example) in needed.items()]
+    if len(lines) > 1:
+        raise InputError("\n".join(lines))
 
 
 def _look(path: Path, name: str, out: Path, options: dict[str, Any]) -> Draft | Missing:
     code = _code(path.resolve(), out.resolve().parent)
     if path.is_dir():
         layout = options["layout"].split(",") if options["layout"] else None
-        chosen = {option: options[option] for option in ("shift", "size", "frame")}
-        return look_at_pictures(path, code, name, layout=layout, **chosen)
+        return look_at_pictures(path, code, name, layout=layout, shift=options["shift"], size=options["size"])
     if options["shift"]:
         raise InputError(f"--{options['shift']} is for pictures, and {path} is a file")
-    features = options["features"].split(",") if options["features"] else ()
     parts = {part: options[part] for part in PARTS}
-    return look_at_table(
-        path,
-        code,
-        parts=parts,
-        features=features,
-        keep=options["keep"].split(",") if options["keep"] else (),
-        **{name: options[name] for name in ("encoding", "drop_unlabelled")},
-    )
+    return look_at_table(path, code, parts=parts, encoding=options["encoding"])
 
 
-def _code(data: Path, beside: Path) -> str:
-    """The data's place as a recipe names it: from its own folder, if it lies below it."""
-    if data.is_relative_to(beside) and data != beside:
-        return f"HERE / {quoted(data.relative_to(beside).as_posix())}"
+def _code(data: Path, folder: Path) -> str:
+    """The path of the data as a recipe writes it: relative to its own folder where the data is below that."""
+    if data.is_relative_to(folder) and data != folder:
+        return f"HERE / {quoted(data.relative_to(folder).as_posix())}"
     return f"Path({quoted(data.as_posix())})"
 
 
-def _print(written: Written, out: Path, dropped: int) -> None:
+def _print(written: Written, out: Path) -> None:
     """Print where the recipe is, what it lacks and why, and the commands that come next."""
     recipe = shlex.quote(os.path.relpath(out))
     folder = f"build/shift/{written.recipe.name}"
@@ -186,7 +160,6 @@ def _print(written: Written, out: Path, dropped: int) -> None:
     for line in written.left_out:
         print(f"canonical split left out: {line}")
     rows = f"{written.rows:,} examples in the base {written.recipe.default_base!r}"
-    rows += f", minus those of the {dropped:,} items that the build will leave out" if dropped else ""
     print(f"\nwrote {recipe} ({rows}): read it, change what does not suit, then\n")
     print(f"  python -m builders build {recipe}")
     print(f"  python -m builders check {folder} --recipe {recipe}")

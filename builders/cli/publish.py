@@ -10,7 +10,6 @@ import click
 from builders.cli.check import built_argument, built_folder, recipe_option
 from builders.publish.hub import Gated, RepoOptions
 from builders.publish.publishing import WORK, Publication
-from builders.publish.target import Verify
 from builders.recipe_files import load_recipe
 from shiftdata.cli.verbs import GOES_ON, progress, quiet_option, read_token, verb
 from shiftdata.data.format.manifest import Manifest
@@ -21,7 +20,7 @@ from shiftdata.data.format.manifest import Manifest
     examples, one a place:
       python -m builders publish sma_emoji --to /srv/shift --dry-run      a folder: /srv/shift/sma_emoji
       python -m builders publish sma_emoji --to s3://lab-data/shift       any URL that fsspec writes
-      python -m builders publish sma_emoji --to hf:// --private --tag     the Hub, as shift/sma_emoji
+      python -m builders publish sma_emoji --to hf:// --private           the Hub, as shift/sma_emoji
       python -m builders publish build/shift/mine --recipe mine.py --to hf://datasets/me/mine --gated manual
       python -m builders publish sma_emoji --to hf+https://hub.lab/datasets/me/emoji   another Hub
 
@@ -36,14 +35,11 @@ from shiftdata.data.format.manifest import Manifest
 @click.option("--to", required=True, metavar="PLACE", help="Where to; see the examples.")
 @click.option("--dry-run", is_flag=True, help="Print what would happen, file by file, and stop.")
 @recipe_option
-@click.option("--recheck", is_flag=True, help="Check again what passed before.")
 @click.option("--allow-license", multiple=True, metavar="ID", help="Also publish rows of this licence.")
-@click.option("--verify", type=click.Choice(get_args(Verify)), default="hash", help="What is compared there.")
 @click.option("--catalog", type=Path, metavar="FILE", help="Add the place to this catalog.")
 @click.option("--web", metavar="URL", help="Folder, bucket: where a web server or CDN shows it.")
 @click.option("--private", is_flag=True, help="Hub: make the repo private.")
 @click.option("--gated", type=click.Choice(get_args(Gated)), help="Hub: readers must ask for access.")
-@click.option("--tag", is_flag=True, help="Hub: tag the commit v<version>.")
 @click.option("--token-file", type=Path, metavar="FILE", help="Hub: a file with only the token.")
 @quiet_option
 def command(
@@ -51,9 +47,7 @@ def command(
     to: str,
     dry_run: bool,
     recipe: str | None,
-    recheck: bool,
     allow_license: tuple[str, ...],
-    verify: Verify,
     catalog: Path | None,
     token_file: Path | None,
     web: str | None,
@@ -76,7 +70,6 @@ def command(
             recipe=load_recipe(recipe) if recipe else None,
             allowed=allow_license,
             options=RepoOptions(token=token, **repo),
-            recheck=recheck,
             web=web,
             on_file=lambda path: bar.update(manifest.files[path].bytes if path in manifest.files else 0),
         )
@@ -86,5 +79,5 @@ def command(
         return
     changes = publication.changes
     with progress("send", changes.bytes, "B", quiet=quiet or changes.none) as bar:
-        done = publication.carry_out(verify=verify, catalog=catalog, on_bytes=bar.update)
+        done = publication.carry_out(catalog=catalog, on_bytes=bar.update)
     print("\n".join(done))

@@ -11,7 +11,6 @@ import click
 from tqdm import tqdm
 
 from builders.raw.album import RawAlbum
-from builders.raw.archives import COMPRESSED
 from builders.raw.checking import Report, check
 from builders.raw.getting import Progress, get
 from builders.raw.meta_album import MetaAlbum
@@ -57,15 +56,16 @@ raw_option = click.option(
 def list_command(name: str | None) -> None:
     """Show the raw datasets: size, licence, how to get each, and whether it is on this disk.
 
-    Sizes, licences and ways are facts of a day that is named; nothing is asked of the network.
+    Sizes, licences and ways are facts of a day that is named; no network is used.
     """
     if name:
         print(*source(name).describe(), sep="\n")
         return
     print(ROW.format("name", "size", "licence", "how to get it", "on this disk").rstrip())
-    for one in sources().values():
-        licence = one.license if len(one.license) <= WIDE else f"{one.license[: WIDE - 3]}..."
-        row = ROW.format(one.name, size_text(one.size), licence, HOW[one.ways[0].how], _state(one))
+    for entry in sources().values():
+        licence = entry.license if len(entry.license) <= WIDE else f"{entry.license[: WIDE - 3]}..."
+        state = "yes" if entry.place.exists() else "no"
+        row = ROW.format(entry.name, size_text(entry.size), licence, HOW[entry.ways[0].how], state)
         print(row.rstrip())
     print(f"\nFacts of {FACTS}, when no address was opened. `raw list NAME`: files, terms, ways, counts.")
 
@@ -90,15 +90,15 @@ def get_command(name: str, raw: Path | None, way: str | None, accept: bool, quie
     A download that was cut goes on when the same command is run again. Files are compared with the known
     sizes and hashes.
     """
-    one = source(name)
-    folder = absolute(raw) if raw else one.place
+    dataset = source(name)
+    folder = absolute(raw) if raw else dataset.place
     with ExitStack() as stack:
         begin = _bars(stack, "B", quiet)
-        there = get(one, folder, how=way, accepted=accept, progress=begin, say=tqdm.write)
-    if not there:
+        is_there = get(dataset, folder, how=way, accepted=accept, progress=begin, say=tqdm.write)
+    if not is_there:
         return 1
     where = f" --raw {folder}" if raw else ""
-    print(f"{one.name} is in {folder}. Next: python -m builders raw check {one.name}{where}")
+    print(f"{dataset.name} is in {folder}. Next: python -m builders raw check {dataset.name}{where}")
     return 0
 
 
@@ -122,12 +122,12 @@ def check_command(name: str, raw: Path | None, read: bool, verbose: bool, quiet:
 
     Ends with status 1 where it is not what papers, lists or code say. What the facts allow is a note.
     """
-    one = source(name)
-    place = whole_place(raw) if raw else one.place
-    album = _album(one, name)
+    dataset = source(name)
+    place = whole_place(raw) if raw else dataset.place
+    album = _album(dataset, name)
     with ExitStack() as stack:
-        report = check(one, album, place, read=read, progress=_bars(stack, "", quiet))
-    _print(one, report, place, verbose)
+        report = check(dataset, album, place, read=read, progress=_bars(stack, "", quiet))
+    _print(dataset, report, place, verbose)
     return 1 if report.problems else 0
 
 
@@ -144,8 +144,8 @@ def _bars(stack: ExitStack, unit: str, quiet: bool) -> Progress:
     return begin
 
 
-def _print(one: Source, report: Report, place: Path, verbose: bool) -> None:
-    where = "" if place == one.place else f" --raw {place}"
+def _print(dataset: Source, report: Report, place: Path, verbose: bool) -> None:
+    where = "" if place == dataset.place else f" --raw {place}"
     notes = [finding for finding in report.findings if not finding.is_problem]
     for findings in filter(None, (report.problems, notes)):
         lines = [line for finding in findings for line in finding.lines(everything=verbose)]
@@ -155,42 +155,27 @@ def _print(one: Source, report: Report, place: Path, verbose: bool) -> None:
         )
     if report.counts:
         domains = ", ".join(f"{domain} {count:,}" for domain, count in report.by_domain().items())
-        print(f"{one.name}: {report.counts[''].total():,} {one.noun[1]} ({domains})")
-        print(*(f"expected: {one}" for one in report.expected or ["no source says how many"]), sep="\n")
+        print(f"{dataset.name}: {report.counts[''].total():,} {dataset.noun[1]} ({domains})")
+        print(*(f"expected: {text}" for text in report.expected or ["no source says how many"]), sep="\n")
     if not report.problems:
-        following = [f"python -m builders build {recipe}{where}" for recipe in one.recipes[:1]]
+        following = [f"python -m builders build {recipe}{where}" for recipe in dataset.recipes[:1]]
         print(*(f"{place}: all well.", *(f"Next: {line}" for line in following)))
         return
     print(f"{place}: problems: {len(report.problems):,}. What to do:")
-    print(f"  get it again, or what is missing: python -m builders raw get {one.name}{where}")
+    print(f"  get it again, or what is missing: python -m builders raw get {dataset.name}{where}")
     if report.counts:
         print("  a build would go on with what is there; its results would not compare with the papers'")
 
 
-def _album(one: Source, name: str) -> RawAlbum:
+def _album(dataset: Source, name: str) -> RawAlbum:
     """The album of the recipe that is named, or of the first that reads a raw dataset."""
-    if one.name.startswith(META_ALBUM):  # all classes: recipes take the largest
-        layout = MetaAlbum(set=one.name.removeprefix(META_ALBUM).upper(), largest=sys.maxsize)
-        return RawAlbum(name=one.name, layout=layout, license=one.license, attribution=one.title)
-    known = [recipe for recipe in one.recipes if recipe in recipe_names()]
-    if not known:
-        raise InputError(f"no recipe reads {one.name}: there is nothing to check it with")
-    album = load_recipe(name if name in known else known[0]).album
+    if dataset.name.startswith(META_ALBUM):  # all classes: recipes take the largest
+        layout = MetaAlbum(set=dataset.name.removeprefix(META_ALBUM).upper(), largest=sys.maxsize)
+        return RawAlbum(name=dataset.name, layout=layout, license=dataset.license, attribution=dataset.title)
+    recipes = [recipe for recipe in dataset.recipes if recipe in recipe_names()]
+    if not recipes:
+        raise InputError(f"no recipe reads {dataset.name}: there is nothing to check it with")
+    album = load_recipe(name if name in recipes else recipes[0]).album
     if not isinstance(album, RawAlbum):
-        raise InputError(f"the recipe {known[0]} does not read a raw dataset")
+        raise InputError(f"the recipe {recipes[0]} does not read a raw dataset")
     return album
-
-
-def _state(one: Source) -> str:
-    """Say, after a quick look, if a raw dataset is on this disk."""
-    place = one.place
-    if not place.exists():
-        return "no"
-    wanted = [file for file in one.files if file.bytes is not None and not file.optional]
-    if here := [file for file in wanted if (place / file.name).is_file()]:
-        right = [file for file in here if (place / file.name).stat().st_size == file.bytes]
-        return "complete" if len(right) == len(wanted) else f"{len(right)} of {len(wanted)} files"
-    packed = [path for path in place.iterdir() if path.suffix in COMPRESSED] if place.is_dir() else []
-    if packed:
-        return "yes, not checked"
-    return "not whole: raw check" if check(one, _album(one, one.name), place).problems else "complete"

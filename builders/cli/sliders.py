@@ -1,4 +1,4 @@
-"""`python -m builders sliders`: train the sliders of a diffusion model, and look at them."""
+"""`python -m builders sliders`: train the sliders of a diffusion model."""
 
 from __future__ import annotations
 
@@ -9,27 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import click
-from PIL import Image
 
-from builders.shifts.diffusion import CODE, PAPER, Diffusion, Training, read_slider, slider_file, train
-from builders.shifts.diffusion.sampling import slid, start
-from builders.shifts.styles.sliders import SCALES
+from builders.shifts.diffusion import CODE, PAPER, Diffusion, Training, slider_file, train
 from shiftdata.cli.verbs import GOES_ON, Verb, asked_rank, progress, quiet_option, verb
 from shiftdata.data.executors import ALONE, Here, Pool, Ranks
-from shiftdata.errors import InputError
 
 
 class Sliders(Verb, click.Group):
-    """Two verbs under one name."""
+    """The verbs of sliders under one name."""
 
 
 command = Sliders(
     "sliders",
-    help="Train the sliders of a diffusion model, one for each shift and class, and look at them.",
+    help="Train the sliders of a diffusion model, one for each shift and class.",
     epilog="""
     examples:
       python -m builders sliders train sd2 my_sliders --shifts "heavy snow,fog" --classes "minivan,fox"
-      python -m builders sliders sheet sd2 my_sliders --shifts "heavy snow" --classes fox fox.png
     """,
 )
 
@@ -56,34 +51,6 @@ def _names(_: click.Context, option: click.Parameter, value: str) -> tuple[str, 
     return names
 
 
-def _options(function: Callable[..., None]) -> Callable[..., None]:
-    for option in (
-        click.option("--classes", required=True, callback=_names, metavar="A,B|FILE", help="The classes."),
-        click.option("--shifts", required=True, callback=_names, metavar="A,B|FILE", help="The shifts."),
-        click.option(
-            "--variant",
-            type=click.Choice(["paper", "code"]),
-            default="paper",
-            help="Whose prompts and steps.",
-        ),
-        click.option(
-            "--size", type=click.IntRange(min=8), default=512, help="Side of the pictures, in pixels."
-        ),
-        click.option(
-            "--device", type=click.Choice(["cpu", "cuda", "mps"]), default="cpu", help="Where to work."
-        ),
-        click.option(
-            "--precision", type=click.Choice(["float32", "bfloat16"]), default="float32", help="Of the model."
-        ),
-    ):
-        function = option(function)
-    return function
-
-
-def _diffusion(pipeline: str, variant: str, **options: Any) -> Diffusion:
-    return Diffusion(folder=pipeline, **(PAPER if variant == "paper" else CODE), **options)
-
-
 @verb(
     """
     examples:
@@ -97,7 +64,16 @@ def _diffusion(pipeline: str, variant: str, **options: Any) -> Diffusion:
 @click.argument(
     "output", type=click.Path(file_okay=False, path_type=Path), help="Where <shift>/<class>.safetensors go."
 )
-@_options
+@click.option("--classes", required=True, callback=_names, metavar="A,B|FILE", help="The classes.")
+@click.option("--shifts", required=True, callback=_names, metavar="A,B|FILE", help="The shifts.")
+@click.option(
+    "--variant", type=click.Choice(["paper", "code"]), default="paper", help="Whose prompts and steps."
+)
+@click.option("--size", type=click.IntRange(min=8), default=512, help="Side of the pictures, in pixels.")
+@click.option("--device", type=click.Choice(["cpu", "cuda", "mps"]), default="cpu", help="Where to work.")
+@click.option(
+    "--precision", type=click.Choice(["float32", "bfloat16"]), default="float32", help="Of the model."
+)
 @click.option("--iterations", type=click.IntRange(min=1), default=400, help="Steps of each training.")
 @click.option("--batch", type=click.IntRange(min=1), default=16, help="Pictures a step.")
 @click.option(
@@ -127,22 +103,20 @@ def train_command(
     On one A100, CNS-Bench needed 1 to 2 hours a slider. A command that was stopped goes on, within a
     slider too. With --rank and --world (or --slurm) several share the work: one for each GPU.
     """
-    diffusion = _diffusion(pipeline, variant, **options)
+    diffusion = Diffusion(folder=pipeline, **(PAPER if variant == "paper" else CODE), **options)
     diffusion.weights_id()  # whatever is wrong with the pipeline is said before any work
     training = Training(variant=variant, iterations=iterations, batch=batch)  # type: ignore[arg-type]
     jobs = [Job(shift, label) for shift in shifts for label in classes]
-    left = [job for job in jobs if not slider_file(output, job.shift, job.label).is_file()]
+    left = _missing(output, jobs)
     print(f"{len(jobs) - len(left)} of {len(jobs)} sliders are there")
     with progress("training", len(left), "slider", quiet=quiet) as bar:
-        alone = workers == 1
-        work = partial(_trainer, diffusion, training, output, show=alone and not quiet)
         executor = Ranks(
-            Here() if alone else Pool(workers),
+            Here() if workers == 1 else Pool(workers),
             asked_rank(rank, world, slurm) or ALONE,
             partial(_missing, output),
         )
-        for _, made in executor.run(work, jobs):
-            bar.update(made)
+        for _, is_new in executor.run(partial(_trainer, diffusion, training, output), jobs):
+            bar.update(is_new)
     print(f"{output}: {len(shifts)} shifts of {len(classes)} classes")
 
 
@@ -150,70 +124,17 @@ def _missing(output: Path, jobs: Any) -> list[Job]:
     return [job for job in jobs if not slider_file(output, job.shift, job.label).is_file()]
 
 
-def _trainer(diffusion: Diffusion, training: Training, output: Path, *, show: bool) -> Callable[[Job], bool]:
+def _trainer(diffusion: Diffusion, training: Training, output: Path) -> Callable[[Job], bool]:
     """Return the function that trains sliders in a worker process."""
 
     def work(job: Job) -> bool:
         file = slider_file(output, job.shift, job.label)
         if file.is_file():  # by now: of another rank
             return False
-        if not show:
-            train(diffusion, job.label, job.shift, file, training)
-            return True
-        with progress(str(job), training.iterations, "step") as bar:
-
-            def on_step(step: int, loss: float) -> None:
-                bar.update(step + 1 - bar.n)
-                bar.set_postfix(loss=f"{loss:.3g}")
-
-            train(diffusion, job.label, job.shift, file, training, on_step=on_step)
+        train(diffusion, job.label, job.shift, file, training)
         return True
 
     return work
 
 
-@verb("""
-    example:
-      python -m builders sliders sheet sd2 my_sliders --shifts "heavy snow" --classes fox fox.png
-""")
-@click.argument("pipeline", help="Stable Diffusion: a folder, or hf://owner/name.")
-@click.argument(
-    "sliders", type=click.Path(exists=True, file_okay=False, path_type=Path), help="The folder of sliders."
-)
-@click.argument("picture", type=click.Path(dir_okay=False, path_type=Path), help="The picture to write.")
-@_options
-@click.option("--seed", type=click.IntRange(min=0), default=1, help="Which picture of a class.")
-@click.option("--switch", type=float, default=0.75, help="The share of the noise at which sliders set in.")
-def sheet_command(
-    pipeline: str,
-    sliders: Path,
-    picture: Path,
-    classes: tuple[str, ...],
-    shifts: tuple[str, ...],
-    variant: str,
-    seed: int,
-    switch: float,
-    **options: Any,
-) -> None:
-    """Draw one picture of each class along each slider, a row each, from scale 0 to 2.5."""
-    diffusion = _diffusion(pipeline, variant, **options)
-    rows = []
-    for label in classes:
-        begun = start(diffusion, label, seed, switch)
-        for shift in shifts:
-            file = slider_file(sliders, shift, label)
-            if not file.is_file():
-                raise InputError(f"there is no {file}: train it by `python -m builders sliders train`")
-            slider = read_slider(file, diffusion.networks.unet)
-            rows.append([begun.untouched, *slid(diffusion, begun, slider, SCALES[1:])])
-    side = rows[0][0].width
-    sheet = Image.new("RGB", (side * len(SCALES), side * len(rows)))
-    for down, row in enumerate(rows):
-        for right, one in enumerate(row):
-            sheet.paste(one, (right * side, down * side))
-    sheet.save(picture)
-    print(f"{picture}: {len(rows)} rows, scales {', '.join(f'{scale:g}' for scale in SCALES)}")
-
-
 command.add_command(train_command, "train")
-command.add_command(sheet_command, "sheet")

@@ -30,7 +30,7 @@ from shiftdata.threads import available_cores
 
 
 class Styles(Verb, click.Group):
-    """The five steps, under one name."""
+    """The verbs of styles under one name."""
 
 
 command = Styles(
@@ -49,9 +49,8 @@ command = Styles(
 )
 
 File = click.Path(exists=True, dir_okay=False, path_type=Path)
-out_argument = click.argument(
-    "out", type=click.Path(exists=True, file_okay=False, path_type=Path), help="What `styles get` wrote."
-)
+Folder = click.Path(exists=True, file_okay=False, path_type=Path)
+out_argument = click.argument("out", type=Folder, help="The folder that `styles get` wrote.")
 like_option = click.option(
     "--like", metavar="RECIPE", help="A recipe whose stylizer paints. [default: the one that ships]"
 )
@@ -143,8 +142,8 @@ def filter_command(
     encoder: str | None,
     layout: str,
     keep: int,
-    workers: int | None,
     quiet: bool,
+    workers: int | None,
 ) -> None:
     """Score every picture by what was learned from the labelled ones, and write OUT/scores.tsv.
 
@@ -198,14 +197,8 @@ def fidelity_command(
         --scores my_styles/scores.tsv --fidelity my_styles/fidelity.tsv
       python -m builders styles encode my_styles my_styles.parquet --like my_adain.py
 """)
-@click.argument(
-    "folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="One folder of pictures a style.",
-)
-@click.argument(
-    "output", type=click.Path(dir_okay=False, path_type=Path), help="The file of codes, ending in .parquet."
-)
+@click.argument("folder", type=Folder, help="One folder of pictures a style.")
+@click.argument("output", type=click.Path(path_type=Path), help="The file of codes, ending in .parquet.")
 @click.option("--scores", type=File, help="Only the pictures that this table keeps.")
 @click.option("--fidelity", type=File, help="Only the styles that this table keeps.")
 @like_option
@@ -239,7 +232,7 @@ for _name, _command in {
 
 
 def _bar(stack: ExitStack, title: str, quiet: bool, total: int | None = None) -> Callable[..., Any]:
-    """Return a function that moves a progress bar; it may be given the total with each step."""
+    """Return a function that moves a progress bar; the total may come with each step."""
     bar = stack.enter_context(progress(title, total, "", quiet=quiet))
 
     def on_done(count: int, total: int | None = None) -> None:

@@ -171,7 +171,7 @@ def _canonical_table(manifest: Manifest) -> str:
     for split in manifest.canonical_splits:
         doors = ", ".join(f"`{name}`" for name in split.configs if name in manifest.configs)
         about = [split.summary, *(f"{note}." for note in split.notes)]
-        sets = "; ".join(_set_text(name, one) for name, one in split.sets.items())
+        sets = "; ".join(_set_text(name, rows) for name, rows in split.sets.items())
         gaps = ["--on-empty", "report"] if split.has_gaps else []
         command = shlex.join(["shiftdata", "task", manifest.name, *shlex.split(split.protocol), *gaps])
         row = [f"`{split.name}`", cell(" ".join(about)), f"`{command}`"]
@@ -190,9 +190,9 @@ def _snippet(manifest: Manifest) -> dict[str, str]:
     return {"file": protocol_file(first.name), "set": next(iter(first.sets), "train"), "base": base}
 
 
-def _set_text(name: str, one: CanonicalSet) -> str:
-    groups = f" in {one.size.groups:,} groups of {_span(one.size)}" if one.size.groups else ""
-    return f"{cell(name)} ({', '.join(one.roles)}): {one.size.rows:,}{groups}"
+def _set_text(name: str, rows: CanonicalSet) -> str:
+    groups = f" in {rows.size.groups:,} groups of {_span(rows.size)}" if rows.size.groups else ""
+    return f"{cell(name)} ({', '.join(rows.roles)}): {rows.size.rows:,}{groups}"
 
 
 def _named(names: Sequence[str]) -> str:

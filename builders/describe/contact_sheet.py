@@ -1,4 +1,4 @@
-"""Pictures of a dataset: a contact sheet of its examples, and the pictures on its card."""
+"""The pictures on a dataset's card: a contact sheet of its examples, its groups, its filters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from builders.filters import judged_rows, overview
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import data_prefix, metadata_file, protocol_file
 from shiftdata.data.format.schema import SPLITS
-from shiftdata.errors import InputError
 from shiftdata.evaluation.charts import (
     INK,
     PADDING,
@@ -36,53 +35,43 @@ from shiftdata.evaluation.charts import (
 from shiftdata.files import whole_file
 from shiftdata.stable import hash64
 
-CELL = 72
-GAP = 3
+CELL, GAP = 56, 3
+MOST_ROWS, MOST_COLUMNS = 12, 14
 UNTOUCHED = "content"
 PREVIEW = "preview.jpg"
 
 Numbers: TypeAlias = NDArray[np.int64]
 Cell = tuple[str, int]  # base, and row of the split
-Line = tuple[str, dict[int, Cell]]  # the name of a row of the sheet, and what stands in which column
+Line = tuple[str, dict[int, Cell]]  # the name of a row of the sheet, and the cell in each column
 
 
-def contact_sheet(
-    folder: Path,
-    manifest: Manifest,
-    base: str | None = None,
-    split: str = "train",
-    *,
-    cell: int = CELL,
-    most: tuple[int, int] = (100, 100),
-) -> Image.Image:
+def contact_sheet(folder: Path, manifest: Manifest) -> Image.Image:
     """Draw one picture a class and nuisance, along a row the same content where there is such.
 
-    Of a continuous shift: a row a nuisance, a column a severity, along a row one trajectory. `most` limits
-    rows and columns. Only the images that are shown are read, by their byte offsets.
+    Of a continuous shift: a row a nuisance, a column a severity, along a row one trajectory. Only the images
+    that are shown are read, by their byte offsets.
     """
-    if manifest.roles.modality != "image":
-        raise InputError(f"{manifest.name} has no pictures ({manifest.roles.modality}): nothing to draw")
-    name = manifest.base(base or manifest.default_base).name
+    name, split = manifest.default_base, "train"
     file = folder / metadata_file(name, split)
     if len(manifest.severities) > 1 and name != UNTOUCHED:
         columns = [f"{step:g}" for step in manifest.severities]
         every = _trajectories(manifest, file, name)
     else:
-        untouched = UNTOUCHED in {b.name for b in manifest.bases}
+        untouched = UNTOUCHED in {base.name for base in manifest.bases}
         columns = [*([UNTOUCHED] if untouched else []), *manifest.nuisances]
         content = folder / metadata_file(UNTOUCHED, split) if untouched else None
         every = _classes(manifest, file, name, content)
-    lines, columns = list(islice(every, most[0])), columns[: most[1]]
+    lines, columns = list(islice(every, MOST_ROWS)), columns[:MOST_COLUMNS]
     left, top = margins([name for name, _ in lines], columns)
-    step = cell + GAP
+    step = CELL + GAP
     sheet = Image.new("RGB", (left + len(columns) * step, top + len(lines) * step), PAPER)
     drawing = ImageDraw.Draw(sheet)
     shown = {place for _, cells in lines for x, place in cells.items() if x < len(columns)}
-    pictures = dict(_thumbnails(folder, split, shown, cell))
+    pictures = dict(_thumbnails(folder, split, shown))
     for x, column in enumerate(columns):
-        sheet.paste(on_end(column, top, cell), (left + x * step, 0))
+        sheet.paste(on_end(column, top, CELL), (left + x * step, 0))
     for y, (line, cells) in enumerate(lines):
-        drawing.text((left - PADDING, top + y * step + cell // 2), line, INK, font(), anchor="rm")
+        drawing.text((left - PADDING, top + y * step + CELL // 2), line, INK, font(), anchor="rm")
         for x, place in cells.items():
             if x < len(columns):
                 sheet.paste(pictures[place], (left + x * step, top + y * step))
@@ -119,14 +108,14 @@ def _by_nuisance(names: Sequence[str], content: Numbers, nuisance: Numbers) -> t
     """A row for each nuisance (-1: none), of the content with most of them where possible; and its name."""
     width = int(nuisance.max(initial=-1)) + 2
     cells, rows = np.unique(content * width + nuisance + 1, return_index=True)
-    known, counts = np.unique(cells // width, return_counts=True)
-    hashes = [hash64("contact-sheet", names[number]) for number in known.tolist()]
+    present, counts = np.unique(cells // width, return_counts=True)
+    hashes = [hash64("contact-sheet", names[number]) for number in present.tolist()]
     ordered = np.lexsort((np.array(hashes, np.uint64), -counts))
-    place = np.argsort(ordered)[np.searchsorted(known, cells // width)]
+    place = np.argsort(ordered)[np.searchsorted(present, cells // width)]
     shown: dict[int, int] = {}
     for at in np.argsort(place, kind="stable").tolist():
         shown.setdefault(int(cells[at]) % width - 1, int(rows[at]))
-    return shown, names[known[ordered[0]]] if len(known) else ""
+    return shown, names[present[ordered[0]]] if len(present) else ""
 
 
 def _trajectories(manifest: Manifest, file: Path, base: str) -> Iterator[Line]:
@@ -146,9 +135,7 @@ def _trajectories(manifest: Manifest, file: Path, base: str) -> Iterator[Line]:
         yield name, cells
 
 
-def _thumbnails(
-    folder: Path, split: str, places: Collection[Cell], side: int
-) -> Iterator[tuple[Cell, Image.Image]]:
+def _thumbnails(folder: Path, split: str, places: Collection[Cell]) -> Iterator[tuple[Cell, Image.Image]]:
     """Small pictures of some rows, by base and row."""
     for base in sorted({base for base, _ in places}):
         mine = np.array(sorted(row for of, row in places if of == base))
@@ -158,14 +145,14 @@ def _thumbnails(
             with shards[pointer["shard"]].open("rb") as stream:
                 stream.seek(pointer["offset"])
                 picture = Image.open(io.BytesIO(stream.read(pointer["length"]))).convert("RGB")
-            yield (base, row), picture.resize((side, side), Image.Resampling.LANCZOS)
+            yield (base, row), picture.resize((CELL, CELL), Image.Resampling.LANCZOS)
 
 
 def write_pictures(folder: Path, manifest: Manifest) -> list[Path]:
     """Draw the pictures of a packed dataset's card into its folder."""
     drawn = {}
     if manifest.roles.modality == "image":
-        drawn[PREVIEW] = contact_sheet(folder, manifest, cell=56, most=(12, 14))
+        drawn[PREVIEW] = contact_sheet(folder, manifest)
     panels = _panels(folder, manifest)
     if panels:
         drawn["groups.png"] = draw_panels(panels)
@@ -199,7 +186,7 @@ def _panels(folder: Path, manifest: Manifest) -> list[Panel]:
         panel = panel_of(title, manifest.labels, manifest.nuisances, of_groups)
         panels += [panel] if panel else []
     uneven = [panel for panel in panels if len(np.unique(panel.shares)) > 1]
-    return uneven or panels[:1]  # a square of equal numbers says nothing beside another
+    return uneven or panels[:1]  # a square of equal numbers says nothing next to another
 
 
 def _counts(manifest: Manifest, file: Path, keys: pa.Array | None = None) -> Numbers:

@@ -89,7 +89,7 @@ def describe(folder: Path, manifest: Manifest) -> Manifest:
 def write_without_pixels(folder: Path, out: Path) -> Path:
     """Make `out` the dataset in `folder` as it is published: without its examples and the picture of them.
 
-    The files of `data/` stand in its manifest as `withheld`, so that a build elsewhere can be compared.
+    The manifest lists the files of `data/` as `withheld`, so that a build elsewhere can be compared.
     """
     manifest = Manifest.read(folder)
     if manifest.publishes != "splits" or manifest.is_webdataset or manifest.withheld:

@@ -23,15 +23,16 @@ def warnings(manifest: Manifest) -> list[str]:
     if shortcuts is None:
         return []
 
-    lines = [f"warning: {_sentence(manifest, one)}" for one in shortcuts.traces if _is_fault(shortcuts, one)]
-    for trace in shortcuts.files:
-        if _is_fault(shortcuts, trace):
-            built = [one for one in shortcuts.traces if one.target == trace.target and one.name != UNREAD]
-            left = max(built, key=lambda one: one.alone)
-            lines.append(
-                f"note: in the album's files, {_sentence(manifest, trace)}; after the build, no trace "
-                f"predicts more than the {left.name}: {left.plainest!r} with {left.alone:.2f}"
-            )
+    lines = [
+        f"warning: {_sentence(manifest, trace)}" for trace in shortcuts.traces if _is_fault(shortcuts, trace)
+    ]
+    for of_files in filter(lambda trace: _is_fault(shortcuts, trace), shortcuts.files):
+        built = [trace for trace in shortcuts.traces if trace.target == of_files.target]
+        left = max((trace for trace in built if trace.name != UNREAD), key=lambda trace: trace.alone)
+        lines.append(
+            f"note: in the album's files, {_sentence(manifest, of_files)}; after the build, no trace "
+            f"predicts more than the {left.name}: {left.plainest!r} with {left.alone:.2f}"
+        )
     return lines
 
 
@@ -66,9 +67,9 @@ def _cells(trace: Trace | None) -> Iterator[str]:
 
 
 def _sentence(manifest: Manifest, trace: Trace) -> str:
-    what = "label" if trace.target == "label" else manifest.roles.nuisance
+    target = "label" if trace.target == "label" else manifest.roles.nuisance
     alone = f", and {trace.plainest!r} against the rest with {trace.alone:.2f} (a guess: 0.50)"
     return (
-        f"the {trace.name} alone predicts the {what} with accuracy {trace.accuracy:.2f} (a guess: "
+        f"the {trace.name} alone predicts the {target} with accuracy {trace.accuracy:.2f} (a guess: "
         f"{trace.chance:.2f}){alone if trace.chance < 0.5 else ''}"
     )

@@ -23,11 +23,11 @@ def check_items(recipe: Recipe, items: Sequence[Item]) -> None:
         raise InputError(f"the album of {recipe.name} has no item: give it content")
     check_names("label", recipe.album.labels, f"the album of {recipe.name}")
     check_names(recipe.nuisance, recipe.shift.nuisances, f"the shift of {recipe.name}")
-    for what, texts in (
+    for kind, texts in (
         ("attribution", {item.attribution for item in items}),
         ("origin", {item.origin for item in items}),
     ):
-        check_names(what, filter(None, texts), f"the album of {recipe.name}")
+        check_names(kind, filter(None, texts), f"the album of {recipe.name}")
     known_labels, known_nuisances = set(recipe.album.labels), {None, *recipe.shift.nuisances}
     has_nuisance = any(item.nuisance is not None for item in items)
     has_content = any(base.layer == "content" for base in recipe.bases)

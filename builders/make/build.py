@@ -11,12 +11,10 @@ import sys
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Literal, TypeAlias
 
-from builders.albums import Files
 from builders.describe.renderings import describe, description_of
 from builders.filters import Filters
 from builders.filters.scorers import View
@@ -25,11 +23,9 @@ from builders.make import assign
 from builders.make.canonical import check_protocols
 from builders.make.dropped import write_report
 from builders.make.equal import Listed, listed
-from builders.make.near import inspect
 from builders.make.pack import Rendered, pack
-from builders.make.plan import plan_blocks
 from builders.make.progress import Reporter, Status, statuses
-from builders.make.render import render, render_item
+from builders.make.render import plan_blocks, render, render_item
 from builders.make.workshop import Workshop, earlier, is_complete, mark, wanted_bases
 from builders.objects import writable
 from builders.recipe import Recipe
@@ -38,29 +34,22 @@ from builders.sample import BadItem
 from builders.spool import Spool
 from shiftdata.data.executors import ALONE, Executor, Here, Pool, Rank, alike, check_alike
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.places.search import NAMESPACE
 from shiftdata.data.places.store import is_url
-from shiftdata.errors import InputError, LockedError, not_found
-from shiftdata.evaluation.export import export_tars
+from shiftdata.errors import InputError, LockedError
 from shiftdata.files import locked
 from shiftdata.threads import available_cores
 
-Format: TypeAlias = Literal["parquet", "webdataset", "both"]
-
-ALL = "all"  # of the canonical splits, as tars
 #: What progress counts.
 UNITS: Mapping[str, str] = {"image": "img", "text": " texts", "table": " rows"}
-#: Seconds to wait for a finished dataset to be seen, when its spool has gone: NFS shows it late.
-PATIENCE = 60.0
+#: Seconds to wait for a finished dataset whose spool has gone: NFS shows it late.
+SEEN_WITHIN = 60.0
 
 
 def build(
     reference: str,
     out: Path = Path("build"),
     *,
-    format: Format = "parquet",  # noqa: A002
     bases: Sequence[str] | None = None,
-    configs: Sequence[str] = (),
     workers: int | None = None,
     executor: Executor | None = None,
     rank: Rank | None = None,
@@ -74,28 +63,23 @@ def build(
     """Build the dataset of a recipe into `out/shift/<name>`, and return that folder.
 
     Killed at any moment and called again, it goes on and ends in the same bytes. `bases` limits what is built
-    to some of the recipe's bases; those of an earlier build stay. `executor` says where the costly half runs
-    (default: a pool of `workers`). `replace` allows to overwrite the dataset of another recipe. With the
-    format "both" it is also written as tars, in `out/shift/<name>_wds`; with "webdataset" that alone, and its
-    folder is returned. The tars have the canonical splits that `configs` names ("all" of them), next to those
-    of an earlier build: each repeats the bytes of its rows, so none is there unless asked for. What could not
-    be used is named in `out/<name>_dropped.tsv`.
+    to some of the recipe's bases; those of an earlier build stay. `executor` runs the costly half (default: a
+    pool of `workers`). `replace` allows to overwrite the dataset of another recipe. `out/<name>_dropped.tsv`
+    names what could not be used.
 
     Several processes may build one dataset at once: each as a `rank`, which renders its share of the blocks
-    first, then what is missing of others'. They share `out`, and the `spool` (a folder or a URL; default: in
-    `out`). One of them packs; the others wait for it, unless `wait` is false. With `render_only` none does.
+    first, then what others have not rendered. They share `out` and the `spool` (a folder or a URL, by default
+    in `out`). One of them packs; the others wait for it, unless not `wait`. With `render_only` none does.
     """
     recipe = load_recipe(reference)
     if reference.endswith(".py"):
         reference = str(Path(reference).absolute())  # processes on other nodes work in other folders
     workers = workers or available_cores()
-    one = _Build(
+    job = _Build(
         reference=reference,
         recipe=recipe,
         out=out,
-        format=format,
         bases=bases,
-        configs=_checked(recipe, format, configs),
         executor=executor or (Pool(workers) if workers > 1 else Here()),
         rank=rank or ALONE,
         spools=spools_of(spool, out, recipe.name),
@@ -104,8 +88,8 @@ def build(
         quiet=quiet,
     )
     if replace and rank is None:  # a rank that starts late must not build again what the others have built
-        one.replaced.update((folder, mark(folder)) for folder in one.look().folders)
-    return one.run(render_only=render_only, wait=wait)
+        job.replaced = mark(job.workshop.folder)
+    return job.run(render_only=render_only, wait=wait)
 
 
 def spools_of(spool: str | Path | None, out: Path, name: str) -> str:
@@ -117,51 +101,38 @@ def spools_of(spool: str | Path | None, out: Path, name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _State:
-    """The state of a build: finished and wanted parts. Without the lock it may change at any time."""
+    """The state of a build. Without the lock it may change at any time."""
 
-    workshop: Workshop
-    folders: Sequence[Path]
-    done: Mapping[Path, Manifest | None]
+    done: Manifest | None  # of a finished dataset of this recipe
     wanted: Sequence[str]
-    configs: Sequence[str]
-    complete: Collection[Path]
-
-    @property
-    def needs_parquet(self) -> bool:
-        keep, tars = self.workshop.keep_parquet, self.workshop.tars
-        return self.workshop.folder not in self.complete and (keep or tars not in self.complete)
-
-    @property
-    def needs_tars(self) -> bool:
-        return self.workshop.tars in self.folders and self.workshop.tars not in self.complete
+    is_complete: bool
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class _Build:
     """One process that builds a dataset, alone or with others."""
 
     reference: str
     recipe: Recipe
     out: Path
-    format: Format
     bases: Sequence[str] | None
-    configs: Collection[str]
     executor: Executor
     rank: Rank
     spools: str
     replace: bool
     keep_spool: bool
     quiet: bool
-    #: Marks of datasets of this recipe that are to be replaced too.
-    replaced: dict[Path, object] = field(default_factory=dict)
+    #: The mark of a dataset of this recipe that is to be replaced too.
+    replaced: object = None
 
     def run(self, *, render_only: bool, wait: bool) -> Path:
         """Go on until the dataset is finished, or there is nothing left to do here."""
         while True:
             state = self.look()
-            if renders := state.needs_parquet:
+            renders = not state.is_complete
+            if renders:
                 self.spool.open({"dataset": self.recipe.name, "recipe_id": self.recipe.recipe_id()})
-                renders = self.look().needs_parquet  # or was it packed, and the spool removed, just before?
+                renders = not self.look().is_complete  # or was it packed, and the spool removed, just before?
             status = Reporter(self.spool, self.rank, self.recipe.recipe_id(), state.wanted, quiet=self.quiet)
             if renders:
                 status.status.node = self._check_others()
@@ -169,40 +140,21 @@ class _Build:
                 rendered = self._render(state, reporter) if renders else None
                 if renders and rendered is None:
                     self._await_finished()
-                elif render_only or self._finish_alone(rendered, state.workshop, reporter, wait=wait):
-                    return state.workshop.tars if self.format == "webdataset" else state.workshop.folder
+                elif render_only or self._finish_alone(rendered, reporter, wait=wait):
+                    return self.workshop.folder
 
     def look(self) -> _State:
-        """See what is there."""
-        recipe = self.recipe
-        keep = self.format != "webdataset" or (self.out / NAMESPACE / recipe.name).exists()
-        shop = Workshop(self.out, recipe.name, keep)
-        folders = [shop.folder] if self.format == "parquet" else [shop.folder, shop.tars]
-        done = {
-            folder: earlier(folder, recipe, self.replaced.get(folder), replace=self.replace)
-            for folder in folders
-        }
-        there = {folder: manifest for folder, manifest in done.items() if manifest is not None}
-        wanted = wanted_bases(recipe, self.bases, list(there.values()))
-        configs = self._wanted_configs(done.get(shop.folder), done.get(shop.tars))
-        complete = {
-            folder
-            for folder, manifest in there.items()
-            if is_complete(folder, manifest, [*wanted, *(configs if folder == shop.tars else ())])
-        }
+        """Compare what is there with what is wanted."""
+        folder = self.workshop.folder
+        done = earlier(folder, self.recipe, self.replaced, replace=self.replace)
+        wanted = wanted_bases(self.recipe, self.bases, done)
         return _State(
-            workshop=shop, folders=folders, done=done, wanted=wanted, configs=configs, complete=complete
+            done=done, wanted=wanted, is_complete=done is not None and is_complete(folder, done, wanted)
         )
 
-    def _wanted_configs(self, parquet: Manifest | None, tars: Manifest | None) -> list[str]:
-        """The canonical splits to end up with as tars; those that the data could not fill are none."""
-        kept = {base.name for base in tars.bases if base.task} if tars else set()
-        names = [protocol.config_name for protocol in self.recipe.protocols]
-        return [
-            name
-            for name in names
-            if name in {*self.configs, *kept} and (parquet is None or parquet.canonical(name))
-        ]
+    @property
+    def workshop(self) -> Workshop:
+        return Workshop(self.out, self.recipe.name)
 
     @cached_property
     def spool(self) -> Spool:
@@ -223,21 +175,16 @@ class _Build:
         assign.check_splits(self.recipe, fold_of)
         check_protocols(self.recipe, items, fold_of)
         if not self.quiet:
-            for line in (*content.warnings(), *self._near_duplicates(content)):
+            for line in content.warnings():
                 _say(line)
         return content, fold_of
 
-    def _near_duplicates(self, content: Listed) -> Iterator[str]:
-        """Warn, once, of pictures that look like others, where they are files at hand."""
-        if self.rank.number == 0 and isinstance(content.album, Files):
-            yield from inspect(content.album, content.items).warnings()
-
     def _check_others(self) -> dict[str, str]:
-        """Refuse to work beside processes that have other code or libraries; give those of this one."""
+        """Refuse to work with processes that have other code or libraries; return those of this one."""
         node = node_versions(self.reference)
         for other in statuses(self.spool):
             if other.is_at_work and other.node and other.recipe_id == self.recipe.recipe_id():
-                check_alike(f"this process works beside {other}, and", node, other.node)
+                check_alike(f"this process works with {other}, and", node, other.node)
         return node
 
     def _render(self, state: _State, reporter: Reporter) -> Rendered | None:
@@ -282,19 +229,17 @@ class _Build:
 
     def _await_finished(self) -> None:
         """Wait until a dataset is seen whose spool was removed."""
-        until = time.monotonic() + PATIENCE
-        while self.look().needs_parquet and time.monotonic() < until:
+        until = time.monotonic() + SEEN_WITHIN
+        while not self.look().is_complete and time.monotonic() < until:
             time.sleep(1)
 
-    def _finish_alone(
-        self, rendered: Rendered | None, workshop: Workshop, reporter: Reporter, *, wait: bool
-    ) -> bool:
+    def _finish_alone(self, rendered: Rendered | None, reporter: Reporter, *, wait: bool) -> bool:
         """Pack, while no other process does; False if not all is there after all.
 
         Without `wait` it is left to the other process, if there is one.
         """
-        workshop.work.mkdir(parents=True, exist_ok=True)
-        name, lock = self.recipe.name, workshop.work / "lock"
+        self.workshop.work.mkdir(parents=True, exist_ok=True)
+        name, lock = self.recipe.name, self.workshop.work / "lock"
         with ExitStack() as stack:
             try:
                 stack.enter_context(locked(lock, f"another process is packing {name}"))
@@ -304,29 +249,23 @@ class _Build:
                     return True
                 with reporter.phase("wait", None, "s"):
                     stack.enter_context(locked(lock, "", wait=-1))
-            return self._finish(rendered, workshop, reporter)
+            return self._finish(rendered, reporter)
 
-    def _finish(self, rendered: Rendered | None, workshop: Workshop, reporter: Reporter) -> bool:
+    def _finish(self, rendered: Rendered | None, reporter: Reporter) -> bool:
         """Pack and tidy up, under the lock; False if not all is there after all."""
+        workshop = self.workshop
         workshop.finish_swap()
         state = self.look()
-        workshop = state.workshop
-        if state.needs_parquet:
-            if rendered is None or not self._is_whole(rendered, state.wanted):
-                return False
+        if state.done and state.is_complete:
+            _update_description(workshop.folder, state.done, self.recipe)
+        elif rendered is None or not self._is_whole(rendered, state.wanted):
+            return False
+        else:
             try:
                 self._pack(rendered, workshop, reporter)
             except UnscoredError:
                 return False
-        if state.needs_tars:
-            self._export(workshop, state.configs, reporter)
-        for folder, done in state.done.items():
-            if done and folder in state.complete:
-                _update_description(folder, done, self.recipe)
-        if workshop.folder.exists():
-            write_report(self.out, self.recipe, workshop.folder)
-        if not workshop.keep_parquet:
-            shutil.rmtree(workshop.folder, ignore_errors=True)
+        write_report(self.out, self.recipe, workshop.folder)
         if not self.keep_spool:
             self._remove_spools(state.wanted, reporter.status.token)
         return True
@@ -339,21 +278,11 @@ class _Build:
         return not ({block for blocks in rendered.blocks.values() for block in blocks} - there.get("", set()))
 
     def _pack(self, rendered: Rendered, workshop: Workshop, reporter: Reporter) -> None:
-        """Pack into a folder beside the finished one, then swap."""
+        """Pack into a folder next to the finished one, then swap."""
         shutil.rmtree(workshop.fresh, ignore_errors=True)
         with reporter.phase("pack", None, self._unit):
             pack(rendered, workshop.fresh, reporter.made)
         workshop.swap()
-
-    def _export(self, workshop: Workshop, wanted: Sequence[str], reporter: Reporter) -> None:
-        """Write the finished dataset in WebDataset format; its Parquet files have every rendered byte."""
-        manifest = Manifest.read(workshop.folder)
-        configs = [base.name for base in manifest.bases] + [one for one in wanted if manifest.canonical(one)]
-        rows = sum(split.rows for name in configs for split in manifest.splits_of(name).values())
-        with reporter.phase("tars", rows, self._unit):
-            export_tars(
-                workshop.folder, workshop.tars, configs=configs, overwrite=True, on_samples=reporter.made
-            )
 
     def _remove_spools(self, packed: Sequence[str], token: str) -> None:
         """Remove the spool, and those of other versions of the recipe, but those that others still need."""
@@ -379,23 +308,10 @@ def _update_description(folder: Path, done: Manifest, recipe: Recipe) -> None:
     describe(folder, manifest)
 
 
-def _checked(recipe: Recipe, made: Format, configs: Sequence[str]) -> list[str]:
-    """The canonical splits that are asked for as tars."""
-    names = [protocol.config_name for protocol in recipe.protocols]
-    if configs and made == "parquet":
-        raise InputError(
-            f"configs={','.join(configs)} are for tars: build with the format webdataset or both"
-        )
-    for name in configs:
-        if name not in [*names, ALL]:
-            raise not_found("canonical split", name, [*names, ALL], f"It was asked of {recipe.name}.")
-    return names if ALL in configs else list(configs)
-
-
 def _filters(reference: str) -> Filters:
     filters = load_recipe(reference).filters
     if filters is None:
-        raise InputError(f"the recipe {reference} changed while it was built: it has no filters any more")
+        raise InputError(f"the recipe {reference} changed while it was built: it has no filters now")
     return filters
 
 

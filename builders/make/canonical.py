@@ -30,7 +30,7 @@ from shiftdata.data.metadata import Metadata, metadata_from_table
 from shiftdata.data.metadata.rows import COLUMNS, metadata_of
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols.canonical import canonical_split
-from shiftdata.evaluation.tasks import LeakWarning, Task
+from shiftdata.evaluation.tasks import Task, TaskWarning
 from shiftdata.evaluation.tasks.task import canonical_task
 
 MOST_NAMES = 5  # in a line of the terminal
@@ -49,8 +49,8 @@ def check_planned(recipe: Recipe, rows: Metadata) -> None:
     """`check_protocols` on rows that are planned already."""
     splits = planned_splits(recipe, rows)
     front_matter(replace(draft(recipe), canonical_splits=splits))
-    made = {split.name for split in splits}
-    lacking = [protocol.config_name for protocol in recipe.protocols if protocol.config_name not in made]
+    names = {split.name for split in splits}
+    lacking = [protocol.config_name for protocol in recipe.protocols if protocol.config_name not in names]
     if lacking:
         named = ", ".join(lacking[:MOST_NAMES]) + (" ..." if len(lacking) > MOST_NAMES else "")
         print(
@@ -68,13 +68,14 @@ def planned_splits(recipe: Recipe, rows: Metadata) -> list[CanonicalSplit]:
 def planned(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -> Metadata:
     """The rows that the default base will have if none is dropped."""
     base = recipe.base(recipe.default_base)
-    several = recipe.shift if isinstance(recipe.shift, SomeNuisances) else None
+    shift = recipe.shift
+    several = shift.nuisances_of if isinstance(shift, SomeNuisances) else lambda item: shift.nuisances
     severities = recipe.severities
     steps = {"severity": "severity", "trajectory": "trajectory"} if severities else {}
     cells = [
         (item, nuisance, severity)
         for item in assign.pick(items, fold_of, base)
-        for nuisance in _nuisances(recipe, several, item)
+        for nuisance in ((item.nuisance,) if item.nuisance else several(item))
         for severity in (severities or (0.0,) if item.severity is None else (item.severity,))
     ]
     rows = metadata_from_table(
@@ -115,12 +116,6 @@ def _reads_params(recipe: Recipe) -> bool:
     return any(protocol.reads_params for protocol in recipe.protocols)
 
 
-def _nuisances(recipe: Recipe, several: SomeNuisances | None, item: Item) -> Sequence[str]:
-    if item.nuisance is not None:
-        return (item.nuisance,)
-    return several.nuisances_of(item) if several else recipe.shift.nuisances
-
-
 def freeze(recipe: Recipe, manifest: Manifest, folder: Path) -> list[CanonicalSplit]:
     """Make the canonical splits of the default base from its written metadata, and write their keys."""
     if not recipe.protocols:
@@ -143,10 +138,10 @@ def _canonical_splits(
     sizes: Indices,
     on_task: Callable[[Task, str], object] = lambda task, name: None,
 ) -> list[CanonicalSplit]:
-    canonical, made = canonical_task(metadata), []
+    canonical, splits = canonical_task(metadata), list[CanonicalSplit]()
     for number, protocol in enumerate(recipe.protocols):
         try:
-            with warnings.catch_warnings(action="ignore", category=LeakWarning):  # whoever loads it is warned
+            with warnings.catch_warnings(action="ignore", category=TaskWarning):  # whoever loads it is warned
                 task = protocol(canonical, on_empty=recipe.on_empty)
             if empty := [name for name, rows in task.sets.items() if not len(rows)]:
                 raise InputError(f"{protocol.words()} leaves {empty[0]} of {metadata.name} without a row")
@@ -156,10 +151,10 @@ def _canonical_splits(
             continue
         on_task(task, protocol.config_name)
         virtual = recipe.virtual is None or number < recipe.virtual
-        made.append(canonical_split(protocol, task, recipe.default_base, sizes, virtual=virtual))
+        splits.append(canonical_split(protocol, task, recipe.default_base, sizes, virtual=virtual))
     names = Counter(base.name for base in recipe.bases) + Counter(["metadata"])
-    names += Counter(name for split in made for name in {split.name, *split.configs})
+    names += Counter(name for split in splits for name in {split.name, *split.configs})
     repeated = [name for name, count in names.items() if count > 1]
     if repeated:
         raise InputError(f"{recipe.name} would have two configs named {', '.join(repeated)}: rename the base")
-    return made
+    return splits

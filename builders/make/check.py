@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -17,7 +15,6 @@ from builders.describe.renderings import description_of, renderings
 from builders.make.shortcuts import measure
 from builders.recipe import Recipe
 from builders.recipe_files import recipe_of
-from builders.terms import spdx_problem
 from shiftdata.data.format.addresses import relative
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import CROISSANT, README, protocol_file
@@ -37,8 +34,8 @@ def check(
     problems = verify(folder, on_file=on_file)
     manifest = Manifest.read(folder)
     if manifest.part is not None:
-        what = f"is a part of {manifest.name} ({manifest.part.content_id[:12]}): publish the whole"
-        return [*problems, Problem(path=FILE_NAME, what=what, kind="part")]
+        fault = f"is a part of {manifest.name} ({manifest.part.content_id[:12]}): publish the whole"
+        return [*problems, Problem(path=FILE_NAME, what=fault, kind="part")]
     name = manifest.name.removesuffix("_wds")
     recipe = recipe or recipe_of(name)
     if all(problem.path != FILE_NAME or problem.kind == "form" for problem in problems):
@@ -47,36 +44,21 @@ def check(
         paths = {problem.path for problem in edited}
         problems = [problem for problem in problems if problem.path not in paths or problem.kind == "link"]
         problems += edited
-    problems += _license_problems(manifest)
     if not problems:
         problems += _shortcut_problems(folder, manifest, recipe)
     if not problems:  # what the clients say of a broken dataset is of no use
         problems += _croissant_problems(folder)
-        with _without_progress_bars():
-            problems += [*_key_file_problems(folder, manifest), *_client_problems(folder, manifest)]
+        problems += _client_problems(folder, manifest)
     if recipe is not None:
         problems += _recipe_problems(manifest, recipe)
     return problems
-
-
-@contextmanager
-def _without_progress_bars() -> Iterator[None]:
-    import datasets
-
-    hidden = datasets.are_progress_bars_disabled()
-    datasets.disable_progress_bars()
-    try:
-        yield
-    finally:
-        if not hidden:
-            datasets.enable_progress_bars()
 
 
 def _rendering_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
     for name, text in renderings(manifest).items():
         file = folder / name
         if not file.is_file():
-            yield Problem(path=name, what="is missing: run the build again, it writes it afresh")
+            yield Problem(path=name, what="is missing: run the build again, it writes it")
             continue
         written = relative(file.read_bytes())
         if written.replace(b"\r\n", b"\n") == text.encode() != written:
@@ -94,13 +76,6 @@ def _shortcut_problems(folder: Path, manifest: Manifest, recipe: Recipe | None) 
         yield Problem(path=FILE_NAME, what="gives shortcuts other numbers than its pictures: build it again")
 
 
-def _license_problems(manifest: Manifest) -> Iterator[Problem]:
-    for credit in manifest.credits:
-        said = spdx_problem(credit.license)
-        if said:
-            yield Problem(path=FILE_NAME, what=f"{credit.rows} rows: {said}")
-
-
 def _croissant_problems(folder: Path) -> Iterator[Problem]:
     """Return the errors that mlcroissant finds in croissant.json."""
     mlcroissant = require("mlcroissant", "checking croissant.json")
@@ -109,8 +84,8 @@ def _croissant_problems(folder: Path) -> Iterator[Problem]:
     except mlcroissant.ValidationError as error:
         yield Problem(path=CROISSANT, what=f"is not valid Croissant: {error}")
         return
-    for said in sorted([*issues.errors, *issues.warnings]):
-        yield Problem(path=CROISSANT, what=f"is not accepted by mlcroissant: {said}")
+    for issue in sorted([*issues.errors, *issues.warnings]):
+        yield Problem(path=CROISSANT, what=f"is not accepted by mlcroissant: {issue}")
 
 
 def _client_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
@@ -130,42 +105,25 @@ def _client_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
             try:
                 keys = _keys(folder, name, manifest, streaming, cache)
             except Exception as error:  # `datasets` raises many kinds
-                what = f"`datasets` does not read {name}{how}: {type(error).__name__}: {first_line(error)}"
-                yield Problem(path=README, what=what)
+                fault = f"does not read {name}{how}: {type(error).__name__}: {first_line(error)}"
+                yield Problem(path=README, what=f"`datasets` {fault}")
                 continue
             for split, promised in config.splits.items():
                 read, where = keys.get(split, []), f"{name}/{split}{how}"
                 rows = frozen.get((name, split))
                 if len(read) != promised.rows:
-                    what = f"`datasets` reads {len(read)} rows of {where}, the manifest says {promised.rows}"
-                    yield Problem(path=README, what=what)
-                elif rows and set(read) != set(
-                    rows.filter(pc.equal(rows["split"], split))["key"].to_pylist()
-                ):
-                    what = f"`datasets` reads other rows of {where} than the frozen ones"
-                    yield Problem(path=README, what=what)
-
-
-def _key_file_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
-    """Compare the rows that plain `datasets` reads from key files with the counts of the manifest."""
-    from datasets import load_dataset
-
-    for split in manifest.canonical_splits:
-        path = protocol_file(split.name)
-        rows = load_dataset("parquet", data_files=str(folder / path), split="train", streaming=True)
-        found: Counter[str] = Counter()
-        for batch in rows.with_format("arrow").iter(batch_size=5000):
-            for one in batch.group_by("split").aggregate([("count", "sum")]).to_pylist():
-                found[one["split"]] += one["count_sum"]
-        promised = {name: one.size.rows for name, one in split.sets.items()}
-        if found != promised:
-            what = f"`datasets` reads {dict(found)} rows, the manifest says {promised}"
-            yield Problem(path=path, what=what)
+                    fault = f"reads {len(read)} rows of {where}, the manifest says {promised.rows}"
+                    yield Problem(path=README, what=f"`datasets` {fault}")
+                elif rows and {*read} != {*rows.filter(pc.equal(rows["split"], split))["key"].to_pylist()}:
+                    fault = f"reads other rows of {where} than the frozen ones"
+                    yield Problem(path=README, what=f"`datasets` {fault}")
 
 
 def _keys(folder: Path, name: str, manifest: Manifest, streaming: bool, cache: str) -> dict[str, list[str]]:
     """The keys that plain `datasets` reads of each split."""
-    from datasets import load_dataset
+    from datasets import disable_progress_bars, load_dataset
+
+    disable_progress_bars()
 
     if manifest.is_webdataset:
         loaded = load_dataset(str(folder), name, streaming=True)
@@ -173,7 +131,7 @@ def _keys(folder: Path, name: str, manifest: Manifest, streaming: bool, cache: s
         return {split: [sample["__key__"] for sample in of] for split, of in samples.items()}
     loaded = load_dataset(str(folder), name, streaming=streaming, columns=["key"], cache_dir=cache)
     batches = {split: rows.with_format("arrow").iter(batch_size=5000) for split, rows in loaded.items()}
-    return {split: [key for one in of for key in one["key"].to_pylist()] for split, of in batches.items()}
+    return {split: [key for batch in of for key in batch["key"].to_pylist()] for split, of in batches.items()}
 
 
 def _recipe_problems(manifest: Manifest, recipe: Recipe) -> Iterator[Problem]:

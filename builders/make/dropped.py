@@ -37,13 +37,13 @@ def read_report(path: Path) -> list[tuple[str, str, str]]:
     if not path.is_file():
         return []
     lines = path.read_text(encoding="utf-8").splitlines()[1:]
-    return [(base, what, reason) for base, what, reason in (line.split("\t") for line in lines)]
+    return [(base, name, reason) for base, name, reason in (line.split("\t") for line in lines)]
 
 
 def _rows(recipe: Recipe, folder: Path) -> Iterator[tuple[str, str, str]]:
     album, places = recipe.album, {}
     if isinstance(album, LeavesOut):
-        yield from ((NO_ITEM, what, why) for what, why in sorted(album.left_out.items()))
+        yield from ((NO_ITEM, name, why) for name, why in sorted(album.left_out.items()))
         places = {item.key: album.place(item) for item in album.items()}
     for protocol in recipe.protocols:
         if not (folder / protocol_file(protocol.config_name)).is_file():

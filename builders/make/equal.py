@@ -13,8 +13,6 @@ from shiftdata.data.format.records import EqualContent
 
 MOST_SETS = 3  # that a message names
 MOST_ITEMS = 4  # of a set
-#: The share of all items in one origin from which splits stop being shares of the items.
-LARGE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,22 +52,6 @@ class Listed:
                 "label can be right, keep that item and delete the others. Observations that may differ can "
                 "stay: no split leaks, but a model sees different labels for one input"
             )
-        yield from self._large()
-
-    def _large(self) -> Iterator[str]:
-        """Warn of an origin so large, because content is equal, that splits miss their shares."""
-        sizes: dict[str, int] = defaultdict(int)
-        for item in self.items:
-            sizes[item.origin] += 1
-        for members in self.equal:
-            origin = members[0].origin
-            if sizes[origin] >= LARGE * len(self.items) and sizes[origin] > len(members):
-                yield (
-                    f"warning: equal content, such as {self._named(members)}, ties {sizes[origin]:,} of "
-                    f"{len(self.items):,} items into the origin {origin!r}, so that they share one split: "
-                    "delete what is equal by chance, such as blank pictures"
-                )
-                return
 
     def _named(self, members: Sequence[Item]) -> str:
         """Name some items of a set with their labels, those of other labels first."""

@@ -52,9 +52,9 @@ class Gathered:
         numbers: NDArray[np.int64] = self.items[name].to_numpy()[self.rows["item"].to_numpy()]
         return numbers
 
-    def table(self, some: Indices, params: pa.Array) -> pa.Table:
+    def table(self, places: Indices, params: pa.Array) -> pa.Table:
         """The columns of the metadata, and sha256, of some rows that have these params."""
-        rows = self.rows.take(pa.array(some))
+        rows = self.rows.take(pa.array(places))
         of_item = self.items.take(rows["item"])
         nuisance, count = self.recipe.nuisance, len(self.recipe.shift.nuisances)
         values = {name: table[name] for table in (rows, of_item) for name in table.column_names}
@@ -85,7 +85,7 @@ def gather(
             yield table
 
     numbers = {item.key: number for number, item in enumerate(items)}
-    rows = pa.concat_tables(_compact(recipe, numbers, some) for some in _together(tables()))
+    rows = pa.concat_tables(_compact(recipe, numbers, piece) for piece in _together(tables()))
     rows = rows.append_column("number", pa.array(np.arange(len(rows))))
     _check_rows(recipe, rows["key"])
     judged = None
@@ -103,11 +103,11 @@ def gather(
     of_items = _item_table(recipe, items, fold_of)
     cells = _cells(recipe, of_items, rows)
     quantile = pa.array(quantiles(cells, rows["hash"].to_numpy()))
-    kept = ["key", "item", "nuisance", "severity", "size", "sha256"]
+    names = ["key", "item", "nuisance", "severity", "size", "sha256"]
     return Gathered(
         recipe=recipe,
         items=of_items,
-        rows=rows.select(kept).append_column("quantile", quantile).combine_chunks(),
+        rows=rows.select(names).append_column("quantile", quantile).combine_chunks(),
         number=rows["number"].to_numpy(),
         counts=counts,
         cells=cells,
@@ -124,14 +124,14 @@ def reasons_of(drops: Sequence[tuple[str, str]]) -> str:
 
 def _together(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """The tables of many blocks as one, in pieces."""
-    some: list[pa.Table] = []
+    piece: list[pa.Table] = []
     for table in tables:
-        some.append(table.replace_schema_metadata(None))
-        if sum(map(len, some)) >= ROWS_AT_ONCE:
-            yield pa.concat_tables(some)
-            some = []
-    if some:
-        yield pa.concat_tables(some)
+        piece.append(table.replace_schema_metadata(None))
+        if sum(map(len, piece)) >= ROWS_AT_ONCE:
+            yield pa.concat_tables(piece)
+            piece = []
+    if piece:
+        yield pa.concat_tables(piece)
 
 
 def _compact(recipe: Recipe, numbers: Mapping[str, int], rows: pa.Table) -> pa.Table:
@@ -139,14 +139,14 @@ def _compact(recipe: Recipe, numbers: Mapping[str, int], rows: pa.Table) -> pa.T
     item = rows["item"].combine_chunks().dictionary_encode()
     number = np.array([numbers[key] for key in item.dictionary.to_pylist()], np.int32)
     hashes = hashes64(rows["trajectory"].to_pylist(), "quantile")
-    kept = {
+    described = {
         "key": rows["key"].cast(pa.large_string()),
         "item": pa.array(number[item.indices.to_numpy()]),
         "nuisance": pc.index_in(rows["nuisance"], value_set=pa.array(recipe.shift.nuisances, pa.string())),
         "hash": pa.array(hashes),
     }
     names = ["severity", "size", "sha256", *(["trajectory"] if len(recipe.severities) > 1 else [])]
-    return pa.table(kept | {name: rows[name] for name in names}).combine_chunks()
+    return pa.table(described | {name: rows[name] for name in names}).combine_chunks()
 
 
 def _whole_trajectories(rows: pa.Table, severities: int, drops: list[tuple[str, str]]) -> pa.Table:
@@ -164,13 +164,13 @@ def _whole_trajectories(rows: pa.Table, severities: int, drops: list[tuple[str, 
 
 def _kept(recipe: Recipe, rows: pa.Table, judged: pa.Table, drops: list[tuple[str, str]]) -> pa.Table:
     """Leave out, and name, the samples that the filters do not keep."""
-    kept = judged.filter(judged["kept"])
-    if not len(kept):
+    passed = judged.filter(judged["kept"])
+    if not len(passed):
         counts = Stages.of(judged)
         raise InputError(f"the filters of {recipe.name} leave nothing; loosen a bound:\n{counts}")
     reasons = zip(judged["key"].to_pylist(), judged["why"].to_pylist(), strict=True)
     drops += [(key, why) for key, why in reasons if why not in (None, LACKS)]
-    return rows.filter(pc.is_in(rows["key"], kept["key"].combine_chunks().cast(pa.large_string())))
+    return rows.filter(pc.is_in(rows["key"], passed["key"].combine_chunks().cast(pa.large_string())))
 
 
 def _item_table(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -> pa.Table:

@@ -15,6 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
+from builders.make.assign import pick
 from builders.recipe import Recipe, SomeNuisances, Threaded
 from builders.recipe_files import load_recipe, node_versions, place_of
 from builders.sample import BadItem, Item, Sample, Step
@@ -32,7 +33,7 @@ SAMPLES_PER_BLOCK = 64
 
 
 #: Seconds until what another node wrote must be seen: NFS remembers for a minute that it was not there.
-PATIENCE = 90.0
+SEEN_WITHIN = 90.0
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,26 @@ def cut_into_blocks(recipe: Recipe, layer: str, items: Sequence[Item]) -> list[B
     return [Block(layer, chunk, sum(_samples_of(recipe, layer, item) for item in chunk)) for chunk in chunks]
 
 
+def plan_blocks(
+    recipe: Recipe, bases: Sequence[str], items: Sequence[Item], fold_of: dict[str, int]
+) -> dict[str, list[Block]]:
+    """The blocks of each base. A larger base is the blocks of the smaller ones and some more."""
+    plan: dict[str, list[Block]] = {}
+    for layer in ("content", "shift"):
+        blocks: list[Block] = []
+        taken: set[str] = set()
+        of_layer = [base for base in recipe.bases if base.layer == layer]
+        for base in sorted(of_layer, key=lambda base: base.per_group or len(items) + 1):
+            picked = pick(items, fold_of, base)
+            blocks = blocks + cut_into_blocks(
+                recipe, layer, [item for item in picked if item.key not in taken]
+            )
+            taken |= {item.key for item in picked}
+            if base.name in bases:
+                plan[base.name] = blocks
+    return {base.name: plan[base.name] for base in recipe.bases if base.name in plan}
+
+
 def render(
     reference: str,
     blocks: Sequence[Block],
@@ -76,10 +97,10 @@ def render(
     rendered here, `on_listed` with all that were rendered so far, now and then.
     """
 
-    def missing(some: Sequence[Block]) -> list[Block]:
+    def missing(share: Sequence[Block]) -> list[Block]:
         done = spool.listing().get("", set())
         on_listed(done)
-        return [block for block in some if block.id not in done] if spool.is_open() else []
+        return [block for block in share if block.id not in done] if spool.is_open() else []
 
     left = missing(blocks)
     if not left:
@@ -89,17 +110,17 @@ def render(
         executor = Here()
     work = alike(partial(_renderer, reference, spool), partial(node_versions, reference))
     with closing(Ranks(executor, rank, missing).run(work, blocks)) as done:
-        for block, made in done:
-            if made is None:
+        for block, is_new in done:
+            if is_new is None:
                 return
-            if made:
+            if is_new:
                 _check_seen(spool, block)
                 on_done(block)
 
 
 def _check_seen(spool: Spool, block: Block) -> None:
     """Refuse to go on where blocks are written into a folder that this process does not see."""
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + SEEN_WITHIN
     while not spool.files.is_far and block.id not in spool and spool.is_open():
         if time.monotonic() > until:
             raise InputError(
@@ -132,12 +153,12 @@ def render_block(recipe: Recipe, block: Block, spool: Spool) -> None:
     rows: list[dict[str, object]] = []
     drops: dict[str, str] = {}
     threads = recipe.shift.threads if isinstance(recipe.shift, Threaded) else 0
-    with closing(ahead(partial(_rows_or_why, recipe, block.layer), block.items, threads)) as made:
-        for item, some in zip(block.items, made, strict=True):
-            if isinstance(some, str):
-                drops[item.key] = some
+    with closing(ahead(partial(_rows_or_why, recipe, block.layer), block.items, threads)) as results:
+        for item, result in zip(block.items, results, strict=True):
+            if isinstance(result, str):
+                drops[item.key] = result
             else:
-                rows += some
+                rows += result
     spool.write(block.id, rows, drops)
 
 

@@ -65,8 +65,8 @@ def reordered(
     """Some blocks with `counts` rows each, of which every row has a place: -1 for rows that are left out."""
     folder.mkdir(parents=True, exist_ok=True)
     with clear_when_full(folder), TemporaryFile(dir=folder) as scratch:
-        some = _together(_whole(spool, blocks, counts), places)
-        runs = list(ahead(lambda run: _write_run(scratch, *run), some, 1, queued=1))
+        pieces = _together(_whole(spool, blocks, counts), places)
+        runs = list(ahead(lambda piece: _write_run(scratch, *piece), pieces, 1, queued=1))
         scratch.flush()
         yield Reordered(scratch, runs)
 
@@ -88,23 +88,23 @@ def _lies(values: pa.Array) -> tuple[Indices, pa.Buffer]:
 
 def _together(blocks: Iterable[pa.Table], places: Indices) -> Iterator[tuple[pa.Table, Indices]]:
     """As many blocks at a time as make a run, and the places of their rows."""
-    some: list[pa.Table] = []
+    run: list[pa.Table] = []
     size = 0
     for block in blocks:
-        some.append(block)
+        run.append(block)
         size += block.nbytes
         if size >= BYTES_OF_RUN:
-            rows = pa.concat_tables(some)
+            rows = pa.concat_tables(run)
             yield rows, places[: len(rows)]
-            some, size, places = [], 0, places[len(rows) :]
-    if some:
-        yield pa.concat_tables(some), places
+            run, size, places = [], 0, places[len(rows) :]
+    if run:
+        yield pa.concat_tables(run), places
 
 
 def _write_run(scratch: IO[bytes], rows: pa.Table, places: Indices) -> Run:
     """Append the values of rows that have a place, in the order of their places."""
-    kept = np.flatnonzero(places >= 0)
-    order = kept[np.argsort(places[kept])]
+    placed = np.flatnonzero(places >= 0)
+    order = placed[np.argsort(places[placed])]
     bounds = {}
     for name in COLUMNS:
         begins, data = _lies(rows[name].combine_chunks().take(pa.array(order)))

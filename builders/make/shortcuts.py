@@ -139,7 +139,7 @@ def _traces_of_file(file: Path) -> dict[str, list[float]]:
 
 
 def _file_traces(picture: Image.Image, length: int) -> dict[str, list[float]]:
-    """The traces of an opened picture, in a file of so many bytes, that need no pixel."""
+    """The traces of an opened picture and its file that need no pixel."""
     kind = (picture.format or "", picture.mode, str("transparency" in picture.info))
     tables = getattr(picture, "quantization", {})
     return {
@@ -164,8 +164,8 @@ def _given_away(manifest: Manifest, fit: Drawn, test: Drawn, seen: Traces, unsee
             answers = fit.answers[target]
             counts = np.bincount(answers, minlength=len(of))
             weights = np.eye(len(of)) / np.maximum(counts, 1)
-            said = _predicted(seen[name], weights[answers], unseen[name], DEPTH)
-            trace = _judged(name, target, of, test.answers[target], said)
+            predicted = _predicted(seen[name], weights[answers], unseen[name], DEPTH)
+            trace = _judged(name, target, of, test.answers[target], predicted)
             if trace is not None:
                 yield trace
 
@@ -173,9 +173,9 @@ def _given_away(manifest: Manifest, fit: Drawn, test: Drawn, seen: Traces, unsee
 def _predicted(seen: Numbers, weights: Numbers, unseen: Numbers, depth: int) -> Whole:
     """Predict unseen rows by a decision tree; a seen row has its weight in the column of its class."""
     total = weights.sum(axis=0)
-    said = np.full(len(unseen), int(total.argmax()))
+    predicted = np.full(len(unseen), int(total.argmax()))
     if not depth or not len(unseen) or (total > 0).sum() < 2:
-        return said
+        return predicted
     best, chosen = float((total**2).sum() / total.sum()) + 1e-9, None  # the purity to beat
     for column, values in enumerate(seen.T):
         order = np.argsort(values, kind="stable")
@@ -191,21 +191,21 @@ def _predicted(seen: Numbers, weights: Numbers, unseen: Numbers, depth: int) -> 
             best = float(purity[first])
             chosen = column, (ordered[cuts[first]] + ordered[cuts[first] + 1]) / 2
     if chosen is None:
-        return said
+        return predicted
     column, bound = chosen
     below, under = seen[:, column] <= bound, unseen[:, column] <= bound
-    said[under] = _predicted(seen[below], weights[below], unseen[under], depth - 1)
-    said[~under] = _predicted(seen[~below], weights[~below], unseen[~under], depth - 1)
-    return said
+    predicted[under] = _predicted(seen[below], weights[below], unseen[under], depth - 1)
+    predicted[~under] = _predicted(seen[~below], weights[~below], unseen[~under], depth - 1)
+    return predicted
 
 
-def _judged(name: str, target: Target, names: Sequence[str], true: Whole, said: Whole) -> Trace | None:
+def _judged(name: str, target: Target, names: Sequence[str], true: Whole, predicted: Whole) -> Trace | None:
     """Judge predictions: the mean accuracy over classes, and that of the class given away most."""
     classes, place, counts = np.unique(true, return_inverse=True, return_counts=True)
     if len(classes) < 2:
         return None
     rates = np.zeros((len(classes), len(names)))
-    np.add.at(rates, (place, said), 1 / counts[place])
+    np.add.at(rates, (place, predicted), 1 / counts[place])
     rates = rates[:, classes]
     right = rates.diagonal()
     alone = (right + 1 - (rates.sum(axis=0) - right) / (len(classes) - 1)) / 2

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.version import InvalidVersion, Version
+
 from builders.albums import Raw
 from builders.make import assign
 from builders.recipe import Recipe, file_versions
@@ -22,17 +24,11 @@ class Workshop:
 
     out: Path
     name: str
-    keep_parquet: bool = True
 
     @property
     def folder(self) -> Path:
-        """The finished dataset, as Parquet; where only tars are wanted, it is nobody else's."""
-        return self.out / NAMESPACE / self.name if self.keep_parquet else self.work / "parquet"
-
-    @property
-    def tars(self) -> Path:
-        """The finished dataset in WebDataset format."""
-        return self.out / NAMESPACE / f"{self.name}_wds"
+        """The finished dataset."""
+        return self.out / NAMESPACE / self.name
 
     @property
     def work(self) -> Path:
@@ -45,7 +41,7 @@ class Workshop:
         return self.work / "packing"
 
     def swap(self) -> None:
-        """Put the fresh dataset in the place of the old one; a reader sees one or the other."""
+        """Replace the old dataset by the fresh one; a reader sees one or the other."""
         swap(self.fresh, self.folder, self.work / "replaced")
 
     def finish_swap(self) -> None:
@@ -86,22 +82,21 @@ def earlier(folder: Path, recipe: Recipe, replaced: object | None, *, replace: b
 def _is_raised(before: str, now: str) -> bool:
     """Return True if a version such as 1.2.0 is above another."""
     try:
-        old, new = ([int(part) for part in version.split(".")] for version in (before, now))
-    except ValueError:
+        return Version(now) > Version(before)
+    except InvalidVersion:
         return False
-    return new > old
 
 
 def mark(folder: Path) -> object | None:
     """Return a mark that changes when another dataset replaces this one, even with the same bytes."""
     try:
-        found = (folder / FILE_NAME).stat()
+        stat = (folder / FILE_NAME).stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns
+    return stat.st_ino, stat.st_mtime_ns
 
 
-def wanted_bases(recipe: Recipe, bases: Sequence[str] | None, done: Sequence[Manifest]) -> list[str]:
+def wanted_bases(recipe: Recipe, bases: Sequence[str] | None, done: Manifest | None) -> list[str]:
     """The bases to end up with, in the recipe's order; the default base is always among them.
 
     Those that a raw dataset has no item of are left out, unless they are asked for by name.
@@ -117,8 +112,8 @@ def wanted_bases(recipe: Recipe, bases: Sequence[str] | None, done: Sequence[Man
                 "see `python -m builders raw check`"
             )
     asked = {recipe.base(name).name for name in bases or [base.name for base in recipe.bases]} - {*lacking}
-    kept = {base.name for manifest in done for base in manifest.bases}
-    return [base.name for base in recipe.bases if base.name in asked | kept | {recipe.default_base}]
+    built = {base.name for base in done.bases} if done else set()
+    return [base.name for base in recipe.bases if base.name in asked | built | {recipe.default_base}]
 
 
 def is_complete(folder: Path, done: Manifest, wanted: Sequence[str]) -> bool:
@@ -129,6 +124,6 @@ def is_complete(folder: Path, done: Manifest, wanted: Sequence[str]) -> bool:
         and all(
             (folder / path).is_file() and (folder / path).stat().st_size == record.bytes
             for path, record in done.files.items()
-            if path not in RENDERINGS  # they are written anew
+            if path not in RENDERINGS  # they are written again
         )
     )

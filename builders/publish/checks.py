@@ -38,7 +38,6 @@ def refuse_unchecked(
     recipe: Recipe | None,
     work: Path,
     *,
-    recheck: bool = False,
     on_file: Callable[[str], object] = lambda path: None,
 ) -> bool:
     """Refuse a dataset that `check` does not pass; return whether a remembered check made this one needless.
@@ -51,13 +50,13 @@ def refuse_unchecked(
     recipe = recipe or recipe_of(name)
     state = _state(folder, manifest, recipe)
     where = content_hash(str(folder.resolve()))[:NAME_DIGITS]
-    kept = work / "checked" / f"{manifest.name}-{where}.txt"
-    if not recheck and kept.is_file() and kept.read_text(encoding="utf-8") == state:
+    passed = work / "checked" / f"{manifest.name}-{where}.txt"
+    if passed.is_file() and passed.read_text(encoding="utf-8") == state:
         return True
     problems = check(folder, recipe, on_file)
     if problems:
         raise IntegrityError(_refusal(folder, problems))
-    write_text(kept, state)
+    write_text(passed, state)
     return False
 
 
@@ -70,7 +69,7 @@ def _refusal(folder: Path, problems: list[Problem]) -> str:
 
 
 def _state(folder: Path, manifest: Manifest, recipe: Recipe | None) -> str:
-    """A hash of everything that a check looks at; of large files size and time stand for the bytes."""
+    """A hash of everything that a check looks at; of each file size and time count, not the bytes."""
     files = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         stat = path.stat()

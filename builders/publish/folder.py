@@ -1,15 +1,15 @@
-"""Publish into a folder: the whole is made beside it and moved into its place."""
+"""Publish into a folder: the whole is made next to it and then moved."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from builders.publish.target import Changes, Source, Target, Verify, arrived, reads_as
+from builders.publish.target import Changes, Source, Target, reads_as
 from shiftdata.data.places.store import Folder, OnBytes, copy, files_below
-from shiftdata.errors import InputError, IntegrityError, StorageError
+from shiftdata.errors import InputError, IntegrityError
 from shiftdata.files import clear_when_full, own_folder, sha256_of, swap, whole_file
 
 HASH_DIGITS = 16
@@ -39,32 +39,23 @@ class FolderTarget(Target):
 
     def compare(self, source: Source) -> Changes:
         """Compare by size and by the hashes of the manifest that lies there; renderings by their own."""
-        # What readers see; killed in the middle of a swap, a run leaves it beside its place.
+        # What readers see; killed in the middle of a swap, a run leaves it next to its place.
         killed = not self.folder.exists() and self._replaced.exists()
         current = self._replaced if killed else self.folder
-        here, there = source.folder.resolve(), self.folder.resolve()
-        if here == there or here in there.parents or there in here.parents:
+        ours, place = source.folder.resolve(), self.folder.resolve()
+        if ours == place or ours in place.parents or place in ours.parents:
             raise InputError(f"{self.folder} and the dataset's own folder {source.folder} lie in one another")
         nearest = next(path for path in (current, *current.parents) if path.exists())
         if not nearest.is_dir():
             raise InputError(f"{nearest} is a file: give a folder")
-        changes = self.compared(source, Folder(current))
-        if not changes.bytes:
-            return changes
-        free = shutil.disk_usage(nearest).free
-        if changes.bytes > free:
-            raise StorageError(
-                f"no space in {nearest}: {changes.bytes / 1e6:,.1f} MB are to be copied, "
-                f"{free / 1e6:,.1f} are free"
-            )
-        return replace(changes, notes=(f"{(free - changes.bytes) / 1e6:,.0f} MB stay free on that disk",))
+        return self.compared(source, Folder(current))
 
     def damaged(self, source: Source, changes: Changes) -> tuple[str, ...]:
         self._end_swap()
-        there = Folder(self.folder)
-        return tuple(path for path in changes.same if not reads_as(there, path, source.files[path]))
+        place = Folder(self.folder)
+        return tuple(path for path in changes.same if not reads_as(place, path, source.files[path]))
 
-    def apply(self, source: Source, changes: Changes, verify: Verify, on_bytes: OnBytes) -> None:
+    def apply(self, source: Source, changes: Changes, on_bytes: OnBytes) -> None:
         self._end_swap()
         # A folder with the manifest's hash in its name has files of no other version.
         work = self.folder.with_name(f".{self.folder.name}.publishing-{source.manifest_hash[:HASH_DIGITS]}")
@@ -73,32 +64,30 @@ class FolderTarget(Target):
         foreign = [path for path in files_below(self.folder) if path not in ours]
         for path in [*source.files, *foreign]:
             if path in uploads:
-                self._bring(source, path, work, verify, on_bytes)
+                self._bring(source, path, work, on_bytes)
             else:
                 _link(self.folder / path, work / path)
         for left in set(files_below(work)) - {*source.files, *foreign}:  # of a writer that was killed
             (work / left).unlink()
         self._swap(work)
 
-    def finish(self, source: Source, revision: str | None) -> str:
+    def finish(self, source: Source) -> None:
         """Clear away what a run that was killed after its swap has left."""
         self._end_swap()
-        return ""
 
-    def _bring(self, source: Source, path: str, work: Path, verify: Verify, on_bytes: OnBytes) -> None:
-        """Copy a file, unless an earlier run that was stopped has, and look at it again."""
-        record, made = source.files[path], work / path
-        if made.is_file() and sha256_of(made) == record.sha256:
+    def _bring(self, source: Source, path: str, work: Path, on_bytes: OnBytes) -> None:
+        """Copy a file, unless an earlier run that was stopped has, and read it back."""
+        record, copied = source.files[path], work / path
+        if copied.is_file() and sha256_of(copied) == record.sha256:
             on_bytes(record.bytes)
             return
-        with whole_file(made) as temporary:
+        with whole_file(copied) as temporary:
             _copy(source.file(path), temporary, on_bytes)
-        if not arrived(Folder(work), path, record, verify):
-            found = made.stat().st_size
-            made.unlink()
+        if not reads_as(Folder(work), path, record):
+            copied.unlink()
             raise IntegrityError(
-                f"{path} did not arrive in {self.folder} as it was sent ({found:,} bytes): the place is as "
-                "it was; look at the disk and at `check`, then publish again"
+                f"{path} did not arrive in {self.folder} as it was sent: the place is as it was; look at the "
+                "disk and at `check`, then publish again"
             )
 
     def _swap(self, work: Path) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Literal, TypeAlias
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, constants
 from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
-from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+from huggingface_hub.utils.tqdm import disable_progress_bars
 
-from builders.publish.target import Changes, Source, Target, Verify, listing_of, reads_as
+from builders.publish.target import Changes, Source, Target, listing_of, reads_as
 from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.data.format.paths import README
 from shiftdata.data.places.http import Hub
@@ -26,9 +24,7 @@ Gated: TypeAlias = Literal["auto", "manual"]
 HUB = "https://huggingface.co"
 DATASET = "dataset"
 CONFLICTS = (409, 412)
-#: About how much is sent before progress is reported again.
-BYTES_AT_ONCE = 256 << 20
-FILES_AT_ONCE = 100
+FILES_AT_ONCE = 20  # that are sent before progress is reported again
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,6 @@ class RepoOptions:
 
     private: bool = False
     gated: Gated | None = None
-    tag: bool = False
     token: str | None = field(default=None, repr=False)
 
 
@@ -88,45 +83,37 @@ class HubTarget(Target):
         is_open = self.options.private and not info.private
         notes = ("the repo is public and will be private",) if is_open else ()
         changes = self.compared(source, self.at(info.sha) if info.sha else None)
-        changes = replace(changes, revision=info.sha, notes=notes)
-        self._refuse_second_tag(source, changes)
-        return changes
+        return replace(changes, revision=info.sha, notes=notes)
 
-    def apply(self, source: Source, changes: Changes, verify: Verify, on_bytes: OnBytes) -> str:
+    def apply(self, source: Source, changes: Changes, on_bytes: OnBytes) -> None:
         """Send the files, name them in one commit, and compare what the server then has."""
-        with _no_client_bars():
-            head = changes.revision or self._make_repo()
-            self._settle()
-            additions = [CommitOperationAdd(path, str(source.file(path))) for path in changes.uploads]
-            send = self.api.preupload_lfs_files
-            for group in _groups(source, additions):
-                # Bytes that go up before the commit; those that are there already are not sent.
-                persistently(partial(send, self.repo.repo_id, group, repo_type=DATASET, free_memory=False))
-                on_bytes(sum(source.files[addition.path_in_repo].bytes for addition in group))
-            for addition in additions:
-                path = addition.path_in_repo
-                if addition.upload_info.sha256.hex() != source.files[path].sha256:
-                    raise IntegrityError(
-                        f"{path} was changed while it was sent: nothing was published; run it again"
-                    )
-            operations: list[Operation] = [*additions, *map(CommitOperationDelete, changes.deleted)]
-            commit = self._commit(operations, f"Publish {source.version}", head)
-            try:
-                self._verify(source, commit, verify)
-            except IntegrityError:
-                self._withdraw(commit)
-                raise
-        return commit
-
-    def finish(self, source: Source, revision: str | None) -> str:
-        """Set what was asked of the repo, and the tag of the version."""
+        disable_progress_bars()  # of the client: ours is on the screen
+        head = changes.revision or self._make_repo()
         self._settle()
-        if not self.options.tag:
-            return ""
-        name = f"v{source.manifest.version}"
-        if name not in self._tags():
-            self.api.create_tag(self.repo.repo_id, tag=name, revision=revision, repo_type=DATASET)
-        return f"tag {name}"
+        additions = [CommitOperationAdd(path, str(source.file(path))) for path in changes.uploads]
+        send = self.api.preupload_lfs_files
+        for start in range(0, len(additions), FILES_AT_ONCE):
+            group = additions[start : start + FILES_AT_ONCE]
+            # Bytes go up before the commit; those that the server has are not sent.
+            persistently(partial(send, self.repo.repo_id, group, repo_type=DATASET, free_memory=False))
+            on_bytes(sum(source.files[addition.path_in_repo].bytes for addition in group))
+        for addition in additions:
+            path = addition.path_in_repo
+            if addition.upload_info.sha256.hex() != source.files[path].sha256:
+                raise IntegrityError(
+                    f"{path} was changed while it was sent: nothing was published; run it again"
+                )
+        operations: list[Operation] = [*additions, *map(CommitOperationDelete, changes.deleted)]
+        commit = self._commit(operations, f"Publish {source.version}", head)
+        try:
+            self._verify(source, commit)
+        except IntegrityError:
+            self._withdraw(commit)
+            raise
+
+    def finish(self, source: Source) -> None:
+        """Apply the options of the repo, where nothing had to be sent."""
+        self._settle()
 
     def _make_repo(self) -> str | None:
         """Make the repo; return its first commit, where it begins with one."""
@@ -145,7 +132,7 @@ class HubTarget(Target):
 
     def _commit(self, operations: list[Operation], message: str, head: str | None) -> str:
         try:
-            made = self.api.create_commit(
+            info = self.api.create_commit(
                 self.repo.repo_id, operations, commit_message=message, repo_type=DATASET, parent_commit=head
             )
         except HfHubHTTPError as error:
@@ -155,20 +142,18 @@ class HubTarget(Target):
                 f"{self.address} was changed by somebody else since this run looked at it: publish again, "
                 "what was sent is not sent again"
             ) from error
-        return str(made.oid)
+        return str(info.oid)
 
-    def _verify(self, source: Source, commit: str, verify: Verify) -> None:
-        """Compare what the server has in a commit; what it gives no hash of is read back."""
+    def _verify(self, source: Source, commit: str) -> None:
+        """Compare what the server has in a commit; read back what it gives no hash of."""
         store = self.at(commit)
-        there = listing_of(store)
+        files = listing_of(store)
         for path, record in source.files.items():
-            well = path in there and there[path].size == record.bytes
-            if well and verify == "hash":
-                known = self.known(source, path, there[path])
-                if known is None or path in (FILE_NAME, README):
-                    known = reads_as(store, path, record)
-                well = known
-            if not well:
+            is_same = path in files and files[path].size == record.bytes
+            answer = self.is_same(source, path, files[path]) if is_same else False
+            if answer is None or (answer and path in (FILE_NAME, README)):
+                answer = reads_as(store, path, record)
+            if not answer:
                 raise IntegrityError(
                     f"{path} is not at {self.address}@{commit[:12]} as it was sent: the head has no "
                     f"{FILE_NAME} now, so that nobody uses it; publish again, or ask whoever runs the server"
@@ -179,38 +164,3 @@ class HubTarget(Target):
         if FILE_NAME in listing_of(self.at(commit)):
             why = "Withdraw the manifest: not every file arrived as it was sent"
             self._commit([CommitOperationDelete(FILE_NAME)], why, commit)
-
-    def _tags(self) -> Mapping[str, str]:
-        refs = self.api.list_repo_refs(self.repo.repo_id, repo_type=DATASET)
-        return {tag.name: tag.target_commit for tag in refs.tags}
-
-    def _refuse_second_tag(self, source: Source, changes: Changes) -> None:
-        name, tags = f"v{source.manifest.version}", self._tags() if self.options.tag else {}
-        if name in tags and (tags[name] != changes.revision or not changes.none):
-            raise InputError(
-                f"{self.address} has the tag {name} at another commit: versions do not change; "
-                "raise the recipe's version, or publish without --tag"
-            )
-
-
-def _groups(source: Source, additions: Sequence[CommitOperationAdd]) -> Iterator[list[CommitOperationAdd]]:
-    """Files that are sent together: small ones by the hundred, a large one alone."""
-    group: list[CommitOperationAdd] = []
-    for addition in additions:
-        group.append(addition)
-        size = sum(source.files[one.path_in_repo].bytes for one in group)
-        if size >= BYTES_AT_ONCE or len(group) == FILES_AT_ONCE or addition is additions[-1]:
-            yield group
-            group = []
-
-
-@contextmanager
-def _no_client_bars() -> Iterator[None]:
-    """Keep the client's progress bars from the screen, where ours is."""
-    no_bars = are_progress_bars_disabled()
-    disable_progress_bars()
-    try:
-        yield
-    finally:
-        if not no_bars:
-            enable_progress_bars()

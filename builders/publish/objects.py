@@ -14,12 +14,12 @@ from typing import Any
 from fsspec.callbacks import Callback
 
 from builders.objects import protocols, put_whole
-from builders.publish.target import Changes, Source, Target, Verify, arrived
+from builders.publish.target import Changes, Source, Target, reads_as
 from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.data.places.remote import filesystem
 from shiftdata.data.places.search import store_at
 from shiftdata.data.places.store import FileInfo, OnBytes, Store, persistently
-from shiftdata.errors import IntegrityError, NotFoundError
+from shiftdata.errors import IntegrityError
 from shiftdata.files import write_text
 from shiftdata.stable import content_hash
 
@@ -99,19 +99,13 @@ class ObjectTarget(Target):
 
     def compare(self, source: Source) -> Changes:
         """Compare by size, and by the journal or else the manifest that lies there."""
-        changes = self.compared(source, self.store, self._journal.owned)
-        system, root = self._place
-        bucket = root.split("/")[0]
-        is_empty = not (changes.same or changes.changed or changes.deleted or changes.foreign)
-        if is_empty and "s3" in protocols(system) and not system.exists(bucket):
-            raise NotFoundError(f"there is no bucket {bucket!r}, or you may not see it: make it first")
-        return changes
+        return self.compared(source, self.store, self._journal.owned)
 
-    def known(self, source: Source, path: str, info: FileInfo) -> bool | None:
+    def is_same(self, source: Source, path: str, info: FileInfo) -> bool | None:
         noted = self._journal.sent.get(path)
         return None if noted is None else noted == [source.files[path].sha256, info.version]
 
-    def apply(self, source: Source, changes: Changes, verify: Verify, on_bytes: OnBytes) -> None:
+    def apply(self, source: Source, changes: Changes, on_bytes: OnBytes) -> None:
         """Take the old manifest away, send the files, delete, and send the manifest."""
         self._journal.begin({*changes.uploads, *changes.same, *changes.deleted})
         files = [path for path in changes.uploads if path != FILE_NAME]
@@ -119,21 +113,21 @@ class ObjectTarget(Target):
             self._drop(FILE_NAME)
         try:
             for path in files:
-                self._send(source, path, verify, on_bytes)
+                self._send(source, path, on_bytes)
             for path in changes.deleted:
                 self._drop(path)
-            self._send(source, FILE_NAME, verify, on_bytes)
+            self._send(source, FILE_NAME, on_bytes)
         except IntegrityError:
             self._drop(FILE_NAME)
             raise
         self._journal.begin(source.files)
 
-    def _send(self, source: Source, path: str, verify: Verify, on_bytes: OnBytes) -> None:
+    def _send(self, source: Source, path: str, on_bytes: OnBytes) -> None:
         record, progress = source.files[path], _Progress(on_bytes)
         self._journal.forget(path)
         persistently(lambda: self._put(source.file(path), path, progress))
         progress.absolute_update(record.bytes)  # not every file system reports each byte
-        if not arrived(self.store, path, record, verify):
+        if not reads_as(self.store, path, record):
             raise IntegrityError(
                 f"{path} did not arrive at {self.url} as it was sent: the place has no {FILE_NAME} now, so "
                 "that nobody uses it; publish again"

@@ -69,6 +69,6 @@ def _meaning(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno in OUT_OF_SPACE:
         return "no space is left: free some and run the same command again, it goes on where it stopped"
     status = getattr(getattr(error, "response", None), "status_code", None)
-    known = (status, *(kind.__name__ for kind in type(error).__mro__))
+    keys = (status, *(kind.__name__ for kind in type(error).__mro__))
     hint = "check the address and the network, then run the same command again: it goes on"
-    return next((MEANINGS[one] for one in known if one in MEANINGS), hint)
+    return next((MEANINGS[key] for key in keys if key in MEANINGS), hint)

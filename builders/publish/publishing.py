@@ -14,9 +14,8 @@ from builders.publish.folder import FolderTarget
 from builders.publish.hub import HubTarget, RepoOptions
 from builders.publish.objects import ObjectTarget
 from builders.publish.plain_errors import in_plain_words
-from builders.publish.target import Changes, Source, Target, Verify
+from builders.publish.target import Changes, Source, Target
 from builders.recipe import Recipe
-from shiftdata.data.format.attribution import ATTRIBUTION
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.places.catalog import Catalog, Entry
 from shiftdata.data.places.hubs import HubRepo
@@ -36,7 +35,7 @@ def target_of(to: str, name: str, work: Path, options: RepoOptions, web: str | N
     `web` is where readers find the place, for one that does not say it itself.
     """
     user, at, _ = to.partition("://")[2].partition("/")[0].rpartition("@")
-    if at and ":" in user:  # it would stand in journals and catalogs
+    if at and ":" in user:  # journals and catalogs would show it
         raise InputError(
             "the address contains a password: leave it out, and keep it where the tool of that kind of place "
             "looks for it (environment, configuration file)"
@@ -49,8 +48,8 @@ def target_of(to: str, name: str, work: Path, options: RepoOptions, web: str | N
         if web is not None:
             raise InputError(f"--web is for folders and buckets; {to} is on a Hub, which has its own address")
         return HubTarget(repo, options)
-    if options.private or options.gated or options.tag:
-        raise InputError(f"--private, --gated and --tag are for repos on a Hub; {to} is not one")
+    if options.private or options.gated:
+        raise InputError(f"--private and --gated are for repos on a Hub; {to} is not one")
     if to.startswith(("file://", "local://")):
         to = filesystem(to)[1]
     if is_url(to):
@@ -72,10 +71,10 @@ def _hub_repo(to: str, name: str) -> HubRepo | None:
     if to.startswith("hf://"):
         path = to.removeprefix("hf://").strip("/").removeprefix("datasets/")
         return HubRepo.parse(f"hf://datasets/{path or default}")
-    found = SERVER.fullmatch(to.removeprefix("hf+").rstrip("/"))
-    if found is None:
+    match = SERVER.fullmatch(to.removeprefix("hf+").rstrip("/"))
+    if match is None:
         return None
-    return HubRepo.parse(f"hf+{found['server']}{found['repo'] or f'/datasets/{default}'}")
+    return HubRepo.parse(f"hf+{match['server']}{match['repo'] or f'/datasets/{default}'}")
 
 
 #: Notes on this machine: passed checks, and what was sent where. Without them nothing is lost but time.
@@ -103,7 +102,6 @@ class Publication:
         recipe: Recipe | None = None,
         allowed: Collection[str] = (),
         options: RepoOptions | None = None,
-        recheck: bool = False,
         web: str | None = None,
         work: Path = WORK,
         on_file: Callable[[str], object] = lambda path: None,
@@ -111,7 +109,7 @@ class Publication:
         """Check the dataset and its licences, and compare it with the place `to`. Nothing is changed there.
 
         A `recipe` is needed if it is not one of this package. Licences in `allowed` are published though they
-        are not known to allow it. `recheck` trusts no check that passed before. `web` is where readers find a
+        are not known to allow it. `web` is where readers find a
         folder or bucket, if the place itself does not say it.
         """
         options = options or RepoOptions()
@@ -124,19 +122,17 @@ class Publication:
                 f"content_id, here {built.content_id}"
             )
         if built.publishes == "splits" and built.pixels_included:
-            refuse_unchecked(folder, recipe, work, recheck=recheck, on_file=on_file)
+            refuse_unchecked(folder, recipe, work, on_file=on_file)
             folder = write_without_pixels(folder, work / "without_pixels" / built.name)
         target = target_of(to, Manifest.read(folder).name, work, options, web)
-        remembered = refuse_unchecked(folder, recipe, work, recheck=recheck, on_file=on_file)
+        remembered = refuse_unchecked(folder, recipe, work, on_file=on_file)
         source = Source.read(folder)
         if source.manifest.pixels_included:
             notes = refuse_withheld(source.manifest.name, rows_by_terms(source), allowed)
         else:
             notes = ["its examples are not published: the card says how to build them"]
-        if ATTRIBUTION not in source.files:
-            notes.append(f"it has no {ATTRIBUTION}, as it was built by an earlier version: build it again")
         if remembered:
-            notes.append("checked before, and nothing changed since (--recheck checks again)")
+            notes.append("checked before, and nothing changed since")
         with in_plain_words(target.address, options.token):
             source = source.at(target.web, work)
             changes = target.compare(source)
@@ -147,32 +143,28 @@ class Publication:
         yield from self.changes.lines(self.source, every_file)
         yield from (f"  note: {note}" for note in self.notes)
 
-    def carry_out(
-        self, *, verify: Verify = "hash", catalog: Path | None = None, on_bytes: OnBytes = lambda count: None
-    ) -> list[str]:
-        """Send what is to be sent, look at it again, list the place in a catalog; return what was done."""
+    def carry_out(self, *, catalog: Path | None = None, on_bytes: OnBytes = lambda count: None) -> list[str]:
+        """Send what changed, read it back, list the place in a catalog; return what was done."""
         if catalog is not None:
             _entries(catalog)  # one that cannot be read is an error before anything is sent
         with self._alone(), in_plain_words(self.target.address, self.options.token):
-            damaged = self.target.damaged(self.source, self.changes) if verify == "hash" else ()
+            damaged = self.target.damaged(self.source, self.changes)
             changes = self.changes.sending_again(self.source, damaged)
-            revision = changes.revision
             if not changes.none:
-                revision = self.target.apply(self.source, changes, verify, on_bytes)
-            more = self.target.finish(self.source, revision)
-        done = [self._summary(changes, verify), *([more] if more else [])]
+                self.target.apply(self.source, changes, on_bytes)
+            self.target.finish(self.source)
+        done = [self._summary(changes)]
         if damaged:
             done.append(f"these were damaged there, and were sent again: {', '.join(damaged)}")
         if catalog is not None:
             done.append(_list_place(catalog, self.source, self.target.address))
         return done
 
-    def _summary(self, changes: Changes, verify: Verify) -> str:
+    def _summary(self, changes: Changes) -> str:
         address = self.target.address
         if changes.none:
             return f"{address}: nothing to send, all {len(changes.same)} files are there"
-        seen = "compared by their hashes" if verify == "hash" else "compared by their sizes"
-        sent = f"{len(changes.uploads)} files published ({changes.bytes / 1e6:,.1f} MB) and {seen}"
+        sent = f"{len(changes.uploads)} files published ({changes.bytes / 1e6:,.1f} MB) and read back"
         return f"{address}: {sent}, {len(changes.same)} were there, {len(changes.deleted)} deleted"
 
     @contextmanager
@@ -193,9 +185,9 @@ def _list_place(catalog: Path, source: Source, address: str) -> str:
     """Add a place to the entry of a dataset; places of another version go. Returns what was done."""
     name, sha256, entries = source.manifest.name, source.manifest_hash, _entries(catalog)
     earlier = entries.get(name, Entry(sha256, ()))
-    kept = earlier.places if earlier.manifest == sha256 else ()
-    entries[name] = Entry(sha256, (*kept, *([address] if address not in kept else [])))
+    places = dict.fromkeys([*(earlier.places if earlier.manifest == sha256 else ()), address])
+    entries[name] = Entry(sha256, tuple(places))
     Catalog(entries).write(catalog)
-    gone = [place for place in earlier.places if place not in (*kept, address)]
+    gone = [place for place in earlier.places if place not in places]
     dropped = f"; dropped, as of another version: {', '.join(gone)}" if gone else ""
     return f"{catalog}: {name} is at {', '.join(entries[name].places)}{dropped}"

@@ -1,4 +1,4 @@
-"""The publication, and the steps that all places share: compare, send, look at each file again."""
+"""The publication, and the steps that all places share: compare, send, read each file back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from shiftdata.data.format.addresses import absolute
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
@@ -68,12 +67,9 @@ class Source:
 
 def _record(path: Path) -> FileRecord:
     if not path.is_file():
-        raise IntegrityError(f"{path} is missing: run the build again, it writes it anew")
+        raise IntegrityError(f"{path} is missing: run the build again")
     return FileRecord(bytes=path.stat().st_size, sha256=sha256_of(path), rows=None)
 
-
-#: How a file that was sent is looked at again: all of its bytes, or only how many there are.
-Verify: TypeAlias = Literal["hash", "size"]
 
 MOST_FOREIGN = 5
 
@@ -146,42 +142,41 @@ class Target(ABC):
         return ()
 
     @abstractmethod
-    def apply(self, source: Source, changes: Changes, verify: Verify, on_bytes: OnBytes) -> str | None:
-        """Send data first and the manifest last, and look at it again; return the commit, if there is one."""
+    def apply(self, source: Source, changes: Changes, on_bytes: OnBytes) -> None:
+        """Send data first and the manifest last, and read it back."""
 
-    def finish(self, source: Source, revision: str | None) -> str:
-        """Finish a place that has all files; return a description of what was done."""
-        return ""
+    def finish(self, source: Source) -> None:  # noqa: B027  # most places need no more
+        """Finish a place that has all files."""
 
     def compared(
         self, source: Source, store: Store | None, owned: frozenset[str] | set[str] = frozenset()
     ) -> Changes:
         """The changes of what a store reads now; files in `owned`, and listed there, may be deleted."""
-        there = listing_of(store) if store else {}
-        old = _listed_files(store) if store and FILE_NAME in there else {}
+        files = listing_of(store) if store else {}
+        old = _listed_files(store) if store and FILE_NAME in files else {}
 
-        def is_same(path: str, record: FileRecord) -> bool:
-            if store is None or path not in there or there[path].size != record.bytes:
+        def unchanged(path: str, record: FileRecord) -> bool:
+            if store is None or path not in files or files[path].size != record.bytes:
                 return False
-            known = self.known(source, path, there[path])
-            if known is None and source.is_data(path):
+            answer = self.is_same(source, path, files[path])
+            if answer is None and source.is_data(path):
                 return path in old and old[path].sha256 == record.sha256
-            return store.sha256(path) == record.sha256 if known is None else known
+            return store.sha256(path) == record.sha256 if answer is None else answer
 
-        same = {path: None for path, record in source.files.items() if is_same(path, record)}
+        same = {path: None for path, record in source.files.items() if unchanged(path, record)}
         uploads = tuple(path for path in source.files if path not in same)
-        left = sorted(path for path in there if path not in source.files)
+        left = sorted(path for path in files if path not in source.files)
         ours = {FILE_NAME, *old, *owned}
         return Changes(
             uploads=uploads,
-            changed=frozenset(uploads) & frozenset(there),
+            changed=frozenset(uploads) & frozenset(files),
             same=tuple(same),
             deleted=tuple(path for path in left if path in ours),
             foreign=tuple(path for path in left if path not in ours),
             bytes=sum(source.files[path].bytes for path in uploads),
         )
 
-    def known(self, source: Source, path: str, info: FileInfo) -> bool | None:
+    def is_same(self, source: Source, path: str, info: FileInfo) -> bool | None:
         """Ask the place if a file is the same; None if it cannot tell."""
         if info.sha256 is not None:
             return info.sha256 == source.files[path].sha256
@@ -192,20 +187,11 @@ class Target(ABC):
 
 def listing_of(store: Store) -> Mapping[str, FileInfo]:
     """Every file but hidden ones; of a place that does not exist yet, none."""
-    found = store.listing()
-    if found is None:
+    files = store.listing()
+    if files is None:
         with suppress(MissingFileError):
             store.info(FILE_NAME)  # it says what is wrong
-    return found or {}
-
-
-def arrived(store: Store, path: str, record: FileRecord, verify: Verify) -> bool:
-    """Return True if a file arrived as it was sent."""
-    try:
-        same_size = store.info(path).size == record.bytes
-    except MissingFileError:
-        return False
-    return same_size and (verify == "size" or reads_as(store, path, record))
+    return files or {}
 
 
 def reads_as(store: Store, path: str, record: FileRecord) -> bool:

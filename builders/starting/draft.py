@@ -12,7 +12,7 @@ MOST_SHOWN = 12  # names in a line for people
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A canonical split that the data may carry. `{}` in its code stands for each of `names` in turn.
+    """A canonical split that the data may carry. `{}` in its code is replaced by each of `names` in turn.
 
     `among` is what the recipe calls those names, if it names all of them. `gaps`: whether it is still worth
     having where some groups have no row.
@@ -43,12 +43,11 @@ class Shift:
 class Draft:
     """The result of looking at the data: code for the recipe, and lines to print.
 
-    `album` is the class, `arguments` what it gets before licence and attribution. `dropped` counts the items
-    that the build will leave out, besides those of `items`.
+    `album` is the class, `arguments` what it gets before licence and attribution.
     """
 
     shift: Shift
-    what: str
+    about: str
     album: str
     arguments: Sequence[str]
     encoding: str
@@ -58,7 +57,6 @@ class Draft:
     constants: Sequence[str] = ()
     prepare: Sequence[str] = ()
     seen: Sequence[str] = ()
-    dropped: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

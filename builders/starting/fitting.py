@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -21,8 +21,6 @@ from shiftdata.evaluation.protocols import Protocol
 
 MOST_MADE = 12_000  # examples of a base that is made at first: some minutes of work
 PER_GROUP = (100, 50, 40, 20, 10, 5, 4)
-VIRTUAL = (12, 8, 4, 1)
-EMPTY: Mapping[str, str] = {}
 PROTOCOLS = ("GroupFairness", "LabelShift", "LeaveOneDomainOut", "UDA")
 
 
@@ -38,9 +36,9 @@ class Written:
 
 
 def write(draft: Draft, owner: Owner, name: str, path: Path) -> Written:
-    """The recipe of a draft, with those bases and canonical splits that its data can carry."""
+    """Write the recipe of a draft, with those bases and canonical splits that its data can carry."""
     every = [_base(draft, None)]
-    plain = _recipe(_text(draft, owner, name, every, ()), path)
+    plain = _recipe(_text(draft, owner, name, every, (), ""), path)
     content = listed(plain.album)
     items = content.items
     assign.check_items(plain, items)
@@ -52,27 +50,19 @@ def write(draft: Draft, owner: Owner, name: str, path: Path) -> Written:
     rows = planned(tried, items, fold_of)
     left_out: list[str] = []
     splits: list[str] = []
-    more = dict[str, str]()
+    gaps = ""
     for candidate in draft.shift.candidates:
         fitting, failed = _fitting(candidate, tried, path, rows)
         if failed and candidate.gaps:
-            kept, lacking = _fitting(candidate, replace(tried, on_empty="report"), path, rows)
-            if len(kept) > len(fitting):
-                fitting, failed = kept, lacking
-                more["on_empty"] = '"report",  # a split may lack rows of some groups'
+            with_gaps, lacking = _fitting(candidate, replace(tried, on_empty="report"), path, rows)
+            if len(with_gaps) > len(fitting):
+                fitting, failed = with_gaps, lacking
+                gaps = 'on_empty="report",  # a split may lack rows of some groups'
         splits += _as_code(candidate, fitting)
         left_out += failed
-    for virtual in (None, *VIRTUAL):
-        if virtual is not None:
-            more["virtual"] = f"{virtual},  # so many of them as configs of the card; all have a key file"
-        text = _text(draft, owner, name, bases, splits, more)
-        recipe = replace(_recipe(text, path), album=plain.album)  # which has read its files
-        try:
-            check_planned(recipe, rows)
-            break
-        except InputError:
-            if virtual == VIRTUAL[-1]:
-                raise
+    text = _text(draft, owner, name, bases, splits, gaps)
+    recipe = replace(_recipe(text, path), album=plain.album)  # which has read its files
+    check_planned(recipe, rows)
     return Written(
         text=text, rows=len(rows), recipe=recipe, left_out=left_out, warnings=list(content.warnings())
     )
@@ -92,14 +82,14 @@ def _run(text: str, path: Path) -> dict[str, Any]:
 
 
 def _base(draft: Draft, per_group: int | None) -> Base:
-    name, one = ("mini", f"{per_group} items a class") if per_group else ("all", "Every item")
-    one = one.replace("item", draft.what.split()[1].removesuffix("s"))
-    made = f", in every {draft.shift.nuisance}" if draft.shift.made else ""
-    return Base(name=name, summary=f"{one}{made}.", per_group=per_group)
+    noun = draft.about.split()[1].removesuffix("s")
+    name, summary = ("mini", f"{per_group} {noun}s a class") if per_group else ("all", f"Every {noun}")
+    nuisance = f", in every {draft.shift.nuisance}" if draft.shift.made else ""
+    return Base(name=name, summary=f"{summary}{nuisance}.", per_group=per_group)
 
 
 def _bases(draft: Draft, items: Sequence[Item], fold_of: dict[str, int]) -> list[Base]:
-    """Untouched content beside what is made of it; of much content only a part, or it would take hours."""
+    """Return untouched content and what is made of it; of much content a part, or it would take hours."""
     if not draft.shift.made:
         return []
     content = Base(name="content", summary="Every untouched picture.", layer="content")
@@ -124,8 +114,8 @@ def _fitting(candidate: Candidate, recipe: Recipe, path: Path, rows: Metadata) -
         try:
             planned_splits(replace(recipe, protocols=(protocol,)), rows)
         except InputError as error:
-            known = str(error).startswith(protocol.id)
-            failed.append(str(error) if known else f"{protocol.words()}: {error}")
+            is_named = str(error).startswith(protocol.id)
+            failed.append(str(error) if is_named else f"{protocol.words()}: {error}")
         else:
             fitting.append(name)
     return fitting, failed
@@ -157,19 +147,14 @@ def _as_code(candidate: Candidate, fitting: Sequence[str]) -> list[str]:
         return [candidate.code.format(quoted(fitting[0]))]
     whole = candidate.among and list(fitting) == list(candidate.names)
     among = candidate.among if whole else tuple_of(fitting)
-    line = f"*({candidate.code.format('one')} for one in {among})"
+    line = f"*({candidate.code.format('name')} for name in {among})"
     return [line] if len(line) + 9 <= WIDTH else [candidate.code.format(quoted(name)) for name in fitting]
 
 
 def _text(
-    draft: Draft,
-    owner: Owner,
-    name: str,
-    bases: Sequence[Base],
-    splits: Sequence[str],
-    more: Mapping[str, str] = EMPTY,
+    draft: Draft, owner: Owner, name: str, bases: Sequence[Base], splits: Sequence[str], gaps: str
 ) -> str:
-    code = "".join(f"{line}\n" for line in _fields(draft, owner, name, bases, splits, more))
+    code = "".join(f"    {line}\n" for line in _fields(draft, owner, name, bases, splits, gaps))
     here = ["HERE = Path(__file__).parent"] if "HERE" in draft.arguments[0] else []
     constants = "\n".join([*here, *draft.constants, *draft.shift.constants])
     return (
@@ -180,55 +165,51 @@ def _text(
 
 def _imports(draft: Draft, code: str) -> str:
     modules: dict[str, list[str]] = {"builders.recipe": ["Base", "Recipe"]}
-    for one in (*draft.imports, *draft.shift.imports):
-        module, named = one.split()
-        modules.setdefault(module, []).append(named)
+    for line in (*draft.imports, *draft.shift.imports):
+        module, imported = line.split()
+        modules.setdefault(module, []).append(imported)
     lines = [f"from {module} import {', '.join(_sorted(modules[module]))}" for module in sorted(modules)]
     return "\n".join(["from pathlib import Path", "", *lines, *filter(None, [_protocol_imports(code)])])
 
 
 def _fields(
-    draft: Draft,
-    owner: Owner,
-    name: str,
-    bases: Sequence[Base],
-    splits: Sequence[str],
-    more: Mapping[str, str],
-) -> Iterator[str]:
+    draft: Draft, owner: Owner, name: str, bases: Sequence[Base], splits: Sequence[str], gaps: str
+) -> list[str]:
     """The lines of the recipe's fields."""
-    yield f"    name={quoted(name)},"
-    yield f"    family={quoted(draft.shift.family)},"
-    yield '    version="1.0.0",  # raise it when the content changes, or code of your own'
-    yield f"    released={quoted(date.today().isoformat())},"
-    yield wrapped("creators=", owner.creators, ",", INDENT)
-    yield f"    title={quoted(owner.title)},"
-    yield "    # Say what the examples show, and where they come from."
-    yield f"    summary={quoted(f'{draft.what}{draft.shift.about}.')},"
-    yield f"    citation={quoted(owner.citation)},"
-    yield f"    album={draft.album}("
-    for argument in draft.arguments:
-        yield f"        {argument},"
-    yield f"        license={quoted(owner.license)},"
-    yield f"        attribution={quoted(owner.attribution)},"
-    yield "    ),"
-    yield f"    nuisance={quoted(draft.shift.nuisance)},"
-    if draft.prepare:
-        yield from (f"    {line}" for line in draft.prepare)
-    yield f"    shift={draft.shift.code},"
-    yield f"    encoding={draft.encoding},"
-    yield from _tuple("bases", [_base_code(base) for base in bases])
-    yield f"    default_base={quoted(bases[-1].name)},"
-    if splits:
-        yield "    # Canonical splits, the most important first; docs/protocols.md has more."
-        yield from _tuple("protocols", splits)
-        for field, value in sorted(more.items()):
-            yield f"    {field}={value}"
+    title = name.replace("_", " ").title()
+    citation = f"{', '.join(owner.creators)}. {title}. {date.today().year}."
+    creators = wrapped("creators=", owner.creators, ",", INDENT).removeprefix(INDENT)
+    protocols = ["# Canonical splits, the most important first; docs/protocols.md has more."]
+    protocols += [*_tuple("protocols", splits), *filter(None, [gaps])]
+    return [
+        f"name={quoted(name)},",
+        f"family={quoted(draft.shift.family)},",
+        'version="1.0.0",  # raise it when the content changes, or code of your own',
+        f"released={quoted(date.today().isoformat())},",
+        creators,
+        f"title={quoted(title)},",
+        "# Say what the examples show, and where they come from.",
+        f"summary={quoted(f'{draft.about}{draft.shift.about}.')},",
+        f"citation={quoted(citation)},",
+        f"album={draft.album}(",
+        *(f"{INDENT}{argument}," for argument in draft.arguments),
+        f"{INDENT}license={quoted(owner.license)},",
+        f"{INDENT}attribution={quoted(owner.attribution)},",
+        "),",
+        f"nuisance={quoted(draft.shift.nuisance)},",
+        *draft.prepare,
+        f"shift={draft.shift.code},",
+        f"encoding={draft.encoding},",
+        *_tuple("bases", [_base_code(base) for base in bases]),
+        f"default_base={quoted(bases[-1].name)},",
+        *(protocols if splits else []),
+    ]
 
 
 def _tuple(field: str, entries: Sequence[str]) -> list[str]:
-    if len(entries) == 1 and len(line := f"{INDENT}{field}=({entries[0]},),") <= WIDTH:
+    if len(entries) == 1 and len(line := f"{field}=({entries[0]},),") <= WIDTH - len(INDENT):
         return [line]
-    return [f"{INDENT}{field}=(", *(f"{INDENT}{INDENT}{entry}," for entry in entries), f"{INDENT}),"]
+    return [f"{field}=(", *(f"{INDENT}{entry}," for entry in entries), "),"]
 
 
 def _base_code(base: Base) -> str:

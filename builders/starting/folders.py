@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,10 +17,9 @@ SPLITS = frozenset(["train", "training", "val", "valid", "validation", "dev", "t
 #: Words in the names of folders that are kinds of picture, places or devices rather than classes.
 DOMAIN_WORDS = (
     "amazon art autumn bright camera cartoon center centre city clip clipart dark day dim domain drawing "
-    "dslr "
-    "fog hospital indoor infograph lab night outdoor paint painting phone photo photograph photos product "
-    "quickdraw rain real scan scanner site sketch sketches snow spring studio summer synthetic source target "
-    "view watercolor watercolour webcam winter"
+    "dslr fog hospital indoor infograph lab night outdoor paint painting phone photo photograph photos "
+    "product quickdraw rain real scan scanner site sketch sketches snow spring studio summer synthetic "
+    "source target view watercolor watercolour webcam winter"
 )
 CLEARLY_FEWER = 2
 
@@ -35,17 +35,13 @@ def layout_of(root: Path) -> tuple[str, ...]:
     if len(depths) > 1:
         samples = "; ".join(next(file for at, file in places.items() if len(at) == depth) for depth in depths)
         raise InputError(
-            f"the pictures in {root} lie {' and '.join(map(str, depths))} folders deep ({samples}): bring "
-            "them "
-            f"to one depth, or list them in {root / TABLE} with the columns file,label and, if there are, "
-            "domain"
+            f"the pictures in {root} lie {' and '.join(map(str, depths))} folders deep ({samples}): "
+            f"bring them to one depth, or list them in {root / TABLE} with the columns file,label,domain"
         )
     if depths == [0]:
         raise InputError(
-            f"the pictures lie in {root} itself: give each class a folder, {root}/<class>/<picture>. If "
-            f"{root} "
-            f"is the folder of one class, give the folder above it; or list the pictures in {root / TABLE} "
-            "with the columns file,label"
+            f"the pictures lie in {root} itself: give each class a folder, {root}/<class>/<picture>, or list "
+            f"them in {root / TABLE} with the columns file,label"
         )
     names = [sorted({levels[at] for levels in places}) for at in range(depths[0])]
     telling = [at for at, of in enumerate(names) if len(of) > 1 and not SPLITS.issuperset(map(str.lower, of))]
@@ -63,10 +59,8 @@ def layout_of(root: Path) -> tuple[str, ...]:
     shown = "; below them ".join(few(of) for of in names)
     raise InputError(
         f"{root} has {depths[0]} levels of folders: {shown}. Say which are the classes, and which the "
-        "domains if "
-        f"there are any, such as --layout domain,label or --layout label,domain; {SKIPPED} stands for a "
-        "level "
-        f"that says nothing"
+        f"domains if there are any, such as --layout domain,label or --layout label,domain; {SKIPPED} is a "
+        "level that says nothing"
     )
 
 
@@ -85,9 +79,8 @@ def _order(first: Sequence[str], second: Sequence[str]) -> tuple[str, str] | Non
 
 
 def _is_domain_word(name: str) -> bool:
-    known = DOMAIN_WORDS.split()
-    words = "".join(letter if letter.isalnum() else " " for letter in name.lower()).split()
-    return any(word.isdigit() or word.rstrip("0123456789") in known for word in words)
+    words = re.findall(r"[^\W_]+", name.lower())
+    return any(word.isdigit() or word.rstrip("0123456789") in DOMAIN_WORDS.split() for word in words)
 
 
 def _places(root: Path) -> dict[tuple[str, ...], str]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 import click
 
 from builders.terms import check_license, spdx_problem
 from shiftdata.data.format.names import line_fault
-from shiftdata.errors import InputError
 
 #: The flags that nobody can guess: what they mean, and an example.
 NEEDED = {
@@ -24,48 +21,23 @@ NEEDED = {
 
 @dataclass(frozen=True, kw_only=True)
 class Owner:
-    """The answers; the title and the citation have defaults."""
+    """The answers."""
 
     license: str
     attribution: str
     creators: tuple[str, ...]
-    title: str
-    citation: str
 
 
-def ask_owner(given: Mapping[str, Any], name: str) -> Owner:
-    """The answers from flags, and the others of `NEEDED` from the terminal."""
-    answers = {flag: given[flag] or _asked(flag, *said) for flag, said in NEEDED.items()}
+def ask_owner(flags: Mapping[str, Any]) -> Owner:
+    """Take the answers from flags, and ask for the others of `NEEDED` on the terminal."""
+    answers = {flag: flags[flag] or _asked(flag, *question) for flag, question in NEEDED.items()}
     check_license(answers["license"], "--license")
     creators = answers["creator"]
-    creators = (creators,) if isinstance(creators, str) else tuple(creators)
-    title = given["title"] or name.replace("_", " ").title()
     return Owner(
         license=answers["license"],
         attribution=answers["attribution"],
-        creators=creators,
-        title=title,
-        citation=given["citation"] or f"{', '.join(creators)}. {title}. {date.today().year}.",
+        creators=(creators,) if isinstance(creators, str) else tuple(creators),
     )
-
-
-def missing_error(
-    shifts: Mapping[str, str], needed: Mapping[str, tuple[str, str]], command: str
-) -> InputError:
-    """One error for all that is missing: each flag, what it says, and a command with an example of each.
-
-    Of `shifts`, one has to be chosen.
-    """
-    lines = ["give what only you know, as there is no terminal to ask on:"]
-    lines += ["  what is to shift, as the pictures have no domains; one of"] if shifts else []
-    lines += [f"    {flag}: {meaning}" for flag, meaning in shifts.items()]
-    lines += [f"  {flag}: {meaning}" for flag, (meaning, _) in needed.items()]
-    examples = [*list(shifts)[:1], *(f"{flag} {_in_shell(example)}" for flag, (_, example) in needed.items())]
-    return InputError("\n".join([*lines, "for example", f"  {command} {' '.join(examples)}"]))
-
-
-def _in_shell(value: str) -> str:
-    return value if re.fullmatch(r"[A-Za-z0-9._-]+", value) else f'"{value}"'
 
 
 def _asked(flag: str, meaning: str, example: str) -> str:

@@ -78,11 +78,11 @@ def made_shift(name: str, dataset: str, classes: int) -> Shift:
     return _stepwise("corruptions", CORRUPTIONS, code, "Corrupt", steps)
 
 
-def _stepwise(what: str, names: Sequence[str], code: str, step: str, severities: int) -> Shift:
+def _stepwise(noun: str, names: Sequence[str], code: str, step: str, severities: int) -> Shift:
     return Shift(
         family="continuous",
         nuisance="shift",
-        about=f", under {len(names)} {what} in {severities} steps",
+        about=f", under {len(names)} {noun} in {severities} steps",
         code=code,
         imports=[f"builders.shifts.steps {step}"],
         constants=["# Leave out what does not suit your pictures.", wrapped("SHIFTS = ", names)],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from builders.albums.table_file import column_name, read_table_file
 from builders.cells import MISSING, Cell, read_cell
-from builders.starting.draft import Draft, Missing, few, quoted, tuple_of, wrapped
+from builders.starting.draft import Draft, Missing, few, quoted, wrapped
 from builders.starting.shifts import domains_shift
 from shiftdata.data.format.names import shown
 from shiftdata.data.format.schema import Feature
@@ -32,7 +32,7 @@ MOST_LABELS, MOST_DOMAINS = 100, 50
 MOST_CATEGORIES = 30
 FEWEST_ROWS = 4  # of a value on average, for a label or a domain
 LETTERS_OF_TEXT = 20  # on average
-FEW_FEATURES = 2  # beside a text, that are not what the table is about
+FEW_FEATURES = 2  # next to a text, which then is what the table is about
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,6 @@ class Column:
 
     name: str
     cells: Sequence[Cell] = field(repr=False)
-    decimal: str = "."
 
     @cached_property
     def counts(self) -> Counter[str]:
@@ -60,11 +59,6 @@ class Column:
         return self.counts.total() == len(self.cells)
 
     @property
-    def unique(self) -> bool:
-        """Return True if no two cells are equal."""
-        return len(self.counts) == len(self.cells)
-
-    @property
     def letters(self) -> float:
         """The average length of a cell."""
         return sum(len(text) * count for text, count in self.counts.items()) / max(1, self.counts.total())
@@ -73,7 +67,7 @@ class Column:
         """Return True if every cell can be read as a type."""
         try:
             for text in self.counts:
-                read_cell(feature, text, decimal=self.decimal)
+                read_cell(feature, text)
         except ValueError:
             return False
         return True
@@ -97,42 +91,34 @@ class Column:
             return "it is empty"
         if len(self.counts) == 1 and self.whole:
             return f"it is {next(iter(self.counts))!r} in every row"
-        if self.unique and self.words & KEY_WORDS:
-            return f"it differs in every row, as a name does: --key {quoted(self.name)} makes it one"
+        if len(self.counts) == len(self.cells) and self.words & KEY_WORDS:
+            return f"it differs in every row, as a name does: Columns(key={quoted(self.name)}) makes it one"
         if self.feature is None:
             return f"{len(self.counts):,} different texts, too many to be categories"
         return ""
 
 
 def look_at_table(
-    path: Path,
-    path_code: str,
-    *,
-    parts: Mapping[str, str | None],
-    features: Sequence[str] = (),
-    encoding: str | None = None,
-    keep: Sequence[str] = (),
-    drop_unlabelled: bool = False,
+    path: Path, path_code: str, *, parts: Mapping[str, str | None], encoding: str | None = None
 ) -> Draft | Missing:
     """A draft for the rows of a table; or the flags that only its owner can give.
 
-    `parts` are the columns that were named for label, text, domain, origin and key.
+    `parts` are the columns that were named for label, text, domain and origin.
     """
-    columns, odd = _columns(path, encoding)
-    named = [*filter(None, parts.values()), *features, *keep]
-    for name in named:
+    columns, unused = _columns(path, encoding)
+    for name in filter(None, parts.values()):
         if name not in columns:
-            raise not_found("column", name, columns, odd.get(name, f"These are the columns of {path}."))
-    free = {name: column for name, column in columns.items() if name not in named}
+            raise not_found("column", name, columns, unused.get(name, f"These are the columns of {path}."))
+    free = {name: column for name, column in columns.items() if name not in parts.values()}
     chosen = dict(parts)
     for part in WORDS:
-        if chosen[part] is None and not (part == "text" and features):
+        if chosen[part] is None:
             chosen[part] = _guess(part, free)
             free.pop(chosen[part] or "", None)
-    types, useless = _features(columns, () if chosen["text"] else features or list(free), features)
-    unused = odd | useless
-    roles = dict.fromkeys(keep, "comes along in params")
-    roles |= {name: part for part, name in chosen.items() if name}
+    unused |= {name: column.unused for name, column in free.items() if column.unused}
+    features = [] if chosen["text"] else [column for name, column in free.items() if name not in unused]
+    types = {column.name: column.feature or "string" for column in features}
+    roles = {name: part for part, name in chosen.items() if name}
     seen = list(_seen(path, columns, roles, types, unused))
     missing = dict[str, tuple[str, str]]()
     for part in ("label", "domain"):
@@ -143,19 +129,17 @@ def look_at_table(
         return Missing(columns=missing, seen=seen)
     label, domain = columns[str(chosen["label"])], columns[str(chosen["domain"])]
     _check(path, label, domain, types, chosen["text"])
-    rows, left_out = _rows(path, label, columns.get(chosen["text"] or ""), drop_unlabelled=drop_unlabelled)
-    seen += left_out
-    what = "texts" if chosen["text"] else "rows"
+    cells = columns[chosen["text"] or label.name].cells
+    rows = sum(cell is not None and bool(str(cell).strip()) for cell in cells)
+    encoder = "TextEncoding" if chosen["text"] else "TableEncoding"
     return Draft(
         shift=domains_shift(domain.counts, len(label.counts), column_name(domain.name), labels=True),
-        what=f"{rows:,} {what} of {len(label.counts)} classes",
+        about=f"{rows:,} {'texts' if chosen['text'] else 'rows'} of {len(label.counts)} classes",
         album="RowsAlbum",
         arguments=[
             path_code,
-            _columns_code(chosen, types, keep),
+            _columns_code(chosen, types),
             *([f"encoding={quoted(encoding)}"] if encoding else []),
-            *(["drop_unlabelled=True"] if drop_unlabelled else []),
-            *([f"decimal={quoted(label.decimal)}"] if label.decimal != "." else []),
         ],
         encoding="TextEncoding()" if chosen["text"] else "TableEncoding(features=FEATURES)",
         items=rows,
@@ -163,52 +147,18 @@ def look_at_table(
         imports=[
             "builders.albums.rows Columns",
             "builders.albums.rows RowsAlbum",
-            f"builders.encode {'TextEncoding' if chosen['text'] else 'TableEncoding'}",
+            f"builders.encode {encoder}",
         ],
         constants=_constants(types),
         seen=seen,
     )
 
 
-def _columns_code(chosen: Mapping[str, str | None], types: Mapping[str, Feature], keep: Sequence[str]) -> str:
-    """Say in code what the columns of a table are for."""
-    says = [f"{part}={quoted(name)}" for part, name in chosen.items() if name]
-    says += ["features=FEATURES"] if types else []
-    says += [f"keep={tuple_of(keep)}"] if keep else []
-    return f"Columns({', '.join(says)})"
-
-
-def _rows(path: Path, label: Column, text: Column | None, *, drop_unlabelled: bool) -> tuple[int, list[str]]:
-    """Count the rows that the album will use, and say how many it leaves out."""
-    without_text = _empty(text) if text else set[int]()
-    without_label = _empty(label) - without_text
-    if without_label and not drop_unlabelled:
-        raise InputError(
-            f"{len(without_label):,} rows of {path} have no label: their column {label.name!r} is empty. "
-            "Fill it in, or give --drop-unlabelled to leave them out"
-        )
-    dropped = {"text": len(without_text), "label": len(without_label)}
-    lines = [f"  left out: {count:,} rows have no {part}" for part, count in dropped.items() if count]
-    return len(label.cells) - sum(dropped.values()), lines
-
-
-def _empty(column: Column) -> set[int]:
-    """The rows in which a column has nothing."""
-    texts = ("" if cell is None else str(cell).strip() for cell in column.cells)
-    return {row for row, text in enumerate(texts) if text in ("", "nan")}
-
-
-def _features(
-    columns: Mapping[str, Column], names: Sequence[str], asked: Sequence[str]
-) -> tuple[dict[str, Feature], dict[str, str]]:
-    """The type of each column that can be a feature, and why the others are not; `asked` weighs more."""
-    types, unused = dict[str, Feature](), dict[str, str]()
-    for name in names:
-        if why := "" if name in asked and columns[name].feature else columns[name].unused:
-            unused[name] = why
-        else:
-            types[name] = columns[name].feature or "string"
-    return types, unused
+def _columns_code(chosen: Mapping[str, str | None], types: Mapping[str, Feature]) -> str:
+    """The part of each column, in code."""
+    arguments = [f"{part}={quoted(name)}" for part, name in chosen.items() if name]
+    arguments += ["features=FEATURES"] if types else []
+    return f"Columns({', '.join(arguments)})"
 
 
 def _columns(path: Path, encoding: str | None) -> tuple[dict[str, Column], dict[str, str]]:
@@ -227,20 +177,9 @@ def _columns(path: Path, encoding: str | None) -> tuple[dict[str, Column], dict[
             odd[name] = f"it has the type {cells.type}, which is not a number, a boolean or a text"
         else:
             columns[name] = Column(name=name, cells=cells.to_pylist())
-    commas = {
-        name: replace(column, decimal=",")
-        for name, column in columns.items()
-        if any("," in text for text in column.counts)
-    }
-    decimal = any(column.feature == "float64" for column in commas.values()) and not any(
-        column.feature == "float64" and any("." in text for text in column.counts)
-        for column in columns.values()
-    )
     if not columns or not next(iter(columns.values())).cells:
         raise InputError(f"{path} has no row: give it a header and rows")
-    return (
-        {name: replace(column, decimal=",") for name, column in columns.items()} if decimal else columns
-    ), odd
+    return columns, odd
 
 
 def _guess(part: str, columns: Mapping[str, Column]) -> str | None:
@@ -250,9 +189,9 @@ def _guess(part: str, columns: Mapping[str, Column]) -> str | None:
     if part == "text" and sum(not column.unused for column in columns.values()) <= FEW_FEATURES:
         return max(fitting, key=lambda column: column.letters).name if fitting else None
     ranked = [
-        (min(map(words.index, found)), column.name)
+        (min(map(words.index, matches)), column.name)
         for column in fitting
-        if (found := column.words & {*words})
+        if (matches := column.words & {*words})
     ]
     return min(ranked)[1] if ranked else None
 
@@ -275,26 +214,20 @@ def _choices(part: str, columns: Mapping[str, Column]) -> tuple[str, str]:
         "label": "what is to be predicted",
         "domain": "what shifts: a site, a source, a year, a language",
     }
-    which = (
-        f"one of {few(list(map(quoted, names)))}"
-        if names
-        else "none of the other columns has 2 to 50 different values: add one, such as ranges of a number"
-    )
-    return f"the column of {meaning[part]}; {which}", names[0] if names else "a_column"
+    options = few(list(map(quoted, names)))
+    choice = f"one of {options}" if names else "none of the other columns has 2 to 50 values: add one"
+    return f"the column of {meaning[part]}; {choice}", names[0] if names else "a_column"
 
 
 def _check(path: Path, label: Column, domain: Column, types: Mapping[str, Feature], text: str | None) -> None:
     for part, column, most in (("label", label, MOST_LABELS), ("domain", domain, MOST_DOMAINS)):
         if not 2 <= len(column.counts) <= most:
             raise InputError(
-                f"the column {column.name!r} of {path} has {len(column.counts):,} different values: a "
-                f"{part} has "
-                f"2 to {most}. Cut numbers into a few ranges in a column of their own"
+                f"the column {column.name!r} of {path} has {len(column.counts):,} different values: a {part} "
+                f"has 2 to {most}. Cut numbers into a few ranges in a column of their own"
             )
     if not types and not text:
-        raise InputError(
-            f"no column of {path} is left for a text or a feature: name some by --text or --features"
-        )
+        raise InputError(f"no column of {path} is left for a text or a feature: name one by --text")
 
 
 def _seen(
@@ -307,21 +240,20 @@ def _seen(
     yield f"{shown(str(path))}: {len(next(iter(columns.values())).cells):,} rows, {len(columns)} columns"
     for name, column in columns.items():
         kind = types.get(name, "")
-        values = few([f"{shown(text)} {count:,}" for text, count in sorted(column.counts.items())])
         if name in roles:
-            what = roles[name] + (f" ({values})" if roles[name] in ("label", "domain") else "")
+            values = few([f"{shown(text)} {count:,}" for text, count in sorted(column.counts.items())])
+            use = roles[name] + (f" ({values})" if roles[name] in ("label", "domain") else "")
         elif kind:
-            what = kind if isinstance(kind, str) else f"categories {', '.join(kind)}"
-            what = f"feature {'' if name == column_name(name) else column_name(name) + ' '}({what})"
+            use = f"feature ({kind})" if isinstance(kind, str) else f"feature (categories {', '.join(kind)})"
         else:
-            what = f"not used: {unused.get(name, f'--keep {quoted(name)} takes it along')}"
-        yield f"  {shown(name)}: {what}"
+            use = f"not used: {unused.get(name, 'the text is')}"
+        yield f"  {shown(name)}: {use}"
     for name in sorted(set(unused) - set(columns)):
         yield f"  {shown(name) if name else '(a column)'}: not used: {unused[name]}"
 
 
 def _constants(types: Mapping[str, Feature]) -> list[str]:
-    """The code of the features, one a line."""
+    """The code of the features, a line each."""
     if not types:
         return []
     lines = ["# A type (int64, float64, bool, string) or the names of categories.", "FEATURES = {"]

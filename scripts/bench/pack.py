@@ -32,8 +32,7 @@ from PIL import Image
 from builders.encode import ImageEncoding
 from builders.make import assign, pack
 from builders.make.equal import listed
-from builders.make.plan import plan_blocks
-from builders.make.render import ITEMS_PER_BLOCK
+from builders.make.render import ITEMS_PER_BLOCK, plan_blocks
 from builders.recipe import Base, Recipe
 from builders.sample import Item, Sample
 from builders.spool import ROW, Spool

@@ -26,13 +26,8 @@ from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash
 from shiftdata.tables import aligned, csv_text
 
-_CHECKS: tuple[Callable[[Book], Iterator[Finding]], ...] = (
-    sma.checks,
-    nico.checks,
-    cns_bench.checks,
-    domainbed_v2.checks,
-    rlsbench.checks,
-    everywhere.checks,
+_CHECKS: tuple[Callable[[Book], Iterator[Finding]], ...] = tuple(
+    module.checks for module in (sma, nico, cns_bench, domainbed_v2, rlsbench, everywhere)
 )
 
 

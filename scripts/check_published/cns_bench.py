@@ -43,9 +43,8 @@ def _accuracy(sheet: Sheet) -> Iterator[Finding]:
         yield from mean_of(sheet.get(model, "avg", "accuracy"), cells, "scales, 0 among them")
         for scale in SCALES[2:]:
             inputs = [cells[0], sheet.get(model, scale, "accuracy")]
-            yield from judge(
-                sheet.get(model, scale, "accuracy drop"), drop, inputs, "accuracy drop from scale 0"
-            )
+            printed = sheet.get(model, scale, "accuracy drop")
+            yield from judge(printed, drop, inputs, "accuracy drop from scale 0")
         printed = sheet.get(model, "avg", "accuracy drop")
         yield from judge(printed, mean_drop, cells, "mean drop over 6 scales, 0 among them")
 
@@ -131,12 +130,8 @@ def _filtering(sheet: Sheet, text: Sheet) -> Iterator[Finding]:
             )  # fmt: skip
     pairs = [sheet.get(row, stage) for stage in stages[1:3] for row in rows]
     left = box(lambda x: float((x[: len(x) // 2] - x[len(x) // 2 :]).sum() / 1000))
-    yield from judge(
-        text.get("images to label, thousands", "stated"),
-        left,
-        pairs,
-        "stage (ii) less stage (iii), all scales",
-    )
+    printed = text.get("images to label, thousands", "stated")
+    yield from judge(printed, left, pairs, "stage (ii) less stage (iii), all scales")
 
 
 def _weather(sheet: Sheet) -> Iterator[Finding]:
@@ -152,12 +147,8 @@ def _weather(sheet: Sheet) -> Iterator[Finding]:
         count, share = sheet.get(row, "#images"), sheet.get(row, "Accuracy")
         if count is not None and share is not None:
             right = round(share.value * count.value / 100)
-            yield from judge(
-                share,
-                exactly(100 * right / count.value),
-                [count],
-                "a whole number of images gives this share",
-            )
+            check = "a whole number of images gives this share"
+            yield from judge(share, exactly(100 * right / count.value), [count], check)
 
 
 def _stated(text: Sheet) -> Iterator[Finding]:

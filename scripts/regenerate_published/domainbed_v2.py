@@ -121,9 +121,8 @@ def _summary(text: Text) -> Table:
             table.add(cells[:6], columns, make)
             table.add(cells[6:7], ["Ranking"], Cell(part, method, "", "rank", "", "rank", line, method))
             change = [cell.replace("-", "0") if cell == "-" else cell for cell in cells[7:]]
-            table.add(
-                change, ["Rank change"], Cell(part, method, "", "rank change", "", "places", line, method)
-            )
+            make = Cell(part, method, "", "rank change", "", "places", line, method)
+            table.add(change, ["Rank change"], make)
     return table
 
 

@@ -88,9 +88,8 @@ def _classic_facts(
     facts = {}
     for number, (split, start, end) in enumerate(zip(splits, [0, *ends], ends, strict=False), 1):
         facts[f"split {number}, training, header"] = ", ".join(sorted(DOMAINS[one] for one in split))
-        facts[f"split {number}, test, header"] = ", ".join(
-            sorted(DOMAINS[one] for one in columns[start : end - 3])
-        )
+        tested = sorted(DOMAINS[column] for column in columns[start : end - 3])
+        facts[f"split {number}, test, header"] = ", ".join(tested)
     named = re.search(r"The training domains are (.*?) while", re.sub(r"[*]", "", caption))
     if named:
         facts["split 1, training, caption"] = ", ".join(sorted(re.split(r", | and ", named[1])))
@@ -177,14 +176,12 @@ def _category(table: Table, names: list[str], line: int, counts: list[str]) -> N
     make = Cell("", category, "", "images", "", "images", line)
     table.add([total], ["Total"], make)
     if len(counts) != 10:
-        table.left_out.append(
-            LeftOut(category, line, f"{len(counts)} counts for ten domains; the total is kept")
-        )
+        reason = f"{len(counts)} counts for ten domains; the total is kept"
+        table.left_out.append(LeftOut(category, line, reason))
         return
     whole = [re.sub(r"(?<=\w)- (?=\w)", "", domain) for domain in domains]
     if not all(whole):
-        table.left_out.append(
-            LeftOut(category, line, "the names of its domains are torn; its counts are kept")
-        )
+        reason = "the names of its domains are torn; its counts are kept"
+        table.left_out.append(LeftOut(category, line, reason))
         whole = [""] * 10
     table.add(counts, [f"{number} {domain}".strip() for number, domain in enumerate(whole, 1)], make)

@@ -11,7 +11,7 @@ from .selection import Rule as Rule
 from .selection import Selected as Selected
 from .selection import select as select
 from .sweep import Sweep as Sweep
-from .sweep import kept_sweep as kept_sweep
+from .sweep import folder_sweep as folder_sweep
 from .sweep import presets as presets
 from .sweep import read_sweep as read_sweep
 from .sweep import sweep_of as sweep_of

@@ -44,13 +44,8 @@ MOST_SPLITS = 10  # of one protocol
 LEAST_ROWS = 30  # of a test
 #: The protocols whose splits leave domains out: of a dataset with several, those of the first are measured.
 DOMAINS = (
-    "leave-one-domain-out",
-    "classic-dg",
-    "leave-one-group-out",
-    "domainbed",
-    "domainbed-v2",
-    "flexible-dg",
-)
+    "leave-one-domain-out", "classic-dg", "leave-one-group-out", "domainbed", "domainbed-v2", "flexible-dg",
+)  # fmt: skip
 FAIRNESS, CONTINUOUS = "group-fairness", "continuous"
 CONTENT = "content"  # the base of untouched examples
 K = 8
@@ -105,7 +100,6 @@ def calibrate(
     *,
     modes: Sequence[Mode] = (),
     training: Training = TRAINING,
-    minutes: float | None = None,
     on_job: Callable[[str, int, int], object] = lambda text, done, total: None,
 ) -> Calibration:
     """Train a small model for the canonical splits of a dataset's default base, judge it, write the record.
@@ -116,12 +110,11 @@ def calibrate(
             the same settings are taken over, so that a calibration that was stopped goes on.
         modes: "scratch", "frozen" (pictures only); default: all that its examples allow.
         training: settings of each training.
-        minutes: begin no training after that many; the record says what is left out.
         on_job: gets the next job, the number of trainings that are done, and the number of all.
 
     """
     torch = require("torch", "a calibration")
-    metadata, begun, out = read_metadata(dataset), time.monotonic(), Path(out)
+    metadata, out = read_metadata(dataset), Path(out)
     assert metadata.dataset is not None  # it was named
     manifest = metadata.dataset.manifest
     pictures = manifest.roles.modality == "image"
@@ -151,16 +144,13 @@ def calibrate(
         left_out=plan.left_out,
     )
     done = {(measure.split, measure.trained, measure.mode) for measure in measures}
-    total, late = len(modes) * len(plan.jobs), 0
+    total = len(modes) * len(plan.jobs)
     for at, mode in enumerate(modes):
         on_job(f"reading examples ({mode})", len(measures), total)
         sources = read_sources(plan, mode)
         models: Models = {}
         for number, job in enumerate(plan.jobs, start=at * len(plan.jobs)):
             if (job.split, job.trained, mode) in done:
-                continue
-            if minutes is not None and time.monotonic() - begun > 60 * minutes:
-                late += 1
                 continue
             text = f"{job.split}, {job.trained}, {mode}"
             on_job(text, number, total)
@@ -169,8 +159,6 @@ def calibrate(
             except InputError as error:
                 plan.left_out.append(f"{text}: {error}")
             _write(measured, out)
-    if late:
-        plan.left_out.append(f"{late} of {total} trainings, for lack of time")
     _write(measured, out)
     return measured
 
@@ -205,7 +193,7 @@ def planned(metadata: Metadata, splits: Sequence[CanonicalSplit]) -> Plan:
     plan, content = Plan(metadata), _content(metadata, splits)
     by_protocol: dict[str, list[CanonicalSplit]] = {}
     for split in splits:
-        by_protocol.setdefault(_protocol(split), []).append(split)
+        by_protocol.setdefault(split.protocol.split()[0], []).append(split)
     domains = next((name for name in by_protocol if name in DOMAINS), "")
     for name, given in by_protocol.items():
         if name not in (FAIRNESS, CONTINUOUS, domains, "uda", "label-shift"):
@@ -223,14 +211,10 @@ def planned(metadata: Metadata, splits: Sequence[CanonicalSplit]) -> Plan:
     return plan
 
 
-def _protocol(split: CanonicalSplit) -> str:
-    return split.protocol.split()[0]
-
-
 def _content(metadata: Metadata, splits: Sequence[CanonicalSplit]) -> Metadata | None:
     """Return the base of untouched examples, where severities are measured and there is one."""
     opened = metadata.dataset
-    if opened is None or not any(_protocol(split) == CONTINUOUS for split in splits):
+    if opened is None or not any(split.protocol.split()[0] == CONTINUOUS for split in splits):
         return None
     bases = {base.name for base in opened.manifest.bases} - {metadata.base}
     return read_metadata(opened, CONTENT) if CONTENT in bases else None
@@ -348,5 +332,6 @@ def _measure(
     )
 
 
-def _rounded(share: float, low: float, high: float) -> tuple[float, float, float]:
-    return round(float(share), DIGITS), round(float(low), DIGITS), round(float(high), DIGITS)
+def _rounded(*numbers: float) -> tuple[float, float, float]:
+    share, low, high = (round(float(number), DIGITS) for number in numbers)
+    return share, low, high

@@ -41,11 +41,10 @@ HEADS = "heads"
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSpec:
-    """A task as a sweep names it: where the dataset is, and its protocol as the command line writes it.
+    """A task in a sweep: the dataset, and the protocol as on the command line.
 
-    `unlabelled` is a set that methods see without labels as well, such as the test where methods adapt to it.
-    With `held_out` that training domain leaves the training set, and its rows alone stay in the validation
-    set: the task that scores a setting for leave-one-domain-out selection.
+    `unlabelled` is a set that methods also see without labels, such as the test set of adaptation. `held_out`
+    moves that training domain to the validation set, for leave-one-domain-out selection.
     """
 
     dataset: str
@@ -56,20 +55,19 @@ class TaskSpec:
     on_empty: OnEmpty = "error"
 
     def make(self) -> Task:
-        """The task; what it asks for and the dataset lacks is an `InputError`."""
         task = make_task(base_of(self.dataset, self.base), self.protocol, on_empty=self.on_empty)
         if self.unlabelled:
             task = task.also(self.unlabelled, "unlabelled")
         return without_domain(task, self.held_out) if self.held_out else task
 
 
-#: A base and a task, which the runs on it share.
+#: Runs share their base and their task.
 base_of = lru_cache(maxsize=4)(read_metadata)
 task_of = lru_cache(maxsize=4)(TaskSpec.make)
 
 
 def without_domain(task: Task, domain: str) -> Task:
-    """The task without a training domain, which is what models are then selected by; it tests nothing."""
+    """Train without a domain, and validate on that domain alone; nothing is tested."""
     column, fit, select = task.metadata.nuisance_column, task.set_of("fit"), task.set_of("select")
     (number,) = task.metadata.numbers("nuisance", [domain])
     task = restrict(task, [[(column, "!=", number)]], to=[fit])
@@ -83,9 +81,9 @@ def without_domain(task: Task, domain: str) -> Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One training, and everything that determines it but the data and the versions of the code.
+    """One training. The data and the versions of the code are in its `Identity`.
 
-    `trial` numbers the settings that a search tries, 0 being the defaults; `hyper` has those of the method.
+    `trial` numbers the settings of a search; 0 has the defaults. `hyper` has the method's own settings.
     """
 
     sweep: str
@@ -100,7 +98,7 @@ class Job:
 
     @property
     def study(self) -> str:
-        """The number of what competes: all trials and seeds of a method on a task share it."""
+        """The id that all trials and seeds of a method on a task share."""
         dataset = self.task.dataset.rstrip("/").rsplit("/", 1)[-1]
         place = [dataset, self.task.base or "", self.task.protocol, self.task.unlabelled]
         return content_hash(self.sweep, *place, self.method, self.variant, self.backbone)[:32]
@@ -108,14 +106,11 @@ class Job:
 
 @lru_cache(maxsize=1024)
 def facts_of(spec: TaskSpec) -> dict[str, str]:
-    """What a task is, without its rows; where there is none, `refused` says why."""
+    """Return the ids of a task; if it cannot be made, `refused` is the reason."""
     metadata = base_of(spec.dataset, spec.base)
     assert metadata.dataset is not None  # it has a name
-    facts = {
-        "dataset": metadata.name,
-        "base": metadata.base,
-        "content_id": metadata.dataset.manifest.base(metadata.base).content_id,
-    }
+    content_id = metadata.dataset.manifest.base(metadata.base).content_id
+    facts = {"dataset": metadata.name, "base": metadata.base, "content_id": content_id}
     try:
         task = spec.make()
         return facts | {"task": task.describe(), "task_id": task.content_id()}
@@ -125,9 +120,9 @@ def facts_of(spec: TaskSpec) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """A job with the data and code that it meets: `id` is a hash of all of it.
+    """A job with its data and code, `about`; `id` is the hash of these.
 
-    `refused` says why it cannot be trained, where that is known before.
+    `refused` is the reason if the job cannot be trained.
     """
 
     job: Job
@@ -141,19 +136,18 @@ class Identity:
 
 
 def identity(job: Job, device: str = "cpu") -> Identity:
-    """What determines the run of a job."""
+    """Collect everything that determines the run of a job."""
     facts = facts_of(job.task)
     kind = torch.cuda.get_device_name(device) if device.startswith("cuda") else platform.machine()
-    about: dict[str, Any] = {name: facts[name] for name in ("dataset", "base", "content_id", "task_id")}
-    about |= {name: getattr(job.task, name) for name in ("protocol", "unlabelled", "held_out")}
-    about |= {
-        name: getattr(job, name) for name in ("sweep", "method", "variant", "backbone", "trial", "seed")
-    }
-    about |= {
+    own = ("sweep", "method", "variant", "backbone", "trial", "seed")
+    about: dict[str, Any] = {
+        **{name: facts[name] for name in ("dataset", "base", "content_id", "task_id")},
+        **{name: getattr(job.task, name) for name in ("protocol", "unlabelled", "held_out")},
+        **{name: getattr(job, name) for name in own},
         "hyper": dict(job.hyper),
         "backbone_hash": backbone_hash(job.backbone),
         "training": asdict(job.training),
-        "device": f"{device.partition(':')[0]} {kind}",  # of which equal numbers can be expected
+        "device": f"{device.partition(':')[0]} {kind}",  # runs on the same kind should agree
         "versions": {"shiftdata": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
     }
     refused = facts.get("refused", "")
@@ -167,7 +161,7 @@ def identity(job: Job, device: str = "cpu") -> Identity:
 
 @lru_cache
 def backbone_hash(name: str) -> str:
-    """The weights that a backbone begins with; nothing for one that is drawn."""
+    """Return the hash of the pretrained weights of a backbone; empty if it is trained from scratch."""
     if name in (HEADS, "linear", "mlp", "mlp-bn"):
         try:
             return fingerprint()
@@ -177,13 +171,13 @@ def backbone_hash(name: str) -> str:
     return weights_hash() if pretrained else ""
 
 
-#: Steps between two checkpoints of a run that has more of them than this.
+#: Steps between two checkpoints; shorter runs have none.
 SAVE_EVERY = 500
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What one process does at a time: a run, or heads of one task that are trained together."""
+    """The work of one process at a time: a run, or the heads of one task, which are trained together."""
 
     runs: tuple[Identity, ...]
 
@@ -199,9 +193,9 @@ class Unit:
 
 @dataclass(frozen=True)
 class Setting:
-    """What all units share: the sweep's folder, the device, the commit of the code, modules to import.
+    """The settings of all units: the sweep's folder, device, commit of the code, modules to import.
 
-    `rank` is where checkpoints of this process's runs are kept; two ranks never share one.
+    Each `rank` has its own folder of checkpoints.
     """
 
     folder: Path
@@ -211,12 +205,12 @@ class Setting:
     rank: int = 0
 
     def start(self) -> Callable[[Unit], list[dict[str, Any]]]:
-        """Load what units need, and give what does one."""
+        """Import the methods in this process, and return the function that runs a unit."""
         import_methods(self.imports)
         return self.rows_of
 
     def rows_of(self, unit: Unit) -> list[dict[str, Any]]:
-        """Do a unit: a row of records for each of its runs, however it ended."""
+        """Run a unit, and return a row of records for each of its runs, however it ended."""
         rows = [_row(self, run, status="refused", reason=run.refused) for run in unit.runs if run.refused]
         left = [run for run in unit.runs if not run.refused]
         try:
@@ -228,13 +222,13 @@ class Setting:
             return rows + [_row(self, run, status=status, reason=reason) for run in left]
 
     def rows_lost(self, unit: Unit, reason: str) -> list[dict[str, Any]]:
-        """The rows of a unit whose process died again and again."""
+        """Return the rows of a unit whose process died repeatedly."""
         status = "out of memory" if "SIGKILL" in reason else "error"
         return [_row(self, run, status=status, reason=reason) for run in unit.runs]
 
 
 def reason_of(error: Exception) -> tuple[str, str]:
-    """What a record says of an error; one that other runs would meet as well is raised again."""
+    """Return status and reason of a failed run; an error that other runs would also meet is raised again."""
     text = str(error)
     if isinstance(error, DivergedError):
         return "diverged", text
@@ -243,7 +237,7 @@ def reason_of(error: Exception) -> tuple[str, str]:
     if isinstance(error, InputError):
         return "refused", text
     if isinstance(error, ShiftdataError | OSError):
-        raise error  # the dataset, the disk or an extra: not this run's fault
+        raise error  # of the dataset, the disk or an extra
     last = traceback.extract_tb(error.__traceback__)[-1]
     return "error", f"{type(error).__name__}: {text} ({Path(last.filename).name}, line {last.lineno})"
 
@@ -251,6 +245,7 @@ def reason_of(error: Exception) -> tuple[str, str]:
 def _network(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
     (identity,) = runs
     job, task = identity.job, task_of(identity.job.task)
+    steps = job.training.steps
     folder = setting.folder / "running" / str(setting.rank) / identity.id[:32]
     with measured() as cost:
         run = train(
@@ -262,23 +257,25 @@ def _network(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]
             seed=job.seed,
             device=setting.device,
             test_steps=bool(job.training.evaluate_every),
-            folder=folder if job.training.steps > SAVE_EVERY else None,
+            folder=folder if steps > SAVE_EVERY else None,
             save_every=SAVE_EVERY,
             **dict[str, Any](job.hyper),
         )
     remove(folder)
     if setting.device.startswith("cuda"):
         cost["peak_memory"] = torch.cuda.max_memory_allocated(setting.device)
-    cost["examples"] = job.training.steps * (job.training.batch or len(task.rows(task.set_of("fit"))))
+    cost["examples"] = steps * (job.training.batch or len(task.rows(task.set_of("fit"))))
     about = {name: run.about[name] for name in ("pretraining", "trains_on_select", "report", "input")}
-    judged = _judged(setting, identity, task, _predicted(run, task, job.training.steps))
-    return [_row(setting, identity, about, **cost, **judged)]
+    return [
+        _row(setting, identity, about, **cost, **_judged(setting, identity, task, _predicted(run, steps)))
+    ]
 
 
-def _predicted(run: Run, task: Task, steps: int) -> Iterator[tuple[int, dict[str, IntArray]]]:
-    """The labels predicted for each set at each evaluation, the validation set as rows of the source."""
+def _predicted(run: Run, steps: int) -> Iterator[tuple[int, dict[str, IntArray]]]:
+    """Yield step and predicted labels by set; those of the validation set are of the source model."""
+    task, labels = run.task, run.model.outputs
     validation, tests = _sets(task, "select")[:1], _sets(task, "test")
-    last, labels = max([steps, *(entry["step"] for entry in run.history)]), run.model.outputs
+    last = max([steps, *(entry["step"] for entry in run.history)])
 
     def tested(predicted: IntArray) -> dict[str, IntArray]:
         return {name: predicted[np.searchsorted(run.rows, task.rows(name))] for name in tests}
@@ -287,10 +284,10 @@ def _predicted(run: Run, task: Task, steps: int) -> Iterator[tuple[int, dict[str
         if entry["step"] < last:
             predicted = {}
             for name in validation:
-                known = np.isin(task.metadata.label[task.rows(name)], task.label_ids)
-                # A label that training does not know is wrong whatever the model says.
-                predicted[name] = np.full(len(known), labels[0], np.int64)
-                predicted[name][known] = labels[entry["predicted"].numpy()]
+                # `entry` has only rows of training labels; for other rows every prediction is wrong.
+                trained = np.isin(task.metadata.label[task.rows(name)], task.label_ids)
+                predicted[name] = np.full(len(trained), labels[0], np.int64)
+                predicted[name][trained] = labels[entry["predicted"].numpy()]
             yield entry["step"], predicted | tested(labels[entry["tested"].numpy()])
     source = {name: run.model.predict_source(task.rows(name)) for name in validation}
     yield last, source | tested(run.predicted)
@@ -302,28 +299,28 @@ def _sets(task: Task, role: Role) -> list[str]:
 
 def _heads(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
     task, training = task_of(runs[0].job.task), runs[0].job.training
-    numbers = ("learning_rate", "weight_decay", "momentum")
-    specs = [
-        HeadSpec(
-            method=run.job.method,
-            seed=run.job.seed,
-            hyper=dict(run.job.hyper),
-            **{name: getattr(run.job.training, name) for name in numbers},
-        )
-        for run in runs
-    ]
+
+    def spec(job: Job) -> HeadSpec:
+        numbers = {
+            name: getattr(job.training, name) for name in ("learning_rate", "weight_decay", "momentum")
+        }
+        return HeadSpec(method=job.method, seed=job.seed, hyper=dict(job.hyper), **numbers)
+
+    specs = [spec(run.job) for run in runs]
     with measured() as cost:
         grid = train_grid(task, specs, steps=training.steps, every=training.evaluate_every)
     cost |= {name: cost[name] / len(runs) for name in ("seconds", "processor_seconds")}
     cost["examples"] = training.steps * len(task.rows(task.set_of("fit")))
     opened = task.metadata.dataset
     pictures = opened is not None and opened.manifest.roles.modality == "image"
-    about = {"pretraining": PRETRAINING if pictures else "", "trained_together": len(runs)}
-    about |= {"trains_on_select": False}
+    about = {
+        "pretraining": PRETRAINING if pictures else "",
+        "trained_together": len(runs),
+        "trains_on_select": False,
+    }
     rows = []
     for place, run in enumerate(runs):
-        if place in grid.results.failed:
-            reason = grid.results.failed[place]
+        if reason := grid.results.failed.get(place):
             rows.append(_row(setting, run, about, status="diverged", reason=reason, **cost))
             continue
         begins = first_stage(specs[place], training.steps)
@@ -339,7 +336,6 @@ def _heads(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
 def _judged(
     setting: Setting, run: Identity, task: Task, predicted: Iterable[tuple[int, Mapping[str, IntArray]]]
 ) -> dict[str, Any]:
-    """The evaluations of a run, and what it predicted at each."""
     evaluations, labels = [], []
     for step, sets in predicted:
         results = {name: task.evaluate(of, name) for name, of in sets.items()}
@@ -376,15 +372,13 @@ def _row(
 
 
 def import_methods(modules: Sequence[str]) -> None:
-    """Import the modules that register methods of one's own: from here on their names are known."""
+    """Import modules that register methods of your own."""
     here = str(Path.cwd())
-    if modules and here not in sys.path:  # the command `shiftdata` does not look there by itself
+    if modules and here not in sys.path:  # the command `shiftdata` does not add it
         sys.path.append(here)
     for name in modules:
         try:
             import_module(name)
         except ImportError as error:
-            hint = f"run this in the folder that has {name.partition('.')[0]}, or put that into PYTHONPATH"
-            raise InputError(
-                f"the sweep imports {name}, and that fails in {here} ({error}): {hint}"
-            ) from error
+            hint = f"run this in the folder of {name.partition('.')[0]}, or add it to PYTHONPATH"
+            raise InputError(f"the sweep imports {name}, which fails in {here} ({error}): {hint}") from error

@@ -1,7 +1,7 @@
-"""What runs leave: a row a run, in Parquet files that are merged by reading them together.
+"""The records of a sweep: one row per run, in Parquet files that are merged when they are read.
 
-A folder of records has `records/*.parquet`, each written whole or not at all, and `tasks/*.json`: of every
-set of a task its cells (label, nuisance, severity), whose numbers of right rows the evaluations have.
+A folder of records has `records/*.parquet`, and `tasks/*.json` with the cells (label, nuisance, severity) of
+each set of each task; evaluations have the number of right rows of each cell.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from shiftdata.files import whole_file, write_text
 
 RECORDS, TASKS, SWEEP = "records", "tasks", "sweep.json"
 DONE = "done"
-#: How often files that vanish while they are read are listed again.
-TRIES = 20
+#: Another process may merge files while they are read: they are then listed again.
+RETRIES = 20
 
 
 class Study(NamedTuple):
-    """What competes for one number: the trials and seeds of a method on a task."""
+    """The trials and seeds of a method on a task, among which a rule selects."""
 
     id: str
     sweep: str
@@ -49,7 +49,7 @@ class Study(NamedTuple):
 
 
 STUDY = Study._fields[1:]
-#: Where a run stands in its study; `held_out` is the training domain left out, of runs that only select.
+#: The place of a run in its study; `held_out` is the training domain left out, of runs that only select.
 PLACE = ("trial", "seed", "held_out")
 #: Columns by which records are chosen.
 CHOICES = ("study", *STUDY, *PLACE, "status", "commit")
@@ -75,7 +75,7 @@ SCHEMA = pa.schema(
     | {name: pa.int64() for name in ("examples", "peak_memory")}
     | {
         "evaluations": pa.list_(EVALUATION),
-        "predicted": pa.list_(pa.list_(pa.int16())),  # of each evaluation; null where it was not kept
+        "predicted": pa.list_(pa.list_(pa.int16())),  # of each evaluation; null if not stored
     }
 )
 #: Rows without predictions, with their file and their row of it.
@@ -86,8 +86,8 @@ _WITHOUT = pa.schema([*map(SCHEMA.field, _READ), ("_file", pa.int64()), ("_row",
 class Records:
     """The runs of one or more sweeps.
 
-    `runs` has a row a run, without predictions; `tasks` the empty evaluations of each set of each task, by
-    the task's hash and the set's name.
+    `runs` has one row per run, without predictions; `tasks` the empty evaluations of each set of each task,
+    by the task's hash and the set's name.
     """
 
     def __init__(
@@ -98,10 +98,10 @@ class Records:
 
     @classmethod
     def read(cls, *folders: str | Path) -> Records:
-        """The records of some folders, merged: a run that is in several is there once.
+        """Read and merge folders of records; a run that is in several counts once.
 
-        Two different runs of one study, trial and seed are refused: they are of sweeps with the same name
-        that were changed between them, or of machines with other versions.
+        Two different runs of one study, trial and seed are refused: a sweep was changed, or machines have
+        other versions.
         """
         paths = [Path(folder) for folder in folders]
         for path in paths:
@@ -118,28 +118,27 @@ class Records:
         return int(self.runs.num_rows)
 
     def where(self, **chosen: Any) -> Records:
-        """The runs whose sweep, method, dataset, seed, .. is what is given, or one of several."""
+        """Choose runs by sweep, method, dataset, seed, ...: a value or several."""
         return Records(chosen_rows(self.runs, chosen, CHOICES), self.tasks, self._places)
 
     @property
     def files(self) -> Iterator[tuple[Path, IntArray]]:
-        """Each file that was read, with its rows that are among these runs."""
+        """Each file, with the numbers of its rows that are among these runs."""
         file, row = (self.runs[name].to_numpy() for name in ("_file", "_row"))
         yield from ((path, row[file == number]) for number, path in enumerate(self._places))
 
     @property
     def folders(self) -> list[Path]:
-        """The folders that these records were read from."""
         return list(dict.fromkeys(path.parent.parent for path in self._places))
 
     def column(self, name: str) -> list[Any]:
-        """A value a run."""
+        """One value per run."""
         if name not in self._columns:
             self._columns[name] = self.runs[name].to_pylist()
         return self._columns[name]
 
     def failures(self) -> list[tuple[str, str, str]]:
-        """The id of each run that failed, the reason, and which run it is."""
+        """The id, reason and description of each failed run."""
         names = ("id", "status", "reason", "method", "task", "trial", "seed")
         return [
             (run, f"{status}: {reason or ''}", f"{method} on {task}, trial {trial}, seed {seed}")
@@ -156,7 +155,7 @@ class Records:
 
     @cached_property
     def _evaluations(self) -> tuple[pa.Table, IntArray]:
-        """Every evaluation of every run as a table, and where those of each run begin."""
+        """Every evaluation of every run as a table, and the first row of each run."""
         lists = self.runs["evaluations"].combine_chunks()
         sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
         flat = pa.Table.from_struct_array(lists.flatten())
@@ -164,7 +163,7 @@ class Records:
 
     @cached_property
     def places(self) -> list[dict[tuple[str, int], int]]:
-        """For each run the place of its evaluations in `_evaluations`, by set and step."""
+        """For each run the row of its evaluations in `_evaluations`, by set and step."""
         table, begins = self._evaluations
         keys = list(zip(table["set"].to_pylist(), table["step"].to_pylist(), strict=True))
         return [
@@ -173,12 +172,12 @@ class Records:
         ]
 
     def correct(self, places: Sequence[int]) -> IntArray:
-        """Right rows of each cell, a line an evaluation; all must be of one set."""
+        """Right rows, evaluations x cells; all must be of one set."""
         lists = self._lists("correct").take(pa.array(places, pa.int64()))
         return np.asarray(lists.flatten().to_numpy().reshape(len(places), -1), np.int64)
 
     def figures(self, places: Sequence[int]) -> pa.Table:
-        """The official figures of some evaluations: one line each, with its `place` among those asked for."""
+        """The official figures of evaluations, one per row; `place` is the index in `places`."""
         lists = self._lists("figures").take(pa.array(places, pa.int64()))
         sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
         table = pa.Table.from_struct_array(lists.flatten())
@@ -188,11 +187,11 @@ class Records:
         return self._evaluations[0][name].combine_chunks()
 
     def steps(self, run: int) -> list[int]:
-        """The steps after which a run was evaluated."""
+        """The steps at which a run was evaluated."""
         return sorted({step for _, step in self.places[run]})
 
     def evaluation(self, run: int, name: str | None = None, step: int | None = None) -> Evaluation:
-        """What a run was worth on a set (default: the first that tests) after a step (default: the last)."""
+        """A run's evaluation on a set (default: the first test set) at a step (default: the last)."""
         place, empty = self._place(run, name, step)
         row = self._evaluations[0].slice(place, 1).to_pylist()[0]
         figures = {figure["name"]: _figure(figure) for figure in row["figures"]}
@@ -200,7 +199,7 @@ class Records:
         return replace(empty, figures=figures, cells=cells)
 
     def predicted(self, run: int, name: str | None = None, step: int | None = None) -> IntArray | None:
-        """The number of the label predicted for each row of `task.rows(set)`; None where it was not kept."""
+        """The predicted label of each row of `task.rows(set)`; None if predictions were not stored."""
         place, _ = self._place(run, name, step)
         file, row = (self.column(column)[run] for column in ("_file", "_row"))
         stored = _read_predicted(self._places[file])[row]
@@ -208,11 +207,11 @@ class Records:
         return np.asarray(labels.to_numpy(), np.int64) if labels is not None and len(labels) else None
 
     def task_of(self, run: int) -> Mapping[str, Evaluation]:
-        """The sets of a run's task, each as an evaluation without a right row."""
+        """The sets of a run's task, as evaluations without right rows."""
         return self.tasks[self.column("task_id")[run]]
 
     def sets_of(self, run: int, role: Role) -> list[str]:
-        """The sets of a run's task with a role, that were evaluated."""
+        """The evaluated sets of a run that have a role."""
         evaluated = {name for name, _ in self.places[run]}
         return [name for name, of in self.task_of(run).items() if of.role == role and name in evaluated]
 
@@ -226,9 +225,9 @@ class Records:
         name = name or next(iter(self.sets_of(run, "test")), None)
         step = steps[-1] if step is None else step
         if name is None or (name, step) not in self.places[run]:
-            known = ", ".join(sorted({of for of, _ in self.places[run]}))
+            sets = ", ".join(sorted({evaluated for evaluated, _ in self.places[run]}))
             where = f"{name} after step {step}"
-            raise InputError(f"run {run} has no evaluation of {where}: sets {known}; steps {steps}")
+            raise InputError(f"run {run} has no evaluation of {where}: sets {sets}; steps {steps}")
         return self.places[run][name, step], self.task_of(run)[name]
 
     def _check_alike(self) -> None:
@@ -247,23 +246,20 @@ class Records:
 
 
 def _figure(stored: Mapping[str, Any]) -> Figure:
-    """A figure as it was; one without origins has an error that took rows for independent: it is left out."""
-    # What is not defined is stored as null.
+    """Read a figure. Without origins its error took rows as independent, and is left out."""
+    # Undefined numbers are stored as null.
     value, sem = (np.nan if stored[key] is None else stored[key] for key in ("value", "sem"))
     origins = stored["origins"]
     return Figure(value, stored["n"], stored["of"], np.nan if origins is None else sem, origins or 0)
 
 
 def _tables(folders: Sequence[Path]) -> tuple[list[Path], list[pa.Table]]:
-    """The files of some folders, and their rows without predictions.
-
-    A file may vanish while they are read, where another process has just put all of them into one.
-    """
-    for _ in range(TRIES):
+    """Return the files of folders, and their rows without predictions."""
+    for _ in range(RETRIES):
         files = sorted(path for folder in folders for path in (folder / RECORDS).glob("*.parquet"))
         with suppress(FileNotFoundError):
             return files, [_read(path, number) for number, path in enumerate(files)]
-    raise InputError(f"files of {folders} vanish while they are read: wait for what writes them")
+    raise InputError(f"files of {folders} change while they are read: wait for the sweep that writes them")
 
 
 def _read(path: Path, number: int) -> pa.Table:
@@ -279,12 +275,12 @@ def _read(path: Path, number: int) -> pa.Table:
 
 @lru_cache(maxsize=1)
 def _read_predicted(path: Path) -> pa.ChunkedArray:
-    """The predictions of a file, whose runs are asked for one after the other; files are never changed."""
+    """Read the predictions of a file, which never changes; callers ask for its runs in turn."""
     return pq.read_table(path, columns=["predicted"])["predicted"]
 
 
 def _once(runs: pa.Table) -> pa.Table:
-    """Each run once: one that was done before one that failed and was tried again, else the first."""
+    """Keep each run once: a done one before one that failed, else the first."""
     order = np.argsort(np.array(runs["status"].to_pylist(), object) != DONE, kind="stable")
     ids = np.array(runs["id"].to_pylist(), object)[order]
     first = np.unique(ids.astype(str), return_index=True)[1]
@@ -292,42 +288,46 @@ def _once(runs: pa.Table) -> pa.Table:
 
 
 def write_runs(path: Path, rows: pa.Table | Iterable[Mapping[str, Any]]) -> None:
-    """Write some runs, whole or not at all."""
+    """Write runs as one file, whole or not at all."""
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist([dict(row) for row in rows], SCHEMA)
     with whole_file(path) as temporary:
         pq.write_table(table, temporary, compression="zstd")
 
 
 def evaluated(step: int, result: Evaluation) -> dict[str, Any]:
-    """An evaluation as a record stores it."""
+    """Return an evaluation as a record stores it."""
     figures = [{"name": name, **figure.to_dict()} for name, figure in result.figures.items()]
     return {"step": step, "set": result.set, "figures": figures, "correct": result.cells.correct.tolist()}
 
 
 def write_task(folder: Path, task_id: str, results: Mapping[str, Evaluation]) -> None:
-    """Write the cells of a task's sets, as evaluations without a right row, unless they are there."""
+    """Write the cells of a task's sets, unless the file exists."""
     path = folder / TASKS / f"{task_id[:16]}.json"
     if path.exists():
         return
-    sets = {}
-    for name, result in results.items():
-        nothing = replace(result.cells, correct=np.zeros_like(result.cells.n))
-        sets[name] = replace(result, figures={}, cells=nothing).to_dict()
+    sets = {
+        name: replace(
+            result, figures={}, cells=replace(result.cells, correct=np.zeros_like(result.cells.n))
+        ).to_dict()
+        for name, result in results.items()
+    }
     write_text(path, json.dumps({"task_id": task_id, "sets": plain(sets)}, indent=1) + "\n")
 
 
 def read_task(path: Path) -> tuple[str, dict[str, Evaluation]]:
-    """A task's hash, and the empty evaluation of each of its sets."""
+    """Read a task's hash, and the empty evaluation of each of its sets."""
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        return stored["task_id"], {name: Evaluation.from_dict(of) for name, of in stored["sets"].items()}
+        return stored["task_id"], {
+            name: Evaluation.from_dict(cells) for name, cells in stored["sets"].items()
+        }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         hint = "take it from where the sweep ran"
         raise InputError(f"{path} does not describe a task ({error!r}): {hint}") from error
 
 
 def runs_of(records: Records) -> Iterator[tuple[Study, list[int]]]:
-    """Each study with its runs."""
+    """Yield each study with its runs."""
     numbers: dict[str, list[int]] = {}
     for run, study in enumerate(records.column("study")):
         numbers.setdefault(study, []).append(run)

@@ -1,6 +1,7 @@
-"""Run a sweep into a folder of records: here, in a pool, on Ray, as one of several ranks. They are equal.
+"""Run a sweep into a folder of records: here, in a pool, on Ray, or as one of several ranks.
 
-Which runs a sweep needs is a function of the records there are: kill it anywhere, and it goes on.
+The records are equal for all of these. The runs that are left follow from the records alone, so a killed
+sweep goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ from shiftdata.files import locked, remove, write_text
 from shiftdata.stable import content_hash
 
 LOCK = ".lock"
-#: What may differ between a sweep and the one that its folder was begun with: more of the same.
+#: The fields that may change when a sweep goes on in its folder.
 MAY_GROW = ("about", "tasks", "methods", "backbones", "rules", "keep", "imports", "trials", "seeds")
-#: Heads that are trained together at most.
+#: The most heads that are trained together.
 TOGETHER = 1000
-#: What records say of a study: each trial's score by its first seed (nan: it failed), and the best trial.
+#: Each trial's score by its first seed (nan: it failed) in a study, and the best trial.
 Past: TypeAlias = tuple[Mapping[int, float], int]
 
 
 def needed(sweep: Sweep, records: Records | None, device: str = "cpu") -> list[Identity]:
-    """Every run that is known to be needed, done or not; those that depend on others once these are done."""
+    """Return the runs of a sweep, done or not; runs that depend on others appear once these are done."""
     past = {} if records is None else _past(records, sweep.search)
     return [
         identity(part, device)
@@ -51,7 +52,7 @@ def needed(sweep: Sweep, records: Records | None, device: str = "cpu") -> list[I
 
 
 def units_of(runs: Sequence[Identity], done: set[str]) -> list[Unit]:
-    """What is left to do, cut so that how much is done already moves no border."""
+    """Cut the runs that are left into units, whose borders do not depend on what is done."""
     together: dict[object, list[Identity]] = {}
     for run in runs:
         job = run.job
@@ -67,7 +68,7 @@ def units_of(runs: Sequence[Identity], done: set[str]) -> list[Unit]:
 
 
 def _parts(sweep: Sweep, job: Job) -> Iterator[Job]:
-    """The run itself, and one without each of the training domains where models are selected so."""
+    """Yield the run, and for leave-one-domain-out selection one without each training domain."""
     yield job
     if any(rule_of(rule).held_out for rule in sweep.rules) and "refused" not in facts_of(job.task):
         task = task_of(job.task)
@@ -78,7 +79,7 @@ def _parts(sweep: Sweep, job: Job) -> Iterator[Job]:
 def _study(
     sweep: Sweep, spec: TaskSpec, method: MethodSpec, backbone: str, past: Mapping[str, Past]
 ) -> Iterator[Job]:
-    """The jobs of a study that are known: its trials so far, then the further seeds of the best."""
+    """Yield the jobs of a study: its trials so far, then the further seeds of the best."""
     search = sweep.search
     start = Job(
         sweep=sweep.name,
@@ -103,7 +104,7 @@ def _study(
 def _settings(
     search: Search, job: Job, method: MethodSpec, scores: Mapping[int, float]
 ) -> list[dict[str, float]]:
-    """The settings of each trial that can begin."""
+    """Return the settings of each trial that can begin."""
     if search.kind == "defaults":
         return [{}]
     space = search.space_of(job.method)
@@ -119,7 +120,7 @@ def _settings(
 
 
 def _past(records: Records, search: Search) -> dict[str, Past]:
-    """What is known of each study's trials, where the search asks for it."""
+    """Return the results of each study's trials, if the search needs them."""
     if search.kind != "tpe" and search.seeds_of == "each":
         return {}
     rule, columns = rule_of(search.rule), [records.column(name) for name in (*PLACE, "status")]
@@ -139,11 +140,11 @@ def _past(records: Records, search: Search) -> dict[str, Past]:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a sweep is: runs that are recorded, by how they ended, of those known to be needed."""
+    """The number of runs of a sweep, and the recorded ones by status."""
 
     runs: int
     recorded: Counter[str]
-    #: How failed runs ended and why, with the runs.
+    #: Failed runs by status and reason.
     failed: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
@@ -165,18 +166,18 @@ def run_sweep(
     retry: Sequence[str] = (),
     on_unit: Callable[[Unit, Progress], object] = lambda unit, progress: None,
 ) -> Records:
-    """Do what is left of a sweep; stopped at any point, it goes on when it is run again.
+    """Do the runs of a sweep that are left.
 
     A run that fails is recorded with its reason, and the sweep goes on.
 
     Args:
-        sweep: from `read_sweep`, or built in Python.
-        folder: where its records are, and go.
-        executor: where runs are done; default: in this process, one after the other.
-        rank: which of the processes that share the folder this is.
+        sweep: From `read_sweep`, or built in Python.
+        folder: Its folder of records.
+        executor: By default runs are done in this process, one after the other.
+        rank: The place of this process among those that share the folder.
         device: "cpu", "cuda", "cuda:1", "mps".
-        retry: do runs again that ended so: "error", "out of memory", "diverged", "refused".
-        on_unit: gets the unit that is done, and how far the sweep is.
+        retry: Repeat runs with this status: "error", "out of memory", "diverged", "refused".
+        on_unit: Called with each unit that is done and the progress.
 
     """
     folder = Path(folder)
@@ -210,7 +211,7 @@ def run_sweep(
 
 
 def progress_of(sweep: Sweep, folder: str | Path, device: str = "cpu") -> Progress:
-    """How far a sweep is, which runs failed, and why."""
+    """Return the progress of a sweep, and its failed runs with their reasons."""
     records, runs, ended = _state(sweep, Path(folder), device)
     failed: dict[str, list[str]] = {}
     for run, reason, which in [] if records is None else records.failures():
@@ -220,7 +221,7 @@ def progress_of(sweep: Sweep, folder: str | Path, device: str = "cpu") -> Progre
 
 
 def _state(sweep: Sweep, folder: Path, device: str) -> tuple[Records | None, list[Identity], dict[str, str]]:
-    """What there is, which runs are needed, and how those ended that did."""
+    """Return the records, the runs of the sweep, and the status of each recorded run."""
     records = read_records(folder)
     runs = needed(sweep, records, device)
     statuses = {} if records is None else dict(zip(*map(records.column, ("id", "status")), strict=True))
@@ -228,64 +229,61 @@ def _state(sweep: Sweep, folder: Path, device: str) -> tuple[Records | None, lis
 
 
 def read_records(folder: Path) -> Records | None:
-    """The records of a folder, if it has any."""
+    """Read the records of a folder; None if it has none."""
     return Records.read(folder) if any((folder / RECORDS).glob("*.parquet")) else None
 
 
 def _missing(folder: Path, units: Sequence[Unit]) -> Iterable[Unit]:
-    """Those that no rank has done by now."""
+    """Return the units that no rank has done by now."""
     records = read_records(folder)
     done = set() if records is None else set(records.column("id"))
     return [unit for unit in units if not all(run.id in done for run in unit.runs)]
 
 
 def _begin(sweep: Sweep, folder: Path) -> None:
-    """Keep what was asked, and refuse a folder that was begun with something else."""
+    """Write sweep.json, and refuse a folder that was begun with another sweep."""
     plain, path = plain_sweep(sweep), folder / SWEEP
     if path.exists():
-        begun, asked = (
-            {name: value for name, value in (of | of["search"]).items() if name not in (*MAY_GROW, "search")}
-            for of in (json.loads(path.read_text(encoding="utf-8")), plain)
-        )
+        begun, asked = (stored | stored["search"] for stored in (json.loads(path.read_text("utf-8")), plain))
         differ = [
             f"{name}: {begun.get(name)} there, {asked[name]} here"
-            for name in asked
+            for name in asked.keys() - {*MAY_GROW, "search"}
             if begun.get(name) != asked[name]
         ]
         if differ:
-            shown = f"{'; '.join(differ):.400}"
+            shown = f"{'; '.join(sorted(differ)):.400}"
             raise InputError(f"{folder} was begun as another sweep ({shown}): give it another folder")
     write_text(path, json.dumps(plain, indent=1) + "\n")
     (folder / RECORDS).mkdir(exist_ok=True)
 
 
 def _drop_other_code(folder: Path, sweep: Sweep, device: str) -> None:
-    """Remove the records of runs that are to be trained again as the code of their method has changed."""
+    """Remove the records of runs whose method has changed: they are trained again."""
     with locked(folder / LOCK, f"another process changes the records of {folder}", wait=600):
         records = read_records(folder)
         if records is None:
             return
-        known = {
+        current = {
             (run.job.study, *(run.about[name] for name in PLACE)): code_in(run.about)
             for run in needed(sweep, records, device)
         }
         code = [code_in(json.loads(about)) for about in records.column("about")]
         places = zip(*map(records.column, ("study", *PLACE)), strict=True)
-        mask = [known.get(place, of) == of for place, of in zip(places, code, strict=True)]
+        mask = [current.get(place, stored) == stored for place, stored in zip(places, code, strict=True)]
         if not all(mask):
             _replace(folder, records, _whole(records).filter(pa.array(mask)))
 
 
 def code_in(about: Mapping[str, Any]) -> list[Any]:
-    """What of a run is the code of its method."""
+    """Return the versions of the code of a run's method."""
     return [about.get("code_version"), about.get("own_code")]
 
 
 def _finish(sweep: Sweep, folder: Path, order: Sequence[str]) -> None:
-    """Once all is there: one file of records, with the predictions of what the sweep's rules choose."""
+    """Merge the records of a complete sweep into one file, with the predictions of the selected runs."""
+    if sweep.keep == "all":
+        return
     with locked(folder / LOCK, f"{folder} is being finished by another process", wait=600):
-        if sweep.keep == "all":
-            return
         records = Records.read(folder)
         ids = records.column("id")
         chosen = {
@@ -296,8 +294,8 @@ def _finish(sweep: Sweep, folder: Path, order: Sequence[str]) -> None:
         }
         sets = {
             (task_id, name)
-            for task_id, of in records.tasks.items()
-            for name, result in of.items()
+            for task_id, task in records.tasks.items()
+            for name, result in task.items()
             if sweep.keep == "select" and result.role == "select"
         }
         table = _pruned(_whole(records), chosen, sets)
@@ -307,16 +305,15 @@ def _finish(sweep: Sweep, folder: Path, order: Sequence[str]) -> None:
 
 
 def _whole(records: Records) -> pa.Table:
-    """The rows of some records with their predictions, in the same order."""
+    """Read the rows of records with their predictions, in the same order."""
     tables = [pq.read_table(path, schema=SCHEMA).take(pa.array(rows)) for path, rows in records.files]
     return pa.concat_tables(tables)
 
 
 def _replace(folder: Path, records: Records, table: pa.Table) -> None:
-    """Put a table in the place of the files of some records.
+    """Replace the files of records by one.
 
-    Another rank may do the same after this one, or write a run that it was doing too: files are merged, each
-    run once, and only those that were read go.
+    Only files that were read are removed: another rank may be writing a run at the same time.
     """
     whole = folder / RECORDS / f"all-{content_hash(*sorted(table['id'].to_pylist()))[:32]}.parquet"
     write_runs(whole, table)
@@ -326,7 +323,7 @@ def _replace(folder: Path, records: Records, table: pa.Table) -> None:
 
 
 def _pruned(table: pa.Table, steps: set[tuple[str, int]], sets: set[tuple[str, str]]) -> pa.Table:
-    """The rows with the predictions of some steps of some runs, and with all of some sets of tasks."""
+    """Remove predictions, except those at `steps` (run, step) and for `sets` (task, set)."""
     evaluations, predicted = (table[name].combine_chunks() for name in ("evaluations", "predicted"))
     sizes = pc.fill_null(pc.list_value_length(evaluations), 0).to_numpy()
     ids, tasks = (np.repeat(np.array(table[name].to_pylist(), object), sizes) for name in ("id", "task_id"))
@@ -342,7 +339,7 @@ def _pruned(table: pa.Table, steps: set[tuple[str, int]], sets: set[tuple[str, s
 
 @cache
 def code_commit() -> str:
-    """The commit of this checkout, "+" where files differ from it; of an installed package its version."""
+    """Return the commit of this checkout, with "+" if files differ; of an installed package the version."""
     command = ["git", "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+"]
     try:
         done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)

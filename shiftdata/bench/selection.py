@@ -1,9 +1,8 @@
-"""Model selection: which trial and which step of each study, from records. Nothing is trained again.
+"""Model selection: a trial and its steps for each study, from records. Nothing is trained again.
 
-A rule reads evaluations of sets with the role "select" and no others; only rules whose name says oracle read
-those of sets that test. Each seed chooses its own step, and a trial's score is the mean over the seeds that
-every trial of the study has: with one seed a trial it is DomainBed-v2's search, with several
-BalancingGroups'.
+Rules read evaluations of validation sets; only oracles read those of test sets. Each seed takes its own best
+step, and a trial's score is the mean over the seeds that all trials of the study have: with one seed per
+trial this is DomainBed-v2's search, with several BalancingGroups'.
 """
 
 from __future__ import annotations
@@ -26,20 +25,19 @@ from shiftdata.evaluation.metrics.statistics import accuracies
 from shiftdata.evaluation.tasks import Role, Task
 from shiftdata.evaluation.tasks.cells import Cells
 
-#: Who wins among equals: the first trial's earliest step (a strict comparison, as DomainBed, DomainBed-v2 and
-#: RLSbench), or the last trial's latest step (SMA's released code).
+#: Among equals, the first trial's earliest step wins (DomainBed, DomainBed-v2, RLSbench), or the last trial's
+#: latest step (SMA's released code).
 Ties: TypeAlias = Literal["earliest", "latest"]
 
-#: What a group is.
 GROUP = ("label", "nuisance")
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a rule compares: a figure of the sets with a role, at every step or at the last one.
+    """A figure of the sets with a role, compared at every step or at the last one.
 
-    The figure is over labels, nuisances or groups (`over`; all rows as one for none): their mean, the worst,
-    or the mean of the `m` worst. A rule without a figure takes what there is.
+    The figure is the mean, the worst, or the mean of the `m` worst accuracies over labels, nuisances or
+    groups (`over`; empty: over all rows). A rule without a figure takes the last step.
     """
 
     about: str
@@ -51,11 +49,11 @@ class Rule:
 
     @property
     def oracle(self) -> bool:
-        """Whether it sees the test."""
+        """True if it sees the test set."""
         return self.role == "test"
 
     def scores(self, cells: Cells, correct: IntArray, m: int) -> FloatArray:
-        """Return the figure of each model, a line of right rows of each cell; nan where a group is empty."""
+        """Return the figure of each model from right rows (models x cells); nan if a group is empty."""
         columns = dict(zip(GROUP, (name for name in cells.codes if name != "severity"), strict=True))
         codes = [cells.codes[columns[name]] for name in self.over] or [np.zeros(len(cells.n), np.int64)]
         place = np.unique(np.stack(codes), axis=1, return_inverse=True)[1].ravel()
@@ -72,7 +70,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Chosen:
-    """A run of the chosen trial, and the step that the rule chose for it."""
+    """A run of the selected trial, and its selected step."""
 
     run: int
     seed: int
@@ -81,11 +79,10 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Selected:
-    """The trial that a rule chose in a study: its score, and among how many models.
+    """The trial that a rule selected in a study, and its score.
 
-    `runs` has each of its seeds with a step; those that failed are not there, and count in `failed`. Of
-    `among` models `undefined` had no score. Where the rule cannot choose, `refused` says why, and
-    there are no runs.
+    `runs` has each seed that did not fail, with its step; `failed` counts the others. Of `among` models
+    `undefined` had no score. If the rule cannot choose, `refused` is the reason and there are no runs.
     """
 
     study: Study
@@ -102,11 +99,10 @@ class Selected:
         where = f"{self.study.method} on {self.study.task}, {self.rule}"
         if self.refused:
             return f"{where}: {self.refused}"
-        of = f"of {self.among:,} models, {self.undefined:,} of them undefined"
-        return f"{where}: trial {self.trial} ({number(self.score)}), {of}"
+        among = f"of {self.among:,} models, {self.undefined:,} of them undefined"
+        return f"{where}: trial {self.trial} ({number(self.score)}), {among}"
 
 
-#: Another rule is another entry.
 RULES: Mapping[str, Rule] = {
     "last": Rule("the last step, of one trial", "", last_step=True),
     "iid": Rule("share of right rows (DomainBed-v2, RLSbench)"),
@@ -148,10 +144,7 @@ def select(records: Records, rule: str, *, m: int = 3, ties: Ties = "earliest") 
 
 
 def run_scores(records: Records, runs: Sequence[int], rule: Rule, m: int = 3) -> dict[int, dict[int, float]]:
-    """The scores of some runs of one task after each step at which they were evaluated.
-
-    Where a rule reads several sets they are the mean over these.
-    """
+    """Return the scores of runs of one task at each step, the mean over the sets that the rule reads."""
     names = records.sets_of(runs[0], rule.role)
     if rule.oracle and "oracle" in names:
         names = ["oracle"]
@@ -160,11 +153,12 @@ def run_scores(records: Records, runs: Sequence[int], rule: Rule, m: int = 3) ->
         raise InputError(f"a rule needs a set with the role {rule.role!r}, runs have {', '.join(sets)}")
     steps = [(run, step) for run in runs for step in records.steps(run)[-1 if rule.last_step else 0 :]]
     places = [[records.places[run].get((name, step), -1) for run, step in steps] for name in names]
-    if any(-1 in of for of in places):
+    if any(-1 in rows for rows in places):
         raise InputError(f"a rule needs an evaluation of {', '.join(names)} after every step")
     task = records.task_of(runs[0])
     figures = [
-        rule.scores(task[name].cells, records.correct(of), m) for name, of in zip(names, places, strict=True)
+        rule.scores(task[name].cells, records.correct(rows), m)
+        for name, rows in zip(names, places, strict=True)
     ]
     scores: dict[int, dict[int, float]] = {run: {} for run in runs}
     for (run, step), score in zip(steps, np.mean(figures, axis=0).tolist(), strict=True):
@@ -174,7 +168,7 @@ def run_scores(records: Records, runs: Sequence[int], rule: Rule, m: int = 3) ->
 
 @dataclass
 class _Study:
-    """The runs of a study, and what a rule chooses among them."""
+    """The runs of a study, among which a rule selects."""
 
     records: Records
     study: Study
@@ -188,7 +182,7 @@ class _Study:
         columns = [self.records.column(name) for name in (*PLACE, "status")]
         places = [(run, *(column[run] for column in columns)) for run in self.runs]
         whole = [(run, trial, seed, status) for run, trial, seed, domain, status in places if not domain]
-        #: The run of each trial and seed, and those without a training domain.
+        #: The run of each trial and seed; below, by domain, those trained without a domain.
         self.full = {(trial, seed): run for run, trial, seed, status in whole if status == DONE}
         self.without: dict[str, dict[tuple[int, int], int]] = {}
         for run, trial, seed, domain, status in places:
@@ -197,7 +191,7 @@ class _Study:
         self.trials = sorted({trial for _, trial, _, _ in whole})
         seeds = [{seed for _, of, seed, _ in whole if of == trial} for trial in self.trials]
         self.seeds = sorted(set.intersection(*seeds)) if seeds else []
-        if len(self.trials) == 1:  # it competes with none: a seed that failed takes nothing from the others
+        if len(self.trials) == 1:  # nothing to compare: a failed seed does not count
             self.seeds = [seed for _, seed in sorted(self.full)]
         self.failed = Counter(trial for _, trial, _, status in whole if status != DONE)
 
@@ -244,7 +238,7 @@ class _Study:
         return Selected(self.study, self.name, trial, score, among, undefined, runs, self.failed[trial])
 
     def _scores(self) -> dict[tuple[int, int], dict[int, float]]:
-        """The scores of each trial and seed after each step."""
+        """Return the scores of each trial and seed at each step."""
         if not self.rule.held_out:
             return self._scores_of(self.full)
         if not self.without:
@@ -268,16 +262,17 @@ class _Study:
         return (max(scores), score) if math.isnan(score) else (step, score)
 
     def _best(self, scores: Mapping[int, float]) -> tuple[int, float]:
-        """The trial or step with the highest score that is defined; nan where none is."""
-        known = [key for key, score in scores.items() if not math.isnan(score)]
-        best = max(known if self.ties == "earliest" else known[::-1], key=lambda key: scores[key], default=-1)
+        """Return the trial or step with the highest score, and the score; nan if none is defined."""
+        defined = [key for key, score in scores.items() if not math.isnan(score)]
+        ordered = defined if self.ties == "earliest" else defined[::-1]
+        best = max(ordered, key=scores.__getitem__, default=-1)
         return best, scores.get(best, math.nan)
 
 
 def selected_predictions(folder: Path, task: Task, name: str) -> dict[str, Any]:
     """Return the predictions of a sweep for a set of a task, by method.
 
-    Of each method it is the first seed of the trial that the sweep's first rule selects.
+    Each method has the first seed of the trial that the sweep's first rule selects.
     """
     records = Records.read(folder)
     rule = json.loads((folder / SWEEP).read_text(encoding="utf-8"))["rules"][0]
@@ -297,7 +292,7 @@ def selected_predictions(folder: Path, task: Task, name: str) -> dict[str, Any]:
                 predictions[method] = predicted
     if not predictions:
         raise InputError(
-            f"{folder} has no kept predictions for {name} of {task.describe()} under the rule {rule}: its "
-            f"tasks are {', '.join(protocols):.300}; a sweep keeps the predictions of what its rules choose"
+            f"{folder} has no stored predictions for {name} of {task.describe()} under the rule {rule}: its "
+            f"tasks are {', '.join(protocols):.300}; a sweep stores the predictions of selected runs"
         )
     return predictions

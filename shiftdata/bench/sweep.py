@@ -1,8 +1,7 @@
 """Sweeps as data: tasks x methods x backbones, and a search of the settings that each trial tries.
 
-Trials try the defaults first, then drawn settings or TPE's. A drawn number depends on
-the search's seed, the method, the trial and the hyper-parameter's name, and on nothing else: another
-hyper-parameter, trial or method changes none of the others.
+The first trial has the defaults, later ones random or TPE's settings. A random setting depends only on the
+search's seed, the method, the trial and the hyper-parameter's name.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from shiftdata.extras import require
 from shiftdata.stable import hash64, uniform
 
 Kind: TypeAlias = Literal["defaults", "random", "tpe"]
-#: Trials that TPE draws at random before it models what came of them.
+#: Random trials before TPE's model.
 STARTUP = 5
 TRAINING_NUMBERS = frozenset(
     field.name for field in fields(Training) if field.type in ("int", "float") and field.name != "threads"
@@ -41,11 +40,11 @@ Past: TypeAlias = Sequence[tuple[Mapping[str, float], float]]
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """How the settings of a study's trials are chosen.
+    """The choice of the settings of a study's trials.
 
-    `seeds` are how many each trial has; with `seeds_of` "best" the trials have one each, and only the chosen
-    one gets the others. `rule` chooses it, and is what TPE makes larger. `space` gives ranges to numbers of
-    the training (`learning_rate`, `weight_decay`, ..), and replaces those of methods.
+    Each trial has `seeds` seeds; with `seeds_of` "best" each has one, and the trial that `rule` selects gets
+    the others. TPE maximizes the score of `rule`. `space` has ranges of training settings (`learning_rate`,
+    ..), and replaces ranges of methods.
     """
 
     kind: Kind = "defaults"
@@ -60,52 +59,46 @@ class Search:
         if self.trials < 1 or self.seeds < 1:
             raise InputError(f"trials={self.trials}, seeds={self.seeds}: give 1 or more of each")
         if self.kind == "tpe" and self.rule in ("last", "leave-one-domain-out"):
-            raise InputError(f"tpe needs a score of each run, which {self.rule} gives not: take another rule")
+            raise InputError(f"tpe needs a score of each run, and {self.rule} has none: take another rule")
         if self.kind == "defaults" and self.trials > 1:
             raise InputError("search 'defaults' has one trial: choose random or tpe for more")
 
     def space_of(self, method: str) -> dict[str, Hyper]:
-        """What a search of a method varies: its own numbers that have a range, and those of `space`."""
-        own = method_space(method)
+        """Return the ranges that a search of a method varies: the method's own, and those of `space`."""
+        part, own = make_method(method), dict[str, Hyper]()
+        while isinstance(part, Wrapper):
+            own |= part.space()
+            part = part.inner
+        own |= part.space()
         ranged = {name: hyper for name, hyper in own.items() if hyper.choices or hyper.low is not None}
         return ranged | {
             name: hyper for name, hyper in self.space.items() if name in own or name in TRAINING_NUMBERS
         }
 
 
-def method_space(name: str) -> dict[str, Hyper]:
-    """The hyper-parameters of a method and of the wrappers around it."""
-    method = make_method(name)
-    space: dict[str, Hyper] = {}
-    while isinstance(method, Wrapper):
-        space |= method.space()
-        method = method.inner
-    return space | method.space()
-
-
 def drawn(space: Mapping[str, Hyper], seed: int, method: str, trial: int) -> dict[str, float]:
-    """The settings of a random trial; trial 0 has the defaults."""
+    """Draw the settings of a random trial; trial 0 has the defaults."""
     if trial == 0:
         return {}
     return {name: _at(hyper, uniform(seed, "search", method, trial, name)) for name, hyper in space.items()}
 
 
 def _at(hyper: Hyper, share: float) -> float:
-    """The value at a share of a range."""
+    """Return the value at a share (0 to 1) of a range."""
     if hyper.choices:
         return hyper.choices[int(share * len(hyper.choices))]
-    assert hyper.low is not None  # ranges have both
-    assert hyper.high is not None
-    ratio, width = hyper.high / hyper.low if hyper.log else 1.0, hyper.high - hyper.low
-    return math.exp(math.log(hyper.low) + share * math.log(ratio)) if hyper.log else hyper.low + share * width
+    low, high = hyper.low, hyper.high
+    assert low is not None  # ranges have both
+    assert high is not None
+    return math.exp(math.log(low) + share * math.log(high / low)) if hyper.log else low + share * (high - low)
 
 
 def suggested(space: Mapping[str, Hyper], seed: int, names: tuple[str, str], past: Past) -> dict[str, float]:
-    """TPE's settings for the trial that follows some others, by optuna.
+    """Return TPE's settings for the next trial, by optuna.
 
-    `names` are the study and the method, `past` the settings and the score of each trial so far (nan where it
-    failed). The study gets all of it again each time, so that records are its only memory: a sweep that was
-    killed goes on as if it had not been. The defaults need not be in their ranges, so optuna never sees them.
+    `names` are the study and the method, `past` the settings and score of each trial (nan if it failed).
+    Optuna gets all trials again each time: its only memory is the records, and a killed sweep goes on.
+    The defaults may lie outside their ranges, so optuna never sees them.
     """
     trial = len(past)
     if trial < STARTUP:
@@ -118,28 +111,21 @@ def suggested(space: Mapping[str, Hyper], seed: int, names: tuple[str, str], pas
         else optuna.distributions.FloatDistribution(hyper.low, hyper.high, log=hyper.log)
         for name, hyper in space.items()
     }
-    sampler = optuna.samplers.TPESampler(
-        seed=hash64(seed, "tpe", names[0], trial) % 2**32, n_startup_trials=STARTUP
-    )
+    number = hash64(seed, "tpe", names[0], trial) % 2**32
+    sampler = optuna.samplers.TPESampler(seed=number, n_startup_trials=STARTUP)
     study, states = optuna.create_study(direction="maximize", sampler=sampler), optuna.trial.TrialState
     for settings, score in past:
         if settings.keys() == space.keys():
-            failed = math.isnan(score)
-            study.add_trial(
-                optuna.trial.create_trial(
-                    params=dict(settings),
-                    distributions=spaces,
-                    value=None if failed else score,
-                    state=states.FAIL if failed else states.COMPLETE,
-                )
-            )
+            ended = {"state": states.FAIL} if math.isnan(score) else {"value": score}
+            add = optuna.trial.create_trial(params=dict(settings), distributions=spaces, **ended)
+            study.add_trial(add)
     return {name: float(value) for name, value in study.ask(spaces).params.items()}
 
 
 def applied(
     training: Training, settings: Mapping[str, float]
 ) -> tuple[Training, tuple[tuple[str, float], ...]]:
-    """A training with a trial's settings, and those settings that are the method's."""
+    """Return the training with a trial's settings, and the settings that are the method's."""
     whole = {field.name for field in fields(Training) if field.type == "int"}
     mine: dict[str, Any] = {
         name: round(value) if name in whole else value
@@ -150,7 +136,7 @@ def applied(
 
 
 PRESETS = Path(__file__).parent / "presets"
-#: What linear heads are trained with: all rows in one batch, as `train_heads` does.
+#: Linear heads train on all rows as one batch, as `train_heads` does.
 HEAD_TRAINING = Training(
     steps=300, batch=0, optimizer="sgd", schedule="constant", weight_decay=0.0, shift=0, evaluate_every=100
 )
@@ -158,7 +144,7 @@ HEAD_TRAINING = Training(
 
 @dataclass(frozen=True, kw_only=True)
 class MethodSpec:
-    """A method with its variant and the numbers that a search leaves alone; `text` is "jtt@code"."""
+    """A method with its variant and its fixed hyper-parameters; in a sweep it is written "jtt@code"."""
 
     name: str
     variant: str = "fixed"
@@ -168,17 +154,17 @@ class MethodSpec:
     def of(cls, text: str, hyper: Mapping[str, Mapping[str, float]]) -> MethodSpec:
         name, _, variant = text.partition("@")
         spec = cls(name=name, variant=variant or "fixed", hyper=hyper.get(text, {}))
-        make_method(spec.name, variant=spec.variant, **spec.hyper)  # refuses a wrong name here
+        make_method(spec.name, variant=spec.variant, **spec.hyper)  # refuses a wrong name before training
         return spec
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """Many studies with one search; `rules` are those that its results are reported under.
+    """Many studies with one search, to be reported under some `rules`.
 
-    Predictions are kept of the chosen runs, or with `keep` "select" also of every run on the set to select
-    by, so that others can repeat the selection, or "all". With the rule leave-one-domain-out each trial is
-    trained without each training domain as well.
+    Predictions of the selected runs are stored; with `keep` "select" also those of every run on the
+    validation set, so that others can repeat the selection; with "all" every prediction. The rule
+    leave-one-domain-out also trains each trial without each training domain.
     """
 
     name: str
@@ -195,16 +181,14 @@ class Sweep:
     def __post_init__(self) -> None:
         for rule in (*self.rules, self.search.rule):
             rule_of(rule)
-        if HEADS in self.backbones:
-            self._check_heads()
-
-    def _check_heads(self) -> None:
+        if HEADS not in self.backbones:
+            return
         for method in self.methods:
             if method.name not in HEAD_METHODS:
                 hint = "Others train with `linear`."
                 raise not_found("method of linear heads", method.name, HEAD_METHODS, hint)
         same = {name: getattr(HEAD_TRAINING, name) for name in ("batch", "optimizer", "schedule")}
-        if any(getattr(self.training, name) != value for name, value in same.items()):
+        if same.items() - vars(self.training).items():
             raise InputError(f"the backbone heads trains with {same}: give these, or another backbone")
 
     def studies(self) -> Iterator[tuple[TaskSpec, MethodSpec, str]]:
@@ -212,17 +196,15 @@ class Sweep:
 
 
 def read_sweep(source: str | Path, datasets: Sequence[str] = ()) -> Sweep:
-    """The sweep of a .toml file, or the preset of that name; `datasets` replaces those that it names."""
+    """Read a sweep from a .toml file or a preset; `datasets` replaces the datasets that it names."""
     path = Path(source)
     if path.suffix != ".toml":
-        known = presets()
-        if str(source) not in known:
-            raise not_found("preset", str(source), known, "Or give a .toml file.")
+        if str(source) not in presets():
+            raise not_found("preset", str(source), presets(), "Or give a .toml file.")
         path = PRESETS / f"{source}.toml"
     if not path.exists():
-        raise NotFoundError(
-            f"there is no sweep file {path}: give an existing .toml file, or a preset: {', '.join(presets())}"
-        )
+        hint = f"give an existing .toml file, or a preset: {', '.join(presets())}"
+        raise NotFoundError(f"there is no sweep file {path}: {hint}")
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -231,12 +213,12 @@ def read_sweep(source: str | Path, datasets: Sequence[str] = ()) -> Sweep:
 
 
 def presets() -> list[str]:
-    """The sweeps that ship, by name."""
+    """Return the names of the sweeps that ship."""
     return sorted(path.stem for path in PRESETS.glob("*.toml"))
 
 
 def sweep_of(raw: Mapping[str, Any], datasets: Sequence[str] = (), where: str = "the sweep") -> Sweep:
-    """A sweep of plain data, as a .toml file has it."""
+    """Make a sweep of plain data, as a .toml file has it."""
     keys = {field.name for field in fields(Sweep)} | {"datasets", "hyper"}
     for key in raw:
         if key not in keys:
@@ -264,7 +246,6 @@ def sweep_of(raw: Mapping[str, Any], datasets: Sequence[str] = (), where: str = 
 
 
 def _typed(plain: Mapping[str, Any], where: str) -> Sweep:
-    """The sweep of plain data that has every field."""
     try:
         return record(Sweep, json.loads(json.dumps(plain, default=vars)))
     except InputError:
@@ -290,7 +271,7 @@ def _space(given: Mapping[str, Any], where: str) -> dict[str, Hyper]:
 
 
 def _tasks(given: Mapping[str, Any], datasets: Sequence[str], where: str) -> Iterator[TaskSpec]:
-    """The tasks of an entry: of each dataset, one for each combination of the parameters' values."""
+    """Yield the tasks of an entry: for each dataset, every combination of the parameters' values."""
     params = dict(given)
     about = {name: params.pop(name) for name in ("base", "unlabelled", "on_empty") if name in params}
     places = _texts(params.pop("dataset", datasets))
@@ -308,22 +289,24 @@ def _tasks(given: Mapping[str, Any], datasets: Sequence[str], where: str) -> Ite
 
 
 def _canonical(place: str, patterns: str | Sequence[str]) -> list[str]:
-    """The protocols of a dataset's canonical splits whose names fit a pattern."""
+    """Return the protocols of a dataset's canonical splits whose names match a pattern."""
     splits = open_dataset(place).manifest.canonical_splits
-    chosen = [of.protocol for of in splits if any(fnmatchcase(of.name, text) for text in _texts(patterns))]
+    chosen = [
+        split.protocol for split in splits if any(fnmatchcase(split.name, text) for text in _texts(patterns))
+    ]
     if not chosen:
-        raise not_found(f"canonical split of {place}", str(patterns), [of.name for of in splits])
+        raise not_found(f"canonical split of {place}", str(patterns), [split.name for split in splits])
     return chosen
 
 
 def plain_sweep(sweep: Sweep) -> dict[str, Any]:
-    """A sweep as JSON can say it, every task by itself: what a folder of records keeps."""
+    """Return a sweep as JSON stores it in a folder of records, with every task apart."""
     plain: dict[str, Any] = json.loads(json.dumps(sweep, default=vars))
     return plain
 
 
-def kept_sweep(folder: Path) -> Sweep:
-    """The sweep that a folder was begun with, its methods imported."""
+def folder_sweep(folder: Path) -> Sweep:
+    """Read the sweep of a folder, and import its methods."""
     path = folder / SWEEP
     if not path.is_file():
         raise InputError(f"{folder} has no {SWEEP}: give the --folder of a sweep")

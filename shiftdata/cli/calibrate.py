@@ -17,7 +17,7 @@ from shiftdata.extras import require
     """
     examples:
       shiftdata calibrate sma_emoji
-      shiftdata calibrate sma_emoji --only scratch --minutes 20
+      shiftdata calibrate sma_emoji --only scratch --steps 400
       shiftdata calibrate build/shift/my_birds --out my_birds.calibration.json
 
     The record is JSON that `python -m builders build` copies into manifest and card if it lies next to the
@@ -29,14 +29,9 @@ from shiftdata.extras import require
 @dataset_argument
 @click.option("--out", metavar="FILE", help="[default: NAME.calibration.json next to the dataset]")
 @click.option("--only", type=click.Choice(["scratch", "frozen"]), help="Train in this mode alone.")
-@click.option("--minutes", type=click.FloatRange(min=0), help="Begin no training after that many.")
 @click.option("--steps", type=click.IntRange(min=1), help="Of each training.  [default: 800]")
 def command(
-    dataset: str,
-    out: str | None,
-    only: Literal["scratch", "frozen"] | None,
-    minutes: float | None,
-    steps: int | None,
+    dataset: str, out: str | None, only: Literal["scratch", "frozen"] | None, steps: int | None
 ) -> None:
     """Train a small network for each canonical split, and record its accuracies.
 
@@ -55,7 +50,6 @@ def command(
         path,
         modes=(only,) if only else (),
         training=replace(TRAINING, steps=steps or TRAINING.steps),
-        minutes=minutes,
         on_job=lambda text, done, total: click.echo(f"{done} of {total}: {text}", err=True),
     )
     for row in measured.measures:

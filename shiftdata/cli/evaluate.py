@@ -11,11 +11,11 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.cli.task import on_empty_option, protocol_of
-from shiftdata.cli.verbs import begin_bar, verb
+from shiftdata.cli.task import protocol_of, task_options
+from shiftdata.cli.verbs import begin_bar, format_option, verb
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols import task
-from shiftdata.evaluation.tasks import OnEmpty, Task, imagenet_outputs
+from shiftdata.evaluation.tasks import Task, imagenet_outputs
 from shiftdata.evaluation.tasks.evaluation import Evaluation
 from shiftdata.evaluation.tasks.frozen import Frozen
 
@@ -33,7 +33,7 @@ from shiftdata.evaluation.tasks.frozen import Frozen
 
     A file of predictions (.csv, .parquet, .json, .npy) has the columns key and prediction, or one
     prediction for each row in the order of `shiftdata task ... --set test`: a label's name or number, or a
-    logit for each label. The folder of a `shiftdata train --folder` or of a sweep has them: name the folder.
+    logit for each label. Or give the folder of a run or of a sweep, which means all of its methods.
 """)
 @click.argument(
     "words",
@@ -44,36 +44,20 @@ from shiftdata.evaluation.tasks.frozen import Frozen
 )
 @click.option("--predictions", metavar="FILE", help="The file of predictions, instead of the last word.")
 @click.option("--set", "name", metavar="SET", help="A set of the task. [default: the first that tests]")
-@click.option(
-    "--by", default="", metavar="NAMES", help="Accuracy by label, group, severity, style, domain..."
-)
+@click.option("--by", default="", metavar="NAMES", help="Accuracy by label, group, severity, style ...")
 @click.option("--remap", is_flag=True, help="Numbers count the task's labels, from 0 to k - 1.")
 @click.option(
     "--outputs",
     type=click.Choice(["imagenet", "imagenet-masked"]),
     help="The model has the 1,000 outputs of ImageNet: all compete, or (of logits) those of the task alone.",
 )
-@click.option(
-    "--format",
-    "shape",
-    type=click.Choice(["text", "markdown", "csv", "json"]),
-    default="text",
-    help="How to print.",
-)
+@format_option("text", "markdown", "csv", "json")
 @click.option("--picture", metavar="FILE", help="Draw the accuracies, by the names of --by.")
-@click.option(
-    "--page", type=Path, metavar="FOLDER", help="Write pages: worst groups with their pictures, confusions."
-)
-@click.option(
-    "--also",
-    multiple=True,
-    metavar="[NAME=]FILE",
-    help="Predictions of other methods for the pages: a file, a run, or a sweep with all of its methods.",
-)
+@click.option("--page", type=Path, metavar="FOLDER", help="Write pages: worst groups, confusions.")
+@click.option("--also", multiple=True, metavar="[NAME=]FILE", help="Other methods for the pages.")
 @click.option("--method", metavar="NAME", help="The name of the first on the pages. [default: as its file]")
 @click.option("--dataset", metavar="NAME", help="The dataset of a frozen task. [default: as it says]")
-@click.option("--base", metavar="NAME", help="A base of `shiftdata info`. [default: as the task says]")
-@on_empty_option
+@task_options
 def command(
     words: tuple[str, ...],
     predictions: str | None,
@@ -81,14 +65,12 @@ def command(
     by: str,
     remap: bool,
     outputs: str | None,
-    shape: str,
+    form: str,
     picture: str | None,
     page: Path | None,
     also: tuple[str, ...],
     method: str | None,
-    dataset: str | None,
-    base: str | None,
-    on_empty: OnEmpty,
+    **options: Any,
 ) -> None:
     """Evaluate predictions: the official metrics of a task's protocols, or the accuracy by names.
 
@@ -99,7 +81,7 @@ def command(
         predictions = of_task.pop()
     if also and page is None:
         raise InputError("--also compares on pages: give --page too, the folder for them")
-    chosen = _task(of_task, dataset, base, on_empty)
+    chosen = _task(of_task, **options)
     place = f"{method}={predictions}" if method else predictions
     if page is not None or Path(predictions).is_dir():
         predictions = next(iter(predictions_of(place, chosen, name).values()))
@@ -108,14 +90,16 @@ def command(
     else:
         result = chosen.evaluate(predictions, name, remap=remap)
     columns = [column for column in by.split(",") if column]
-    if shape == "csv":
+    if form == "csv":
         import pyarrow.csv
 
         pyarrow.csv.write_csv(result.table(*columns), sys.stdout.buffer)
     else:
         shown = result.by(*columns) if columns else result
-        texts = {"json": lambda: json.dumps(shown.to_dict(), indent=1), "text": lambda: str(shown)}
-        print(texts.get(shape, lambda: result.to_markdown(*columns))())
+        if form == "json":
+            print(json.dumps(shown.to_dict(), indent=1))
+        else:
+            print(shown if form == "text" else result.to_markdown(*columns))
     if picture:
         result.picture(*columns).save(picture)
     if page is not None:
@@ -130,9 +114,8 @@ def _write_pages(task: Task, places: list[str], page: Path, name: str | None, *,
     if len(dict(given)) < len(given):
         raise InputError("two of the methods have one name: give --method NAME and --also NAME=FILE")
     front = predictions_page(task, dict(given), page, name, remap=remap, begin=begin_bar())
-    print(
-        f"{front}: open it in a browser; `shiftdata gallery --predictions {page}` shows it with the dataset"
-    )
+    hint = f"`shiftdata gallery --predictions {page}` shows it with the dataset"
+    print(f"{front}: open it in a browser; {hint}")
 
 
 def predictions_of(text: str, task: Task, name: str | None = None) -> dict[str, Any]:
@@ -171,7 +154,7 @@ def _of_imagenet(task: Task, predictions: str, name: str | None, *, masked: bool
     return task.evaluate(logits[:, outputs >= 0], name, outputs=outputs[outputs >= 0])
 
 
-def _task(words: list[str], dataset: str | None, base: str | None, on_empty: OnEmpty) -> Task:
+def _task(words: list[str], dataset: str | None, base: str | None, **options: Any) -> Task:
     """Make the task that words describe; a frozen one names its dataset and base."""
     if not words:
         raise InputError("give the task, and then the file of predictions")
@@ -182,4 +165,4 @@ def _task(words: list[str], dataset: str | None, base: str | None, on_empty: OnE
     if not dataset:
         raise InputError(f"{words[0]} does not say of which dataset it is: give --dataset")
     base = base or (frozen.base if frozen else None)
-    return task(dataset, protocol_of(words), base=base, on_empty=on_empty)
+    return task(dataset, protocol_of(words), base=base, **options)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
 
-from shiftdata.cli.task import on_empty_option, protocol_of
-from shiftdata.cli.verbs import GOES_ON, dataset_argument, progress, quiet_option, verb
+from shiftdata.cli.task import protocol_of, task_arguments
+from shiftdata.cli.verbs import GOES_ON, progress, quiet_option, verb
 from shiftdata.data.dataset import open_dataset
 from shiftdata.data.exporting import folders, webdataset
 from shiftdata.data.format.manifest import Manifest
@@ -19,7 +20,7 @@ from shiftdata.data.places.search import NAMESPACE
 from shiftdata.errors import InputError
 from shiftdata.evaluation.export import chosen_task, export, export_tars, task_of_config
 from shiftdata.evaluation.protocols import parse_protocol, task
-from shiftdata.evaluation.tasks import OnEmpty, Task
+from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.rows import row_set
 
 TARS = "webdataset"
@@ -43,27 +44,16 @@ LISTED = "\n".join(f"      {name:<17}{about}" for name, about in FORMS.items())
       shiftdata export sma_emoji uda source=amber target=terracotta --to balancinggroups \\
           --sets train=source_train,test=target_test --out folders/uda
       shiftdata export https://mirror.example.org/shift/sma_emoji mine.parquet --to lists --out folders/mine
+
+    Without PROTOCOL and --config, the sets are the canonical train, validation and test; without --base too,
+    tars have all bases.
     """,
     interrupted=GOES_ON,
 )
-@dataset_argument
-@click.argument(
-    "protocol",
-    nargs=-1,
-    metavar="[PROTOCOL [KEY=VALUE]...]...",
-    help="The task, as `shiftdata task` takes it. [default: the canonical train, validation and test]",
-)
+@task_arguments(required=True)
 @click.option("--to", "form", required=True, type=click.Choice(list(FORMS)), help="The form.")
 @click.option("--out", type=Path, metavar="FOLDER", help="The folder to make. [tars: build/shift/<name>_wds]")
-@click.option(
-    "--config",
-    "configs",
-    multiple=True,
-    metavar="NAME",
-    help="A canonical split or a base; tars: or several.",
-)
-@click.option("--base", metavar="NAME", help="Only this base. [default: the default base; tars: all of them]")
-@on_empty_option
+@click.option("--config", "configs", multiple=True, help="A canonical split or a base; tars: or several.")
 @click.option("--sets", metavar="NEW=SET,...", help="Only these sets, under new names: train=source_train.")
 @click.option("--shard-mb", default=256.0, metavar="MIB", help="Largest size of a tar.")
 @click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Least tars of a set. [16]")
@@ -75,27 +65,24 @@ def command(
     form: str,
     out: Path | None,
     configs: tuple[str, ...],
-    base: str | None,
-    on_empty: OnEmpty,
     sets: str | None,
     overwrite: bool,
     quiet: bool,
     shard_mb: float,
     shards: int | None,
+    **of_task: Any,
 ) -> None:
     """Write a dataset or a task of it as tars, or a task as a folder that existing code reads.
 
-    Pictures keep their bytes, each checked by its hash, and only those of the task are fetched. Without
-    --config, --base and PROTOCOL, the tars have all bases.
+    Pictures keep their bytes, each checked by its hash, and only those of the task are fetched.
     """
     renamed = _renamed(sets) if sets else {}
     if form == TARS:
-        if base and not protocol:  # a whole base
-            configs, base = (*configs, base), None
-        tasks = _task_of_tars(dataset, protocol, base, on_empty) if protocol else {}
-        options = webdataset.TarOptions(
-            shard_bytes=int(shard_mb * (1 << 20)), shards=shards, overwrite=overwrite
-        )
+        if of_task["base"] and not protocol:  # a whole base
+            configs = (*configs, of_task["base"])
+        tasks = _task_of_tars(dataset, protocol, of_task) if protocol else {}
+        size = int(shard_mb * (1 << 20))
+        options = webdataset.TarOptions(shard_bytes=size, shards=shards, overwrite=overwrite)
         return _export_tars(dataset, configs, tasks, renamed, out, quiet, options)
     if shards:
         raise InputError(f"--shards: only --to {TARS} makes tars")
@@ -104,11 +91,11 @@ def command(
     if len(configs) > 1:
         raise InputError(f"--to {form} takes one --config, got {', '.join(configs)}")
     config = next(iter(configs), None)
-    made = chosen_task(dataset, config=config, base=base, protocol=protocol_of(protocol), on_empty=on_empty)
-    rows = [made.sets[name].indices for name in renamed.values() or made.sets if name in made.sets]
+    chosen = chosen_task(dataset, config=config, protocol=protocol_of(protocol), **of_task)
+    rows = [chosen.sets[name].indices for name in renamed.values() or chosen.sets if name in chosen.sets]
     total = len(np.unique(np.concatenate(rows))) if rows else 0
     with progress("export", total, "picture", quiet=quiet) as bar:
-        exported = export(made, form, out, sets=renamed or None, overwrite=overwrite, on_images=bar.update)
+        exported = export(chosen, form, out, sets=renamed or None, overwrite=overwrite, on_images=bar.update)
     return _print_folder(exported)
 
 
@@ -126,20 +113,16 @@ def _print_folder(exported: folders.Exported) -> None:
     counts = ", ".join(f"{name} {rows['examples']:,}" for name, rows in record["sets"].items())
     about = "{dataset}/{base}, {task}, as {layout}".format_map(record)
     print(f"{exported.folder}: {about}: {counts}")
-    if exported.written is None:
-        print("it was there already, and is left as it is; --overwrite writes it again")
-    else:
-        print(f"{exported.written:,} files")
+    unchanged = "it was there already, and is left as it is; --overwrite writes it again"
+    print(unchanged if exported.written is None else f"{exported.written:,} files")
     if any(label["class"] != label["label"] for label in record["class_to_label"]):
         print("its classes have other numbers than the dataset's labels: class_to_label in shiftdata.json")
     for note in record["notes"]:
         print(f"note: {note}")
 
 
-def _task_of_tars(
-    dataset: str, protocol: tuple[str, ...], base: str | None, on_empty: OnEmpty
-) -> dict[str, Task]:
-    """Make the task of a command line, by the config that it becomes in tars: of a file, its name."""
+def _task_of_tars(dataset: str, protocol: tuple[str, ...], options: dict[str, Any]) -> dict[str, Task]:
+    """Make the task of a command line, by the name of its config in tars."""
     opened, words = open_dataset(dataset), protocol_of(protocol)
     name = words if isinstance(words, str) else words.config_name if words else "canonical"
     if name.endswith(".parquet"):
@@ -147,7 +130,7 @@ def _task_of_tars(
     elif isinstance(words, str) and not opened.manifest.canonical(words):
         named = parse_protocol(words)
         name = named.config_name if named else "canonical"
-    return {name: task(opened, words, base=base, on_empty=on_empty)}
+    return {name: task(opened, words, **options)}
 
 
 def _export_tars(
@@ -164,11 +147,11 @@ def _export_tars(
         if len(tasks) + len(configs) != 1:
             raise InputError("--sets goes with one task: a PROTOCOL, or one --config")
         tasks, configs = tasks | {name: task_of_config(opened, name) for name in configs}, ()
-        ((name, made),) = tasks.items()
-        tasks = {name: replace(made, sets={new: row_set(made, old) for new, old in renamed.items()})}
+        ((name, chosen),) = tasks.items()
+        tasks = {name: replace(chosen, sets={new: row_set(chosen, old) for new, old in renamed.items()})}
     out = out or Path("build") / NAMESPACE / f"{opened.manifest.name}_wds"
     sizes = [sum(split.rows for split in opened.manifest.splits_of(name).values()) for name in configs]
-    sizes += [sum(map(len, made.sets.values())) for made in tasks.values()]
+    sizes += [sum(map(len, chosen.sets.values())) for chosen in tasks.values()]
     with progress("export", sum(sizes) if sizes else opened.manifest.rows, "sample", quiet=quiet) as bar:
         options["on_samples"] = bar.update
         folder = export_tars(opened, out, configs=configs, tasks=tasks, **options)

@@ -34,12 +34,7 @@ MOST_PROBLEMS = 5
 @click.option("--from", "places", multiple=True, metavar="PLACE", help="Ask this place first; repeatable.")
 @click.option("--out", type=Path, metavar="DIR", help="The folder to make. [default: shift/<name>[-<part>]]")
 @click.option("--config", metavar="NAME", help="Only this base or canonical split.")
-@click.option(
-    "--select",
-    multiple=True,
-    metavar="CONDITION",
-    help="Only rows with style=amber,embers, 'label!=dog', ...",
-)
+@click.option("--select", multiple=True, metavar="CONDITION", help="Only rows with style=amber,embers ...")
 @click.option("--split", metavar="SPLIT,...", help="Only these splits, or sets of a canonical split.")
 @click.option("--plan", "plan_only", is_flag=True, help="Print what would be fetched, and stop.")
 @click.option("--offline", is_flag=True, help="Use no network; print exactly what is missing.")

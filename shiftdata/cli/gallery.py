@@ -24,24 +24,12 @@ from shiftdata.errors import InputError
     """,
     interrupted=GOES_ON,
 )
-@click.argument(
-    "datasets", nargs=-1, metavar="[DATASET]...", help="Names, folders or URLs. [default: all here]"
-)
+@click.argument("datasets", nargs=-1, metavar="[DATASET]...", help="[default: all on this machine]")
 @click.option("--out", type=Path, default=Path("build/gallery"), metavar="FOLDER", help="Where the pages go.")
 @click.option(
-    "--each",
-    type=click.IntRange(1, 500),
-    default=8,
-    metavar="N",
-    help="Examples of each group, or trajectories of a continuous shift, that the pages show.",
+    "--each", type=click.IntRange(1, 500), default=8, help="Examples or trajectories of each group."
 )
-@click.option(
-    "--predictions",
-    multiple=True,
-    type=Path,
-    metavar="FOLDER",
-    help="A page of predictions to list on the front page; can be given several times.",
-)
+@click.option("--predictions", multiple=True, type=Path, metavar="FOLDER", help="Pages to list; repeatable.")
 @quiet_option
 def command(
     datasets: tuple[str, ...], out: Path, each: int, predictions: tuple[Path, ...], quiet: bool

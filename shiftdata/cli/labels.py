@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,7 +12,7 @@ from shiftdata.errors import InputError
 
 
 class Labels(Verb, click.Group):
-    """Three steps under one name."""
+    """A verb of three steps."""
 
 
 command = Labels(
@@ -42,19 +43,11 @@ command = Labels(
 @click.option("--base", metavar="NAME", help="The base of the dataset. [default: its default]")
 @click.option("--each", type=click.IntRange(1), metavar="N", help="Examples a group. [default: all]")
 @click.option("--seed", type=int, default=0, metavar="N", help="Another order, and other examples of --each.")
-def export_command(
-    dataset: str,
-    conditions: tuple[str, ...],
-    labels: str,
-    out: Path,
-    base: str | None,
-    each: int | None,
-    seed: int,
-) -> None:
+def export_command(dataset: str, conditions: tuple[str, ...], labels: str, out: Path, **options: Any) -> None:
     """Write pictures of a dataset as tasks for Label Studio."""
     from shiftdata.evaluation.label_studio import CONFIG, TASKS, tasks_of, write_project
 
-    tasks = tasks_of(dataset, conditions, base, each=each, seed=seed)
+    tasks = tasks_of(dataset, conditions, **options)
     write_project(out, tasks, _names(labels))
     print(f"{out / TASKS}: {len(tasks):,} pictures; {out / CONFIG}: the labelling interface")
 
@@ -85,9 +78,7 @@ def import_command(export: Path, out: Path) -> None:
       shiftdata labels agreement labels.csv                              everybody in one table
       shiftdata labels agreement anna.csv ben.csv --labels keep,partly,drop --ordered
 """)
-@click.argument(
-    "files", nargs=-1, type=Path, required=True, metavar="LABELS...", help="One or several tables."
-)
+@click.argument("files", nargs=-1, type=Path, required=True, metavar="LABELS...", help="Tables.")
 @click.option("--labels", metavar="NAMES", help="The labels, with commas. [default: those of the tables]")
 @click.option("--ordered", is_flag=True, help="They have the order of --labels: weighted kappa too.")
 def agreement_command(files: tuple[Path, ...], labels: str | None, ordered: bool) -> None:
@@ -111,15 +102,10 @@ def agreement_command(files: tuple[Path, ...], labels: str | None, ordered: bool
 def _names(text: str) -> list[str]:
     names = [name.strip().lower() for name in text.split(",") if name.strip()]
     if len(set(names)) < max(2, len(names)):
-        raise click.UsageError(
-            f"--labels {text!r}: give two or more different labels, as in keep,partly,drop"
-        )
+        raise click.UsageError(f"--labels {text!r}: give two or more different labels, as in keep,partly")
     return names
 
 
-for _name, _command in {
-    "export": export_command,
-    "import": import_command,
-    "agreement": agreement_command,
-}.items():
-    command.add_command(_command, _name)
+command.add_command(export_command, "export")
+command.add_command(import_command, "import")
+command.add_command(agreement_command, "agreement")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
 from shiftdata.bench.papers import PAPERS, Results, citation, published, published_tables, ranking
-from shiftdata.cli.verbs import verb
+from shiftdata.cli.verbs import format_option, verb
 
 FORMATS: dict[str, Callable[[Results], str]] = {
     "text": lambda results: f"{results}\n",
@@ -16,6 +17,14 @@ FORMATS: dict[str, Callable[[Results], str]] = {
     "markdown": Results.to_markdown,
     "latex": Results.to_latex,
 }
+
+
+def choices(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add an option for each column by which numbers are chosen."""
+    for name in ("metric", "method", "column", "row", "part"):
+        help_text = f"Only this {name}; repeatable."
+        function = click.option(f"--{name}", multiple=True, metavar="NAME", help=help_text)(function)
+    return function
 
 
 @verb("""
@@ -28,16 +37,10 @@ FORMATS: dict[str, Callable[[Results], str]] = {
       shiftdata published domainbed-v2 5 --column PACS --column VLCS --rank
 """)
 @click.argument("paper", required=False, help=f"One of {', '.join(PAPERS)}; none: all of them.")
-@click.argument(
-    "table", required=False, help="A table, such as 5 or 'figure 12'; none: a list of the tables."
-)
-@click.option("--part", multiple=True, metavar="NAME", help="Only this part of the table; repeatable.")
-@click.option("--row", multiple=True, metavar="NAME", help="Only this row; repeatable.")
-@click.option("--column", multiple=True, metavar="NAME", help="Only this column; repeatable.")
-@click.option("--method", multiple=True, metavar="NAME", help="Only this method; repeatable.")
-@click.option("--metric", multiple=True, metavar="NAME", help="Only this metric; repeatable.")
+@click.argument("table", required=False, help="A table, such as 5 or 'figure 12'; none: a list of them.")
+@choices
 @click.option("--file", type=Path, metavar="FILE", help="Your own results (Parquet) instead of the papers'.")
-@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text", help="How to print.")
+@format_option(*FORMATS)
 @click.option("--output", type=Path, metavar="FILE", help="Write there instead of printing.")
 @click.option("--picture", type=Path, metavar="FILE.png", help="Draw a chart of the numbers.")
 @click.option("--rank", is_flag=True, help="Rank the methods by their mean.")

@@ -34,28 +34,13 @@ ENDINGS = {".txt": "text", ".md": "markdown", ".tex": "latex", ".csv": "csv", ".
       shiftdata report runs/fairness --figures figures         each chart for a paper: SVG, PDF and captions
 """)
 @click.argument("folders", nargs=-1, required=True, metavar="FOLDER...", help="Folders of sweeps.")
-@click.option(
-    "--rule",
-    "rules",
-    multiple=True,
-    type=click.Choice(list(RULES)),
-    help="Select by this rule; repeatable. [default: those of the sweeps]",
-)
+@click.option("--rule", "rules", multiple=True, type=click.Choice(list(RULES)), help="[default: the sweeps']")
 @click.option("--baseline", default="erm", metavar="METHOD", help="Compare the others with this method.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(list(FORMATS)),
-    help="How to print. [default: as --out ends, else text]",
-)
+@click.option("--format", "form", type=click.Choice(list(FORMATS)), help="[default: as --out ends, or text]")
 @click.option("--out", type=Path, metavar="FILE", help="Write there instead of printing.")
 @click.option("--figures", type=Path, metavar="FOLDER", help="Write each chart there as SVG and PDF.")
 @click.option(
-    "--width",
-    type=click.Choice([f"{width}" for width in WIDTHS]),
-    default=f"{WIDTHS[0]}",
-    show_default=True,
-    help="Of figures, in inches: one column or two.",
+    "--width", type=click.Choice([*map(str, WIDTHS)]), default=f"{WIDTHS[0]}", help="Of figures, in."
 )
 def command(
     folders: tuple[str, ...],

@@ -52,9 +52,7 @@ SWITCH_INTERVAL = 0.0005
 @click.option("--allowed-host", multiple=True, help="A name by which clients call this server; repeatable.")
 @click.option("--trusted-proxy", multiple=True, help="A proxy whose X-Forwarded headers hold; repeatable.")
 @click.option("--connections", type=click.IntRange(3), default=3072, help="At once; of an address, a third.")
-@click.option(
-    "--results", multiple=True, type=Path, help="Show pages of `evaluate`, or a report; repeatable."
-)
+@click.option("--results", multiple=True, type=Path, help="Pages of `evaluate`, or a report; repeatable.")
 @click.option("--quiet", is_flag=True, help="Print only the address, and no line for each request.")
 def command(
     folder: Path,
@@ -91,13 +89,12 @@ def command(
     limits = Limits(connections, connections // 3, proxies=_proxies(trusted_proxy))
     mirror = Mirror(library, token, results=pages, hosts=_hosts(host, allowed_host), limits=limits)
     with listen(host, port) as bound:
-        datasets = _datasets(library) or [_no_dataset(folder)]
-        if not quiet:
-            print("\n".join(datasets))
-        print(f"export HF_ENDPOINT=http://{_address(host)}:{bound.getsockname()[1]}", flush=True)
-        if not quiet:
-            readers = "reading needs the token" if token else "everyone who can reach it may read"
-            print(f"{readers}; Ctrl-C stops it", flush=True)
+        datasets = _datasets(library) or [_no_dataset(folder)]  # hashes files even if nothing is printed
+        readers = "reading needs the token" if token else "everyone who can reach it may read"
+        address = f"export HF_ENDPOINT=http://{_address(host)}:{bound.getsockname()[1]}"
+        print(
+            "\n".join([address] if quiet else [*datasets, address, f"{readers}; Ctrl-C stops it"]), flush=True
+        )
         sys.setswitchinterval(SWITCH_INTERVAL)
         server(mirror, quiet=quiet).run(sockets=[bound])
     return 0

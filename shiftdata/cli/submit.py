@@ -52,15 +52,13 @@ def command(
     predictions: tuple[str, ...],
     unlabelled: str,
     card: Path | None,
-    method: str | None,
-    variant: str | None,
-    backbone: str | None,
     rule: str | None,
     m: int,
     ties: Literal["earliest", "latest"],
     data: Path | None,
     out: Path | None,
     card_template: bool,
+    **choices: str | None,
 ) -> None:
     """Write predictions by key and a method card as one file, after checking them."""
     from shiftdata.bench import Records
@@ -79,20 +77,20 @@ def command(
         if dataset is None or card is None:
             raise InputError("--predictions go with --dataset and --card: `--card-template` prints a card")
         metadata = read_metadata(dataset if data is None else data / dataset, base)
-        made = from_predictions(metadata, shlex.join(words), predictions, card, unlabelled)
+        submission = from_predictions(metadata, shlex.join(words), predictions, card, unlabelled)
         judge = Judge(data, *([] if metadata.dataset is None else [metadata.dataset]))
     else:
         if rule is None or not words:
             raise InputError("give the folder of a sweep and --rule, or --dataset, --predictions and --card")
-        given = {"method": method, "variant": variant, "backbone": backbone, "dataset": dataset}
-        records = Records.read(*words).where(**{name: value for name, value in given.items() if value})
-        made = from_records(records, rule, data=data, card=card, m=m, ties=ties)
+        choices = {name: value for name, value in (choices | {"dataset": dataset}).items() if value}
+        records = Records.read(*words).where(**choices)
+        submission = from_records(records, rule, data=data, card=card, m=m, ties=ties)
         judge = Judge(data)
     with whole_file(out) as temporary:  # judged before it appears: a refused file is not written
-        made.write(temporary)
+        submission.write(temporary)
         entries = judge.judge(Submission.read(temporary), out.name)
     for entry in entries:
         scores = ", ".join(f"{name} {cell(score)}" for name, score in entry.scores.items() if "@" not in name)
         print(f"{entry.card.method} on {entry.task}, {entry.set}, {len(entry.seeds)} seeds, {entry.badge}")
         print(f"    {scores}")
-    print(f"{out}: {made.rows.num_rows:,} rows")
+    print(f"{out}: {submission.rows.num_rows:,} rows")

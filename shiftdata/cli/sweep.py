@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from shiftdata.cli.verbs import GOES_ON, asked_rank, progress, quiet_option, verb
-from shiftdata.data.executors import ALONE, Executor, Pool, Ray
+from shiftdata.cli.verbs import GOES_ON, asked_rank, device_option, progress, quiet_option, verb
+from shiftdata.data.executors import ALONE, Pool, Ray
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 
 RETRIED = ("error", "out of memory", "diverged", "refused")
-#: Reasons of failures that are shown.
+#: The most reasons of failures that are printed.
 MOST = 20
 
 
@@ -25,7 +25,7 @@ MOST = 20
       shiftdata sweep sma-fairness --folder runs/fairness          a preset, on its own datasets
       shiftdata sweep sma-fairness --dataset photos --folder runs/photos
       shiftdata sweep mine.toml --folder runs/mine --workers 8     a sweep of your own
-      shiftdata sweep --resume runs/mine --retry error             what is left of one, and what failed so
+      shiftdata sweep --resume runs/mine --retry error             go on, and repeat runs with an error
       shiftdata sweep --status runs/mine                           done, failed and why, not complete
       shiftdata sweep mine.toml --rank 3 --world 8                 one of 8 processes that share a folder
       shiftdata sweep mine.toml --slurm                            the same, in a Slurm array or by srun
@@ -57,16 +57,16 @@ MOST = 20
 )
 @click.argument("sweep", required=False, help="A preset, or a .toml file; none lists the presets.")
 @click.option("--folder", type=Path, metavar="FOLDER", help="Where the records go.  [default: runs/<name>]")
-@click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="In the place of the sweep's own.")
+@click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Instead of the sweep's own.")
 @click.option("--resume", type=Path, metavar="FOLDER", help="Go on with the sweep of this folder.")
-@click.option("--status", type=Path, metavar="FOLDER", help="Say how far the sweep of this folder is.")
-@click.option("--retry", multiple=True, type=click.Choice(RETRIED), help="Do again what ended so.")
+@click.option("--status", type=Path, metavar="FOLDER", help="Print the progress of the sweep of this folder.")
+@click.option("--retry", multiple=True, type=click.Choice(RETRIED), help="Repeat runs with this status.")
 @click.option("--workers", type=click.IntRange(1), help="Processes.  [default: 1, this one]")
 @click.option("--ray", metavar="[ADDRESS]", is_flag=False, flag_value="auto", help="On a Ray cluster.")
-@click.option("--rank", type=int, metavar="R", help="Which of --world processes this is, from 0 on.")
+@click.option("--rank", type=int, metavar="R", help="The number of this process, from 0.")
 @click.option("--world", type=int, metavar="W", help="How many processes share the folder.")
 @click.option("--slurm", is_flag=True, help="Take rank and world from Slurm.")
-@click.option("--device", default="cpu", help="cpu, cuda, cuda:1, mps.")
+@device_option
 @quiet_option
 def command(
     sweep: str | None,
@@ -77,60 +77,46 @@ def command(
     retry: tuple[str, ...],
     workers: int | None,
     ray: str | None,
-    rank: int | None,
-    world: int | None,
-    slurm: bool,
     device: str,
     quiet: bool,
+    **ranks: Any,
 ) -> int | None:
     """Train many methods on many tasks, with a search for each, into a folder of records.
 
-    What was asked for twice is trained once, what fails is recorded with its reason, and a sweep that was
-    stopped goes on when the same command is run again.
+    A run that fails is recorded with its reason. The same command again goes on with a stopped sweep.
     """
     require("torch", "a sweep")
-    from shiftdata.bench import kept_sweep, progress_of, read_sweep, run_sweep
+    from shiftdata.bench import folder_sweep, progress_of, read_sweep, run_sweep
 
-    if sum(one is not None for one in (sweep, resume, status)) > 1:
+    if sum(source is not None for source in (sweep, resume, status)) > 1:
         raise InputError("give a sweep, or --resume FOLDER, or --status FOLDER")
     if status is not None:
-        print_progress(progress_of(kept_sweep(status), status, device))
+        _print_progress(progress_of(folder_sweep(status), status, device))
         return None
-    if resume is not None:
-        made, folder = kept_sweep(resume), resume
-    elif sweep is None:
-        print_presets()
+    if sweep is None and resume is None:
+        _print_presets()
         return None
-    else:
-        made = read_sweep(sweep, datasets)
-    folder = folder or Path("runs") / made.name
-    part = asked_rank(rank, world, slurm) or ALONE
-    bar = progress(f"sweep {made.name}", None, " runs", quiet=quiet)
+    plan = folder_sweep(resume) if resume else read_sweep(str(sweep), datasets)
+    folder = resume or folder or Path("runs") / plan.name
+    rank = asked_rank(**ranks) or ALONE
+    pool = Pool(workers) if workers and workers > 1 else None
+    executor = pool if ray is None else Ray(ray, workers)
+    with progress(f"sweep {plan.name}", None, " runs", quiet=quiet) as bar:
 
-    def did(unit: Any, now: Any) -> None:
-        bar.total, bar.n = now.runs, now.recorded.total()
-        bar.update(0)
+        def on_unit(unit: Any, now: Any) -> None:
+            bar.total, bar.n = now.runs, now.recorded.total()
+            bar.update(0)
 
-    with bar:
-        run_sweep(
-            made, folder, executor=_executor(workers, ray), rank=part, device=device, retry=retry, on_unit=did
-        )
-    now = progress_of(made, folder, device)
-    print_progress(now)
+        run_sweep(plan, folder, executor=executor, rank=rank, device=device, retry=retry, on_unit=on_unit)
+    now = progress_of(plan, folder, device)
+    _print_progress(now)
     print(f"{folder}: shiftdata report {folder} shows it")
-    return 1 if now.failed and not now.left and not now.recorded["done"] else None  # nothing came of it
+    return 1 if now.failed and not now.left and not now.recorded["done"] else None  # every run failed
 
 
-def _executor(workers: int | None, ray: str | None) -> Executor | None:
-    if ray is not None:
-        return Ray(ray, workers)
-    return Pool(workers) if workers and workers > 1 else None
-
-
-def print_progress(now: Any) -> None:
-    """How far a sweep is, and what failed, by its reason."""
+def _print_progress(now: Any) -> None:
     print(now)
-    reasons = sorted(now.failed.items(), key=lambda one: -len(one[1]))
+    reasons = sorted(now.failed.items(), key=lambda item: -len(item[1]))
     for reason, runs in reasons[:MOST]:
         more = f", and {len(runs) - 1:,} more" if len(runs) > 1 else ""
         print(f"  {reason}\n    {runs[0]}{more}")
@@ -138,8 +124,7 @@ def print_progress(now: Any) -> None:
         print(f"  and {len(reasons) - MOST:,} more reasons")
 
 
-def print_presets() -> None:
-    """The sweeps that ship, each with what it costs."""
+def _print_presets() -> None:
     from shiftdata.bench.sweep import PRESETS, presets
 
     for name in presets():

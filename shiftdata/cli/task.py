@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import get_args
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, get_args
 
 import click
 
@@ -13,10 +13,24 @@ from shiftdata.evaluation.protocols import Protocol, parse_protocol, protocols, 
 from shiftdata.evaluation.tasks import OnEmpty, Task
 from shiftdata.evaluation.tasks.rows import row_set
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+PROTOCOL = "Protocols with their parameters, and conditions; or a canonical split, or a file of --freeze."
+BASE = "A base of `shiftdata info`. [default: the default base, or as the task says]"
 EMPTY = "A group that should have rows and has none: stop, or report it as n = 0."
-on_empty_option = click.option(
-    "--on-empty", type=click.Choice(get_args(OnEmpty)), default="error", help=EMPTY
-)
+
+
+def task_options(function: Function) -> Function:
+    """Add --base and --on-empty."""
+    empty = click.option("--on-empty", type=click.Choice(get_args(OnEmpty)), default="error", help=EMPTY)
+    return click.option("--base", metavar="NAME", help=BASE)(empty(function))
+
+
+def task_arguments(required: bool, none: str = "") -> Callable[[Function], Function]:
+    """Add the arguments DATASET and PROTOCOL..., --base and --on-empty; `none` is said of no dataset."""
+    about = "A name such as sma_emoji, owner/name, a folder, or a URL (https://, s3://, hf://)" + none
+    dataset = click.argument("dataset", required=required, help=f"{about}.")
+    protocol = click.argument("protocol", nargs=-1, metavar="[PROTOCOL [KEY=VALUE]...]...", help=PROTOCOL)
+    return lambda function: dataset(protocol(task_options(function)))
 
 
 @verb("""
@@ -34,17 +48,7 @@ on_empty_option = click.option(
     condition keeps rows by label, nuisance, severity, quantile or fold: 'severity<=1.5', style==amber,embers,
     'label!=bird'.
 """)
-@click.argument(
-    "dataset", required=False, help="A name, owner/name, a folder or a URL; none lists the protocols."
-)
-@click.argument(
-    "protocol",
-    nargs=-1,
-    metavar="[PROTOCOL [KEY=VALUE]...]...",
-    help="Protocols with their parameters, and conditions; or a canonical split, or a file of --freeze.",
-)
-@click.option("--base", metavar="NAME", help="A base of `shiftdata info`. [default: the default base]")
-@on_empty_option
+@task_arguments(required=False, none="; none lists the protocols")
 @click.option("--set", "name", metavar="SET", help="Print the keys of this set; with --filters, its filters.")
 @click.option("--filters", is_flag=True, help="Print `filters=` for pyarrow and `datasets`.")
 @click.option("--freeze", metavar="FILE", help="Write the keys of every set as Parquet.")
@@ -52,12 +56,11 @@ on_empty_option = click.option(
 def command(
     dataset: str | None,
     protocol: tuple[str, ...],
-    base: str | None,
-    on_empty: OnEmpty,
     name: str | None,
     filters: bool,
     freeze: str | None,
     picture: str | None,
+    **options: Any,
 ) -> None:
     """Make a task by a protocol, and print how many rows, origins and groups its sets have.
 
@@ -65,7 +68,7 @@ def command(
     """
     if dataset is None:
         return _print_protocols()
-    chosen = task(dataset, protocol_of(protocol), base=base, on_empty=on_empty)
+    chosen = task(dataset, protocol_of(protocol), **options)
     if filters:
         _print_filters(chosen, name)
     elif name:

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from shiftdata.cli.task import on_empty_option, protocol_of
-from shiftdata.cli.verbs import GOES_ON, progress, quiet_option, verb
+from shiftdata.cli.task import protocol_of, task_arguments
+from shiftdata.cli.verbs import GOES_ON, device_option, format_option, progress, quiet_option, verb
 from shiftdata.errors import InputError
 from shiftdata.evaluation.tasks import OnEmpty, Task
 from shiftdata.extras import require
@@ -33,15 +33,7 @@ from shiftdata.extras import require
     """,
     interrupted=GOES_ON + " if it has a --folder",
 )
-@click.argument(
-    "dataset", required=False, help="A name, owner/name, a folder or a URL; none lists the methods."
-)
-@click.argument(
-    "protocol",
-    nargs=-1,
-    metavar="[PROTOCOL [KEY=VALUE]...]...",
-    help="As in `shiftdata task`; a canonical split, or a file of --freeze.",
-)
+@task_arguments(required=False, none="; none lists the methods")
 @click.option("--method", default="erm", metavar="NAME", help="Wrappers go before it: rs+rw+dann.")
 @click.option("--variant", default="fixed", help="fixed, or paper or code where a method has them.")
 @click.option("--set", "hyper", multiple=True, metavar="NAME=VALUE", help="A hyper-parameter of the method.")
@@ -52,27 +44,20 @@ from shiftdata.extras import require
 @click.option("--rate", "learning_rate", type=float, help="The peak learning rate.  [default: 0.01]")
 @click.option("--decay", "weight_decay", type=float, help="The weight decay.  [default: 0.05]")
 @click.option("--evaluate-every", type=click.IntRange(1), metavar="STEPS", help="Predict the validation set.")
-@click.option("--device", default="cpu", help="cpu, cuda, cuda:1, mps.")
+@device_option
 @click.option("--folder", metavar="FOLDER", help="Save the run here.")
-@click.option("--base", metavar="NAME", help="One that `shiftdata info` lists. [default: the default base]")
-@click.option(
-    "--format", "shape", type=click.Choice(["text", "markdown", "json"]), default="text", help="How to print."
-)
-@on_empty_option
+@format_option("text", "markdown", "json")
 @quiet_option
 def command(
     dataset: str | None,
     protocol: tuple[str, ...],
     hyper: tuple[str, ...],
     method: str,
-    variant: str,
-    backbone: str | None,
-    seed: int,
     device: str,
     folder: str | None,
     base: str | None,
-    shape: str,
     on_empty: OnEmpty,
+    form: str,
     quiet: bool,
     **settings: Any,
 ) -> None:
@@ -83,6 +68,7 @@ def command(
 
     if dataset is None:
         return _print_methods()
+    options = {name: settings.pop(name) for name in ("variant", "backbone", "seed")} | _numbers(hyper)
     training = Training(**{name: value for name, value in settings.items() if value is not None})
     chosen = task(dataset, protocol_of(protocol), base=base, on_empty=on_empty)
     with _processes(device) as first, progress("read", None, " rows", quiet=quiet or not first) as bar:
@@ -95,18 +81,15 @@ def command(
         run = train(
             chosen,
             method,
-            variant=variant,
-            backbone=backbone,
             training=training,
-            seed=seed,
             device=device,
             folder=folder,
             on_rows=bar.update,
             on_step=on_step,
-            **_numbers(hyper),
+            **options,
         )
     if first:
-        _print_run(run, shape, folder)
+        _print_run(run, form, folder)
     return None
 
 
@@ -134,15 +117,15 @@ def _processes(device: str) -> Iterator[bool]:
     torch.distributed.destroy_process_group()
 
 
-def _print_run(run: Any, shape: str, folder: str | None) -> None:
+def _print_run(run: Any, form: str, folder: str | None) -> None:
     results = {name: run.evaluate(name) for name in _tests(run.task)}
-    if shape == "json":
+    if form == "json":
         judged = {name: result.to_dict() for name, result in results.items()}
         print(json.dumps({"run": dict(run.about), "tests": judged}, indent=1))
         return
     for result in results.values():
-        print(result.to_markdown() if shape == "markdown" else result)
-    if shape == "text":
+        print(result.to_markdown() if form == "markdown" else result)
+    if form == "text":
         print(f"{run.about['method']} ({run.about['variant']}), {run.about['seconds']:.0f} s")
     if folder:
         print(f"saved in {folder}")

@@ -112,6 +112,13 @@ dataset_argument = click.argument(
     "dataset", help="A name such as sma_emoji, owner/name, a folder, or a URL (https://, s3://, hf://)."
 )
 quiet_option = click.option("--quiet", is_flag=True, help="Show no progress bar.")
+device_option = click.option("--device", default="cpu", help="cpu, cuda, cuda:1, mps.")
+
+
+def format_option(*formats: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add --format, the parameter `form`; the default is the first."""
+    choice = click.Choice(formats)
+    return click.option("--format", "form", type=choice, default=formats[0], help="How to print.")
 
 
 def asked_rank(rank: int | None, world: int | None, slurm: bool) -> Rank | None:

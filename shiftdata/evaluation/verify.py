@@ -18,7 +18,7 @@ from shiftdata.data.verifying.files import Listeners, LocalFile, first_line
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.evaluation.protocols.canonical import canonical_split
-from shiftdata.evaluation.tasks import LeakWarning
+from shiftdata.evaluation.tasks import TaskWarning
 from shiftdata.evaluation.tasks.frozen import Frozen
 from shiftdata.evaluation.tasks.rows import description_of
 from shiftdata.evaluation.tasks.task import canonical_task, frozen_task
@@ -63,7 +63,7 @@ def split_problems(
             raise InputError("it is the splits of the files themselves")
         metadata = rows_of(protocol.reads_params)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LeakWarning)
+            warnings.simplefilter("ignore", TaskWarning)
             task = protocol(canonical_task(metadata), on_empty="report")
             same = task.content_id() == frozen_task(metadata, frozen.file).content_id()
             same = same and _as_json(description_of(task)) == _as_json(Frozen.read(frozen.file))

@@ -10,10 +10,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from shiftdata.bench import Report
 from shiftdata.bench.reporting.making import CAPTIONS
 from shiftdata.cli.app import main
-from shiftdata.errors import InputError
 from tests.bench.synthetic import made_task, synthetic
 
 HOSTILE = "50% of $x_1$ & \\input{/etc/passwd} <script>"
@@ -101,19 +99,3 @@ def test_another_process_writes_the_same_bytes(sweep, figures, tmp_path):
     again = sorted((tmp_path / "again").iterdir())
     assert [path.name for path in again] == sorted(path.name for path in figures.iterdir())
     assert [path.name for path in again if path.read_bytes() != (figures / path.name).read_bytes()] == []
-
-
-def test_two_columns_are_wide(sweep, tmp_path, capsys):
-    out = tmp_path / "report.html"
-    line = ["report", str(sweep), "--figures", str(tmp_path / "wide"), "--width", "6.75", "--out", str(out)]
-    assert main(line) == 0
-    assert out.is_file()
-    assert "2 figures as SVG and PDF" in capsys.readouterr().out
-    assert "\\begin{figure*}" in (tmp_path / "wide" / CAPTIONS).read_text(encoding="utf-8")
-    for path in (tmp_path / "wide").glob("*.svg"):
-        assert ET.parse(path).getroot().get("width") == "486pt"
-
-
-def test_without_a_chart_there_is_nothing_to_write(tmp_path):
-    with pytest.raises(InputError, match="has no chart"):
-        Report("empty", (), ()).write_figures(tmp_path / "none")

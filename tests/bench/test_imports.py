@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from shiftdata.baselines.method import _OWN, _source_hash
-from shiftdata.bench import Records, kept_sweep, progress_of, read_sweep, run_sweep
+from shiftdata.bench import Records, folder_sweep, progress_of, read_sweep, run_sweep
 from shiftdata.errors import InputError
 from tests.paths import ROOT
 
@@ -66,20 +66,20 @@ def test_a_finished_sweep_is_finished_for_a_process_that_has_not_imported_its_me
     run_sweep(read_sweep(write_sweep(tmp_path, tiny, kind)), runs)
     count = {"defaults": 4, "random": 8}[kind]
     forgotten()
-    now = progress_of(kept_sweep(runs), runs)
+    now = progress_of(folder_sweep(runs), runs)
     assert (now.runs, now.left, now.recorded["done"]) == (count, 0, count)
     forgotten()
     trained = []
-    run_sweep(kept_sweep(runs), runs, on_unit=lambda unit, _: trained.append(unit))
+    run_sweep(folder_sweep(runs), runs, on_unit=lambda unit, _: trained.append(unit))
     assert trained == []
 
     write_methods(tmp_path, end="# Code as before.\n")
     forgotten()
-    assert progress_of(kept_sweep(runs), runs).left == 0
+    assert progress_of(folder_sweep(runs), runs).left == 0
     write_methods(tmp_path, loss=f"2 * {LOSS}")
     forgotten()
-    assert progress_of(kept_sweep(runs), runs).left == count // 2
-    run_sweep(kept_sweep(runs), runs, on_unit=lambda unit, _: trained.append(unit))
+    assert progress_of(folder_sweep(runs), runs).left == count // 2
+    run_sweep(folder_sweep(runs), runs, on_unit=lambda unit, _: trained.append(unit))
     assert {one.runs[0].job.method for one in trained} == {"imported-by-a-test"}
     assert len(trained) == count // 2
     assert len(Records.read(runs)) == count  # in the place of those of the code before
@@ -88,7 +88,7 @@ def test_a_finished_sweep_is_finished_for_a_process_that_has_not_imported_its_me
 def test_a_module_that_cannot_be_imported_is_named_with_what_to_do(tiny, tmp_path, monkeypatch, forgotten):
     path = write_sweep(tmp_path, tiny, "defaults")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=f"imports {MODULE}, and that fails in {tmp_path}.*PYTHONPATH"):
+    with pytest.raises(InputError, match=f"imports {MODULE}, which fails in {tmp_path}.*PYTHONPATH"):
         read_sweep(path)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
@@ -91,17 +90,6 @@ def test_hostile_names_are_texts(opened, name):
     assert page.get_by_text(HOSTILE).count() > 0
 
 
-def test_head_and_first_column_stay_in_sight(opened):
-    page = opened("report.html", 700, 400)
-    box = page.locator(".keep", has=page.locator("thead th", has_text="method-11")).first
-    box.evaluate("one => one.scrollTo(400, 60)")
-    frame = box.bounding_box()
-    corner = box.locator("thead th").first.bounding_box()
-    name = box.locator("tbody th").last.bounding_box()
-    assert (corner["x"], corner["y"]) == pytest.approx((frame["x"], frame["y"]), abs=2)
-    assert name["x"] == pytest.approx(frame["x"], abs=2)
-
-
 def test_contents_lead_to_sections_by_keyboard(opened):
     page = opened("report.html")
     page.keyboard.press("Tab")
@@ -109,32 +97,3 @@ def test_contents_lead_to_sections_by_keyboard(opened):
     page.locator(".toc a", has_text="Exact versions").focus()
     page.keyboard.press("Enter")
     assert page.get_by_role("heading", name="Exact versions").bounding_box()["y"] < 450
-
-
-def test_charts_follow_the_scheme(opened):
-    colours = [
-        opened("report.html", scheme=scheme)
-        .locator(".drawn text")
-        .first.evaluate("one => getComputedStyle(one).fill")
-        for scheme in ("light", "dark")
-    ]
-    assert colours[0] != colours[1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["report.html", "board.html"])
-def test_paper_shows_whole_tables(opened, name, tmp_path):
-    pypdf = pytest.importorskip("pypdf")
-    page = opened(name)
-    page.set_viewport_size({"width": 695, "height": 1000})  # A4 within its margins
-    page.emulate_media(media="print")
-    edges = page.evaluate(
-        "[...document.querySelectorAll('.results, .drawn')].map(one => one.getBoundingClientRect().right)"
-    )
-    assert max(edges) <= 695
-    page.pdf(path=str(tmp_path / "page.pdf"), format="A4")
-    text = "".join(one.extract_text() for one in pypdf.PdfReader(tmp_path / "page.pdf").pages)
-    shown = ["method-11", "p, Holm"] if name == "report.html" else ["selection", "trained on", "small-cnn"]
-    for one in shown:
-        assert re.sub(r"\s", "", one) in re.sub(r"\s", "", text)
-    assert "Skip to the content" not in text

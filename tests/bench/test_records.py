@@ -83,8 +83,3 @@ def test_a_run_without_an_evaluation_says_why(tmp_path):
         done.evaluation(0, "test", 6)
     with pytest.raises(InputError, match="there is no run 7"):
         done.evaluation(7)
-
-
-def test_predictions_are_read_only_when_they_are_asked_for(tmp_path):
-    made = records(tmp_path, run({5: shares()}))
-    assert "predicted" not in made.runs.column_names

@@ -206,13 +206,6 @@ def test_universal_has_known_unknown_and_their_harmonic_mean(tmp_path):
     assert grid(parts)["erm", "known classes"] == f"{shared.figures['known'].mean():.1f}"
 
 
-def test_other_tasks_have_every_figure_by_task(tmp_path):
-    task = made_task("a==kind0,kind1")
-    made = report(synthetic(tmp_path, tasks={"a==kind0,kind1": task}, trials=1), ["last"])
-    (table,) = section(made, "Other tasks").tables
-    assert {"accuracy", "worst group", "mean over groups"} <= set(table.blocks[0].columns)
-
-
 def test_failed_runs_are_named_with_their_reason(fair):
     table = section(report(fair), "Failures").tables[0]
     ((reason, count, which),) = table.blocks[0].body

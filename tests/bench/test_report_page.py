@@ -93,12 +93,6 @@ def test_each_chart_says_what_it_shows_and_has_its_table(page):
     assert len(read.ids) == len(set(read.ids))
 
 
-def test_the_order_is_that_of_a_reader(page):
-    titles = [section.title for section in page.sections]
-    assert titles[:3] == ["In short", "What was run", "How models were chosen"]
-    assert titles[-2:] == ["Failures", "Exact versions"]
-
-
 def test_csv_runs_nothing_in_a_spreadsheet(tmp_path):
     records = synthetic(tmp_path, tasks={"=1+1": made_task()}, trials=1)
     assert ",'=1+1," in report(records, ["last"]).to_csv()

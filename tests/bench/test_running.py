@@ -202,16 +202,6 @@ def test_records_of_two_machines_are_merged(sweep, whole, tmp_path):
     ]
 
 
-def test_predictions_of_all_that_select_are_kept_where_it_is_asked(sweep, tmp_path):
-    made = run_sweep(replace(sweep, keep="select", tasks=sweep.tasks[:1]), tmp_path)
-    kept = {
-        name: [made.predicted(run, name, 3) is not None for run in range(len(made))]
-        for name in made.task_of(0)
-    }
-    assert all(kept["validation"])
-    assert not all(kept["test"])
-
-
 def test_more_of_the_same_goes_on_and_something_else_is_refused(sweep, tiny, tmp_path):
     some = sweep_of(SWEEP | {"search": SWEEP["search"] | {"trials": 1}}, [str(tiny)])
     run_sweep(some, tmp_path)

@@ -60,14 +60,6 @@ def test_every_figure_is_the_mean_over_seeds_of_what_the_task_says(task, judge, 
     assert (entry.rows, overall.n) == (len(task.rows("test")),) * 2
 
 
-def test_a_task_by_its_canonical_name_or_by_its_words_is_one(tiny, judge, path):
-    task = sd.task(tiny, "gf_k2_mu10")
-    names = "gf_k2_mu10", "group-fairness k=2 mu=0.1"
-    entries = [judge(submitted(task, words=words), path)[0] for words in names]
-    assert entries[0].task_id == entries[1].task_id
-    assert repr(entries[0].scores) == repr(entries[1].scores)
-
-
 def test_every_set_that_tests_is_judged_and_an_oracles_is_not_asked_for(tiny, judge, path):
     styles = sd.info(tiny).nuisances
     words = f"uda source={styles[0]} target={styles[1]}"
@@ -80,17 +72,6 @@ def test_every_set_that_tests_is_judged_and_an_oracles_is_not_asked_for(tiny, ju
     task = sd.task(tiny, "domainbed", test=styles[0])
     (entry,) = judge(submitted(task, words=f"domainbed test={styles[0]}"), path)
     assert entry.set == "test"
-
-
-def test_unlabelled_besides_is_another_task(task, judge, path):
-    seen = task.also("test", "unlabelled")
-    words = {"tasks": {seen.content_id(): {"protocol": GF, "unlabelled": "test"}}}
-    (entry,) = judge(submitted(seen, **words), path)
-    assert entry.task_id != task.content_id()
-    assert (
-        entry.scores["overall"].value
-        == task.evaluate(guess(seen, "test", 0.7)[np.argsort(seen.rows("test"))], "test").overall
-    )
 
 
 # --- keys and labels that do not fit
@@ -115,11 +96,8 @@ WRONG = {
     "no label": (_label("bird"), "1 predictions are 'bird', which is not a label"),
     "a number": (_label("0"), "are '0', which is not a label"),
     "null": (_label(None), "1 predictions are None"),
-    "nan": (_label("nan"), "are 'nan'"),
-    "unknown": (_label("unknown"), "are 'unknown'"),
     "space": (lambda made: _label(made.rows["prediction"][0].as_py() + " ")(made), "character by character"),
     "set": (lambda made: edited(made, set=["train"] * len(made.rows)), "unknown set of a submission 'train'"),
-    "no such set": (lambda made: edited(made, set=["../x"] * len(made.rows)), "unknown set of a submission"),
     "task": (lambda made: edited(made, task_id=["0" * 64] * len(made.rows)), "card does not name"),
     "seed": (lambda made: edited(made, seed=[1, *[0] * (len(made.rows) - 1)]), "do not fit the task's"),
 }
@@ -231,14 +209,9 @@ CARDS = {
     "look-alike rule": ({"rule": "\u043eracle"}, "unknown selection rule"),
     "other, empty": ({"rule": "other:  "}, "unknown selection rule"),
     "path": ({"dataset": "../tiny"}, "give the name, no path"),
-    "absolute": ({"dataset": "/etc"}, "give the name, no path"),
-    "address": ({"dataset": "https://example.org/x"}, "give the name, no path"),
-    "base": ({"base": "../mini"}, "give the name, no path"),
     "script": ({"url": "javascript:alert(1)"}, "give https://"),
-    "url in quotes": ({"url": 'https://x/"onclick=1'}, "give https://"),
     "line": ({"method": "a\nb"}, "line break or control character"),
     "turned": ({"method": "a\u202eb"}, "control character"),
-    "long": ({"backbone": "x" * 2000}, "2,000 characters"),
     "empty": ({"method": ""}, "method is empty"),
     "date": ({"date": "yesterday"}, "2026-01-31"),
     "trials": ({"trials": 0}, "1 or more"),
@@ -331,15 +304,8 @@ def test_a_file_that_unfolds_to_too_many_rows_is_refused_before_they_are_read(ta
 
 def test_equal_rows_do_not_fill_the_memory(task, tmp_path):
     made = written(tmp_path, "x.parquet", submitted(task))
-    row = {
-        "task_id": "0" * 64,
-        "set": "test",
-        "seed": 0,
-        "trial": 0,
-        "step": 0,
-        "key": "k",
-        "prediction": "p",
-    }
+    row = dict.fromkeys(("seed", "trial", "step"), 0) | dict.fromkeys(("set", "key", "prediction"), "k")
+    row = {"task_id": "0" * 64} | row
     bomb = write_equal_rows(tmp_path / "bomb.parquet", row, 8_000_000, pq.read_schema(made).metadata)
     assert bomb.stat().st_size < 300_000
     begin = "from pathlib import Path\nfrom shiftdata.bench.leaderboard.submission import Submission"

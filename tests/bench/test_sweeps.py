@@ -12,7 +12,7 @@ from shiftdata.bench import presets, read_sweep, sweep_of
 from shiftdata.bench.job import facts_of, identity
 from shiftdata.bench.records import SWEEP
 from shiftdata.bench.running import needed
-from shiftdata.bench.sweep import PRESETS, kept_sweep, plain_sweep
+from shiftdata.bench.sweep import PRESETS, folder_sweep, plain_sweep
 from shiftdata.cli.app import main as cli
 from shiftdata.data.dataset import open_dataset
 from shiftdata.errors import InputError
@@ -24,13 +24,6 @@ SMALL = {
     "tasks": [{"protocol": "group-fairness", "k": [2, 4], "mu": 0.2}],
     "training": {"steps": 6, "batch": 8},
 }
-
-
-def test_lists_are_alternatives(tiny):
-    made = sweep_of(SMALL, [str(tiny)])
-    assert [one.protocol for one in made.tasks] == [f"group-fairness k={k} mu=0.2" for k in (2, 4)]
-    assert len(needed(made, None)) == 4
-    assert made.training.steps == 6
 
 
 def test_canonical_splits_are_named_by_a_pattern(tiny):
@@ -69,22 +62,16 @@ def test_the_data_of_a_run_is_part_of_its_id(tiny, monkeypatch):
             assert identity(job).id != run
 
 
-def test_an_other_content_is_another_run(tiny, other):
-    here, there = (needed(sweep_of(SMALL, [str(place)]), None) for place in (tiny, other))
-    assert not {one.id for one in here} & {one.id for one in there}
-    assert {one.job.study for one in here} == {one.job.study for one in there}  # merging them is refused
-
-
 def test_a_sweep_is_kept_whole(tiny, tmp_path):
     raw = SMALL | {"search": {"kind": "random", "trials": 3, "space": {"learning_rate": [0.1, 0.01]}}}
     made = sweep_of(raw, [str(tiny)])
     (tmp_path / SWEEP).write_text(json.dumps(plain_sweep(made)))
-    again = kept_sweep(tmp_path)
+    again = folder_sweep(tmp_path)
     assert again == made
     assert [one.id for one in needed(again, None)] == [one.id for one in needed(made, None)]
     (tmp_path / SWEEP).write_text(json.dumps(plain_sweep(made) | {"colour": "red"}))
     with pytest.raises(InputError, match="'colour' is an unknown field"):
-        kept_sweep(tmp_path)
+        folder_sweep(tmp_path)
 
 
 @pytest.mark.parametrize("name", presets())

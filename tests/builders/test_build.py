@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
@@ -21,15 +19,14 @@ from builders.cli.app import main
 from builders.make import reorder
 from builders.make.build import build
 from builders.make.check import check
-from builders.recipe_files import embedded_recipes, load_recipe, recipe_names
+from builders.recipe_files import embedded_recipes, load_recipe
 from shiftdata.data.format import writer
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import RENDERINGS
 from shiftdata.data.format.records import FileRecord
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.evaluation.verify import verify
 from tests.paths import ROOT
-from tests.tiny import edit_file, edit_manifest, write_recipe
+from tests.tiny import write_recipe
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -90,7 +87,7 @@ def test_the_order_of_bases_and_builds_and_the_size_of_pieces_do_not_matter(
 
 RENDERING, PACKING = "spool-*/*/*.arrow", "packing/**/*.parquet"
 EVERY_STAGE = [
-    *((RENDERING, count) for count in (1, 7, 15, 24, 33)),
+    *((RENDERING, count) for count in (1, 15, 33)),
     *((PACKING, count) for count in (1, 6, 13, 19)),
 ]
 
@@ -151,21 +148,6 @@ def test_ctrl_c_stops_at_once_and_says_how_to_go_on(recipe, tiny, tmp_path):
     assert files(build(str(recipe), tmp_path, workers=1, quiet=True)) == files(tiny)
 
 
-@pytest.mark.slow
-def test_a_build_waits_while_another_one_packs(recipe, tiny, tmp_path):
-    from filelock import FileLock
-
-    lock = FileLock(tmp_path / ".work/tiny/lock")
-    with start(recipe, tmp_path, "--workers", "1") as process:
-        while not Path(lock.lock_file).parent.is_dir():
-            time.sleep(0.01)
-        with lock:
-            assert "waiting for it" in process.stderr.readline()
-            assert not (tmp_path / "shift").exists()
-        assert process.wait() == 0
-    assert files(tmp_path / "shift/tiny") == files(tiny)
-
-
 def test_a_finished_dataset_is_not_built_again(recipe, tiny_out):
     before = {path: path.stat().st_mtime_ns for path in (tiny_out / "shift/tiny").rglob("*")}
     build(str(recipe), tiny_out, workers=1, quiet=True)
@@ -188,23 +170,6 @@ def test_a_full_disk_is_said_and_nothing_is_half_published(recipe, tiny, tmp_pat
     assert not list(tmp_path.rglob(".*arrow*"))  # a worker that was killed for another's error may leave one
 
 
-@pytest.mark.slow
-def test_a_damaged_spool_is_said_with_the_file_and_the_remedy(recipe, tmp_path):
-    assert kill_when(
-        start(recipe, tmp_path, "--workers", "1"), lambda: how_many(tmp_path, ".work/tiny/packing/*") > 0
-    )
-    block = next(tmp_path.glob(".work/tiny/spool-*/*/shift-*.arrow"))
-    data = bytearray(block.read_bytes())
-    data[len(data) // 2] ^= 1
-    block.write_bytes(data)
-    status, _, errors = finish(recipe, tmp_path, "--workers", "1")
-    assert status == 1
-    assert f"{block.name} is damaged" in errors
-    assert "delete it and run the same command again" in errors
-    block.unlink()
-    assert finish(recipe, tmp_path, "--workers", "1")[0] == 0
-
-
 @pytest.fixture
 def own(tmp_path) -> Path:
     """A recipe of one's own, to change."""
@@ -217,7 +182,7 @@ def test_a_dropped_picture_keeps_its_place_and_is_named_in_the_identity(own, tin
     data = bad.read_bytes()
     bad.write_bytes(data[: len(data) // 2])
     folder = build(str(own), tmp_path / "cut", workers=1, quiet=True)
-    cut, whole = Manifest.read(folder), Manifest.read(tiny)
+    cut = Manifest.read(folder)
     for base, factor in (("content", 1), ("extended", 5)):
         assert cut.base(base).dropped == {"not a readable picture": 1}
         assert sum(split.rows for split in cut.base(base).splits.values()) == 159 * factor
@@ -226,21 +191,8 @@ def test_a_dropped_picture_keeps_its_place_and_is_named_in_the_identity(own, tin
         }
     dropped = pq.read_table(folder / "dropped.parquet").to_pylist()
     assert {"base": "content", "key": "ring_ring00", "reason": "not a readable picture"} in dropped
-    lost = Path(shutil.copytree(folder, tmp_path / "lost"))
-    first = pa.Table.from_pylist(dropped[:1])
-    pq.write_table(first, lost / "dropped.parquet")
-    edit_file(lost, "dropped.parquet", bytes)
-    assert "does not name what was dropped from" in "\n".join(map(str, verify(lost)))
-    edit_manifest(lost, lambda raw: raw["files"].pop("dropped.parquet"))
-    assert "does not list dropped.parquet" in "\n".join(map(str, verify(lost)))
     assert "1 left out of `content`: not a readable picture." in (folder / "README.md").read_text()
     assert not check(folder)
-    Image.new("F", (32, 32)).save(bad.with_suffix(".tif"))
-    bad.unlink()
-    other = Manifest.read(build(str(own), tmp_path / "float", workers=1, quiet=True))
-    assert other.base("content").dropped == {"colour mode F, which has no one conversion to RGB": 1}
-    assert len({made.content_id for made in (whole, cut, other)}) == 3
-    assert other.base("content").splits == cut.base("content").splits
 
 
 def folds_of(folder: Path, base: str) -> dict[str, int]:
@@ -264,15 +216,12 @@ def test_what_was_dropped_is_named_file_by_file(own, tiny, tmp_path, capsys):
     for name, width in (("ring00", 8001), ("ring01", 8002)):
         Image.new("1", (width, 8000)).save(pictures / "ring" / f"{name}.png")
     command = ["build", str(own), "--out", str(out), "--workers", "1", "--quiet", "--bases", "content"]
-    for more in ([], ["--verbose"]):  # the second time, the build was complete already
-        assert main([*command, *more]) == 0
+    for _ in range(2):  # the second time, the build was complete already
+        assert main(command) == 0
         said = capsys.readouterr().err
         assert "left out: 1: not a picture by its first bytes" in said
         assert "left out of content: 2: too many pixels\n" in said
         assert f"left out, each by name: {out / 'tiny_dropped.tsv'}" in said
-        assert ("ring/ring00.png: too many pixels (8001 x 8000; the most is 64 million)" in said) == bool(
-            more
-        )
     lines = [line.split("\t") for line in (out / "tiny_dropped.tsv").read_text().splitlines()]
     assert lines[:3] == [
         ["base", "what", "reason"],
@@ -283,12 +232,6 @@ def test_what_was_dropped_is_named_file_by_file(own, tiny, tmp_path, capsys):
     assert "2 left out of `content`: too many pixels." in card
     assert "1 of the files or rows given never became examples: not a picture by its first bytes." in card
     assert check(out / "shift/tiny", load_recipe(str(own))) == []
-    (pictures / "ring" / "cut.png").unlink()
-    assert [problem.what for problem in check(out / "shift/tiny", load_recipe(str(own)))] == [
-        "has another description than the recipe: run the build again"
-    ]
-    assert main(command) == 0
-    assert "*" not in (out / "tiny_dropped.tsv").read_text()
 
 
 def test_a_base_in_which_nothing_is_left_says_why(own, tmp_path):
@@ -298,19 +241,6 @@ def test_a_base_in_which_nothing_is_left_says_why(own, tmp_path):
         InputError, match=r"all 160 pictures of tiny were dropped: 160: a side below 8 pixels"
     ):
         build(str(own), tmp_path / "out", workers=1, quiet=True)
-
-
-@pytest.mark.slow
-def test_the_dataset_of_another_recipe_is_not_overwritten(own, tmp_path):
-    out = tmp_path / "out"
-    build(str(own), out, workers=1, quiet=True)
-    own.write_text(own.read_text().replace("seed=0,", "seed=7,"))
-    with pytest.raises(
-        InputError, match=r"was built from another recipe .* or pass --replace to overwrite it"
-    ):
-        build(str(own), out, workers=1, quiet=True)
-    build(str(own), out, workers=1, replace=True, quiet=True)
-    assert Manifest.read(out / "shift/tiny").seed == 7
 
 
 @pytest.mark.slow
@@ -352,19 +282,12 @@ def edited(own: Path, old: str, new: str) -> str:
     ("old", "new", "message"),
     [
         ('key = f"{sample.key}-{name}"', "key = sample.key", r"two samples with the key '\w+_\w+' "),
-        ('key = f"{sample.key}-{name}"', 'key = f"{sample.key} {name}"', r"makes the key '\w+_\w+ blue'"),
-        (
-            "nuisance=name,",
-            'nuisance="pink",',
-            "has the nuisance 'pink'; the shift lists blue, cyan",
-        ),
         ("GroupFairness(k=2", "GroupFairness(k=9", "k=9 needs as many labels, and training has 4"),
         (
             'name="content"',
             'name="metadata"',
             "has two configs named metadata: give each",
         ),
-        ('default_base="mini"', 'default_base="maxi"', "default base 'maxi' is not among the bases"),
         ('name="tiny"', 'name="../tiny"', "a recipe's name is made of"),
         (
             "per_group=20",
@@ -392,26 +315,13 @@ def test_an_empty_group_is_never_accepted(own, tmp_path):
     assert "groups without a row in test: 2" in split.notes
 
 
-def test_a_place_that_cannot_be_written_is_one_line(recipe, tmp_path):
-    (tmp_path / "file").write_text("")
-    status, _, errors = finish(recipe, tmp_path / "file")
-    assert status == 1
-    assert errors.startswith("error: ")
-    assert "Traceback" not in errors
-
-
 def test_unknown_names_are_answered_with_the_nearest(recipe, tmp_path):
     with pytest.raises(NotFoundError, match="unknown recipe 'sma_emojy'; did you mean 'sma_emoji'"):
         build("sma_emojy", tmp_path)
     with pytest.raises(NotFoundError, match="unknown base 'maxi'; did you mean 'mini'"):
         build(str(recipe), tmp_path, bases=["maxi"])
-    (tmp_path / "photo.py").touch()
-    with pytest.raises(NotFoundError, match=r"file \S*photos\.py\. Did you mean \S*photo\.py\?") as caught:
+    with pytest.raises(NotFoundError, match=r"there is no recipe file \S*photos\.py\."):
         build(str(tmp_path / "photos.py"), tmp_path)
-    assert "`python -m builders list` shows all" in str(caught.value)
-    assert sum(name in str(caught.value) for name in recipe_names()) == 0
-    with pytest.raises(NotFoundError, match=r"sma_emoji\.py\. Did you mean sma_emoji or "):
-        build("sma_emoji.py", tmp_path)
 
 
 def test_a_file_without_a_recipe_is_refused(tmp_path):

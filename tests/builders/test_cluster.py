@@ -84,15 +84,6 @@ def test_killed_and_started_again_a_build_goes_on(slowly, tiny, tmp_path, cluste
     assert examples_of(folder) == examples_of(tiny)
 
 
-def test_ctrl_c_says_how_to_go_on(slowly, tmp_path, cluster):
-    with start(slowly, tmp_path, "--ray", cluster.address, start_new_session=True) as process:
-        until(process, lambda: how_many(tmp_path, BLOCKS) >= 4)
-        os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
-    said = "interrupted: run the same command again, and it goes on where it stopped\n"
-    assert (process.returncode, errors) == (130, said), errors
-
-
 def test_a_node_with_another_library_is_refused_by_name(slowly, tmp_path, cluster):
     (tmp_path / "other/pillow-1.2.3.dist-info").mkdir(parents=True)
     (tmp_path / "other/pillow-1.2.3.dist-info/METADATA").write_text("Name: pillow\nVersion: 1.2.3\n")
@@ -103,7 +94,7 @@ def test_a_node_with_another_library_is_refused_by_name(slowly, tmp_path, cluste
 
 
 def test_a_spool_that_nodes_do_not_share_is_said(slowly, tmp_path, cluster, monkeypatch):
-    monkeypatch.setattr(render, "PATIENCE", 0.5)
+    monkeypatch.setattr(render, "SEEN_WITHIN", 0.5)
     # As on a disk of its own: what a node has written is not there for the process that asked for it.
     monkeypatch.setattr(render.Spool, "__contains__", lambda *_: False)
     with pytest.raises(InputError, match=r"was rendered, and is not in .* all nodes share .* --spool s3://"):

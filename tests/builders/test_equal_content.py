@@ -1,4 +1,4 @@
-"""Equal bytes are one origin in every album; conflicting labels and near-duplicates are named."""
+"""Equal bytes are one origin in every album; conflicting labels are named."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from builders.albums.glyphs import GlyphAlbum
 from builders.albums.rows import Columns, RowsAlbum
 from builders.make import assign
 from builders.make.equal import listed
-from builders.make.near import inspect
 from builders.raw.album import RawAlbum
 from builders.raw.domain_class import DomainClass, spelled
 from shiftdata.data.format import written
@@ -169,38 +168,11 @@ def test_origins_that_are_given_are_joined_in_chains(tmp_path):
     assert content.counts.labels == 1
 
 
-def test_rows_of_features_are_compared_as_read(tmp_path):
-    (tmp_path / "a.csv").write_text("n,label\n1,x\n1.0,y\n2,x\n", encoding="utf-8")
-    columns = Columns(features={"n": "float64"}, label="label")
-    content = listed(RowsAlbum(tmp_path / "a.csv", columns, **TERMS))
-    assert content.counts.sets == content.counts.labels == 1
-
-
-def test_a_blank_that_ties_many_origins_together_is_named(tmp_path):
-    rows = [f"blank,x,{author}\ntext {author},y,{author}" for author in range(20)]
-    (tmp_path / "a.csv").write_text("text,label,by\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    album = RowsAlbum(tmp_path / "a.csv", Columns(text="text", label="label", origin="by"), **TERMS)
-    assert any("ties 40 of 40 items into the origin" in line for line in listed(album).warnings())
-
-
 def test_fonts_that_share_a_bar_of_an_i_are_one_origin():
     content = listed(GlyphAlbum())
     assert content.counts.sets > 10
     assert content.counts.labels == 0
     assert all(len({item.origin for item in members}) == 1 for members in content.equal)
-
-
-def test_near_duplicates_are_counted_and_stay_origins_of_their_own(photos):
-    smooth = Image.fromarray(np.random.default_rng(1).integers(0, 255, (6, 6, 3), dtype=np.uint8))
-    smooth = smooth.resize((96, 96), Image.Resampling.BICUBIC)
-    smooth.save(photos / "art/dog/large.png")
-    smooth.resize((64, 64)).save(photos / "photo/dog/small.jpg", quality=80)
-    album = folder_album(photos)
-    items = listed(album).items
-    seen = inspect(album, items)
-    assert (seen.near, seen.pairs, seen.looked) == (2, 1, len(items))
-    assert ["art/dog/large.png and photo/dog/small.jpg" in line for line in seen.warnings()] == [True]
-    assert len({item.origin for item in seen.example or ()}) == 2
 
 
 ODD = {
@@ -221,21 +193,3 @@ def test_pictures_in_ordinary_odd_modes_are_read_as_they_look(tmp_path, mode):
     expected = np.asarray(grey).astype(int)
     shown = np.asarray(picture_of(file).convert("L")).astype(int)
     assert np.abs(shown - (255 - expected if mode == "CMYK" else expected)).max() <= 1
-
-
-def test_new_names_what_the_build_will_leave_out_and_counts_without_it(photos, capsys):
-    whole = (photos / "art/cat/1.png").read_bytes()
-    (photos / "art/cat/broken.png").write_bytes(whole[: len(whole) // 2])
-    Image.new("RGB", (4, 40)).save(photos / "art/dog/thin.png")
-    assert main(["new", "photos", *OWNER]) == 0
-    said = capsys.readouterr().out
-    assert "art/cat/broken.png" in said
-    assert "art/dog/thin.png" in said
-    assert "/<picture>: 74 pictures" in said
-    assert main(["build", "photos.py", "--workers", "1", "--quiet"]) == 0
-    left_out = Path("build/photos_dropped.tsv").read_text(encoding="utf-8")
-    assert {line.split("\t")[1] for line in left_out.splitlines()[1:]} == {
-        "art/cat/broken.png",
-        "art/dog/thin.png",
-    }
-    assert Manifest.read(Path("build/shift/photos")).rows == 74

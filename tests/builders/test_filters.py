@@ -135,7 +135,7 @@ def test_a_filter_table_says_what_its_columns_mean(judged):
     assert all(meanings.values())
     assert meanings["base"].endswith("at severity 0: ink at least 35")
     assert meanings["passes"].endswith("1 of 2 (ink at least 24; to-start at most 0.06)")
-    assert meanings["score_to-start"].startswith("How far a picture has come from severity 0")
+    assert meanings["score_to-start"].startswith("The distance of a picture from severity 0")
     assert meanings["score_ink"] == "by ink"
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.recipe_files import load_recipe
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.evaluation.label_shift import estimate_marginal
+from shiftdata.evaluation.label_shift import LabelShiftWarning, estimate_marginal
 from tests.contracts.readers import READERS, pyarrow
 from tests.paths import ROOT
 
@@ -125,10 +126,12 @@ def test_estimators_find_the_shifted_marginal_of_a_real_table(built):
     unshifted = np.abs(marginal(task, "source_train") - truth).sum()
     for method in ("bbse", "rlls", "mlls"):
         given = (method, source, labels.to_numpy(), target[rows_drawn])
-        found = estimate_marginal(*given, origins=rows_drawn)
+        # A logistic regression of few steps is less sure than it is right.
+        with pytest.warns(LabelShiftWarning, match="miscalibrated") if method == "mlls" else nullcontext():
+            found = estimate_marginal(*given, origins=rows_drawn)
         assert np.abs(found.marginal - truth).sum() < 0.25 * unshifted
         assert ((found.low <= truth) & (truth <= found.high)).all()
-        plain = estimate_marginal(*given)
+        plain = estimate_marginal(*given, warn=False)
         assert (found.high - found.low).mean() > 1.1 * (plain.high - plain.low).mean()  # rows come repeatedly
 
 

@@ -19,9 +19,9 @@ from builders.filters import Stages, judged_rows
 from builders.make import assign
 from builders.make.build import build
 from builders.make.check import check
-from builders.make.plan import plan_blocks
-from builders.make.render import render_item
+from builders.make.render import plan_blocks, render_item
 from builders.recipe_files import load_recipe
+from builders.shifts.steps import Stylize
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
 from tests.paths import ROOT
@@ -29,7 +29,7 @@ from tests.paths import ROOT
 DOC = (ROOT / "docs/own_data.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", DOC, re.DOTALL)
 EVERY = {text.split()[1]: text for text in BLOCKS if text.startswith("# ")}
-BIRDS, PRINTS = EVERY.pop("my_birds.py"), EVERY.pop("my_prints.py")  # painted: not built here
+BIRDS = EVERY.pop("my_birds.py")  # painted: not built here
 RECIPES = EVERY
 ERRORS = DOC.partition("## What can be wrong")[2]
 SAID = dict(re.findall(r"^\| ([^|`]+) \| `([^`]+)` \|$", ERRORS, re.MULTILINE))
@@ -97,19 +97,11 @@ def at_home(home, monkeypatch) -> Path:
 
 
 def test_new_writes_the_first_recipe_of_the_page(at_home, tmp_path):
-    flags = [
-        "--citation",
-        "Jane Doe. Photos. 2026.",
-        "--license",
-        "CC-BY-4.0",
-        "--attribution",
-        "Jane Doe",
-        "--creator",
-        "Jane Doe",
-    ]
+    flags = ["--license", "CC-BY-4.0", "--attribution", "Jane Doe", "--creator", "Jane Doe"]
     written = tmp_path / "photos.py"
-    assert main(["new", "photos", "--frame", "crop", "--size", "224", "--out", str(written), *flags]) == 0
+    assert main(["new", "photos", "--size", "224", "--out", str(written), *flags]) == 0
     text = re.sub(r'released=".*"', 'released="2026-11-22"', written.read_text(encoding="utf-8"))
+    text = re.sub(r"Photos[.] \d{4}[.]", "Photos. 2026.", text)
     text = text.replace(f'Path("{at_home / "photos"}")', 'HERE / "photos"')
     assert text.partition("RECIPE")[2] == RECIPES["photos.py"].partition("RECIPE")[2]
 
@@ -146,7 +138,7 @@ def test_the_filtered_recipe_of_the_page_keeps_whole_trajectories(at_home):
 
 def test_the_other_code_of_the_page_runs(at_home, capsys):
     build("reviews.py", workers=1, quiet=True)
-    (code,) = [text for text in BLOCKS if text not in (BIRDS, PRINTS, *RECIPES.values())]
+    (code,) = [text for text in BLOCKS if text not in (BIRDS, *RECIPES.values())]
     exec(compile(code, "docs/own_data.md", "exec"), {})
     assert capsys.readouterr().out.count("\ntarget_train ") == 3
 
@@ -203,13 +195,13 @@ def test_the_recipe_for_a_folder_of_classes_makes_a_dataset(tmp_path, monkeypatc
         "content": 48,
         "mini": 40 * 20,
     }
-    (tmp_path / "my_prints.py").write_text(PRINTS)
     for style, size in (("Lino Cut", 2), ("tiles", 1)):
         (tmp_path / "my_styles" / style).mkdir(parents=True)
         for number in range(size):
             pixels = rng.integers(0, 255, (9, 12, 3), dtype=np.uint8)
             Image.fromarray(pixels).resize((80, 60)).save(tmp_path / f"my_styles/{style}/{number}.png")
-    prints = list(render_item(load_recipe("my_prints.py"), "shift", items[0]))
+    own = replace(recipe, shift=Stylize(seed=0, dataset="my_prints", styles=Path("my_styles")))
+    prints = list(render_item(own, "shift", items[0]))
     assert [(sample.nuisance, sample.key) for sample in prints] == [
         ("Lino Cut", f"{items[0].key}-lino-cut"),
         ("tiles", f"{items[0].key}-tiles"),

@@ -93,12 +93,6 @@ def test_a_step_needs_a_call_and_a_version_and_a_shift_its_nuisances(tmp_path):
     assert sum(split.rows for split in manifest.base("all").splits.values()) == 20
 
 
-def test_the_workers_of_a_build_know_a_step_of_your_own(tmp_path):
-    alone = build(write(tmp_path), tmp_path / "one", workers=1, quiet=True)
-    together = build(str(tmp_path / "own.py"), tmp_path / "two", workers=2, quiet=True)
-    assert Manifest.read(alone).content_id == Manifest.read(together).content_id
-
-
 TINT = '    nuisances: tuple[str, ...] = ("red", "blue")\n'
 REPLACE = 'yield replace(sample, key=f"{sample.key}-{name}", example=tinted, nuisance=name)'
 
@@ -106,10 +100,6 @@ MISTAKES = {
     "no comma": (
         ("prepare=(OnGround(size=16), Flip())", "prepare=(OnGround(size=16))"),
         r"prepare is a tuple, got OnGround\(.*: write prepare=\(\.\.\., \) with a comma",
-    ),
-    "a text for a tuple": (
-        ('creators=("A. Maker",)', 'creators=("A. Maker")'),
-        "creators is a tuple, got 'A. Maker'",
     ),
     "the class": (
         ("shift=Tint()", "shift=Tint"),
@@ -124,7 +114,7 @@ MISTAKES = {
             "def __call__(self, samples):\n        for sample in samples:\n            yield replace",
             "def apply(self, samples):\n        for sample in samples:\n            yield replace",
         ),
-        "class Flip is not a step: it needs `def __call__",
+        "class Flip is not a step: it needs `__call__",
     ),
     "no nuisances": (
         (TINT, "    names: tuple[str, ...] = ('red',)\n"),
@@ -140,32 +130,15 @@ MISTAKES = {
     ),
     "a path": (
         (TINT, TINT + '    file: Path = Path("a.png")\n'),
-        r"the field 'file' of class Tint is a path, .*\n    def fingerprint\(self\) -> str:\n"
-        r"        return shiftdata\.stable\.content_hash\(repr\(self\.nuisances\), self\.file\.read_bytes",
-    ),
-    "paths": (
-        (TINT, TINT + '    files: tuple[Path, ...] = (Path("a.png"),)\n'),
-        r"the field 'files' of class Tint is a path(.|\n)*\*\(path\.read_bytes\(\) for path in self\.files",
-    ),
-    "a fingerprint of bytes": (
-        (TINT, TINT + "    def fingerprint(self):\n        return b'x'\n"),
-        "the fingerprint of class Tint is a text, got b'x'",
+        r"the field 'file' of class Tint is a path, .* write `def fingerprint",
     ),
     "no own key": (
         ('key=f"{sample.key}-{name}", ', ""),
         r"a_0 has two samples with the key 'a_0' \(of the nuisances red and blue\): give each its own",
     ),
-    "a bad key": (
-        ('{sample.key}-{name}"', '{sample.key}/{name}"'),
-        r"makes the key 'a_0/red'; a key is made of",
-    ),
     "no nuisance": (
         (", nuisance=name)", ")"),
         r"Tint gives a_0-red no nuisance: yield replace\(sample, nuisance=",
-    ),
-    "another nuisance": (
-        ("nuisance=name)", "nuisance='green')"),
-        "has the nuisance 'green'; the shift lists red, blue",
     ),
     "a severity": (
         ("nuisance=name)", "nuisance=name, severity=2.0)"),
@@ -180,10 +153,6 @@ MISTAKES = {
     "an exception": (
         ("ImageOps.flip(sample.image)", "ImageOps.turn(sample.image)"),
         r"own\.py, line 23, on the item a_0: AttributeError: .*; correct it, or raise .*BadItem\('why'\)",
-    ),
-    "numpy in params": (
-        ("nuisance=name)", "nuisance=name, params={'file': Path('x')})"),
-        "the params of a_0-red are not text and numbers alone: .*PosixPath",
     ),
     "chance": (
         ("sample.image.size, name), 0.5)", "sample.image.size, name), random.random())"),

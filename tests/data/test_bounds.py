@@ -16,7 +16,7 @@ from shiftdata.data.format import bounds
 from shiftdata.data.format.bounds import read_flat
 from shiftdata.data.format.page_headers import pages_fault
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
-from shiftdata.evaluation.tasks.prediction_files import read_prediction_file
+from shiftdata.evaluation.tasks.predictions import read_prediction_file
 from shiftdata.evaluation.verify import verify
 from shiftdata.files import sha256_of
 from tests.bombs import growth, with_small_footer, write_equal_rows

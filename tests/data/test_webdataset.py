@@ -22,7 +22,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import shiftdata as sd
-from builders.make.build import build
 from builders.make.check import check
 from shiftdata.cli import app as cli
 from shiftdata.data.exporting.webdataset import export
@@ -32,8 +31,7 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import index_file
 from shiftdata.data.format.schema import example_hashes, json_columns
 from shiftdata.errors import InputError, IntegrityError, MissingExtraError, NotFoundError, StorageError
-from tests.builders.test_build import files, finish, how_many, kill_when
-from tests.builders.test_build import start as start_build
+from tests.builders.test_build import files
 from tests.contracts import readers
 from tests.tiny import SMALL_TAR, edit_file
 
@@ -427,58 +425,3 @@ def test_verify_finds_another_content(copied):
     }
     edit_file(copied, path, lambda _: b"no parquet")
     assert {problem.kind for problem in sd.verify(copied)} == {"unreadable"}
-
-
-# --- building
-
-
-@pytest.mark.slow
-def test_a_build_makes_either_format_or_both(recipe, tiny, tmp_path):
-    both = build(str(recipe), tmp_path / "both", format="both", workers=1, quiet=True)
-    alone = build(str(recipe), tmp_path / "alone", format="webdataset", workers=1, quiet=True)
-    assert files(both) == files(tiny)
-    exported = export(tiny, tmp_path / "tiny_wds")
-    assert files(both.with_name("tiny_wds")) == files(alone) == files(exported)
-    assert [path.name for path in alone.parent.iterdir()] == ["tiny_wds"]
-    assert [path.name for path in (tmp_path / "alone/.work/tiny").iterdir()] == ["lock"]
-    # Nothing is rendered or written again; one that lacks is made from the other.
-    before = {path: path.stat().st_mtime_ns for path in alone.rglob("*")}
-    build(str(recipe), tmp_path / "alone", format="webdataset", workers=1, quiet=True)
-    assert {path: path.stat().st_mtime_ns for path in alone.rglob("*")} == before
-    shutil.rmtree(both.with_name("tiny_wds"))
-    assert files(build(str(recipe), tmp_path / "both", format="webdataset", quiet=True)) == files(exported)
-    assert files(both) == files(tiny)
-
-
-RENDERING, PACKING = (".work/tiny/spool-*/*/*", 9), (".work/tiny/packing/**/*", 4)
-EXPORTING = ("shift/.exp*/*/index/*/*", 3)
-
-
-@pytest.mark.slow
-def test_a_build_of_tars_killed_at_any_moment_ends_in_the_same_bytes(recipe, tiny, tmp_path):
-    stages = [RENDERING, PACKING, EXPORTING]
-    options = ("--workers", "1", "--format", "webdataset")
-    kills = 0
-    for pattern, count in stages:
-        process = start_build(recipe, tmp_path, *options)
-        kills += kill_when(process, lambda p=pattern, c=count: how_many(tmp_path, p) >= c)
-        assert not list(tmp_path.glob("shift/tiny*")) or sd.verify(tmp_path / "shift/tiny_wds") == []
-    assert kills >= len(stages) - 1
-    assert finish(recipe, tmp_path, *options)[0] == 0
-    assert files(tmp_path / "shift") == files(export(tiny, tmp_path / "exported/tiny_wds").parent)
-
-
-@pytest.mark.slow
-def test_bases_of_an_earlier_build_stay_in_the_tars(recipe, tiny, tmp_path):
-    for bases in (["mini"], ["content"]):
-        folder = build(str(recipe), tmp_path, format="webdataset", bases=bases, workers=1, quiet=True)
-    assert [base.name for base in Manifest.read(folder).bases] == ["content", "mini"]
-    assert check(folder) == []
-
-
-def test_a_build_does_not_overwrite_what_is_not_its_own(recipe, tmp_path):
-    (tmp_path / "shift/tiny_wds").mkdir(parents=True)
-    (tmp_path / "shift/tiny_wds/notes.txt").write_text("keep")
-    with pytest.raises(InputError, match="tiny_wds exists and is not a finished dataset"):
-        build(str(recipe), tmp_path, format="both", workers=1, quiet=True)
-    assert not (tmp_path / "shift/tiny").exists()

@@ -16,16 +16,16 @@ from shiftdata.evaluation.label_shift import (
     SingularMatrixError,
     estimate_marginal,
     fit_calibrator,
-    importance_weights,
     label_weights,
     reweight,
     rlls_rho,
 )
 from shiftdata.evaluation.label_shift.regularized import Solution, _one_by_one, ridge, solve
 
-#: The estimators without calibration.
+#: The estimators without calibration and warnings.
 mean_prediction, bbse, rlls, mlls = (
-    partial(estimate_marginal, name, calibration=None) for name in ("mean", "bbse", "rlls", "mlls")
+    partial(estimate_marginal, name, calibration=None, warn=False)
+    for name in ("mean", "bbse", "rlls", "mlls")
 )
 
 #: A worked example: 10 hold-out rows of 2 classes, 8 of class 0 (6 right), 2 of class 1 (1 right).
@@ -73,23 +73,23 @@ def distorted(probabilities, temperature, bias):
 # --- worked examples ------------------------------------------------------------------------------
 
 
-def test_the_table_by_hand():
+def test_the_worked_example():
     # C = [[.6, .1], [.2, .1]] (row predicted, column true), mu = [.65, .35]. C w = mu has w = [.75, 2],
     # so that the marginal is [.8 * .75, .2 * 2] = [.6, .4].
     assert mean_prediction(PREDICTED, LABELS, TARGET).marginal.tolist() == pytest.approx([0.65, 0.35])
-    found = bbse(PREDICTED, LABELS, TARGET)
-    assert found.weights.tolist() == pytest.approx([0.75, 2])
-    assert found.marginal.tolist() == pytest.approx([0.6, 0.4])
-    assert (found.method, found.iterations) == ("bbse-paper-hard", 1)
+    estimate = bbse(PREDICTED, LABELS, TARGET)
+    assert estimate.weights.tolist() == pytest.approx([0.75, 2])
+    assert estimate.marginal.tolist() == pytest.approx([0.6, 0.4])
+    assert estimate.method == "bbse-paper-hard"
     soft = np.eye(2)[PREDICTED], LABELS, np.eye(2)[TARGET]
     names = [bbse(*soft, hard=hard).method for hard in (False, True)]
     assert names == ["bbse-paper-soft", "bbse-paper-hard"]
 
 
 def test_negative_weights_become_zero():
-    found = bbse(PREDICTED, LABELS, np.zeros(5, dtype=int))  # w = [2.5, -5]
-    assert found.marginal.tolist() == [1, 0]
-    assert found.weights.tolist() == pytest.approx([1.25, 0])
+    estimate = bbse(PREDICTED, LABELS, np.zeros(5, dtype=int))  # w = [2.5, -5]
+    assert estimate.marginal.tolist() == [1, 0]
+    assert estimate.weights.tolist() == pytest.approx([1.25, 0])
 
 
 # --- the optimisation -----------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def test_the_optimum_is_scipys(seed, with_prior):
     from scipy import optimize
 
     confusion, observed, prior, rho = random_problem(seed)
-    found = solve(confusion, observed, rho, prior if with_prior else None)
+    solution = solve(confusion, observed, rho, prior if with_prior else None)
 
     def objective(weights):
         return np.linalg.norm(confusion @ weights - observed) + rho * np.linalg.norm(weights - 1)
@@ -123,7 +123,7 @@ def test_the_optimum_is_scipys(seed, with_prior):
     def sums_to_one(weights):
         return weights @ prior - 1
 
-    starts = [np.ones(len(prior)) + 1e-3 * np.arange(len(prior)), 0.9 * found.weights + 0.1]
+    starts = [np.ones(len(prior)) + 1e-3 * np.arange(len(prior)), 0.9 * solution.weights + 0.1]
     options = {
         "method": "SLSQP",
         "bounds": [(0, None)] * len(prior),
@@ -131,17 +131,17 @@ def test_the_optimum_is_scipys(seed, with_prior):
     }
     if with_prior:
         options["constraints"] = [{"type": "eq", "fun": sums_to_one}]
-        assert found.weights @ prior == pytest.approx(1)
+        assert solution.weights @ prior == pytest.approx(1)
     best = min(optimize.minimize(objective, start, **options).fun for start in starts)
-    assert (found.weights >= 0).all()
-    assert found.objective == pytest.approx(objective(found.weights))
-    assert found.objective <= best + 1e-7
-    assert found.gap <= 1e-8 * found.objective
+    assert (solution.weights >= 0).all()
+    assert solution.objective == pytest.approx(objective(solution.weights))
+    assert solution.objective <= best + 1e-7
+    assert solution.gap <= 1e-8 * solution.objective
 
 
 @pytest.mark.parametrize("seed", [14, 32, 44, 48, *range(8)])
-def test_quadratic_problems_have_no_slope_that_the_constraints_allow(seed):
-    """The conditions of Karush, Kuhn and Tucker; in the first four weights leave and return without end."""
+def test_quadratic_problems_meet_the_conditions_of_karush_kuhn_and_tucker(seed):
+    """In the first four, weights leave and return without end."""
     generator = np.random.default_rng(seed)
     size = int(generator.integers(2, 6))
     factor = generator.normal(size=(size, size)) * 10 ** generator.uniform(-1, 1, size)
@@ -149,17 +149,17 @@ def test_quadratic_problems_have_no_slope_that_the_constraints_allow(seed):
     curvature, pull, kappa, ones = factor.T @ factor, factor.T @ observed, 1e-3, np.ones(size)
     matrix, aim = curvature + kappa * np.eye(size), pull + kappa
     for prior in (None, shares):
-        for found in (
+        for weights in (
             ridge(curvature, pull, kappa, prior, ones),
             _one_by_one(matrix, aim, prior, ones),
         ):
-            free, slope = found > 0, matrix @ found - aim
+            free, gradient = weights > 0, matrix @ weights - aim
             if prior is not None:
-                assert found @ prior == pytest.approx(1)
-                slope = slope - prior * np.mean(slope[free] / prior[free])
-            assert (found >= 0).all()
-            assert np.allclose(slope[free], 0, atol=1e-9 * np.abs(matrix).max())
-            assert (slope >= -1e-9 * np.abs(matrix).max()).all()
+                assert weights @ prior == pytest.approx(1)
+                gradient = gradient - prior * np.mean(gradient[free] / prior[free])
+            assert (weights >= 0).all()
+            assert np.allclose(gradient[free], 0, atol=1e-9 * np.abs(matrix).max())
+            assert (gradient >= -1e-9 * np.abs(matrix).max()).all()
 
 
 def test_rlls_paper_and_code_solve_their_own_problems():
@@ -187,18 +187,18 @@ def test_rlls_paper_and_code_solve_their_own_problems():
         )
 
     for variant, objective in [("code", code), ("paper", paper)]:
-        found = rlls(source, labels, target, variant=variant)
+        estimate = rlls(source, labels, target, variant=variant)
         constraints = [{"type": "eq", "fun": lambda theta: theta @ prior}] if variant == "paper" else []
         best = optimize.minimize(
             objective,
-            found.weights - 0.9,
+            estimate.weights - 0.9,
             method="SLSQP",
             bounds=theta_bounds,
             constraints=constraints,
             options={"ftol": 1e-14, "maxiter": 1000},
         )
-        assert objective(found.weights - 1) <= best.fun + 1e-7
-        assert found.marginal == pytest.approx(found.weights * prior)
+        assert objective(estimate.weights - 1) <= best.fun + 1e-7
+        assert estimate.marginal == pytest.approx(estimate.weights * prior)
     assert rlls(source, labels, target).marginal.sum() == pytest.approx(1)
     assert rlls(source, labels, target, rho=0.1).marginal.sum() == pytest.approx(1)
     code_sum = rlls(source, labels, target, variant="code", rho=0.1).marginal.sum()
@@ -224,12 +224,12 @@ def test_bbse_as_released_is_ridge_regression_and_does_not_sum_to_1(hard):
     confusion = np.stack([source[world.labels == j].sum(axis=0) for j in range(5)], axis=1) / 400
     stacked = np.vstack([confusion, 1e-4 * np.eye(5)])
     weights = np.linalg.lstsq(stacked, np.r_[predicted.mean(axis=0), np.zeros(5)], rcond=None)[0]
-    found, expected = bbse(*given, variant="code"), np.maximum(weights, 0)
-    assert found.weights == pytest.approx(expected, abs=1e-6)
-    assert found.marginal == pytest.approx(expected * np.bincount(world.labels) / 400, abs=1e-6)
+    estimate, expected = bbse(*given, variant="code"), np.maximum(weights, 0)
+    assert estimate.weights == pytest.approx(expected, abs=1e-6)
+    assert estimate.marginal == pytest.approx(expected * np.bincount(world.labels) / 400, abs=1e-6)
     paper = bbse(*given)
     assert paper.marginal.sum() == pytest.approx(1)
-    assert found.marginal / found.marginal.sum() == pytest.approx(paper.marginal, abs=1e-4)
+    assert estimate.marginal / estimate.marginal.sum() == pytest.approx(paper.marginal, abs=1e-4)
     code = bbse(PREDICTED, LABELS, np.zeros(5, dtype=int), variant="code")
     assert code.marginal.tolist() == pytest.approx([2, 0], abs=1e-4)  # 2.5 x .8, not divided by its sum
     assert bbse(*ABSENT, variant="code").marginal[2] == 0  # where the paper's cannot be computed
@@ -245,16 +245,15 @@ def test_mlls_maximises_the_likelihood(variant):
 
     world = World(2, n=600, prior=[0.4, 0.3, 0.15, 0.1, 0.05])
     source, target = (distorted(p, 1, np.arange(5) / 4) for p in (world.source, world.target))
-    found = mlls(source, world.labels, target, variant=variant, tolerance=1e-10)
+    estimate = mlls(source, world.labels, target, variant=variant, tolerance=1e-10)
     base = np.bincount(world.labels) / 600 if variant == "paper" else source.mean(axis=0)
 
     def loss(logits):
         return -np.log(target / base @ softmax(logits)).mean()
 
     best = optimize.minimize(loss, np.zeros(5), method="BFGS", options={"gtol": 1e-9})
-    assert loss(np.log(np.maximum(found.marginal, 1e-300))) <= best.fun + 1e-9
-    assert found.marginal == pytest.approx(softmax(best.x), abs=1e-3)
-    assert found.iterations > 1
+    assert loss(np.log(np.maximum(estimate.marginal, 1e-300))) <= best.fun + 1e-9
+    assert estimate.marginal == pytest.approx(softmax(best.x), abs=1e-3)
 
 
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-9])
@@ -266,17 +265,20 @@ def test_mlls_stops_when_the_marginal_moves_less_in_l1(tolerance):
         posterior = ratios * marginal
         before, marginal = marginal, (posterior / posterior.sum(axis=1, keepdims=True)).mean(axis=0)
         change, steps = np.abs(marginal - before).sum(), steps + 1
-    found = mlls(source, labels, target, tolerance=tolerance)
-    assert found.iterations == steps
-    assert found.marginal == pytest.approx(marginal, abs=1e-9)
+    estimate = mlls(source, labels, target, tolerance=tolerance, max_iterations=steps)
+    assert estimate.marginal == pytest.approx(marginal, abs=1e-9)
+    with pytest.raises(NotConvergedError, match=f"after {steps - 1} steps"):
+        mlls(source, labels, target, tolerance=tolerance, max_iterations=steps - 1)
 
 
 def test_mlls_ends_at_a_change_of_a_millionth_and_may_take_thousands_of_steps():
     looks = np.array([[0.55, 0.45], [0.45, 0.55]])
     given = looks, [0, 1], looks[np.repeat([0, 1], [21, 19])]
-    found = mlls(*given)
-    assert found.iterations == mlls(*given, tolerance=1e-6).iterations > 500
-    assert found.marginal == pytest.approx([0.75, 0.25], abs=1e-3)
+    estimate = mlls(*given)
+    assert estimate.marginal.tolist() == mlls(*given, tolerance=1e-6).marginal.tolist()
+    assert estimate.marginal == pytest.approx([0.75, 0.25], abs=1e-3)
+    with pytest.raises(NotConvergedError, match="after 500 steps"):
+        mlls(*given, max_iterations=500)
 
 
 @pytest.mark.parametrize(("apart", "refused"), [(1e-7, False), (2e-8, True)])
@@ -338,7 +340,7 @@ def test_calibration_is_the_maximum_of_the_likelihood(kind):
 
 @pytest.mark.parametrize("kind", ["temperature", "bcts"])
 @pytest.mark.parametrize("scale", [5, 10])
-def test_calibration_of_what_is_far_too_sure(scale, kind):
+def test_calibration_of_an_overconfident_classifier(scale, kind):
     """A full step of Newton's method leads beyond every number from here."""
     world = World(5, n=200, radius=1.0)
     usual, sure = (fit_calibrator(distorted(world.source, by, 0), world.labels, kind) for by in (1, scale))
@@ -354,7 +356,7 @@ def test_calibration_without_a_finite_best_is_refused():
         fit_calibrator(right, [0, 1, 2])
     with pytest.raises(NotConvergedError, match="worse than chance"):
         fit_calibrator(right, [1, 2, 0])
-    with pytest.raises(AbsentClassError, match="classes 2 have no example to fit a bias on"):
+    with pytest.raises(AbsentClassError, match="classes 2 of 3 have no example"):
         fit_calibrator(right, [0, 1, 1], "bcts")
     with pytest.raises(InputError, match="calibration must be 'temperature' or 'bcts'"):
         fit_calibrator(right, [0, 1, 1], "platt")
@@ -419,12 +421,11 @@ def test_reweighted_predictions_are_more_often_right(prior):
 # --- re-weighting ---------------------------------------------------------------------------------
 
 
-def test_reweighting_by_hand():
+def test_reweighting_the_worked_example():
     estimate = bbse(PREDICTED, LABELS, TARGET)  # weights .75 and 2, marginal .6 and .4
     assert reweight([[0.5, 0.5]], estimate)[0].tolist() == pytest.approx([0.75 / 2.75, 2 / 2.75])
     balanced = reweight([[0.5, 0.5]], estimate, trained_on="balanced")
     assert balanced[0].tolist() == pytest.approx([0.6, 0.4])
-    assert importance_weights(estimate, [1, 0, 0]).tolist() == pytest.approx([2, 0.75, 0.75])
     assert label_weights([0.6, 0.4], [0.8, 0.2]).tolist() == pytest.approx([0.75, 2])
 
 
@@ -454,23 +455,21 @@ def test_reweighting_with_the_truth_is_bayes_rule():
     assert reweight(world.target, exact) == pytest.approx(posterior)
 
 
-def test_what_reweighting_cannot_use_is_refused():
+def test_unusable_input_of_reweighting_is_refused():
     estimate = bbse(PREDICTED, LABELS, np.zeros(5, dtype=int))  # class 1 has the weight 0
-    with pytest.raises(InputError, match="1 of 2 rows have probability only where the estimated weight is 0"):
+    with pytest.raises(InputError, match="1 of 2 rows have probability only where the weight is 0"):
         reweight([[0.5, 0.5], [0.0, 1.0]], estimate)
-    with pytest.raises(InputError, match="have 3 classes and the estimate 2"):
+    with pytest.raises(InputError, match="have 3 classes, the estimate 2"):
         reweight([[0.5, 0.5, 0.0]], estimate)
     with pytest.raises(InputError, match="trained_on must be 'source' or 'balanced'"):
         reweight([[0.5, 0.5]], estimate, trained_on="target")
-    with pytest.raises(InputError, match=r"labels: 1 of .* are too large"):
-        importance_weights(estimate, [0, 2])
     lacking = mean_prediction([[0.2, 0.8]], [1], [[0.3, 0.7]])
     assert np.isnan(lacking.weights[0])
-    with pytest.raises(InputError, match="no weight for classes \\[0\\], which the hold-out lacked"):
+    with pytest.raises(InputError, match="classes 0 have no weight"):
         reweight([[0.5, 0.5]], lacking)
 
 
-# --- what released code passes over in silence ----------------------------------------------------
+# --- errors where released code is silent ---------------------------------------------------------
 
 ABSENT = (np.full((4, 3), 1 / 3), [0, 0, 1, 1], np.full((2, 3), 1 / 3))
 ALIKE = (np.full((4, 2), 0.5), [0, 0, 1, 1], np.array([[0.6, 0.4]]))
@@ -502,7 +501,7 @@ def test_an_iteration_that_does_not_end_is_an_error(monkeypatch):
     world = World(0)
     with pytest.raises(NotConvergedError, match=r"MLLS still changed by .* after 3 steps"):
         mlls(*world.given, max_iterations=3)
-    far = Solution(weights=np.ones(5), objective=1.0, gap=0.1, iterations=79)
+    far = Solution(weights=np.ones(5), objective=1.0, gap=0.1)
     monkeypatch.setattr("shiftdata.evaluation.label_shift.estimators.solve", lambda *given: far)
     with pytest.raises(NotConvergedError, match=r"RLLS stopped 1.0e-01 above the minimum: pass another rho"):
         rlls(*world.given)
@@ -529,7 +528,7 @@ P = [[0.5, 0.5], [0.2, 0.8]]
     ],
 )
 @pytest.mark.parametrize("method", ESTIMATORS)
-def test_what_cannot_be_used_is_refused(method, source, labels, target, message):
+def test_unusable_input_is_refused(method, source, labels, target, message):
     with pytest.raises(InputError, match=message):
         estimate_marginal(method, source, labels, target)
 
@@ -565,19 +564,19 @@ def test_estimates_are_marginals_and_do_not_depend_on_the_order_of_rows(seed, me
     world = World(seed, n=150, n_classes=3)
     assume(np.isin(np.arange(3), world.labels).all())
     options = {} if method == "mean" else {"variant": variant}
-    found = estimate_marginal(method, *world.given, **options)
-    assert (found.marginal >= 0).all()
-    if found.method not in ("rlls-code-soft", "bbse-code-soft"):
-        assert found.marginal.sum() == pytest.approx(1)
-    assert found.weights * np.bincount(world.labels) / 150 == pytest.approx(found.marginal)
-    order, other = (world.generator.permutation(150) for _ in range(2))
+    estimate = estimate_marginal(method, *world.given, **options)
+    assert (estimate.marginal >= 0).all()
+    if estimate.method not in ("rlls-code-soft", "bbse-code-soft"):
+        assert estimate.marginal.sum() == pytest.approx(1)
+    assert estimate.weights * np.bincount(world.labels) / 150 == pytest.approx(estimate.marginal)
+    order, target_order = (world.generator.permutation(150) for _ in range(2))
     again = estimate_marginal(
-        method, world.source[order], world.labels[order], world.target[other], **options
+        method, world.source[order], world.labels[order], world.target[target_order], **options
     )
-    assert again.marginal == pytest.approx(found.marginal, abs=1e-6)
+    assert again.marginal == pytest.approx(estimate.marginal, abs=1e-6)
     renamed = np.array([2, 0, 1])  # class c becomes renamed[c]
     back = np.argsort(renamed)
     swapped = estimate_marginal(
         method, world.source[:, back], renamed[world.labels], world.target[:, back], **options
     )
-    assert swapped.marginal[renamed] == pytest.approx(found.marginal, abs=1e-6)
+    assert swapped.marginal[renamed] == pytest.approx(estimate.marginal, abs=1e-6)

@@ -75,19 +75,9 @@ def test_mu_is_met_at_any_group_size(size, mu, seed):
     assert task.history.notes[0].startswith(f"mu in train: asked {mu}, met ")
 
 
-def test_seeds_draw_differently_and_parameters_out_of_range_are_refused():
-    draws = {tuple(one.pairs(LABELS, STYLES)) for one in GroupFairness.subsamplings(k=4, mu=0.1, n=20)}
-    assert len(draws) == 20
-    for parameters, message in (
-        ({"k": 1, "mu": 0.1}, "k must be at least 2"),
-        ({"k": 2, "mu": 0}, "mu must be above 0"),
-        ({"k": 2, "mu": 1.5}, "at most 1"),
-        ({"k": 2, "mu": float("nan")}, "mu must be above 0"),
-    ):
-        with pytest.raises(InputError, match=message):
-            GroupFairness(**parameters)
-    with pytest.raises(InputError, match="k=21 needs as many labels, and training has 20"):
-        GroupFairness(k=21, mu=0.1).pairs(LABELS, STYLES)
+def test_seeds_draw_differently():
+    subsamplings = GroupFairness.subsamplings(k=4, mu=0.1, n=20)
+    assert len({tuple(split.pairs(LABELS, STYLES)) for split in subsamplings}) == 20
 
 
 def test_draws_and_filters_never_change():

@@ -24,7 +24,7 @@ from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.metrics.records import some
 from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.evaluation.protocols import task as make_task
-from shiftdata.evaluation.tasks import Evaluation, LeakWarning, Task
+from shiftdata.evaluation.tasks import Evaluation, Task, TaskWarning
 from shiftdata.evaluation.tasks.intervals import intervals_of
 from shiftdata.evaluation.tasks.predictions import predicted_rows
 
@@ -171,7 +171,7 @@ def task_named(metadata: Metadata, protocol: str, unlabelled: str = "") -> Task:
     """The task of a canonical split or of protocols; a path of a file is refused."""
     file = protocol.endswith(".parquet")  # parsed as a protocol, which is unknown
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LeakWarning)  # the board says it in `Table.about`
+        warnings.simplefilter("ignore", TaskWarning)  # the board says it in `Table.about`
         task = make_task(metadata, parse_protocol(protocol) if file else protocol, on_empty="report")
     return task.also(unlabelled, "unlabelled") if unlabelled else task
 

@@ -1,8 +1,8 @@
 """Label shift: estimate the label marginal of unlabelled target data, and adapt to it.
 
 `estimate_marginal("rlls", source, labels, target)` estimates it, with intervals, from a classifier's
-predictions on a source hold-out and on the target; `reweight` adapts predictions, `importance_weights` and
-`label_weights` a loss.
+predictions on a source hold-out and on the target; `reweight` adapts predictions, `estimate.weights[labels]`
+weights a loss, and so does `label_weights` of known marginals.
 """
 
 import lazy_loader

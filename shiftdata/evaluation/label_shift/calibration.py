@@ -14,13 +14,7 @@ from numpy.typing import ArrayLike
 
 from shiftdata.data.arrays import FloatArray, IntArray, one_of
 from shiftdata.errors import InputError
-from shiftdata.evaluation.label_shift.evidence import (
-    AbsentClassError,
-    NotConvergedError,
-    evidence_of,
-    named_classes,
-    probabilities_of,
-)
+from shiftdata.evaluation.label_shift.evidence import NotConvergedError, evidence_of, probabilities_of
 
 CalibrationKind: TypeAlias = Literal["temperature", "bcts"]
 
@@ -28,6 +22,7 @@ CalibrationKind: TypeAlias = Literal["temperature", "bcts"]
 PENALTY = 1.0
 #: Smaller probabilities are raised to this, about the smallest of single precision: 0 has no logarithm.
 FLOOR = 1e-38
+MAX_STEPS = 100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,7 +31,6 @@ class Calibrator:
 
     temperature: float
     bias: FloatArray
-    iterations: int
 
     def __call__(self, probabilities: ArrayLike) -> FloatArray:
         logs = _logs(probabilities_of(probabilities, "probabilities"))
@@ -62,23 +56,16 @@ def fit_calibrator(
     """
     one_of("calibration", kind, ("temperature", "bcts"))
     evidence = evidence_of(probabilities, labels, probabilities)
-    with_bias = kind == "bcts"
-    if with_bias and not penalty and (evidence.prior == 0).any():
-        raise AbsentClassError(
-            f"{named_classes(np.flatnonzero(evidence.prior == 0))} have no example to fit a bias on: "
-            "use calibration='temperature', or add examples"
-        )
+    if kind == "bcts" and not penalty:
+        evidence.need_every_class()
     if not penalty and (evidence.source.argmax(axis=1) == evidence.labels).all():
         raise NotConvergedError(
-            "every prediction on the hold-out is right, so the best temperature is 0: calibrate on a larger "
-            "hold-out, or not at all"
+            "every hold-out prediction is right, so the best temperature is 0: calibrate on a larger hold-out"
         )
-    return _newton(_logs(evidence.source), evidence.labels, with_bias, penalty)
+    return _newton(_logs(evidence.source), evidence.labels, kind == "bcts", penalty)
 
 
-def _newton(
-    logs: FloatArray, labels: IntArray, with_bias: bool, penalty: float, max_iterations: int = 100
-) -> Calibrator:
+def _newton(logs: FloatArray, labels: IntArray, with_bias: bool, penalty: float) -> Calibrator:
     """Minimise the mean negative log-likelihood and the penalty, convex in (1/T, b)."""
     n_classes = logs.shape[1]
     point = np.concatenate([[1.0], np.zeros(n_classes)])
@@ -86,36 +73,32 @@ def _newton(
     spread = ((logs - logs.mean(axis=1, keepdims=True)) ** 2).mean()
     ridge = penalty / len(labels) * np.array([0.01 * spread] + [1.0] * n_classes)
     loss = _loss(logs, labels, point, ridge)
-    for iteration in range(1, max_iterations + 1):
+    for _ in range(MAX_STEPS):
         gradient, curvature = _derivatives(logs, labels, point, ridge)
         step = np.zeros_like(point)
         step[free] = -np.linalg.lstsq(curvature[np.ix_(free, free)], gradient[free], rcond=None)[0]
-        slope = float(gradient @ step)
-        if slope > -1e-12:  # twice the remaining fall of the loss
-            return _calibrator(point, iteration)
-        length = 1.0
+        slope, length = float(gradient @ step), 1.0
         while (new := _loss(logs, labels, point + length * step, ridge)) > loss + 1e-4 * length * slope:
             length /= 2
             if length < 1e-10:
-                return _calibrator(point, iteration)  # the limit of double precision
+                break
+        # The slope is twice the remaining fall of the loss; shorter steps are lost in double precision.
+        if slope > -1e-12 or length < 1e-10:
+            break
         point, loss = point + length * step, new
-    raise NotConvergedError(
-        f"calibration did not converge in {max_iterations} steps: the hold-out may be too small, or nearly "
-        "always predicted right. Calibrate on more data, or not at all"
-    )
-
-
-def _calibrator(point: FloatArray, iterations: int) -> Calibrator:
+    else:
+        raise NotConvergedError(
+            f"calibration did not converge in {MAX_STEPS} steps: calibrate on a larger hold-out"
+        )
     if point[0] <= 0:
         raise NotConvergedError(
             "the most likely temperature is not positive: on the hold-out the classifier does worse than "
             "chance. Check that the columns are in the order of the labels"
         )
-    bias = point[1:] - point[1:].mean()
-    return Calibrator(temperature=float(1 / point[0]), bias=bias, iterations=iterations)
+    return Calibrator(temperature=float(1 / point[0]), bias=point[1:] - point[1:].mean())
 
 
-def _loss(logs: FloatArray, labels: IntArray, point: FloatArray, ridge: FloatArray | float = 0.0) -> float:
+def _loss(logs: FloatArray, labels: IntArray, point: FloatArray, ridge: FloatArray) -> float:
     logits = logs * point[0] + point[1:]
     logits -= logits.max(axis=1, keepdims=True)
     loss = (np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(labels)), labels]).mean()
@@ -123,17 +106,17 @@ def _loss(logs: FloatArray, labels: IntArray, point: FloatArray, ridge: FloatArr
 
 
 def _derivatives(
-    logs: FloatArray, labels: IntArray, point: FloatArray, ridge: FloatArray | float = 0.0
+    logs: FloatArray, labels: IntArray, point: FloatArray, ridge: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Gradient and second derivatives of the loss in (1/T, b_0, ..., b_K-1)."""
-    n, n_classes = logs.shape
+    n = len(logs)
     predicted = _softmax(logs * point[0] + point[1:])
     residual = predicted.copy()
     residual[np.arange(n), labels] -= 1
     centred = logs - (predicted * logs).sum(axis=1, keepdims=True)
     weighted = predicted * centred
     gradient = np.concatenate([[(residual * logs).sum() / n], residual.mean(axis=0)]) + ridge * point
-    curvature = np.diag(ridge * np.ones(n_classes + 1))
+    curvature = np.diag(ridge)
     curvature[0, 0] += (weighted * centred).sum() / n
     curvature[0, 1:] = curvature[1:, 0] = weighted.mean(axis=0)
     curvature[1:, 1:] += np.diag(predicted.mean(axis=0)) - predicted.T @ predicted / n

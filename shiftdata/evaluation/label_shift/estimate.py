@@ -12,7 +12,7 @@ from shiftdata.data.arrays import FloatArray
 from shiftdata.errors import InputError
 from shiftdata.evaluation.label_shift.calibration import Calibrator
 from shiftdata.evaluation.label_shift.evidence import Evidence
-from shiftdata.evaluation.label_shift.intervals import DEFAULT, Replicates, replicate
+from shiftdata.evaluation.label_shift.intervals import DEFAULT, share_bounds
 from shiftdata.evaluation.metrics import Resampling
 from shiftdata.evaluation.metrics.records import number
 from shiftdata.tables import aligned
@@ -33,7 +33,6 @@ class MarginalEstimate:
     marginal: FloatArray
     weights: FloatArray
     method: str
-    iterations: int
     caveat: str
     #: Calibrates the predictions to adapt: `reweight(estimate.calibrator(predictions), estimate)`.
     calibrator: Calibrator | None
@@ -41,25 +40,29 @@ class MarginalEstimate:
 
     @property
     def low(self) -> FloatArray:
-        return self.bounds()[0]
+        return self._usual[0]
 
     @property
     def high(self) -> FloatArray:
-        return self.bounds()[1]
+        return self._usual[1]
+
+    @cached_property
+    def _usual(self) -> tuple[FloatArray, FloatArray]:
+        return self.bounds()
 
     def bounds(self, resampling: Resampling = DEFAULT) -> tuple[FloatArray, FloatArray]:
-        """The ends of each share's interval, for another level, seed or number of replicates.
+        """Compute both ends of each share's interval, for any level, seed and number of replicates.
 
         From 0 to 1 where the data say nothing: a class without source rows, classes predicted alike.
         """
-        replicates = self._usual if resampling == DEFAULT else self._draw(resampling)
-        if replicates is None:
-            return np.minimum(0, self.marginal), np.maximum(1, self.marginal)
-        low, high = replicates.bounds()
+        evidence = self.evidence
+        if self.method.startswith("mlls-") and (evidence.prior > 0).all():
+            evidence = _adapted(evidence, self.marginal)
+        low, high = share_bounds(evidence, resampling)
         return np.minimum(low, self.marginal), np.maximum(high, self.marginal)
 
     def table(self, names: Sequence[str] | None = None) -> str:
-        """A line per label: its share, interval and share in the source."""
+        """Format one line per label: its share, interval and share in the source."""
         labels = list(names) if names is not None else [str(label) for label in range(len(self.marginal))]
         if len(labels) != len(self.marginal):
             raise InputError(f"{len(labels)} names for {len(self.marginal)} labels: give one per label")
@@ -76,19 +79,9 @@ class MarginalEstimate:
     def __str__(self) -> str:
         return self.table()
 
-    @cached_property
-    def _usual(self) -> Replicates | None:
-        return self._draw(DEFAULT)
-
-    def _draw(self, resampling: Resampling) -> Replicates | None:
-        evidence = self.evidence
-        if self.method.startswith("mlls-") and (evidence.prior > 0).all():
-            evidence = _adapted(evidence, self.marginal)
-        return replicate(evidence, resampling)
-
 
 def _adapted(evidence: Evidence, marginal: FloatArray) -> Evidence:
-    """Predictions adapted to the estimated marginal, to which each class adds a row so that none is 0."""
+    """Adapt predictions to the estimated marginal, to which each class adds a row so that none is 0."""
     n = len(evidence.target)
     factors = (n * marginal + 1) / (n + len(marginal)) / evidence.prior
     source, target = (rows * factors for rows in (evidence.source, evidence.target))

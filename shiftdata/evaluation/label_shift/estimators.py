@@ -8,17 +8,19 @@ prediction; here failure is an `EstimationError`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shiftdata.data.arrays import FloatArray, as_floats, as_ids, check_lengths, one_of
+from shiftdata.data.arrays import FloatArray, as_floats, check_lengths, one_of
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.label_shift.calibration import PENALTY, CalibrationKind, Calibrator, fit_calibrator
+from shiftdata.evaluation.label_shift.diagnosis import LabelShiftWarning, miscalibration, weak_matrix
 from shiftdata.evaluation.label_shift.estimate import MarginalEstimate
 from shiftdata.evaluation.label_shift.evidence import (
     LARGEST_CONDITION,
@@ -33,24 +35,17 @@ from shiftdata.evaluation.label_shift.evidence import (
 )
 from shiftdata.evaluation.label_shift.regularized import solve
 
-#: Where RLSbench's paper and its released code differ.
-Variant: TypeAlias = Literal["paper", "code"]
-#: The label marginal a classifier was trained on: the source's own, or one balanced by resampling.
-TrainedOn: TypeAlias = Literal["source", "balanced"]
-#: A marginal, and the number of iterations.
-Estimated: TypeAlias = tuple[FloatArray, int]
-
 #: Reasons for a bias that more rows do not remove.
 MEAN = "the mean prediction is biased towards the hold-out's shares under label shift"
 UNCALIBRATED = "mlls without calibration is biased where the classifier is miscalibrated"
 
 
-def _mean(evidence: Evidence, *, hard: bool = False) -> Estimated:
+def _mean(evidence: Evidence, *, hard: bool = False) -> FloatArray:
     """The mean prediction on the target, the baseline (RLSbench, equation 3). Biased under label shift."""
-    return evidence.observed, 1
+    return evidence.observed
 
 
-def _bbse(evidence: Evidence, *, variant: Variant = "paper", hard: bool = False) -> Estimated:
+def _bbse(evidence: Evidence, *, variant: str = "paper", hard: bool = False) -> FloatArray:
     """Black-box shift estimation (Lipton et al., ICML 2018): w = C^-1 mu, negative weights set to 0.
 
     C is the joint of predicted and true classes on the hold-out, mu the mean prediction on the target. The
@@ -62,21 +57,21 @@ def _bbse(evidence: Evidence, *, variant: Variant = "paper", hard: bool = False)
         confusion = evidence.confusion
         curvature = confusion.T @ confusion + 1e-8 * np.eye(evidence.n_classes)
         weights = np.linalg.solve(curvature, confusion.T @ evidence.observed)
-        return np.maximum(weights, 0) * evidence.prior, 1
+        return np.asarray(np.maximum(weights, 0) * evidence.prior)
     evidence.need_every_class()
     condition = np.linalg.cond(evidence.class_means)
     if not condition < LARGEST_CONDITION:
         raise SingularMatrixError(
             f"predicted against true classes cannot be inverted (condition {condition:.1e}): a class is "
-            "never predicted, or two are predicted alike. Use hard=False, or rlls"
+            "never predicted, or two are predicted alike. Use hard=False or rlls"
         )
     weights = np.maximum(np.linalg.solve(evidence.confusion, evidence.observed), 0)
-    return _normalised(weights * evidence.prior), 1
+    return _normalised(weights * evidence.prior)
 
 
 def _rlls(
-    evidence: Evidence, *, variant: Variant = "paper", hard: bool = False, rho: float | None = None
-) -> Estimated:
+    evidence: Evidence, *, variant: str = "paper", hard: bool = False, rho: float | None = None
+) -> FloatArray:
     """Regularised learning under label shift (Azizzadenesheli et al., ICLR 2019).
 
     Minimises |C w - mu| + rho |w - 1| (RLSbench, equation 1). "paper": over w >= 0 with sum w p_s = 1.
@@ -95,12 +90,12 @@ def _rlls(
     if solution.gap > max(1e-6 * solution.objective, 1e-9):
         raise NotConvergedError(f"RLLS stopped {solution.gap:.1e} above the minimum: pass another rho")
     marginal = solution.weights * prior
-    return _normalised(marginal) if variant == "paper" else marginal, solution.iterations
+    return _normalised(marginal) if variant == "paper" else marginal
 
 
 def _mlls(
-    evidence: Evidence, *, variant: Variant = "paper", tolerance: float = 1e-6, max_iterations: int = 10_000
-) -> Estimated:
+    evidence: Evidence, *, variant: str = "paper", tolerance: float = 1e-6, max_iterations: int = 10_000
+) -> FloatArray:
     """Maximum likelihood by expectation maximisation (Saerens et al. 2002; Alexandari et al., ICML 2020).
 
     Maximises the mean of log(w f(x)) over the target (RLSbench, equation 2); f should be calibrated. The
@@ -113,25 +108,27 @@ def _mlls(
     base = evidence.prior if variant == "paper" else evidence.source.mean(axis=0)
     if not (base > 0).all():
         raise AbsentClassError(
-            f"{named_classes(np.flatnonzero(base == 0))} are never predicted on the hold-out: use "
-            'variant="paper"'
+            f"{named_classes(np.flatnonzero(base == 0))} are never predicted: use variant='paper'"
         )
     ratios = evidence.target / base
     marginal = evidence.observed
-    for iteration in range(1, max_iterations + 1):
+    for _ in range(max_iterations):
         before, marginal = marginal, marginal * (ratios.T @ (1 / (ratios @ marginal))) / len(ratios)
         change = float(np.abs(marginal - before).sum())
         if change < tolerance:
-            return _normalised(marginal), iteration
+            return _normalised(marginal)
     raise NotConvergedError(
         f"MLLS still changed by {change:.1e} after {max_iterations} steps: raise max_iterations or tolerance"
     )
 
 
 #: The estimators by name.
-ESTIMATORS: Mapping[str, Callable[..., Estimated]] = MappingProxyType(
-    {"bbse": _bbse, "mean": _mean, "mlls": _mlls, "rlls": _rlls}
-)
+ESTIMATORS: Mapping[str, Callable[..., FloatArray]] = {
+    "bbse": _bbse,
+    "mean": _mean,
+    "mlls": _mlls,
+    "rlls": _rlls,
+}
 
 
 def estimate_marginal(
@@ -143,20 +140,13 @@ def estimate_marginal(
     calibration: CalibrationKind | Literal["auto"] | None = "auto",
     origins: ArrayLike | None = None,
     source_origins: ArrayLike | None = None,
+    warn: bool = True,
     **options: Any,
 ) -> MarginalEstimate:
-    """Estimate the target's label marginal by "mean", "bbse", "rlls" or "mlls", with intervals.
-
-    >>> source, labels = [[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]] * 25, [0, 0, 1, 1] * 25
-    >>> target = [[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.1, 0.9]] * 25
-    >>> print(estimate_marginal("bbse", source, labels, target))
-    bbse-paper-soft, 100 source and 100 target rows
-    label  share  95 % interval  source
-    0      0.750  0.657 - 0.830   0.500
-    1      0.250  0.170 - 0.343   0.500
+    """Estimate the target's label marginal, with intervals.
 
     Args:
-        method: The estimator.
+        method: "mean", "bbse", "rlls" or "mlls".
         source: Predictions (probabilities or class ids) on labelled source rows that were not trained on.
         labels: The true class ids of those rows.
         target: Predictions on the target, in the same form.
@@ -166,6 +156,8 @@ def estimate_marginal(
         origins: The origin of each target row: rows of one origin are drawn together for the intervals. Give
             them where rows are repeated, as in a target that was drawn with replacement.
         source_origins: The same for the source.
+        warn: Warn (`LabelShiftWarning`) of absent classes, of a nearly singular matrix of predictions and,
+            for "mlls", of miscalibrated probabilities.
         options: `variant`, "paper" or "code", of all but "mean"; `hard`, to count most probable classes, of
             all but "mlls"; `rho` of "rlls"; `tolerance` and `max_iterations` of "mlls".
 
@@ -180,16 +172,18 @@ def estimate_marginal(
         )
     variant = given.get("variant", "paper")
     one_of("variant", variant, ("paper", "code"))
-    evidence = evidence_of(source, labels, target, origins=origins, source_origins=source_origins)
+    raw = evidence = evidence_of(source, labels, target, origins=origins, source_origins=source_origins)
     if calibration == "auto":
-        calibration = "bcts" if method == "mlls" and variant == "paper" and evidence.soft else None
-    calibrator = None
-    if calibration is not None:
-        calibrator = _fitted(evidence, calibration)
-        evidence = replace(evidence, source=calibrator(evidence.source), target=calibrator(evidence.target))
+        calibration = "bcts" if method == "mlls" and variant == "paper" and raw.soft else None
+    calibrator = _fitted(raw, calibration) if calibration else None
+    if calibrator:
+        evidence = replace(raw, source=calibrator(raw.source), target=calibrator(raw.target))
     if given.get("hard"):
         evidence = evidence.hardened()
-    marginal, iterations = ESTIMATORS[method](evidence, **given)
+    marginal = ESTIMATORS[method](evidence, **given)
+    if warn:
+        for weakness in _weaknesses(method, raw, evidence, calibrator):
+            warnings.warn(weakness, LabelShiftWarning, stacklevel=2)
     prior = evidence.prior
     form = "" if method == "mlls" else "-soft" if evidence.soft else "-hard"
     name = f"{method}-{variant}" if "variant" in takes else method
@@ -197,11 +191,27 @@ def estimate_marginal(
         marginal=marginal,
         weights=np.divide(marginal, prior, out=np.full(len(prior), np.nan), where=prior > 0),
         method=name + form + (f"+{calibration}" if calibration else ""),
-        iterations=iterations,
         caveat=MEAN if method == "mean" else UNCALIBRATED if method == "mlls" and not calibration else "",
         calibrator=calibrator,
         evidence=evidence,
     )
+
+
+def _weaknesses(
+    method: str, raw: Evidence, evidence: Evidence, calibrator: Calibrator | None
+) -> Iterator[str]:
+    """Describe what makes an estimate unreliable."""
+    if weakness := weak_matrix(evidence):
+        yield weakness
+    if method != "mlls":  # the others hold for any probabilities
+        return
+    advice = "Reweight `estimate.calibrator(predictions)`, not the raw predictions"
+    if calibrator is None:
+        advice = "This biases the estimate: leave `calibration` at its default"
+        with suppress(NotConvergedError):
+            calibrator = _fitted(raw, "bcts")
+    if calibrator is not None and (weakness := miscalibration(raw, calibrator)):
+        yield f"{weakness}. {advice}"
 
 
 def _fitted(evidence: Evidence, kind: CalibrationKind) -> Calibrator:
@@ -209,18 +219,20 @@ def _fitted(evidence: Evidence, kind: CalibrationKind) -> Calibrator:
         raise InputError("class ids cannot be calibrated: give probabilities, or calibration=None")
     if kind == "bcts":
         evidence.need_every_class()
-    penalty = PENALTY if kind == "bcts" else 0.0
-    return fit_calibrator(evidence.source, evidence.labels, kind, penalty=penalty)
+    return fit_calibrator(evidence.source, evidence.labels, kind, penalty=PENALTY * (kind == "bcts"))
 
 
-def rlls_rho(n: int, n_classes: int, *, delta: float = 0.05, coefficient: float = 0.01) -> float:
-    """The regularisation of RLLS for n examples: Azizzadenesheli's bound, with RLSbench's coefficient."""
-    logarithm = np.log(2 * n_classes / delta)
-    return float(coefficient * 3 * (2 * logarithm / (3 * n) + np.sqrt(2 * logarithm / n)))
+def rlls_rho(n: int, n_classes: int) -> float:
+    """Return the rho of RLLS: Azizzadenesheli's bound at delta = .05, times RLSbench's coefficient, .01."""
+    logarithm = np.log(2 * n_classes / 0.05)
+    return float(0.01 * 3 * (2 * logarithm / (3 * n) + np.sqrt(2 * logarithm / n)))
 
 
 def reweight(
-    probabilities: ArrayLike, estimate: MarginalEstimate, *, trained_on: TrainedOn = "source"
+    probabilities: ArrayLike,
+    estimate: MarginalEstimate,
+    *,
+    trained_on: Literal["source", "balanced"] = "source",
 ) -> FloatArray:
     """Adapt predictions to the estimated marginal: the RW of RLSbench (Algorithm 1, step 8; appendix F).
 
@@ -229,18 +241,20 @@ def reweight(
     """
     predictions = probabilities_of(probabilities, "probabilities")
     one_of("trained_on", trained_on, ("source", "balanced"))
-    factors = _usable(estimate.weights if trained_on == "source" else estimate.marginal)
+    factors = estimate.weights if trained_on == "source" else estimate.marginal
     if predictions.shape[1] != len(factors):
         raise InputError(
-            f"the predictions have {predictions.shape[1]} classes and the estimate {len(factors)}: "
-            "they must be the same"
+            f"the predictions have {predictions.shape[1]} classes, the estimate {len(factors)}: give the same"
+        )
+    if (unknown := np.flatnonzero(np.isnan(factors))).size:
+        raise InputError(
+            f"{named_classes(unknown)} have no weight: estimate it from a hold-out with every class"
         )
     weighted = predictions * factors
     sums = weighted.sum(axis=1, keepdims=True)
     if zeros := int((sums == 0).sum()):
         raise InputError(
-            f"{zeros} of {len(sums)} rows have probability only where the estimated weight is 0: "
-            "give probabilities that are not exactly 0, or another estimate"
+            f"{zeros} of {len(sums)} rows have probability only where the weight is 0: use another estimate"
         )
     return np.asarray(weighted / sums)
 
@@ -261,30 +275,9 @@ def label_weights(target: ArrayLike, source: ArrayLike) -> FloatArray:
                 f"{name} is a marginal: shares of at least 0 that sum to 1, got {shares.tolist()}"
             )
     if (absent := np.flatnonzero((p_s == 0) & (p_t > 0))).size:
-        raise InputError(
-            f"{named_classes(absent)} are in the target and not in the source: they have no weight"
-        )
+        raise InputError(f"{named_classes(absent)} are in the target and not in the source: no weight exists")
     return np.divide(p_t, p_s, out=np.zeros_like(p_t), where=p_s > 0)
-
-
-def importance_weights(estimate: MarginalEstimate, labels: ArrayLike) -> FloatArray:
-    """The weight p_t(y) / p_s(y) of each labelled source example, for a weighted loss.
-
-    As in RLSbench's importance-weighted objectives (appendix L, equations 9 and 10).
-    """
-    weights = _usable(estimate.weights)
-    return np.asarray(weights[as_ids("labels", labels, len(weights))])
 
 
 def _normalised(marginal: FloatArray) -> FloatArray:
     return np.asarray(marginal / marginal.sum())
-
-
-def _usable(factors: FloatArray) -> FloatArray:
-    unknown = np.flatnonzero(~np.isfinite(factors))
-    if unknown.size:
-        raise InputError(
-            f"the estimate has no weight for classes {unknown.tolist()}, which the hold-out lacked: "
-            "estimate with a hold-out that has every class"
-        )
-    return factors

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from shiftdata.data.arrays import FloatArray, IntArray, as_codes, as_floats, as_ids, check_lengths
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.evaluation.metrics import label_marginal
+from shiftdata.evaluation.metrics.records import some
 
 #: Tolerated distance of a row's sum from 1: half precision rounds this much.
 SUM_TOLERANCE = 5e-3
@@ -125,9 +126,7 @@ def evidence_of(
 
 def _origins(name: str, values: ArrayLike | None, rows: FloatArray) -> IntArray:
     """The origin of each row as a number; without names every row is its own."""
-    if values is None:
-        return np.arange(len(rows))
-    codes = as_codes(name, values)[1]
+    codes = np.arange(len(rows)) if values is None else as_codes(name, values)[1]
     check_lengths(**{name: codes, "rows": rows})
     return codes
 
@@ -145,5 +144,4 @@ def probabilities_of(values: ArrayLike, name: str) -> FloatArray:
 
 def named_classes(classes: IntArray) -> str:
     """The first class ids as text."""
-    shown = ", ".join(map(str, classes[:5].tolist()))
-    return f"classes {shown}, ..." if classes.size > 5 else f"classes {shown}"
+    return f"classes {some(classes.tolist(), 5)}"

@@ -13,7 +13,6 @@ calibrated probabilities, since G is counted from labels: an error of h only cha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -30,86 +29,74 @@ DEFAULT = Resampling(replicates=500)
 #: confused with another class although 1 in m is: without these rows, such a matrix would seem exact.
 FOREIGN_ROWS = 0.5
 
-#: Counts in memory at once while drawing: 32 MB.
-_CELLS = 1 << 22
+
+def share_bounds(evidence: Evidence, how: Resampling = DEFAULT) -> tuple[FloatArray, FloatArray]:
+    """Return both ends of each share's interval: 0 and 1 where the equation has no single solution."""
+    means = evidence.class_means if (evidence.prior > 0).all() else np.zeros((1, 1))
+    if not np.linalg.cond(means) < LARGEST_CONDITION:
+        return np.zeros(evidence.n_classes), np.ones(evidence.n_classes)
+    # The target's rows, or the number of independent rows that their origins are worth.
+    weight = np.bincount(evidence.target_origins)
+    n = float(weight.sum() ** 2 / (weight**2).sum())
+    solution = np.asarray(np.linalg.solve(means, evidence.observed), np.float64)
+    return interval(solution, replicate(evidence, how), n, how.level)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Replicates:
-    """The shares that solve the equation, for the samples and, one row each, for the replicates."""
+def interval(
+    solution: FloatArray, drawn: FloatArray, n: float, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the interval of each share, within 0 and 1: q +- z s, or Wilson's end if it is farther out.
 
-    solution: FloatArray
-    drawn: FloatArray
-    target_size: float  # target rows, or as many independent ones as their origins are worth
-    how: Resampling
+    s^2 has two parts. q (1 - q) / n is the variance of n target rows with known labels. As in Wilson's
+    interval of a share, it is taken at the end t, so that a class without rows has an interval too:
 
-    def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """The interval of each share, within 0 and 1: solution +- z s, or Wilson's end if it is farther out.
+        (solution - t)^2 = z^2 (s^2 - q (1 - q) / n + t (1 - t) / n)
 
-        s^2 has two parts. q (1 - q) / n is the variance of n target rows with known labels. As in Wilson's
-        interval of a share, it is taken at the end t, so that a class without rows has an interval too:
-
-            (solution - t)^2 = z^2 (s^2 - q (1 - q) / n + t (1 - t) / n)
-
-        s is a quantile spread, since a few replicates, of nearly singular matrices, lie anywhere.
-        """
-        tail = (1 - self.how.level) / 2
-        z, n, q = NormalDist().inv_cdf(1 - tail), self.target_size, self.solution
-        low, high = np.quantile(self.drawn, [tail, 1 - tail], axis=0)
-        plain, within = (high - low) / 2, np.clip(q, 0, 1)
-        rest = np.maximum(plain**2 - z * z * within * (1 - within) / n, 0)
-        centre, scale = q + z * z / (2 * n), 1 + z * z / n
-        half = np.sqrt(np.maximum(centre**2 - scale * (q**2 - rest), 0))
-        low = np.minimum(q - plain, (centre - half) / scale)
-        high = np.maximum(q + plain, (centre + half) / scale)
-        return np.clip(low, 0, 1), np.clip(high, 0, 1)
+    s is a quantile spread, since a few replicates, of nearly singular matrices, lie anywhere.
+    """
+    tail = (1 - level) / 2
+    z, q = NormalDist().inv_cdf(1 - tail), solution
+    low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
+    plain, within = (high - low) / 2, np.clip(q, 0, 1)
+    rest = np.maximum(plain**2 - z * z * within * (1 - within) / n, 0)
+    centre, scale = q + z * z / (2 * n), 1 + z * z / n
+    half = np.sqrt(np.maximum(centre**2 - scale * (q**2 - rest), 0))
+    low = np.minimum(q - plain, (centre - half) / scale)
+    high = np.maximum(q + plain, (centre + half) / scale)
+    return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
 
-def replicate(evidence: Evidence, how: Resampling = DEFAULT) -> Replicates | None:
-    """Solve the equation for replicates of both samples; None where it has no single solution.
+def replicate(evidence: Evidence, how: Resampling = DEFAULT) -> FloatArray:
+    """Solve the equation for replicates of both samples, a row of shares for each.
 
     Hold-out rows are drawn within their class; rows of one origin are drawn together.
     """
-    if (evidence.prior == 0).any() or not np.linalg.cond(evidence.class_means) < LARGEST_CONDITION:
-        return None
     generator = rng(how.seed, "label-shift", "bootstrap")
     matrices = np.empty((how.replicates, evidence.n_classes, evidence.n_classes))
-    all_sums, all_sizes = _by_origin(evidence.source, evidence.source_origins)
+    all_units = _by_origin(evidence.source, evidence.source_origins)
     for label in range(evidence.n_classes):
         rows = evidence.labels == label
-        sums, sizes = _resampled(evidence.source[rows], evidence.source_origins[rows], how, generator)
-        foreign = generator.integers(len(all_sizes), size=how.replicates)
+        units = _by_origin(evidence.source[rows], evidence.source_origins[rows])
+        sums = _resampled(units, how.replicates, generator)
+        foreign = all_units[generator.integers(len(all_units), size=how.replicates)]
         times = generator.poisson(FOREIGN_ROWS, how.replicates)
-        sums += (times / all_sizes[foreign])[:, None] * all_sums[foreign]
-        matrices[:, :, label] = sums / (sizes + times)[:, None]
-    sums, sizes = _resampled(evidence.target, evidence.target_origins, how, generator)
+        sums += (times / foreign[:, -1])[:, None] * foreign
+        matrices[:, :, label] = sums[:, :-1] / sums[:, -1:]
+    sums = _resampled(_by_origin(evidence.target, evidence.target_origins), how.replicates, generator)
     # A singular replicate gets huge shares instead of an error, and so a wide interval.
     matrices += 1e-9 * np.eye(evidence.n_classes)
-    drawn = np.linalg.solve(matrices, (sums / sizes[:, None])[:, :, None])[:, :, 0]
-    weight = np.bincount(evidence.target_origins)
-    return Replicates(
-        solution=np.asarray(np.linalg.solve(evidence.class_means, evidence.observed), np.float64),
-        drawn=np.asarray(drawn, np.float64),
-        target_size=float(weight.sum() ** 2 / (weight**2).sum()),
-        how=how,
-    )
+    return np.asarray(np.linalg.solve(matrices, (sums[:, :-1] / sums[:, -1:])[:, :, None])[:, :, 0])
 
 
-def _resampled(
-    rows: FloatArray, origins: IntArray, how: Resampling, generator: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """The sum and the number of rows whose origins are drawn with replacement, for each replicate."""
-    units = np.column_stack(_by_origin(rows, origins))
-    n, step, parts = len(units), max(1, _CELLS // len(units)), []
-    for start in range(0, how.replicates, step):
-        counts = generator.multinomial(n, np.full(n, 1 / n), size=min(step, how.replicates - start))
-        parts.append(counts.astype(np.float64) @ units)
-    drawn = np.concatenate(parts)
-    return drawn[:, :-1], drawn[:, -1]
-
-
-def _by_origin(rows: FloatArray, origins: IntArray) -> tuple[FloatArray, FloatArray]:
-    """The sum and the number of rows of each origin."""
+def _by_origin(rows: FloatArray, origins: IntArray) -> FloatArray:
+    """Sum the rows of each origin; the last column is their number."""
     codes = np.unique(origins, return_inverse=True)[1]
-    sums = np.stack([np.bincount(codes, column) for column in rows.T], axis=1).astype(np.float64)
-    return sums, np.bincount(codes).astype(np.float64)
+    columns = [*rows.T, np.ones(len(rows))]
+    return np.stack([np.bincount(codes, column) for column in columns], axis=1)
+
+
+def _resampled(units: FloatArray, replicates: int, generator: np.random.Generator) -> FloatArray:
+    """Draw units with replacement and sum them, for each replicate."""
+    n, shares = len(units), np.full(len(units), 1 / len(units))
+    # One replicate at a time: all counts at once would take replicates x units of memory.
+    return np.stack([generator.multinomial(n, shares).astype(float) @ units for _ in range(replicates)])

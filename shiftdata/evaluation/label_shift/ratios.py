@@ -34,7 +34,7 @@ def log_ratios(
         factors = np.bincount(renumbered) / len(labels) / np.maximum(trained[present], SMALLEST)
         source, target = _shares(source * factors), _shares(target * factors)
     try:
-        marginal = estimate_marginal(estimator, source, renumbered, target).marginal
+        marginal = estimate_marginal(estimator, source, renumbered, target, warn=False).marginal
     except EstimationError as error:
         warnings.warn(f"{error}; the mean prediction is used instead", EstimateWarning, stacklevel=2)
         marginal = target.mean(axis=0)

@@ -8,7 +8,7 @@ rho is small enough, the best w fits exactly and kappa is 0; then a small kappa 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,25 +20,22 @@ from shiftdata.evaluation.label_shift.evidence import NotConvergedError
 SMALLEST, LARGEST = 1e-10, 1e10
 
 
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """The weights, an upper bound of their distance from the minimum, and the number of steps."""
+class Solution(NamedTuple):
+    """Weights, their objective, and an upper bound of its distance from the minimum."""
 
     weights: FloatArray
     objective: float
     gap: float
-    iterations: int
 
 
-@dataclass(frozen=True, eq=False)
-class _Problem:
+class _Problem(NamedTuple):
     confusion: FloatArray
     observed: FloatArray
     rho: float
     prior: FloatArray | None
 
-    def solution(self, weights: FloatArray, pull: FloatArray, kappa: float, iterations: int) -> Solution:
-        """The record of the w that minimises |C w - m'|^2 + kappa |w - 1|^2, where `pull` is C w - m'.
+    def solution(self, weights: FloatArray, pull: FloatArray, kappa: float) -> Solution:
+        """Bound the objective of the w that minimises |C w - m'|^2 + kappa |w - 1|^2; `pull` is C w - m'.
 
         `pull` and kappa (w - 1), scaled until at most 1 and rho long, are feasible in the dual problem, and
         what they are worth there is a lower bound of the objective: the rest is the gap.
@@ -47,8 +44,7 @@ class _Problem:
         longest = max(_norm(pull), kappa * _norm(distance) / self.rho, float(np.finfo(float).tiny))
         bound = float(pull @ misfit + kappa * distance @ distance) / longest
         objective = _norm(misfit) + self.rho * _norm(distance)
-        gap = max(objective - bound, 0.0)
-        return Solution(weights, objective, gap, iterations)
+        return Solution(weights, objective, gap=max(objective - bound, 0.0))
 
 
 def solve(
@@ -65,13 +61,12 @@ def solve(
     scale = max(float(np.linalg.norm(curvature, 2)), float(np.finfo(float).tiny))
     best = _fitted(problem, curvature, SMALLEST * scale, tolerance)
     low, high = np.log(SMALLEST * scale), np.log(LARGEST * scale)
-    weights, steps = best.weights, best.iterations
+    weights = best.weights
     while best.gap > tolerance * best.objective and high - low > 1e-12:
-        steps += 1
         kappa = float(np.exp((low + high) / 2))
         weights = ridge(curvature, confusion.T @ observed, kappa, prior, weights)
         misfit = confusion @ weights - observed
-        now = problem.solution(weights, misfit, kappa, steps)
+        now = problem.solution(weights, misfit, kappa)
         best = min(best, now, key=lambda solution: solution.gap)
         if kappa * _norm(weights - 1) < rho * _norm(misfit):
             low = np.log(kappa)
@@ -86,17 +81,17 @@ def _fitted(problem: _Problem, curvature: FloatArray, kappa: float, tolerance: f
     The residual is added to the right-hand side until it vanishes, or until the multipliers are so long that
     an exact fit cannot be the best.
     """
-    weights, wanted = np.ones(len(problem.observed)), problem.observed
+    weights, right_side = np.ones(len(problem.observed)), problem.observed
     solutions: list[Solution] = []
-    for step in range(1, 40):
-        weights = ridge(curvature, problem.confusion.T @ wanted, kappa, problem.prior, weights)
+    for _ in range(39):
+        weights = ridge(curvature, problem.confusion.T @ right_side, kappa, problem.prior, weights)
         fitted = problem.confusion @ weights
-        now = problem.solution(weights, fitted - wanted, kappa, step)
+        now = problem.solution(weights, fitted - right_side, kappa)
         solutions.append(now)
-        too_long = problem.rho * _norm(fitted - wanted) > kappa * _norm(weights - 1)
+        too_long = problem.rho * _norm(fitted - right_side) > kappa * _norm(weights - 1)
         if now.gap <= tolerance * now.objective or too_long:
             break
-        wanted = wanted + problem.observed - fitted
+        right_side = right_side + problem.observed - fitted
     return min(solutions, key=lambda solution: solution.gap)
 
 
@@ -106,19 +101,19 @@ def ridge(
     """Minimise |C w - m|^2 + kappa |w - 1|^2 over w >= 0 (and sum p w = 1).
 
     `curvature` is C'C, `pull` is C'm, and `start` a feasible point. First all weights that would fall below 0
-    are fixed at 0 together, and those with a negative slope are freed together: mostly that ends in a few
+    are fixed at 0 together, and those with a negative gradient are freed together: mostly that ends in a few
     steps. If not, one at a time, which always ends, for the objective is strictly convex.
     """
     matrix, aim = curvature + kappa * np.eye(len(pull)), pull + kappa
     free = start > 0
     for _ in range(30):
-        goal, slope = _with_fixed(matrix, aim, prior, free)
-        wanted = np.where(free, goal, -slope) > 0
-        if (wanted == free).all():
-            return goal
-        if not wanted.any():
+        minimiser, gradient = _with_fixed(matrix, aim, prior, free)
+        positive = np.where(free, minimiser, -gradient) > 0
+        if (positive == free).all():
+            return minimiser
+        if not positive.any():
             break
-        free = wanted
+        free = positive
     return _one_by_one(matrix, aim, prior, start)
 
 
@@ -129,34 +124,34 @@ def _one_by_one(
     slack = 1e-12 * float(np.abs(matrix).max())
     weights, free = start.copy(), start > 0
     for _ in range(20 * len(aim) + 100):
-        goal, slope = _with_fixed(matrix, aim, prior, free)
-        falling = np.flatnonzero(free & (goal < 0))
+        minimiser, gradient = _with_fixed(matrix, aim, prior, free)
+        falling = np.flatnonzero(free & (minimiser < 0))
         if falling.size:
-            steps = weights[falling] / (weights[falling] - goal[falling])
-            weights = np.maximum(weights + steps.min() * (goal - weights), 0)
+            steps = weights[falling] / (weights[falling] - minimiser[falling])
+            weights = np.maximum(weights + steps.min() * (minimiser - weights), 0)
             first = falling[steps.argmin()]
             weights[first], free[first] = 0, False
             continue
-        weights = goal
-        if free.all() or slope[~free].min() >= -slack:
+        weights = minimiser
+        if free.all() or gradient[~free].min() >= -slack:
             return weights
-        free[np.where(free, np.inf, slope).argmin()] = True
+        free[np.where(free, np.inf, gradient).argmin()] = True
     raise NotConvergedError("the quadratic problem of RLLS did not end: pass another rho")
 
 
 def _with_fixed(
     matrix: FloatArray, aim: FloatArray, prior: FloatArray | None, free: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
-    """The minimiser with the weights that are not free at 0, and the slope of the objective there."""
-    goal = np.zeros(len(aim))
+    """The minimiser with the weights that are not free at 0, and the gradient of the objective there."""
+    minimiser = np.zeros(len(aim))
     within = matrix[np.ix_(free, free)]
     if prior is None:
-        goal[free] = np.linalg.solve(within, aim[free])
-        return goal, matrix @ goal - aim
+        minimiser[free] = np.linalg.solve(within, aim[free])
+        return minimiser, matrix @ minimiser - aim
     both = np.linalg.solve(within, np.stack([aim[free], prior[free]], axis=1))
     multiplier = (1 - prior[free] @ both[:, 0]) / (prior[free] @ both[:, 1])
-    goal[free] = both[:, 0] + multiplier * both[:, 1]
-    return goal, matrix @ goal - aim - multiplier * prior
+    minimiser[free] = both[:, 0] + multiplier * both[:, 1]
+    return minimiser, matrix @ minimiser - aim - multiplier * prior
 
 
 def _norm(vector: FloatArray) -> float:

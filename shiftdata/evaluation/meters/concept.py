@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +31,9 @@ from shiftdata.data.arrays import FloatArray, IntArray
 from shiftdata.errors import InputError
 from shiftdata.evaluation.meters.fits import Linear, choose_penalty, fit_linear
 from shiftdata.evaluation.meters.sides import (
-    Fold,
     Mask,
     Origins,
     Sides,
-    check_penalty,
     codes_of,
     feature_sides,
     jackknifed,
@@ -57,7 +55,6 @@ class ConceptShift(Record):
     """The disagreement of two labelling functions over rows of either side, 0 (the same) to 1.
 
     On features, the value is for the logistic regressions to which fits on more and more rows tend.
-    docs/meters.md says how often its interval holds the truth.
 
     `floor` is the mean disagreement of two fits on halves of one side: a value near it may be no shift.
     `labels` are those that both sides have, the only ones used; `left_out` counts the rows of other labels.
@@ -90,8 +87,8 @@ class ConceptShift(Record):
         return replace(a, estimate=choose(a.estimate, b.estimate), low=ends[0], high=ends[1])
 
     def __str__(self) -> str:
-        floor = f"\ntwo fits of one side {number(self.floor)}" if np.isfinite(self.floor) else ""
-        return f"concept shift min {self.minimum}\nconcept shift max {self.maximum}{floor}"
+        floor = f"two fits of one side {number(self.floor)}"
+        return f"concept shift min {self.minimum}\nconcept shift max {self.maximum}\n{floor}"
 
 
 def concept_shift(
@@ -102,9 +99,9 @@ def concept_shift(
     Each pair holds the predictions of f_source and of f_target for rows that neither was fitted on. The
     intervals are for these two models, and do not see what they got wrong for want of rows.
     """
-    disagree = [_disagree("on_source", on_source), _disagree("on_target", on_target)]
+    disagree = [disagreement("on_source", on_source), disagreement("on_target", on_target)]
     sides = sides_of(len(disagree[0]), len(disagree[1]), origins)
-    shares = [_share(np.concatenate(disagree), mask, sides.origins) for mask in sides.masks]
+    shares = [share(np.concatenate(disagree), mask, sides.origins) for mask in sides.masks]
     n_source, n_target = sides.counts
     return ConceptShift(on_source=shares[0], on_target=shares[1], n_source=n_source, n_target=n_target)
 
@@ -116,31 +113,36 @@ def concept_shift_on_features(
     target_labels: Any,
     *,
     origins: Origins | None = None,
-    penalty: float | None = None,
     seed: int = 0,
 ) -> ConceptShift:
     """The concept shift of logistic regressions on frozen features, one fitted on each side.
 
     Both are fitted on nine groups of ten, and measured on the tenth of both sides. Rows whose label (an id or
-    a name) the other side lacks are left out. By default the penalty of each side is the one of largest
-    held-out likelihood; other arguments are those of `covariate_shift`.
+    a name) the other side lacks are left out. The penalty of each side is the one of largest held-out
+    likelihood; `origins` and `seed` are as for `covariate_shift`.
     """
-    check_penalty(penalty)
+    return compare(source, source_labels, target, target_labels, origins, seed)[0]
+
+
+def compare(
+    source: Any, source_labels: Any, target: Any, target_labels: Any, origins: Origins | None, seed: int
+) -> tuple[ConceptShift, Mask, FloatArray, Sides, Mask]:
+    """Measure concept shift on the rows whose label both sides have.
+
+    Returns it with the mask of these rows, the rows, their sides, and a mask of the labels f_source misses.
+    """
     rows, sides = feature_sides(source, target, origins)
     names, codes = codes_of("labels", source_labels, target_labels, *sides.counts)
     shared = np.intersect1d(codes[~sides.target], codes[sides.target])
     if len(shared) < 2:
         raise InputError(
-            f"{len(shared)} labels are on both sides: concept shift needs at least 2; "
-            "use the same names for labels on both"
+            f"{len(shared)} labels are on both sides, at least 2 are needed: use the same names on both"
         )
-    mask: Mask = np.isin(codes, shared)
+    mask = np.isin(codes, shared)
     rows, sides, codes = rows[mask], sides.where(mask), codes[mask]
-    folds = list(sides.folds(seed))
-    penalties = [_penalty(rows, codes, folds, side) if penalty is None else penalty for side in sides.masks]
-    fits = _cross_fit(rows, codes, sides, folds, penalties)
+    fits = _cross_fit(rows, codes, sides, seed)
     n_source, n_target = sides.counts
-    return ConceptShift(
+    shift = ConceptShift(
         on_source=fits.interval(0, sides, seed),
         on_target=fits.interval(1, sides, seed),
         n_source=n_source,
@@ -148,44 +150,48 @@ def concept_shift_on_features(
         floor=(fits.own[0][0] + fits.own[1][1]) / 2,
         labels=tuple(names[code] for code in shared),
         left_out=int((~mask).sum()),
-        fit=f"logistic regressions, penalties {penalties[0]:g} and {penalties[1]:g}, 0-1 loss",
+        fit=f"logistic regressions, penalties {fits.penalties[0]:g} and {fits.penalties[1]:g}, 0-1 loss",
     )
+    return shift, mask, rows, sides, fits.wrong
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Disagreement:
-    """The disagreement of fits on unseen rows; pairs are means over the source and over the target."""
+class _Fits(NamedTuple):
+    """Fits on nine groups of ten, measured on the tenth; pairs are means over the source and the target."""
 
-    rows: FloatArray
-    half: tuple[float, float]  # of fits on half of the rows
+    penalties: list[float]
+    disagree: FloatArray  # of each row: f_source and f_target differ
+    wrong: Mask  # of each row: f_source misses its label
+    half: tuple[float, float]  # disagreement of fits on half of the rows
     own: list[tuple[float, float]]  # of two fits on halves of the source; of the target
     replicates: list[tuple[float, float]]
     remaining: float  # what the step from half to all leaves to go, as a share of the step
 
     def interval(self, side: int, sides: Sides, seed: int) -> Interval:
-        at_half, at_all = (math.cos(math.pi * means[side]) for means in (self.half, sides.means(self.rows)))
+        means = self.half[side], sides.means(self.disagree)[side]
+        at_half, at_all = (math.cos(math.pi * mean) for mean in means)
         steps = _SEPARABLE, (_SEPARABLE + self.remaining) / 2, self.remaining
         least, estimate, most = (_angle(at_all + step * (at_all - at_half)) for step in steps)
         ends = [least, most]
         own = [means[side] for means in self.own]
         if max(own) < _LARGEST_OWN:
-            ends.append(_angle(at_half / math.sqrt(math.prod(math.cos(math.pi * value) for value in own))))
-        share = _share(self.rows, sides.masks[side], sides.origins)
+            ends.append(_angle(at_half / math.sqrt(math.prod(math.cos(math.pi * mean) for mean in own))))
+        rows = share(self.disagree, sides.masks[side], sides.origins)
         # Ten replicates estimate a spread badly: it is not below that of the rows alone.
-        spare = max(margin([replicate[side] for replicate in self.replicates]), (share.high - share.low) / 2)
+        spare = max(margin([replicate[side] for replicate in self.replicates]), (rows.high - rows.low) / 2)
         return jackknifed(estimate, ends, spare, 0, sides, seed)
 
 
-def _cross_fit(
-    rows: FloatArray, codes: IntArray, sides: Sides, folds: Sequence[Fold], penalties: Sequence[float]
-) -> _Disagreement:
+def _cross_fit(rows: FloatArray, codes: IntArray, sides: Sides, seed: int) -> _Fits:
+    folds = list(sides.folds(seed))
+    penalties = [choose_penalty(rows, codes, side, folds) for side in sides.masks]
     disagree, half, own = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros((2, len(rows)))
+    wrong: Mask = np.zeros(len(rows), np.bool_)
     errors = np.zeros(2)  # of fits on half and on all, on rows of their own side
     replicates: list[tuple[float, float]] = []
     starts: list[Linear | None] = [None, None]
 
     def pair(mask: Mask) -> list[Linear]:
-        """Fits on rows of either side, each from the weights of the one before."""
+        """Fit on rows of either side, each from the weights of the fit before."""
         fits = [
             fit_linear(rows[mask & side], codes[mask & side], penalty, start)
             for side, penalty, start in zip(sides.masks, penalties, starts, strict=True)
@@ -199,33 +205,20 @@ def _cross_fit(
         f, g = (fit(unseen) for fit in fits)
         halves = [[fit(unseen) for fit in pair(half_of)] for half_of in fold.halves]
         (f_first, g_first), (f_second, g_second) = halves
-        disagree[fold.unseen] = f != g
-        half[fold.unseen] = np.mean(
-            [a != b for a in (f_first, f_second) for b in (g_first, g_second)], axis=0
-        )
+        disagree[fold.unseen], wrong[fold.unseen] = f != g, f != labels
+        pairs = [a != b for a in (f_first, f_second) for b in (g_first, g_second)]
+        half[fold.unseen] = np.mean(pairs, axis=0)
         own[:, fold.unseen] = f_first != f_second, g_first != g_second
         replicates.append(sides.where(fold.seen).means(fits[0](rows[fold.seen]) != fits[1](rows[fold.seen])))
-        errors += [
-            sum(int((np.where(of_target, b, a) != labels).sum()) for a, b in halves) / 2,
-            int((np.where(of_target, g, f) != labels).sum()),
-        ]
+        misses = [(np.where(of_target, b, a) != labels).sum() for a, b in (*halves, (f, g))]
+        errors += (misses[0] + misses[1]) / 2, misses[2]
     # Errors that a step divides by q fall as n^-log2(q); the cosine sees their squares.
     power = float(np.clip(2 * np.log2(errors[0] / errors[1]), 1, 2)) if errors.all() else 2.0
-    return _Disagreement(
-        rows=disagree,
-        half=sides.means(half),
-        own=[sides.means(values) for values in own],
-        replicates=replicates,
-        remaining=1 / (2**power - 1),
-    )
+    own_means = [sides.means(values) for values in own]
+    return _Fits(penalties, disagree, wrong, sides.means(half), own_means, replicates, 1 / (2**power - 1))
 
 
-def _penalty(rows: FloatArray, codes: IntArray, folds: Sequence[Fold], side: Mask) -> float:
-    of_side = [Fold(seen=fold.seen[side], unseen=fold.unseen[side]) for fold in folds[:2]]
-    return choose_penalty(rows[side], codes[side], of_side)
-
-
-def _share(yes: NDArray[Any], side: Mask, origins: IntArray | None) -> Interval:
+def share(yes: NDArray[Any], side: Mask, origins: IntArray | None) -> Interval:
     """The share of rows of a side with Wilson's interval; rows that share origins count as fewer."""
     values = yes[side].astype(np.float64)
     n, mean = float(len(values)), float(values.mean())
@@ -242,8 +235,9 @@ def _angle(cosine: float) -> float:
     return math.acos(min(1.0, max(-1.0, cosine))) / math.pi
 
 
-def _disagree(name: str, predictions: tuple[Any, Any]) -> Mask:
+def disagreement(name: str, predictions: Sequence[Any]) -> Mask:
+    """Mask the rows for which two sequences of labels differ."""
     n = len(np.asarray(predictions[0]))
-    _, codes = codes_of(name, *predictions, n, n)
-    disagree: Mask = codes[:n] != codes[n:]
-    return disagree
+    first, second = predictions
+    codes = codes_of(name, first, second, n, n)[1]
+    return np.asarray(codes[:n] != codes[n:])

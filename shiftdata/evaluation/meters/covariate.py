@@ -18,9 +18,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shiftdata.errors import InputError
-from shiftdata.evaluation.meters.fits import HalfSpaces, fit_half_spaces
-from shiftdata.evaluation.meters.sides import Mask, Origins, check_penalty, feature_sides, jackknifed, margin
+from shiftdata.evaluation.meters.fits import COMPONENTS, HalfSpaces, fit_half_spaces
+from shiftdata.evaluation.meters.sides import Mask, Origins, feature_sides, jackknifed, margin
 from shiftdata.evaluation.metrics import Interval
 from shiftdata.evaluation.metrics.records import Record, number
 
@@ -37,7 +36,6 @@ class CovariateShift(Record):
     n_source: int
     n_target: int
     hypotheses: str
-    bound: str = "lower"
 
     derived: ClassVar[tuple[str, ...]] = ("value", "domain_error")
 
@@ -59,33 +57,17 @@ class CovariateShift(Record):
 
 
 def covariate_shift(
-    source: Any,
-    target: Any,
-    *,
-    origins: Origins | None = None,
-    components: int = 64,
-    penalty: float = 0.03,
-    seed: int = 0,
+    source: Any, target: Any, *, origins: Origins | None = None, seed: int = 0
 ) -> CovariateShift:
-    """Measure the discrepancy of two sets of rows; swapping source and target changes nothing.
+    """Measure the discrepancy of two sets of features; swapping source and target changes nothing.
 
-    Args:
-        source: Features, one row per example.
-        target: Features of the other set; the number of rows may differ.
-        origins: The origins of the source rows, and of the target rows. Rows of one origin lie in one group
-            and count together for the interval.
-        components: Planes are fitted on this many principal components of the training rows.
-        penalty: Weight decay; a larger one fits less to few rows.
-        seed: Keys the groups.
-
+    `origins` are those of the source rows and of the target rows: rows of one origin lie in one group and
+    count together for the interval. `seed` keys the groups.
     """
-    check_penalty(penalty)
-    if components < 1:
-        raise InputError(f"components must be at least 1, got {components}")
     rows, sides = feature_sides(source, target, origins, symmetric=True)
 
     def fit(mask: Mask) -> HalfSpaces:
-        return fit_half_spaces(rows[mask], sides.target[mask], components=components, penalty=penalty)
+        return fit_half_spaces(rows[mask], sides.target[mask])
 
     disagree, at_half, refitted = np.zeros(len(rows)), np.zeros(len(rows)), []
     for fold in (folds := list(sides.folds(seed))):
@@ -104,5 +86,5 @@ def covariate_shift(
         interval=interval,
         n_source=len(source),
         n_target=len(target),
-        hypotheses=f"pairs of half-spaces on {min(components, rows.shape[1])} components, 0-1 loss",
+        hypotheses=f"pairs of half-spaces on {min(COMPONENTS, rows.shape[1])} components, 0-1 loss",
     )

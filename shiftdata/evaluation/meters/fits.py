@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,10 +16,11 @@ _RELATIVE_FLOOR = 1e-10
 #: Tried by `choose_penalty`.
 PENALTIES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 _NEWTON_WEIGHTS = 256
+#: Half-spaces are fitted on at most this many principal components, with this weight decay.
+COMPONENTS, HALF_SPACE_PENALTY = 64, 0.03
 
 
-@dataclass(frozen=True, kw_only=True)
-class Linear:
+class Linear(NamedTuple):
     """A logistic regression on standardised rows; without a model it predicts its only class."""
 
     classes: IntArray
@@ -33,14 +33,14 @@ class Linear:
         return np.asarray(self.model.predict(self.scaling.transform(rows)), np.int64)
 
     def likelihood(self, rows: FloatArray, codes: IntArray) -> float:
-        """The log-likelihood of the rows whose class was fitted on."""
+        """Return the log-likelihood of the rows whose class was fitted on."""
         if self.model is None:
             return 0.0
         fitted = np.isin(codes, self.classes)
-        chances = self.model.predict_proba(self.scaling.transform(rows[fitted]))
-        place = np.searchsorted(self.classes, codes[fitted])
+        probabilities = self.model.predict_proba(self.scaling.transform(rows[fitted]))
+        columns = np.searchsorted(self.classes, codes[fitted])
         # A probability that has underflowed to 0 counts as the smallest positive one.
-        chosen = np.maximum(chances[np.arange(len(place)), place], np.finfo(np.float64).tiny)
+        chosen = np.maximum(probabilities[np.arange(len(columns)), columns], np.finfo(np.float64).tiny)
         return float(np.log(chosen).sum())
 
 
@@ -50,41 +50,37 @@ def fit_linear(rows: FloatArray, codes: IntArray, penalty: float, start: Linear 
     if len(classes) == 1:
         return Linear(classes=classes)
     # For two classes scikit-learn fits one column of weights, twice as long as each of two columns.
-    c = (2 if len(classes) == 2 else 1) / (len(rows) * penalty) if penalty else np.inf
+    c = (2 if len(classes) == 2 else 1) / (len(rows) * penalty)
     sklearn = require("sklearn.linear_model", "a logistic regression")
     scaling = require("sklearn.preprocessing", "a logistic regression").StandardScaler()
     # Newton's method is faster where its matrix, weights x weights, is small.
-    is_small = penalty and rows.shape[1] * len(classes) <= _NEWTON_WEIGHTS
-    solver = "newton-cholesky" if is_small else "lbfgs"
+    solver = "newton-cholesky" if rows.shape[1] * len(classes) <= _NEWTON_WEIGHTS else "lbfgs"
     model = sklearn.LogisticRegression(C=c, tol=1e-5, max_iter=1000, solver=solver, warm_start=True)
     if start is not None and np.array_equal(start.classes, classes):
         model.coef_, model.intercept_ = start.model.coef_, start.model.intercept_
     return Linear(classes=classes, scaling=scaling, model=model.fit(scaling.fit_transform(rows), codes))
 
 
-def choose_penalty(rows: FloatArray, codes: IntArray, folds: Sequence[Fold]) -> float:
-    """The penalty of largest likelihood on the unseen rows of two folds.
+def choose_penalty(rows: FloatArray, codes: IntArray, side: Mask, folds: Sequence[Fold]) -> float:
+    """Choose the penalty of largest likelihood on the unseen rows of a side, over two folds.
 
     Penalties are tried from the largest on, until two in a row do not improve on the best.
     """
-    best, chosen, worse = -np.inf, PENALTIES[0], 0
+    likelihoods: list[float] = []
     fits: list[Linear | None] = [None, None]
     for penalty in PENALTIES:
-        likelihood = 0.0
+        likelihoods.append(0.0)
         for i, fold in enumerate(folds[:2]):
-            fits[i] = fit = fit_linear(rows[fold.seen], codes[fold.seen], penalty, fits[i])
-            likelihood += fit.likelihood(rows[fold.unseen], codes[fold.unseen])
-        if likelihood > best:
-            best, chosen, worse = likelihood, penalty, 0
-        elif worse == 1:
+            seen, unseen = fold.seen & side, fold.unseen & side
+            fits[i] = fit = fit_linear(rows[seen], codes[seen], penalty, fits[i])
+            likelihoods[-1] += fit.likelihood(rows[unseen], codes[unseen])
+        best = int(np.argmax(likelihoods))
+        if len(likelihoods) - best > 2:
             break
-        else:
-            worse += 1
-    return chosen
+    return PENALTIES[best]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class HalfSpaces:
+class HalfSpaces(NamedTuple):
     """Two half-spaces; a call gives a mask of the rows that lie inside exactly one of them."""
 
     centre: FloatArray
@@ -96,7 +92,7 @@ class HalfSpaces:
         return np.asarray(np.logical_xor.reduce(inside, axis=1))
 
 
-def fit_half_spaces(rows: FloatArray, target: Mask, *, components: int, penalty: float) -> HalfSpaces:
+def fit_half_spaces(rows: FloatArray, target: Mask) -> HalfSpaces:
     """Fit two half-spaces that disagree often on the source and seldom on the target.
 
     With h1, h2 = +1 or -1 on the sides of a plane each, the difference of their disagreement on source and
@@ -105,7 +101,7 @@ def fit_half_spaces(rows: FloatArray, target: Mask, *, components: int, penalty:
     """
     minimize = require("scipy.optimize", "covariate shift").minimize
     shares = np.where(target, 1 / target.sum(), 1 / (~target).sum())
-    centre, whiten = _whitening(rows, shares / 2, components)
+    centre, whiten = _whitening(rows, shares / 2)
     if not whiten.size:  # all rows are equal
         return HalfSpaces(centre=centre, normals=np.zeros((len(centre), 2)), bias=np.zeros(2))
     white = (rows - centre) @ whiten
@@ -116,10 +112,10 @@ def fit_half_spaces(rows: FloatArray, target: Mask, *, components: int, penalty:
         planes = flat.reshape(-1, 2)
         soft = np.tanh(padded @ planes)
         weights = np.concatenate([planes[:-1], np.zeros((1, 2))])  # the bias is not penalised
-        value = float(signed @ soft.prod(axis=1)) / 2 + penalty / 2 * float((weights**2).sum())
+        value = float(signed @ soft.prod(axis=1)) / 2 + HALF_SPACE_PENALTY / 2 * float((weights**2).sum())
         # d(a b) = b da + a db: the columns of `soft` are swapped.
         gradient = signed[:, None] / 2 * soft[:, ::-1] * (1 - soft**2)
-        return value, (padded.T @ gradient + penalty * weights).ravel()
+        return value, (padded.T @ gradient + HALF_SPACE_PENALTY * weights).ravel()
 
     minima = [
         minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 200, "gtol": 1e-5})
@@ -129,12 +125,12 @@ def fit_half_spaces(rows: FloatArray, target: Mask, *, components: int, penalty:
     return HalfSpaces(centre=centre, normals=whiten @ best[:-1], bias=best[-1])
 
 
-def _whitening(rows: FloatArray, shares: FloatArray, components: int) -> tuple[FloatArray, FloatArray]:
-    """The weighted mean, and the matrix that makes centred rows uncorrelated with variance 1."""
+def _whitening(rows: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the weighted mean, and the matrix that makes centred rows uncorrelated with variance 1."""
     centre = shares @ rows
     centred = rows - centre
     values, vectors = np.linalg.eigh((centred * shares[:, None]).T @ centred)
-    values, vectors = values[::-1][:components], vectors[:, ::-1][:, :components]
+    values, vectors = values[::-1][:COMPONENTS], vectors[:, ::-1][:, :COMPONENTS]
     large = values > max(_RELATIVE_FLOOR * float(values[0]), np.finfo(np.float64).tiny)
     return centre, vectors[:, large] / np.sqrt(values[large])
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,18 +25,16 @@ Mask: TypeAlias = NDArray[np.bool_]
 Origins: TypeAlias = tuple[Any, Any]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Fold:
+class Fold(NamedTuple):
     """Rows to fit on, two halves of them, and the group to measure on."""
 
     seen: Mask
     unseen: Mask
-    halves: tuple[Mask, ...] = ()
+    halves: tuple[Mask, Mask]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Sides:
-    """A mask of the target rows (the others are source rows), and the origins of all rows if given."""
+class Sides(NamedTuple):
+    """A mask of the target rows, which follow the source rows, and the origins of all rows if given."""
 
     target: Mask
     origins: IntArray | None
@@ -67,16 +64,15 @@ class Sides:
         for name, n in zip(("source", "target"), self.counts, strict=True):
             if n < fewest:
                 raise InputError(
-                    f"{n} rows in a {part} of the {name}: at least {fewest} are needed; give more rows, "
-                    "or, where many share an origin, more origins"
+                    f"{n} rows in a {part} of the {name}, {fewest} are needed: give more rows or more origins"
                 )
 
     def means(self, values: NDArray[Any]) -> tuple[float, float]:
-        """The mean of row values over the source and over the target."""
+        """Return the mean of row values over the source and over the target."""
         return float(values[~self.target].mean()), float(values[self.target].mean())
 
     def _dealt(self, seed: int, name: str, parts: int) -> IntArray:
-        """The part of each row, of parts of equal size."""
+        """Deal the rows to parts of equal size; return the part of each."""
 
         def deal(n: int) -> IntArray:
             # The key names no side: rows at one place of both sides, which may be pairs, stay together.
@@ -84,14 +80,11 @@ class Sides:
 
         if self.origins is not None:
             return deal(int(self.origins.max()) + 1)[self.origins]
-        dealt = np.empty(len(self.target), dtype=np.int64)
-        for mask, n in zip(self.masks, self.counts, strict=True):
-            dealt[mask] = deal(n)
-        return dealt
+        return np.concatenate([deal(n) for n in self.counts])
 
 
 def margin(replicates: Sequence[float]) -> float:
-    """Half the width of a 95 % interval, by the jackknife that leaves out each group once.
+    """Return half the width of a 95 % interval, by the jackknife that leaves out each group once.
 
     Variance: (g - 1) / g x the sum of squared deviations of the g replicates. Each replicate is a fit of its
     own, so the spread of fits counts as well as that of the rows they are measured on.
@@ -103,9 +96,8 @@ def jackknifed(
     estimate: float, ends: Sequence[float], spare: float, least: float, sides: Sides, seed: int
 ) -> Interval:
     """Widen the range of `ends`, values that the figure may have apart from sampling, by `spare`."""
-    fewest = min(sides.counts)
-    if sides.origins is not None:
-        fewest = min(len(np.unique(sides.origins[mask])) for mask in sides.masks)
+    units = np.arange(len(sides.target)) if sides.origins is None else sides.origins
+    fewest = min(len(np.unique(units[mask])) for mask in sides.masks)
     # Where all rows agree: an event seen in none of n rows has a rate of up to 3 / n, at 95 %.
     spare = max(spare, 3 / fewest)
     low, high = (float(np.clip(end, least, 1)) for end in (min(ends) - spare, max(ends) + spare))
@@ -114,7 +106,7 @@ def jackknifed(
 
 
 def sides_of(n_source: int, n_target: int, origins: Origins | None) -> Sides:
-    """The sides of source rows followed by target rows."""
+    """Return the sides of source rows followed by target rows."""
     codes = None if origins is None else codes_of("origins", *origins, n_source, n_target)[1]
     sides = Sides(target=np.arange(n_source + n_target) >= n_source, origins=codes)
     sides.need_rows(FEWEST_ROWS, "set")
@@ -124,12 +116,11 @@ def sides_of(n_source: int, n_target: int, origins: Origins | None) -> Sides:
 def feature_sides(
     source: Any, target: Any, origins: Origins | None, *, symmetric: bool = False
 ) -> tuple[FloatArray, Sides]:
-    """All rows and their sides; for a `symmetric` figure in one order, so that swapping changes no digit."""
+    """Return all rows and their sides; in a fixed order if `symmetric`, so that swapping changes no digit."""
     first, second = as_floats("source", source, ndim=2), as_floats("target", target, ndim=2)
     if first.shape[1] != second.shape[1]:
         raise InputError(
-            f"source has {first.shape[1]} features per row and target {second.shape[1]}: give both the same, "
-            "from one network or one table"
+            f"source has {first.shape[1]} features per row and target {second.shape[1]}: give both the same"
         )
     # Checked before the sides are swapped: a message names them as they were given.
     sides = sides_of(len(first), len(second), origins)
@@ -139,20 +130,13 @@ def feature_sides(
     return np.concatenate([first, second]), sides
 
 
-def check_penalty(penalty: float | None) -> None:
-    """Refuse a weight decay that is negative or not finite."""
-    if penalty is not None and not (0 <= penalty < np.inf):
-        raise InputError(f"penalty must be a number of at least 0, got {penalty}")
-
-
 def codes_of(
     name: str, first: Any, second: Any, n_first: int, n_second: int
 ) -> tuple[tuple[Hashable, ...], IntArray]:
-    """The sorted names in two sequences, and the position of each row's name."""
+    """Return the sorted names in two sequences, and the position of each row's name."""
     names = [np.asarray(values).tolist() for values in (first, second)]
     if [len(values) for values in names] != [n_first, n_second]:
         raise InputError(
-            f"{name}: {len(names[0]):,} and {len(names[1]):,} values for {n_first:,} and {n_second:,} rows; "
-            "give one for each row"
+            f"{name}: {len(names[0]):,} and {len(names[1]):,} values for {n_first:,} and {n_second:,} rows"
         )
     return as_codes(name, names[0] + names[1])

@@ -36,30 +36,20 @@ SCENARIOS: tuple[tuple[str, str], ...] = tuple(
     for target in targets
 )
 
-#: Where each set begins and ends, in folds. No origin is in two of them, but for the two tests, which may
-#: share theirs: where origins occur under several nuisances, source and target share the hundred ..
-APART: Shares = {
-    "source_train": (0, 40),
-    "source_validation": (40, 50),
-    "target_train": (50, 75),
-    "target_test": (75, 100),
-    "source_test": (75, 100),
+#: The role of each set, and where it begins and ends, in folds. No origin is in two sets, but for the two
+#: tests, which may share theirs: where origins occur under several nuisances, source and target share the
+#: hundred; where they do not, each is cut 50/50 as in the paper, a fifth of the source's half to validate.
+SETS: Mapping[str, tuple[Role, tuple[int, int], tuple[int, int]]] = {
+    "source_train": ("fit", (0, 40), (0, 40)),
+    "source_validation": ("select", (40, 50), (40, 50)),
+    "target_train": ("unlabelled", (50, 75), (0, 50)),
+    "target_test": ("test", (75, 100), (50, 100)),
+    "source_test": ("test", (75, 100), (50, 100)),
 }
-#: .. and where they do not, each is cut 50/50 as in the paper, a fifth of the source's half for validation.
-HALVES: Shares = {
-    "source_train": (0, 40),
-    "source_validation": (40, 50),
-    "target_train": (0, 50),
-    "target_test": (50, 100),
-    "source_test": (50, 100),
-}
-ROLE: Mapping[str, Role] = {
-    "source_train": "fit",
-    "source_validation": "select",
-    "target_train": "unlabelled",
-    "target_test": "test",
-    "source_test": "test",
-}
+APART: Shares = {name: apart for name, (_, apart, _) in SETS.items()}
+HALVES: Shares = {name: half for name, (*_, half) in SETS.items()}
+#: The sets of each side that share origins in the variant "paired"; the tests do in every variant.
+PAIRED = {"source_train": "train", "source_validation": "train", "target_train": "train"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,10 +96,11 @@ class UDA(Protocol):
         if self.variant == "paper":
             return self._drawn(task, conditions)
         parts = cut(rows, HALVES if self.variant else APART, HALVES, seed=self.seed)
-        sides = {"source_test": "test", "target_test": "test"}
-        if self.variant == "paired":
-            sides |= {"source_train": "train", "target_train": "train", "source_validation": "train"}
-        sets = {name: (parts[name], conditions[name], ROLE[name], sides.get(name, "")) for name in APART}
+        sides = {"source_test": "test", "target_test": "test"} | (PAIRED if self.variant else {})
+        sets = {
+            name: (parts[name], conditions[name], role, sides.get(name, ""))
+            for name, (role, *_) in SETS.items()
+        }
         return recut(task, {name: NewSet(*fields) for name, fields in sets.items()})
 
     def label_clauses(self, task: Task) -> dict[str, Clause]:
@@ -120,8 +111,8 @@ class UDA(Protocol):
         rows = task.metadata
         reason = "the paper's variant draws the halves of each style on their own"
         whole = Part(np.ones(len(rows), bool), [])
-        names = [name for name in APART if name != "source_validation"]
-        task = recut(task, {name: NewSet(whole, conditions[name], ROLE[name]) for name in names})
+        names = [name for name in SETS if name != "source_validation"]
+        task = recut(task, {name: NewSet(whole, conditions[name], SETS[name][0]) for name in names})
         for side in ("source", "target"):
             indices = task.sets[f"{side}_train"].indices
             labels = rows.label[indices].astype(np.int64)

@@ -112,9 +112,8 @@ class Protocol(ABC):
     def _checked(self, task: Task, on_empty: OnEmpty) -> Task:
         self._check_order(task)
         result = self.make(task)
-        before = result.history
-        lost = {promise: by for promise, by in before.promises.items() if promise in self.given_up}
-        kept = {promise: by for promise, by in before.promises.items() if promise not in lost}
+        before, promises = result.history, dict(result.history.promises)
+        lost = {promise: promises.pop(promise) for promise in before.promises if promise in self.given_up}
         given_up = [f"given up by {self}: {PROMISES[promise]} (of {by})" for promise, by in lost.items()]
         history = replace(
             before,
@@ -123,7 +122,7 @@ class Protocol(ABC):
             notes=tuple(dict.fromkeys([*before.notes, *given_up])),
             stage=max(task.history.stage, self.leaves),
             cut_by=self.id if self.stage in (Stage.CUT, Stage.BOUND) else before.cut_by,
-            promises=kept | dict.fromkeys(self.promised, str(self)),
+            promises=promises | dict.fromkeys(self.promised, str(self)),
         )
         result = replace(result, history=history)
         if of_trajectories(result):
@@ -140,10 +139,7 @@ class Protocol(ABC):
         if self.stage in (Stage.CUT, Stage.BOUND) and task.history.cut_by and stage <= Stage.BOUND:
             raise InputError(f"{self.id} cuts all rows, and {done} has cut them already: take one of them")
         if self.stage == stage and stage in (Stage.THIN, Stage.DRAW):
-            raise InputError(
-                f"{self.id} has chosen rows of this task already, and their share would be another: "
-                "give it once"
-            )
+            raise InputError(f"{self.id} has chosen rows of this task already: give it once")
         if self.stage and self.stage < stage:
             raise InputError(f"{self.id} would break what {done} promises: {self.in_order}")
 
@@ -204,7 +200,7 @@ class Protocol(ABC):
         return self.gives_up
 
     def parts(self) -> tuple[Protocol, ...]:
-        """Return the protocols of which it consists, where others are to work between them."""
+        """Return the protocols between which others may work."""
         return (self,)
 
     @property
@@ -315,23 +311,16 @@ class Where(Protocol):
 
     def _check_order(self, task: Task) -> None:
         """Refuse it after a share or a marginal, which are of the rows in a set: with fewer they change."""
-        for promise in ("mu", "marginal"):
-            if promise in task.history.promises:
-                by = task.history.promises[promise]
-                raise InputError(
-                    f"{self} would break what {by} promises: {PROMISES[promise]}; put the condition first, "
-                    "as `&` does"
-                )
+        for promise in task.history.promises.keys() & {"mu", "marginal"}:
+            raise InputError(
+                f"{self} would break what {task.history.promises[promise]} promises: {PROMISES[promise]}; "
+                "put the condition first, as `&` does"
+            )
 
     def make(self, task: Task) -> Task:
-        rows = task.metadata
+        rows, asked = task.metadata, (self.column, self.operator, self.value)
         nuisance = rows.nuisance_column
-        condition = resolve(
-            (self.column, self.operator, self.value),
-            labels=rows.labels,
-            nuisance=nuisance,
-            nuisances=rows.nuisances,
-        )
+        condition = resolve(asked, labels=rows.labels, nuisance=nuisance, nuisances=rows.nuisances)
         if condition[0] not in rows.columns:
             allowed = ", ".join(["label", nuisance, *NUMBERS])
             raise InputError(f"a task cannot be restricted by {condition[0]}: use {allowed}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import ClassVar
@@ -16,14 +17,21 @@ from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols.base import Protocol, Stage, named
 from shiftdata.evaluation.tasks import RowSet, Task
-from shiftdata.evaluation.tasks.making import narrow, recut, restrict
+from shiftdata.evaluation.tasks.making import narrow, noted, recut, restrict
 from shiftdata.evaluation.tasks.sets import Indices, NewSet, Part
+
+#: CNS-Bench's two families of its 14 shifts (appendix A.1.3), each shift by a word of its name.
+FAMILIES: Mapping[str, str] = {
+    "style": "cartoon plush sketch painting sculpture graffiti video tattoo",
+    "weather": "snow rain fog smog dust sandstorm",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Continuous(Protocol):
     """Trajectories that have every asked severity; empty `shifts` or `severities` are all that there are.
 
+    `shifts` names shifts, or the families of CNS-Bench: "style" is eight of its shifts, "weather" six.
     Its variant "paper" tests every row, and trains none: the models of the paper have been trained elsewhere.
     The rows of one origin under one shift are a trajectory, or those that your table names as one. `cells`
     makes a set of each shift at each severity, named `test/snow@1.5`; the cells of a set share its origins,
@@ -66,11 +74,16 @@ class Continuous(Protocol):
         if self.variant:
             task = recut(task, {"test": NewSet(Part(np.ones(len(rows), bool), []), [], "test")})
         present = np.flatnonzero(rows.group_counts.reshape(-1, len(rows.nuisances)).any(axis=0)).tolist()
-        shifts = sorted(set(rows.numbers("nuisance", named(self.shifts)))) if self.shifts else present
+        families = {name: _shifts(rows, name) for name in named(self.shifts)}
+        shifts = sorted({number for members in families.values() for number in members}) or present
         steps = _steps(task, np.atleast_1d(self.severities).tolist())
         filters: Filters = [[(rows.nuisance_column, "in", shifts), ("severity", "in", numbers_in(steps))]]
         result, whole = restrict(task, filters), _whole(rows, np.arange(len(rows)), steps)
-        notes = [*result.history.notes]
+        notes = [
+            f"{name}: {', '.join(rows.nuisances[number] for number in members)}"
+            for name, members in families.items()
+            if name in FAMILIES and name not in rows.nuisances
+        ]
         for name, rowset in result.sets.items():
             complete = _whole(rows, rowset.indices, steps)
             self._check_drawn(task, name, rowset, whole & ~complete)
@@ -80,7 +93,7 @@ class Continuous(Protocol):
                 reason = f"{np.count_nonzero(~mask):,} rows are of trajectories that lack a severity"
                 result = narrow(result, name, mask, filters=filters, reason=reason)
                 notes.append(f"{left_out:,} trajectories of {name} lack a severity and are left out")
-        result = replace(result, history=replace(result.history, notes=tuple(notes)))
+        result = noted(result, *notes)
         return self._cut_into_cells(result, shifts, steps) if self.cells else result
 
     def _cut_into_cells(self, task: Task, shifts: Sequence[int], steps: Sequence[float]) -> Task:
@@ -100,6 +113,19 @@ class Continuous(Protocol):
                 f"{task.describe()} drew rows, and {self.id} needs whole trajectories: {lost:,} of {name} "
                 "are cut apart. Take a protocol that cuts by origin, or leave one of them out"
             )
+
+
+def _shifts(rows: Metadata, name: str) -> list[int]:
+    """Return the shifts of a family, or the shift of a name."""
+    if name not in FAMILIES or name in rows.nuisances:
+        return list(rows.numbers("nuisance", [name]))
+    words, names = set(FAMILIES[name].split()), enumerate(rows.nuisances)
+    if members := [number for number, shift in names if words & set(re.split(r"[^a-z0-9]+", shift.lower()))]:
+        return members
+    raise InputError(
+        f"{name} is a family of CNS-Bench ({FAMILIES[name]}), and {rows.name} has none of it: name shifts of "
+        f"{', '.join(rows.nuisances)}"
+    )
 
 
 def _steps(task: Task, asked: Sequence[float]) -> list[float]:

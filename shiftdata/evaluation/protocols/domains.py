@@ -13,13 +13,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.data.format.records import Filters
+from shiftdata.data.format.records import Clause, Filters
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.protocols.base import Protocol, Stage, named
-from shiftdata.evaluation.protocols.cuts import Shares, cut
-from shiftdata.evaluation.protocols.shuffled import listed_cut, shuffled_cut
+from shiftdata.evaluation.protocols.cuts import Shares, cut, listed_cut, shuffled_cut
 from shiftdata.evaluation.tasks import Role, Task
-from shiftdata.evaluation.tasks.making import recut, restrict
+from shiftdata.evaluation.tasks.making import noted, recut, restrict
 from shiftdata.evaluation.tasks.sets import NewSet, Part, different
 
 #: The groups of domains that are left out together (DomainBed-v2, section 3.1).
@@ -191,14 +190,14 @@ class ClassicDG(WholeDomains):
     def make(self, task: Task) -> Task:
         domains = task.metadata.nuisances
         common = [name for name in domains if name.lower() in COMMON]
-        if not common:
+        tested: Sequence[str] = CLASSIC[self.split - 1]
+        if self.variant == "public":
+            tested = [name for name in tested if name in domains]
+        if not common or not tested:
             raise InputError(
                 f"classic-dg is for NICO++'s common domains ({', '.join(COMMON)}), and {task.metadata.name} "
                 f"has {', '.join(domains)}: take leave-one-domain-out, domainbed or domainbed-v2"
             )
-        tested: Sequence[str] = CLASSIC[self.split - 1]
-        if self.variant == "public":
-            tested = [name for name in tested if name in domains] or tested
         return self.hold_out(task, tested, common, self.seed)
 
 
@@ -228,9 +227,7 @@ class DomainBed(DomainProtocol):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.variant == "code" and self.unlabelled:
-            raise InputError(
-                "domainbed@code sets nothing apart: leave unlabelled out, or take another variant"
-            )
+            raise InputError("domainbed@code sets nothing apart: leave unlabelled out")
         if not 0 <= self.unlabelled < 100:
             raise InputError(f"unlabelled is per cent of the test domain, 0 to 99, got {self.unlabelled}")
 
@@ -330,20 +327,15 @@ def rows_from_files(
         present[metadata.group[rowset.indices]] = True  # a cut by others promises no group
         sets[name] = replace(rowset, expected=rowset.expected & present)
     shown = ", ".join(f"{name} {count:,}" for name, count in zip(metadata.nuisances, counts, strict=True))
-    notes = (*cut.history.notes, f"cut from these numbers of files: {shown}")
-    return replace(cut, sets=sets, history=replace(cut.history, notes=notes))
+    return noted(replace(cut, sets=sets), f"cut from these numbers of files: {shown}")
 
 
 def _recut(task: Task, parts: Mapping[str, Part], domains: Mapping[str, Sequence[int]]) -> Task:
     """Make each set from its part of its domains."""
     column = task.metadata.nuisance_column
-    return recut(
-        task,
-        {
-            name: NewSet(parts[name], [(column, "in", numbers)], ROLE[name])
-            for name, numbers in domains.items()
-        },
-    )
+    conditions: Mapping[str, Clause] = {name: [(column, "in", numbers)] for name, numbers in domains.items()}
+    sets = {name: NewSet(parts[name], clause, ROLE[name]) for name, clause in conditions.items()}
+    return recut(task, sets)
 
 
 def _domains(task: Task, test: Sequence[str], among: Sequence[str]) -> tuple[list[int], list[int]]:

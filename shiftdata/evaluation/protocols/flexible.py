@@ -98,9 +98,9 @@ class FlexibleDG(DomainProtocol):
         for name in ("train", "validation", "test"):
             scope = limits["test" if name == "test" else "train"] > 0
             # A fifth of few rows may be none: no group is promised to the validation set.
-            expected = whole.expected & scope & (name != "validation")
+            expected, roles = whole.expected & scope & (name != "validation"), (ROLE[name],)
             sets[name] = RowSet(
-                indices=chosen[name], expected=expected, scope=scope, roles=(ROLE[name],), reason=reason
+                indices=chosen[name], expected=expected, scope=scope, roles=roles, reason=reason
             )
         return replace(task, sets=sets)
 

@@ -5,6 +5,7 @@ A share is of the rows in a `fit` set, whatever made that set.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -19,13 +20,17 @@ from shiftdata.data.metadata.folds import hashes64
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols.base import Protocol, Stage, places, plain_name
 from shiftdata.evaluation.protocols.cuts import Shares, cut
-from shiftdata.evaluation.tasks import Task
-from shiftdata.evaluation.tasks.making import narrow, recut, restrict, units
+from shiftdata.evaluation.tasks import MuWarning, Task
+from shiftdata.evaluation.tasks.making import narrow, noted, recut, restrict, units
+from shiftdata.evaluation.tasks.report import CAUTION
 from shiftdata.evaluation.tasks.sets import CANONICAL_ROLES, NewSet
 from shiftdata.stable import ranks, uniform
 
 #: Where the canonical splits begin and end, in folds.
 CANONICAL: Shares = {"train": (0, 50), "validation": (50, 70), "test": (70, 100)}
+
+#: A mean share of so many times mu is more than rounding should do: the report begins with it.
+TOO_FAR = 1.5
 
 Pairs = list[tuple[int, int, float]]
 
@@ -109,11 +114,6 @@ class GroupFairness(Protocol):
         return [cls(k=k, mu=mu, seed=seed) for seed in range(n)]
 
     def summary(self, nuisance: str) -> str:
-        """The split in a sentence or two.
-
-        >>> GroupFairness(k=8, mu=0.1).summary("style")
-        '8 classes, each mostly in a style of its own, every other at 10 % of its share; balanced tests.'
-        """
         seed = f" Seed {self.seed}." if self.seed else ""
         among = f" of {self.styles}" if self.styles else " of its own"
         return (
@@ -218,8 +218,7 @@ class GroupFairness(Protocol):
             filters.append([("label", "==", label), (rows.nuisance_column, "==", nuisance), least])
         promised, reason = shares[:-1] > 0, "a share is of the rows in the set"
         task = narrow(task, name, of_unit[unit], filters=filters, reason=reason, scope=promised)
-        notes = (*task.history.notes, *self._met(name, pairs, nuisances, group, chosen, promised))
-        task = replace(task, history=replace(task.history, notes=notes))
+        task = noted(task, *self._met(name, pairs, nuisances, group, chosen, promised))
         return self._promising(task, name, promised)
 
     def _promising(self, task: Task, name: str, promised: NDArray[np.bool_]) -> Task:
@@ -239,7 +238,7 @@ class GroupFairness(Protocol):
     ) -> list[str]:
         """Note the share of each minority group, relative to its class's dominant group.
 
-        Rows are whole, at least one: of few rows a group keeps far more than mu.
+        Rows are whole, at least one: of few rows a group keeps far more than mu, of which it warns.
         """
         sizes, kept = (np.bincount(group, weights, minlength=len(promised)) for weights in (None, chosen))
         ratios: list[float] = []
@@ -252,7 +251,20 @@ class GroupFairness(Protocol):
         asked = f"mu in {name}: asked {self.minority:.6g}"
         if not ratios:
             return [f"{asked}, not met: no class has its dominant and a minority group there"]
-        return [f"{asked}, met {np.mean(ratios):.4g} ({min(ratios):.4g} to {max(ratios):.4g} by group)"]
+        met = float(np.mean(ratios))
+        notes = [f"{asked}, met {met:.4g} ({min(ratios):.4g} to {max(ratios):.4g} by group)"]
+        if met >= TOO_FAR * self.minority:
+            smallest = int(sizes[promised & (sizes > 0)].min())
+            needed = int(np.ceil(1 / (self.minority * min(nu for *_, nu in pairs))))
+            ask = f"{min(1, met * self.mu / self.minority):.2g}"
+            text = (
+                f"mu in {name} is {met:.4g}, {met / self.minority:.2g} times what was asked: a group keeps "
+                f"at least one row, and the smallest has {smallest:,}. Ask for mu={ask}, or take a base with "
+                f"{needed:,} rows or more in each group"
+            )
+            warnings.warn(text, MuWarning, stacklevel=6)
+            notes.append(CAUTION + text)
+        return notes
 
     def _cut_again(self, task: Task) -> Task:
         if cut_by := task.history.cut_by:

@@ -126,7 +126,7 @@ class Sides:
 
     @classmethod
     def of(cls, metadata: Metadata, halves: Halves, source: Sequence[int], target: Sequence[int]) -> Sides:
-        same = sorted(source) == sorted(target)
+        same = source == target
         if same and not halves.shares[2]:
             targets = ", ".join(map(" and ".join, halves.targets))
             raise InputError(f"here the source is not a target of its own; targets: {targets}")
@@ -140,10 +140,9 @@ class Sides:
 
     def parts(self, seed: int) -> dict[str, Part]:
         """Cut each half by the folds of origins, those that source and target share apart."""
-        origin, shared = self.metadata.origin, np.zeros(len(self.metadata), bool)
-        if not self.same:
-            both = np.intersect1d(origin[self.source], origin[self.target])
-            shared = np.isin(origin, both)
+        origin = self.metadata.origin
+        both = np.intersect1d(origin[self.source], origin[self.target])
+        shared = np.isin(origin, both) & (not self.same)
         parts = cut(self.metadata, SHARED, self._single, seed=seed, recurs=shared)
         if self.halves.select:
             listed = self.listed(self.halves.select)

@@ -13,26 +13,17 @@ from numpy.typing import NDArray
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols.base import Protocol, Stage, first_of_each, named
 from shiftdata.evaluation.protocols.cuts import Shares, cut
-from shiftdata.evaluation.protocols.halves import SHARED, Halves, Sides, halves_of
+from shiftdata.evaluation.protocols.halves import NAMES, SHARED, Halves, Sides, halves_of
 from shiftdata.evaluation.sampling.rows import dirichlet_marginal, largest_counts
 from shiftdata.evaluation.tasks import Role, Task
-from shiftdata.evaluation.tasks.making import choose, recut, units
+from shiftdata.evaluation.tasks.making import choose, noted, recut, units
 from shiftdata.evaluation.tasks.sets import MarginalDraw, NewSet
 from shiftdata.stable import rng
 
-ROLE: Mapping[str, Role] = {
-    "source_train": "fit",
-    "source_test": "select",
-    "target_train": "unlabelled",
-    "target_test": "test",
-}
+ROLES: tuple[Role, ...] = ("fit", "select", "unlabelled", "test")
 #: Where each set begins and ends, in folds: of two domains that share no origin, and of one.
-APART: Shares = {
-    "source_train": (0, 80), "source_test": (80, 100), "target_train": (0, 80), "target_test": (80, 100)
-}  # fmt: skip
-SAME: Shares = {
-    "source_train": (0, 64), "source_test": (64, 80), "target_train": (80, 96), "target_test": (96, 100)
-}  # fmt: skip
+APART: Shares = dict(zip(NAMES, ((0, 80), (80, 100), (0, 80), (80, 100)), strict=True))
+SAME: Shares = dict(zip(NAMES, ((0, 64), (64, 80), (80, 96), (96, 100)), strict=True))
 #: The law of the draw, as reports print it.
 LAWS: Mapping[str, str] = {
     "paper": "Dirichlet(alpha p), alpha = {alpha:g}, by the paper's text (its published numbers are of the "
@@ -88,13 +79,11 @@ class LabelShift(Protocol):
         if self.rlsbench and (self.source or not self.target):
             raise InputError("with rlsbench= give the target alone: the source is that of its dataset")
         if not self.rlsbench and bool(self.source) != bool(self.target):
-            given, missing = ("source", "target") if self.source else ("target", "source")
             raise InputError(
-                f"{given}={getattr(self, given)!r} goes with {missing}=, another domain or the same; without "
-                "both, the task's own sets are shifted"
+                f"give source= and target=, two domains or the same twice, or neither: then the task's own "
+                f"sets are shifted; got source={self.source!r}, target={self.target!r}"
             )
-        if self.rlsbench:
-            self._halves()
+        self._halves()
 
     def _halves(self) -> Halves | None:
         return halves_of(self.rlsbench, in_code=self.variant == "files") if self.rlsbench else None
@@ -161,7 +150,7 @@ class LabelShift(Protocol):
         return task if self.alpha is None else self._drawn(task, shifted)
 
     def _shifted(self, task: Task) -> list[str]:
-        """Return the sets whose labels are drawn: those without labels, and the first that tests."""
+        """Return the sets whose labels are drawn: those without labels, and the first test set."""
         tests = [name for name, rows in task.sets.items() if rows.role == "test"][:1]
         shifted = [name for name, rows in task.sets.items() if rows.role == "unlabelled"] + tests
         if not shifted:
@@ -185,11 +174,8 @@ class LabelShift(Protocol):
         draw = MarginalDraw(drawn=tuple(marginal.tolist()), rows=rows)
         law, possible = LAWS[variant].format(alpha=self.alpha, classes=len(own)), np.count_nonzero(own)
         present = [f"{np.count_nonzero(counts)} of {possible} in {name}" for name, counts in rows.items()]
-        note = f"labels from {law}; labels that have rows: {', '.join(present)}"
-        history = task.history
-        return replace(
-            task, history=replace(history, draws=(*history.draws, draw), notes=(*history.notes, note))
-        )
+        task = noted(task, f"labels from {law}; labels that have rows: {', '.join(present)}")
+        return replace(task, history=replace(task.history, draws=(*task.history.draws, draw)))
 
     def _cut(self, task: Task) -> Task:
         rows, halves = task.metadata, self._halves()
@@ -204,14 +190,11 @@ class LabelShift(Protocol):
         else:
             shares, single = (SAME, SAME) if same else (SHARED, APART)
             parts = cut(rows, shares, single, seed=self.seed)
-        column = rows.nuisance_column
-        return recut(
-            task,
-            {
-                name: NewSet(parts[name], [(column, "in", domains[name[:6]])], role)
-                for name, role in ROLE.items()
-            },
-        )
+        sets = {
+            name: NewSet(parts[name], [(rows.nuisance_column, "in", domains[name[:6]])], role)
+            for name, role in zip(NAMES, ROLES, strict=True)
+        }
+        return recut(task, sets)
 
     def _resampled(self, task: Task, name: str, marginal: NDArray[np.float64]) -> Task:
         rows, rowset = task.metadata, task.sets[name]
@@ -230,8 +213,7 @@ class LabelShift(Protocol):
             mask = first_of_each(labels, order, largest_counts(counts, shares))[unit]
             return choose(task, name, rowset.indices[mask], reason)
         generator = rng(self.id, self.seed, name)
-        by_label = np.lexsort((order, labels))
-        starts = np.cumsum(counts) - counts
+        by_label, starts = np.lexsort((order, labels)), np.cumsum(counts) - counts
         takes = generator.multinomial(len(labels), shares)
         drawn = np.zeros(len(labels), np.int64)
         for label in np.flatnonzero(takes).tolist():

@@ -123,8 +123,7 @@ def _metrics(words: str) -> Sequence[str]:
 
 def published(metadata: Metadata, split: CanonicalSplit) -> Task:
     """Return the task that is frozen with a dataset as one of its canonical splits."""
-    if metadata.dataset is None:
-        raise InputError(f"{metadata.name} is a table of your own: it has no canonical split {split.name}")
+    assert metadata.dataset is not None
     with tempfile.TemporaryDirectory() as scratch:
         keys = Path(scratch) / f"{split.name}.parquet"
         keys.write_bytes(metadata.dataset.read_file(protocol_file(split.name)))

@@ -38,9 +38,7 @@ class Oracle(DomainProtocol):
     works: ClassVar[Stage] = Stage.BOUND
     promises: ClassVar[Sequence[str]] = ("ratio",)
     paper: ClassVar[str] = "NICO++, appendix C.1"
-    about: ClassVar[str] = (
-        "train, validation, test 7:1:2 of the test domains, or of the test of another protocol"
-    )
+    about: ClassVar[str] = "7:1:2 of the test domains together, or of the test of another protocol"
 
     def _check_order(self, task: Task) -> None:
         if task.history.stage != Stage.CUT or task.history.cut_by not in BOUNDED:
@@ -74,17 +72,11 @@ class Oracle(DomainProtocol):
                     f"{task.describe()} tests no row of {shown}: leave test= out, or name others"
                 )
         parts = cut_within(rows, indices, UPPER_BOUND, seed=self.seed, salt=self.id, may_lack="validation")
-        sets = {
-            name: RowSet(
-                indices=part,
-                # A tenth of few rows may be none: no group is promised to the validation set.
-                expected=expected & scope & (name != "validation"),
-                scope=scope,
-                roles=(ROLE[name],),
-                reason=f"it is a part of the test of {task.describe()}, by stable hash of origins",
-            )
-            for name, part in parts.items()
-        }
+        reason, sets = f"it is a part of the test of {task.describe()}, by stable hash of origins", {}
+        for name, part in parts.items():
+            # A tenth of few rows may be none: no group is promised to the validation set.
+            promised, roles = expected & scope & (name != "validation"), (ROLE[name],)
+            sets[name] = RowSet(indices=part, expected=promised, scope=scope, roles=roles, reason=reason)
         return replace(task, sets=sets, history=replace(task.history, promises={}, leaky=False))
 
 
@@ -95,13 +87,9 @@ class OracleStar(Oracle):
     test: str = ""
     id: ClassVar[str] = "oracle*"
     short: ClassVar[str] = "oracle_star"
-    about: ClassVar[str] = (
-        "train, validation, test 7:1:2 of one test domain, also of that of another protocol"
-    )
+    about: ClassVar[str] = "7:1:2 of one test domain, also of that of another protocol"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.test, str) or not self.test:
-            raise InputError(
-                f"oracle* needs test=, the name of one domain, got {self.test!r}; see oracle too"
-            )
+            raise InputError(f"oracle* needs test=, the name of one domain, got {self.test!r}")

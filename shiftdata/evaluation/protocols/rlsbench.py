@@ -41,7 +41,7 @@ class Pair:
         )
 
     def task(self, dataset: Any = None, **options: Any) -> Task:
-        """Make the task, of the dataset of its name or of `dataset`; labels may vanish, and are reported."""
+        """Make the task of `dataset`, by default the one of its name; labels without rows are reported."""
         return make_task(dataset or self.dataset, self.protocol, **{"on_empty": "report", **options})
 
 

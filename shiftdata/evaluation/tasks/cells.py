@@ -68,19 +68,13 @@ class Cells:
         return [self.names[column][code] for code in codes.tolist()]
 
 
-def cells_of(
-    task: TaskRows,
-    name: str,
-    rows: IntArray,
-    severity: np.ndarray[Any, Any],
-    origin: IntArray,
-    right: np.ndarray[Any, Any],
-) -> Cells:
+def cells_of(task: TaskRows, name: str, rows: IntArray, right: np.ndarray[Any, Any]) -> Cells:
     """Count each group and severity; a promised group without rows is there too."""
     metadata, expected = task.metadata, task.sets[name].expected
     group = metadata.group[rows]
     if group.min() < 0:
         raise InputError(f"{name} has rows without a group: untouched content has no accuracy by group")
+    origin, severity = metadata.origin[rows], metadata.columns["severity"][rows]
     low, high = severity.min(), severity.max()
     steps, step = (
         (np.array([low]), 0) if low == high else (None, 0) if np.isnan(low) else severity_steps(severity)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.metrics import FailurePoints, GroupAccuracy
 from shiftdata.evaluation.metrics.records import Record, number, plain
@@ -198,23 +197,8 @@ def evaluate(
     in_training = np.isin(np.arange(len(metadata.labels)), task.label_ids)
     if "universal" in metrics:
         true = np.where(in_training, np.arange(len(in_training)), UNKNOWN)[true]
-    severity, origin = metadata.columns["severity"][rows], metadata.origin[rows]
-    cells = cells_of(task, name, rows, severity, origin, true == predicted)
-    nuisance, continuous = metadata.nuisance_column, "continuous" in metrics
-    judged = Judged(
-        cells=cells,
-        nuisance_column=nuisance,
-        true=true,
-        predicted=predicted,
-        nuisance=metadata.nuisance[rows],
-        nuisances=metadata.nuisances,
-        severity=severity,
-        origin=origin,
-        trajectory=_trajectories(metadata.trajectory, rows) if continuous else rows,
-        known=task.label_ids,
-        expected=np.unique(cells.codes["label"]),
-        labels=len(metadata.labels),
-    )
+    cells = cells_of(task, name, rows, true == predicted)
+    judged = Judged(metadata, rows, cells, true, predicted, task.label_ids)
     figures, notes = figures_of(judged, metrics)
     if cells.origins < len(rows):
         notes.append(f"{cells.counted}: standard errors are over origins, whose rows are one observation")
@@ -222,13 +206,4 @@ def evaluate(
         notes.append(f"{others:,} predictions are outputs without a label: they count as wrong")
     described = task.describe(), metadata.name, name, rowset.role, len(rows)
     points = judged.failure_points if "failures" in figures else None
-    return Evaluation(*described, figures, tuple(notes), nuisance, cells, points)
-
-
-def _trajectories(trajectory: IntArray, rows: IntArray) -> IntArray:
-    """Return the trajectory of each row; one that was drawn twice is two."""
-    order = np.argsort(rows, kind="stable")
-    copy = np.empty(len(rows), np.int64)
-    copy[order] = np.arange(len(rows)) - np.searchsorted(rows[order], rows[order])
-    numbers: IntArray = trajectory[rows].astype(np.int64) * (1 + copy.max(initial=0)) + copy
-    return numbers
+    return Evaluation(*described, figures, tuple(notes), metadata.nuisance_column, cells, points)

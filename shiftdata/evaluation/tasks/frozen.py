@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,8 @@ class Frozen:
     @classmethod
     def read(cls, path: Path) -> Frozen:
         """Read the description in a file; empty if another program wrote the file."""
-        text = (_opened(path).schema_arrow.metadata or {}).get(KEY)
+        with _opened(path) as file:
+            text = (file.schema_arrow.metadata or {}).get(KEY)
         if text is None:
             return cls()
         try:
@@ -169,16 +171,11 @@ def drawn_rows(dataset: OpenDataset, base: str) -> dict[str, tuple[Indices, Indi
 
 def _tables(path: Path) -> Iterator[pa.Table]:
     """The rows of a frozen task, an eighth of its row groups at a time: all keys at once need much memory."""
-    try:
-        with _opened(path) as file:
-            step = max(1, file.num_row_groups // 8)
-            for start in range(0, file.num_row_groups, step):
-                groups = range(start, min(start + step, file.num_row_groups))
-                yield file.read_row_groups(groups, columns=["key", "split", "count"])
-    except (OSError, pa.ArrowInvalid, KeyError) as error:
-        raise InputError(
-            f"{path} is not a frozen task with the columns key, split, count: {error}"
-        ) from error
+    with _opened(path) as file:
+        step = max(1, file.num_row_groups // 8)
+        for start in range(0, file.num_row_groups, step):
+            groups = range(start, min(start + step, file.num_row_groups))
+            yield file.read_row_groups(groups, columns=["key", "split", "count"])
 
 
 def _rows_of(metadata: Metadata, keys: pa.ChunkedArray) -> Indices:
@@ -190,14 +187,16 @@ def _rows_of(metadata: Metadata, keys: pa.ChunkedArray) -> Indices:
     return np.asarray(rows[numbers])
 
 
-def _opened(path: Path) -> pq.ParquetFile:
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
     if not path.exists():
         raise NotFoundError(
             f"there is no frozen task {path}: `shiftdata task DATASET PROTOCOL ... --freeze {path}` writes it"
         )
     try:
-        return pq.ParquetFile(path)
-    except (OSError, pa.ArrowInvalid) as error:
+        with pq.ParquetFile(path) as file:
+            yield file
+    except (OSError, pa.ArrowInvalid, KeyError) as error:
         raise InputError(
             f"{path} is not a frozen task with the columns key, split, count: {error}"
         ) from error

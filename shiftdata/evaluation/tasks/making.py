@@ -94,6 +94,11 @@ def choose(
     return replace(task, sets={**task.sets, name: rows})
 
 
+def noted(task: Task, *notes: str) -> Task:
+    """Add notes to the history of a task."""
+    return replace(task, history=replace(task.history, notes=(*task.history.notes, *notes)))
+
+
 def pool(task: Task) -> RowSet:
     """The rows that are in any set."""
     if any(rows.counts is not None for rows in task.sets.values()):

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftdata.data.arrays import FloatArray, IntArray
+from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.metrics import (
     FailurePoints,
@@ -92,30 +93,24 @@ class Figure(float, Record):
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Rows of a set with their true and predicted labels (unknown ones as `UNKNOWN`), and counts by name.
+    """Rows of a set with their true and predicted labels (`UNKNOWN` for unknown ones).
 
-    `known` are the labels of training, of which `expected` should be in the set, one for each of the classes.
+    `known` are the labels of training.
     """
 
+    metadata: Metadata
+    rows: IntArray
     cells: Cells
-    nuisance_column: str
     true: IntArray
     predicted: IntArray
-    nuisance: IntArray
-    nuisances: tuple[str, ...]
-    severity: NDArray[np.float64]
-    trajectory: IntArray
     known: IntArray
-    expected: IntArray
-    labels: int
-    origin: IntArray
 
     def __len__(self) -> int:
         return len(self.true)
 
     @cached_property
     def groups(self) -> GroupAccuracy:
-        return self.cells.by(["label", self.nuisance_column])
+        return self.cells.by(["label", self.metadata.nuisance_column])
 
     @cached_property
     def classes(self) -> GroupAccuracy:
@@ -123,21 +118,29 @@ class Judged:
 
     @cached_property
     def domains(self) -> GroupAccuracy:
-        return self.cells.by([self.nuisance_column])
+        return self.cells.by([self.metadata.nuisance_column])
 
     @cached_property
-    def wrong(self) -> IntArray:
-        wrong: IntArray = (self.true != self.predicted).astype(np.int64)
-        return wrong
+    def along(self) -> tuple[IntArray, IntArray, NDArray[np.float64]]:
+        """The label 0 for right rows, 1 for wrong ones, as true and as predicted; the severity."""
+        wrong = (self.true != self.predicted).astype(np.int64)
+        return np.zeros(len(self), np.int64), wrong, self.metadata.columns["severity"][self.rows]
+
+    @cached_property
+    def trajectory(self) -> IntArray:
+        """The trajectory of each row; one that was drawn twice is two."""
+        order = np.argsort(self.rows, kind="stable")
+        copy = np.empty(len(self), np.int64)
+        copy[order] = np.arange(len(self)) - np.searchsorted(self.rows[order], self.rows[order])
+        trajectory = self.metadata.trajectory[self.rows].astype(np.int64)
+        return np.asarray(trajectory * (1 + copy.max(initial=0)) + copy)
 
     @cached_property
     def failure_points(self) -> FailurePoints:
         """The failure points of every shift, by name; refused where a trajectory is not complete."""
-        zeros = np.zeros(len(self), np.int64)
-        points = failure_points(
-            zeros, self.wrong, self.severity, trajectories=self.trajectory, shifts=self.nuisance
-        )
-        return replace(points, shifts=tuple(self.nuisances[number] for number in np.unique(self.nuisance)))
+        nuisance, names = self.metadata.nuisance[self.rows], self.metadata.nuisances
+        points = failure_points(*self.along, trajectories=self.trajectory, shifts=nuisance)
+        return replace(points, shifts=tuple(names[number] for number in np.unique(nuisance)))
 
 
 Named: TypeAlias = Iterator[tuple[str, Figure]]
@@ -218,8 +221,9 @@ def _adaptation(judged: Judged) -> Named:
 
 def _universal(judged: Judged) -> Named:
     """The H-score over rows as in SMA's code, and over classes as in OVANet's."""
-    shared = np.intersect1d(judged.known, judged.expected)
-    is_shared = np.isin(judged.expected, shared)
+    expected = np.unique(judged.cells.codes["label"])  # as `judged.classes` has them
+    shared = np.intersect1d(judged.known, expected)
+    is_shared = np.isin(expected, shared)
     conventions: Mapping[str, Average] = {"": "rows", "_classes": "classes"}
     for suffix, average in conventions.items():
         score = h_score(
@@ -245,9 +249,9 @@ def _universal(judged: Judged) -> Named:
 def _label_shift(judged: Judged) -> Named:
     """RLSbench: accuracy, and the l1 error of the marginal of labels, 0 to 2."""
     yield from _adaptation(judged)
-    places = judged.labels + 1  # the last for unknown
+    count = len(judged.metadata.labels)  # one more place is for unknown
     true, predicted = (
-        label_marginal(np.where(labels < 0, judged.labels, labels), places)
+        label_marginal(np.where(labels < 0, count, labels), count + 1)
         for labels in (judged.true, judged.predicted)
     )
     yield "marginal_error", Figure(label_marginal_l1(predicted, true), len(judged), "shares of predictions")
@@ -255,8 +259,8 @@ def _label_shift(judged: Judged) -> Named:
 
 def _continuous(judged: Judged) -> Named:
     """CNS-Bench, appendix A: the mean over shifts at each severity, drops, failure points."""
-    zeros = np.zeros(len(judged), np.int64)
-    curve = severity_accuracy(zeros, judged.wrong, judged.severity, shifts=judged.nuisance)
+    metadata = judged.metadata
+    curve = severity_accuracy(*judged.along, shifts=metadata.nuisance[judged.rows])
     if lost := len(judged.domains.empty):  # a promised shift without rows leaves the means undefined
         rows = ((0, lost), (0, 0))
         curve = replace(
@@ -266,7 +270,7 @@ def _continuous(judged: Judged) -> Named:
             n=np.pad(curve.n, rows),
         )
     shifts, count = f"mean over {len(curve.shifts):,} shifts", len(curve.severities)
-    along = judged.cells.by([judged.nuisance_column, "severity"])
+    along = judged.cells.by([metadata.nuisance_column, "severity"])
     step = severity_steps([float(str(name).rpartition(" / ")[2]) for name in along.names or ()])[1]
     at = [np.where(step == place, 1 / len(curve.shifts), 0.0) for place in range(count)]
     for place, severity in enumerate(curve.severities):
@@ -284,7 +288,8 @@ def _failures(judged: Judged) -> Named:
     """The mean failure point and the share that fails, with the error over the trajectories' origins."""
     points = judged.failure_points
     names, first = np.unique(judged.trajectory, return_index=True)
-    origin = judged.origin[first[np.searchsorted(names, np.array(points.trajectory))]]
+    rows = judged.rows[first[np.searchsorted(names, np.array(points.trajectory))]]
+    origin = judged.metadata.origin[rows]
     fails = ~np.isnan(points.point)
 
     def mean(values: FloatArray, note: str) -> Figure:

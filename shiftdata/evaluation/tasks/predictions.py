@@ -6,6 +6,7 @@ as numbers of labels, names, or logits for each label; in memory or in a file.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import warnings
@@ -16,10 +17,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from shiftdata.data.arrays import IntArray, as_ids, as_numbers
+from shiftdata.data.format.bounds import read_flat
 from shiftdata.data.format.conditions import number_of
-from shiftdata.errors import InputError, not_found
+from shiftdata.errors import InputError, IntegrityError, NotFoundError
 from shiftdata.evaluation.metrics import align
 from shiftdata.evaluation.metrics.records import some
 from shiftdata.evaluation.tasks.rows import TaskRows, counts_of, key_array, row_set
@@ -27,6 +30,7 @@ from shiftdata.evaluation.tasks.sets import Role
 
 #: The number of "unknown", the class of universal adaptation that no model is trained for.
 UNKNOWN = -1
+SUFFIXES = (".csv", ".parquet", ".json", ".npy")
 #: Rows that a file of predictions may have for any set.
 FEW_ROWS = 1_000_000
 IMAGENET_CLASSES = 1000
@@ -113,12 +117,10 @@ def read_predictions(predictions: Any, examples: int) -> Given:
     A file may have far more rows than the set has `examples`, so that an error can name the unknown keys.
     """
     if isinstance(predictions, str | os.PathLike):
-        from shiftdata.evaluation.tasks.prediction_files import read_prediction_file
-
         predictions = read_prediction_file(Path(predictions), max(FEW_ROWS, 2 * examples))
     if hasattr(predictions, "to_arrow"):  # polars
         predictions = predictions.to_arrow()
-    if isinstance(predictions, Mapping) and not _is_table(predictions):
+    if isinstance(predictions, Mapping) and not {"key", "prediction"} & predictions.keys():
         return Given(list(predictions.values()), list(predictions))
     names, keys = _column_names(predictions), _text_index(predictions)
     if names is None:
@@ -136,11 +138,33 @@ def read_predictions(predictions: Any, examples: int) -> Given:
     return Given(np.column_stack(logits), keys, () if numbered else named)
 
 
-def _is_table(given: Mapping[Any, Any]) -> bool:
-    """Tell a table from predictions for examples that are called `key` and `prediction`."""
-    if "prediction" in given:
-        return bool(np.ndim(given["prediction"]))
-    return "key" in given and np.asarray(given["key"]).dtype.kind in "OUT" and bool(np.ndim(given["key"]))
+def read_prediction_file(path: Path, most_rows: int) -> Any:
+    """Read a table, an array, or what JSON holds, from a file of one of the `SUFFIXES`."""
+    kind = path.suffix.lower()
+    if kind in (*SUFFIXES, "") and not path.exists():
+        raise NotFoundError(
+            f"there are no predictions at {path}: name a file ({', '.join(SUFFIXES)}) with the columns key "
+            "and prediction, or the folder that `shiftdata train ... --folder` wrote"
+        )
+    if kind not in SUFFIXES:
+        raise InputError(f"predictions: {path} ends in {kind!r}; give a file of {', '.join(SUFFIXES)}")
+    try:
+        if kind == ".parquet":
+            names = pq.read_schema(path).names
+            wanted = [name for name in ("key", "prediction") if name in names]
+            return read_flat(path, wanted if "prediction" in names else names, most_rows=most_rows)
+        if kind == ".npy":
+            with path.open("rb") as file:  # np.load would also open a zip of any size
+                return np.lib.format.read_array(file, allow_pickle=False)
+        if kind == ".json":
+            return json.loads(path.read_text(encoding="utf-8"))
+        as_text = pa.csv.ConvertOptions(column_types={"key": pa.string()})  # a hash may look like a number
+        return pa.csv.read_csv(path, convert_options=as_text)
+    except IntegrityError as error:
+        hint = "give the columns key and prediction, a row for each example of the set"
+        raise InputError(f"predictions: {error}; {hint}") from error
+    except (OSError, pa.ArrowException, ValueError, RecursionError, MemoryError) as error:
+        raise InputError(f"predictions: {path} cannot be read as {kind[1:]}: {error}") from error
 
 
 def _column_names(given: Any) -> list[Any] | None:
@@ -196,14 +220,10 @@ def _labels(task: TaskRows, given: Given, remap: bool, outputs: Any) -> IntArray
 
 def _number(task: TaskRows, text: str, universal: bool) -> int:
     """Return the number of a label by its name; `unknown` in universal adaptation."""
-    labels, hint = task.metadata.labels, "Predictions are names or numbers of labels."
+    labels = task.metadata.labels
     if universal and text.strip().lower() in ("unknown", "-1") and text not in labels:
         return UNKNOWN
-    try:
-        return number_of("label", text.strip(), labels, hint)
-    except InputError:
-        names = [*labels, "unknown"] if universal else labels
-        raise not_found("label", text, names, hint) from None
+    return number_of("label", text.strip(), labels, "Predictions are names or numbers of labels.")
 
 
 def _columns(task: TaskRows, count: int, remap: bool, universal: bool) -> IntArray:

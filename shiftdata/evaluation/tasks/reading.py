@@ -156,18 +156,17 @@ def loader(
     """Return batches `(x, y, metadata)` of a set's examples, for training; see `loading.batches.Loader`.
 
     Args:
-        name: the set; the first whose own role is `role` if not given.
+        name: the set, as in `dataset`.
         role: as in `dataset`; as "unlabelled", batches are `(x, metadata)` without label, group and key.
         sampler: "shuffle", "subg", ...: the name of a sampler, with its options; one that `sampler`
             made; positions in the set; or None: every example in the stored order, as for a test.
         batch_size: examples in a batch, on each rank.
-        seed: of the order and of the transforms, with the epoch.
+        seed: of the order and of the transforms.
         options: those of `dataset` (transform, size, remap, features, reader), of the named sampler, and of
             `Loader`:
             workers: threads that read and decode ahead; default: one a core for pictures, else one.
             batch_transform: makes another x of a batch's x and a numpy generator, after `transform`.
             drop_last: leave out a last batch that is not full, and what ranks do not share evenly.
-            on_error: an example that cannot be read is an "error", or is "skip"ped and reported.
             decoded: keep decoded pictures on this machine, in this folder or (True) in that of the user's
                 cache; later epochs, and other runs over the same pictures, read them instead of decoding.
             decoded_limit: the most bytes that are kept there.

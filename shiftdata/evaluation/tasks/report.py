@@ -16,6 +16,8 @@ from shiftdata.tables import aligned
 if TYPE_CHECKING:
     from PIL import Image
 
+#: The start of notes that a report prints first: a task is not what was asked for.
+CAUTION = "caution: "
 HEADER = ("set", "role", "examples", "rows", "origins", "groups", "smallest", "largest", "empty")
 
 
@@ -47,8 +49,7 @@ class SetReport:
 class Report:
     """The contents of a task; `str` makes a table of it.
 
-    `notes` are what the protocols asked for and met; those that begin with "caution" come first. `draws` are
-    the drawn marginals of labels, which `explain` prints.
+    `notes` are what the protocols asked for and met; those that begin with "caution" come first.
     """
 
     task: str
@@ -62,12 +63,13 @@ class Report:
     def __str__(self) -> str:
         body = [report.line(name) for name, report in self.sets.items()]
         numeric = [False, False, *[True] * (len(HEADER) - 2)]
-        lines = [self.task, f"of {self.dataset}", "", aligned(HEADER, body, numeric)]
+        cautions = [note for note in self.notes if note.startswith(CAUTION)]
+        lines = [self.task, f"of {self.dataset}", *cautions, "", aligned(HEADER, body, numeric)]
         for name, report in self.sets.items():
             if report.empty:
                 more = f" and {len(report.empty) - 8} more" if len(report.empty) > 8 else ""
                 lines.append(f"empty in {name}: {', '.join(report.empty[:8])}{more}")
-        lines += self.notes
+        lines += [note for note in self.notes if note not in cautions]
         lines.append(f"{self.leaks:,} origins leak" if self.leaks else "no origin is on two sides")
         return "\n".join(lines)
 
@@ -82,17 +84,13 @@ class Report:
 
         counts = {name: np.array(report.counts) for name, report in self.sets.items()}
         most = max((int(count.max(initial=0)) for count in counts.values()), default=0)
-        titles = {
-            name: f"{name}: {report.examples:,}, darkest {most:,}" for name, report in self.sets.items()
-        }
-        panels = [
-            panel
-            for name, title in titles.items()
-            if (panel := panel_of(title, self.labels, self.nuisances, counts[name], most)) is not None
-        ]
-        if not panels:
+        panels = []
+        for name, report in self.sets.items():
+            title = f"{name}: {report.examples:,}, darkest {most:,}"
+            panels.append(panel_of(title, self.labels, self.nuisances, counts[name], most))
+        if not any(panels):
             raise InputError(f"{self.task} has no set of few enough groups to draw: see the report instead")
-        return draw_panels(panels)
+        return draw_panels([panel for panel in panels if panel is not None])
 
 
 def report_of(task: TaskRows) -> Report:

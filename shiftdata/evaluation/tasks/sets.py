@@ -21,7 +21,15 @@ CANONICAL_ROLES: Mapping[str, Role] = {"train": "fit", "validation": "select", "
 OnEmpty: TypeAlias = Literal["error", "report"]
 
 
-class LeakWarning(UserWarning):
+class TaskWarning(UserWarning):
+    """A task that is not what its protocol promises."""
+
+
+class MuWarning(TaskWarning):
+    """A share of few rows is far from the mu that was asked for."""
+
+
+class LeakWarning(TaskWarning):
     """A task made by a leaking variant of a paper: an origin is on two of its sides."""
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.metadata import Metadata
-from shiftdata.errors import InputError, not_found
+from shiftdata.errors import InputError
 from shiftdata.evaluation.tasks.evaluation import evaluate as evaluate_predictions
 from shiftdata.evaluation.tasks.frozen import drawn_rows, freeze, read_frozen
 from shiftdata.evaluation.tasks.reading import dataset as read_dataset
@@ -19,7 +19,7 @@ from shiftdata.evaluation.tasks.reading import loader as make_loader
 from shiftdata.evaluation.tasks.reading import sampler as make_sampler
 from shiftdata.evaluation.tasks.report import Report, report_of
 from shiftdata.evaluation.tasks.rows import TaskRows, check_leaks, description_of, row_set
-from shiftdata.evaluation.tasks.sets import CANONICAL_ROLES, ROLES, History, Indices, Role, RowSet
+from shiftdata.evaluation.tasks.sets import CANONICAL_ROLES, History, Indices, Role, RowSet
 
 #: The sides of sets that only their roles tell: those of one side may share origins.
 SIDES = {"fit": "train", "unlabelled": "train", "select": "validation", "test": "test"}
@@ -42,8 +42,6 @@ class Task(TaskRows):
         The task, and every record of it, says so from then on.
         """
         rows = row_set(self, name)
-        if role not in ROLES:
-            raise not_found("role", role, ROLES)
         if role in rows.roles:
             return self
         if role != "unlabelled":

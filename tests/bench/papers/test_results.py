@@ -107,20 +107,6 @@ def test_ranks_and_changes_are_those_of_the_paper():
     assert dict(zip(methods, board.agreement["set 2"].change, strict=True)) == changes
 
 
-def test_a_leaderboard_of_the_paper_and_ones_own():
-    measured = {"ERM": 60.1, "SWAD": 63.0, "Mine": 65.0}
-    mine = Results.of(
-        [{"method": name, "value": value} for name, value in measured.items()],
-        column="OfficeHome", metric="accuracy",
-    )  # fmt: skip
-    paper = leaderboard_of("MoCo-v2 ResNet-50").where(column="OfficeHome", method=["ERM", "SWAD"])
-    board = ranking(paper, mine, names=["paper", "mine"])
-    assert board.agreement["mine"].spearman == 1.0
-    lines = str(board).splitlines()
-    assert lines[1].split() == ["SWAD", "62.60", "1", "63.00", "2", "+0"]
-    assert lines[3].split() == ["Mine", "-", "-", "65.00", "1", "-"]
-
-
 @pytest.mark.parametrize(
     ("results", "match"),
     [

@@ -396,8 +396,3 @@ def test_sliders_are_trained_and_looked_at_from_the_command_line(
     assert sorted(str(file.relative_to(sliders)) for file in sliders.rglob("*.*")) == [
         f"{shift}/{label}.safetensors" for shift in ("fog", "heavy-snow") for label in ("fox", "van")
     ]
-    assert main(["sliders", "sheet", str(folder), str(sliders), *common, str(tmp_path / "sheet.png")]) == 0
-    with Image.open(tmp_path / "sheet.png") as sheet:
-        assert sheet.size == (6 * 32, 4 * 32)
-    assert main(["sliders", "sheet", str(folder), str(tmp_path), *common, str(tmp_path / "x.png")]) == 1
-    assert "train it by `python -m builders sliders train`" in capsys.readouterr().err

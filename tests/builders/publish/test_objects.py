@@ -41,17 +41,16 @@ def versions(tiny: Path, later: Path) -> tuple[Path, Path]:
 class Watched:
     """What is done to the places in memory; their manifests are looked at after each step.
 
-    The last byte of a file whose path ends in `flip` arrives changed; `look` is whether to look.
+    The last byte of a file whose path ends in `flip` arrives changed.
     """
 
     done: list[tuple[str, str]] = field(default_factory=list)
     flip: str | None = None
-    look: bool = True
 
     def note(self, what: str, path: str) -> None:
         place = "/".join(path.split("/")[:3])
         self.done.append((what, path.removeprefix(f"{place}/")))
-        assert not self.look or manifest_is_true(held(f"memory:/{place}"))
+        assert manifest_is_true(held(f"memory:/{place}"))
 
     def sent(self) -> list[str]:
         return [path for what, path in self.done if what == "put"]
@@ -148,17 +147,7 @@ def test_a_file_that_was_cut_or_overwritten_there_is_sent_again(publish, tiny, u
     assert held(f"{url}/tiny") == contents(tiny)
 
 
-def test_a_manifest_that_cannot_be_read_says_nothing(publish, tiny, url, watched, home):
-    publish(tiny, "--to", url)
-    for notes in (home / WORK).glob("*.json"):
-        notes.write_text("{")
-    fsspec.filesystem("memory").pipe_file(f"{url}/tiny/{FILE_NAME}", b"\xff")
-    watched.done.clear()
-    publish(tiny, "--to", url)
-    assert held(f"{url}/tiny") == contents(tiny)
-
-
-@pytest.mark.parametrize("path", [SHARD, "README.md", FILE_NAME])
+@pytest.mark.parametrize("path", [SHARD, FILE_NAME])
 def test_a_file_that_arrives_damaged_is_named_and_the_place_has_no_manifest(
     publish, tiny, url, watched, path
 ):
@@ -171,19 +160,7 @@ def test_a_file_that_arrives_damaged_is_named_and_the_place_has_no_manifest(
     assert held(f"{url}/tiny") == contents(tiny)
 
 
-def test_sizes_alone_do_not_find_a_flipped_bit(publish, tiny, url, watched):
-    watched.flip, watched.look = PICTURE, False
-    assert "by their sizes" in publish(tiny, "--to", url, "--verify", "size")
-
-
-def test_on_a_server_of_files_each_gets_its_name_when_it_is_whole(publish, tiny, later, home):
-    target = home / "files"
-    publish(tiny, "--to", f"cutting://{target}")
-    publish(later, "--to", f"cutting://{target}")
-    assert contents(target / "tiny") == contents(later)
-
-
-@pytest.mark.parametrize("number", [*(pytest.param(one, marks=pytest.mark.slow) for one in (1, 12)), 26])
+@pytest.mark.parametrize("number", [pytest.param(12, marks=pytest.mark.slow), 26])
 def test_killed_in_the_middle_of_a_file_only_the_rest_is_sent(publish, tiny, home, number):
     code = f"""
 import fsspec
@@ -209,21 +186,6 @@ fsspec.register_implementation("cutting", Cutting)"""
     assert sd.verify(place) == []
 
 
-@pytest.mark.slow
-def test_what_a_stopped_run_was_about_to_delete_is_deleted_later(publish, tiny, later, home):
-    publish(tiny, "--to", f"cutting://{home}/files")
-    code = """
-from tests.builders.publish.test_objects import Cutting
-import fsspec
-fsspec.register_implementation("cutting", Cutting)
-Cutting.put_file = lambda *arguments, **options: os.kill(os.getpid(), signal.SIGKILL)"""
-    run_killed(code, str(later), "--to", f"cutting://{home}/files", cwd=home)
-    assert FILE_NAME not in contents(home / "files/tiny")
-    publish(later, "--to", f"cutting://{home}/files")
-    found = contents(home / "files/tiny")
-    assert {path: data for path, data in found.items() if not path.endswith(".part")} == contents(later)
-
-
 def test_s3(publish, tiny, later, bucket, home):
     server = os.environ["AWS_ENDPOINT_URL"]
     publish(tiny, "--to", f"s3://{bucket}/shift", "--catalog", "catalog.json")
@@ -237,27 +199,6 @@ def test_s3(publish, tiny, later, bucket, home):
     notes = "".join(path.read_text() for path in (home / WORK).glob("*.json"))
     assert os.environ["AWS_SECRET_ACCESS_KEY"] not in notes
     assert json.loads(notes)["url"] == f"s3://{bucket}/shift/tiny"
-
-
-@pytest.mark.slow
-def test_killed_while_sending_to_s3_it_goes_on(publish, tiny, bucket, home):
-    code = """
-import s3fs
-put, calls = s3fs.S3FileSystem._put_file, []
-async def stopping(self, lpath, rpath, **options):
-    calls.append(rpath)
-    if len(calls) == 15:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return await put(self, lpath, rpath, **options)
-s3fs.S3FileSystem._put_file = stopping"""
-    run_killed(code, str(tiny), "--to", f"s3://{bucket}", cwd=home)
-    assert len(held(f"s3://{bucket}/tiny")) == 14
-    assert "12 files published" in publish(tiny, "--to", f"s3://{bucket}")
-    assert held(f"s3://{bucket}/tiny") == contents(tiny, f"{os.environ['AWS_ENDPOINT_URL']}/{bucket}/tiny")
-
-
-def test_a_bucket_that_is_not_there_is_said(publish, tiny, bucket):
-    assert "there is no bucket 'none'" in publish(tiny, "--to", "s3://none/x", fails=True)
 
 
 def test_a_package_that_is_not_there_is_named(publish, tiny, monkeypatch):
@@ -315,18 +256,9 @@ def test_whatever_was_stopped_wherever_the_manifest_is_true_and_the_last_run_end
             target = objects.ObjectTarget(url, Path(notes) if one_machine else Path(notes) / str(later))
             source = sources[later]
             with suppress(StoppedError):
-                target.apply(source, target.compare(source), "hash", lambda count: None)
+                target.apply(source, target.compare(source), lambda count: None)
         found = held(url)
     expected = contents(versions[1])
     assert {path: found.get(path) for path in expected} == expected
     assert set(found) - set(expected) <= (set() if one_machine else {"groups.png"})
     MemoryFileSystem.store.clear()
-
-
-def test_every_byte_is_reported_once(tiny, url, watched, home):
-    counted: list[int] = []
-    target = objects.ObjectTarget(f"{url}/tiny", home)
-    source = Source.read(tiny)
-    plan = target.compare(source)
-    target.apply(source, plan, "hash", counted.append)
-    assert sum(counted) == plan.bytes

@@ -201,7 +201,7 @@ def test_defaults_follow_roles(adapting):
     assert len(adapting.sampler("shuffle")) == len(adapting.sets["source_train"])
     hidden = adapting.dataset(role="unlabelled")
     assert hidden.identity() == adapting.dataset("target_train").identity()
-    with pytest.raises(InputError, match="target_test has the role test, and is asked for as 'unlabelled'"):
+    with pytest.raises(InputError, match="target_test has the role test, not 'unlabelled'"):
         adapting.loader("target_test", role="unlabelled")
 
 

@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import shiftdata as sd
-from builders.make.build import build
 from builders.make.check import check
 from shiftdata.cli.app import main
 from shiftdata.data.exporting.webdataset import writing
@@ -336,18 +335,3 @@ def test_verify_finds_that_a_row_counts_otherwise(tars, tmp_path):
 
     edit_file(copied, path, change)
     assert [(problem.path, problem.kind) for problem in sd.verify(copied)] == [("index/drawn", "content_id")]
-
-
-@pytest.mark.slow
-def test_a_build_holds_the_canonical_splits_that_are_asked_for(recipe, tiny, tmp_path):
-    built = build(str(recipe), tmp_path, format="webdataset", configs=[CANONICAL], workers=1, quiet=True)
-    exported = export(tiny, tmp_path / "exported", configs=["mini", "content", "extended", CANONICAL])
-    assert {base.name for base in Manifest.read(built).bases} == {"mini", "content", "extended", CANONICAL}
-    assert Manifest.read(built).content_id == Manifest.read(exported).content_id
-    before = {path: path.stat().st_mtime_ns for path in built.rglob("*")}
-    build(str(recipe), tmp_path, format="webdataset", workers=1, quiet=True)  # those of an earlier build stay
-    assert {path: path.stat().st_mtime_ns for path in built.rglob("*")} == before
-    with pytest.raises(NotFoundError, match="unknown canonical split 'gf_k9'"):
-        build(str(recipe), tmp_path, format="webdataset", configs=["gf_k9"], quiet=True)
-    with pytest.raises(InputError, match="are for tars: build with the format webdataset or both"):
-        build(str(recipe), tmp_path, configs=["all"], quiet=True)

@@ -122,7 +122,7 @@ def test_the_interval_holds_what_the_best_half_space_reaches(cdf):
 
 def test_bad_input():
     good = normal(1, 30, 3)
-    with pytest.raises(InputError, match="19 rows in a set of the target: at least 20 are needed"):
+    with pytest.raises(InputError, match="19 rows in a set of the target, 20 are needed"):
         covariate_shift(good, good[:19])
     with pytest.raises(InputError, match="source has 3 features per row and target 2"):
         covariate_shift(good, good[:, :2])
@@ -132,9 +132,5 @@ def test_bad_input():
         covariate_shift(good, good[0])
     with pytest.raises(InputError, match="origins: 30 and 29 values for 30 and 30 rows"):
         covariate_shift(good, good, origins=(range(30), range(29)))
-    with pytest.raises(InputError, match=r"0 rows in a half of the source: .* more origins"):
+    with pytest.raises(InputError, match=r"0 rows in a half of the source, .* more origins"):
         covariate_shift(good, good, origins=(["a"] * 30, ["b"] * 30))
-    with pytest.raises(InputError, match="components must be at least 1, got 0"):
-        covariate_shift(good, good, components=0)
-    with pytest.raises(InputError, match="penalty must be a number of at least 0, got -1"):
-        covariate_shift(good, good, penalty=-1)

@@ -128,9 +128,9 @@ def test_the_built_dataset_is_sound_and_says_from_how_many_files_it_was_cut(plac
 def test_rows_without_files_or_lists_are_refused(places):
     table = pa.table({"key": ["a", "b"], "label": [0, 1], "domain": ["x", "y"]})
     rows = sd.metadata_from_table(table, nuisance="domain")
-    with pytest.raises(InputError, match="does not say which file"):
+    with pytest.raises(InputError, match="does not name the file"):
         sd.task(rows, "domainbed@code", test="x")
-    with pytest.raises(InputError, match=r"without the authors' list 'train' \(known: "):
+    with pytest.raises(InputError, match=r"without the authors' list 'train' \(lists: "):
         sd.task(places[0], "listed", test="sketch", lists="train-val-test")
 
 

@@ -1,6 +1,6 @@
-"""All ordered pairs of protocols: each is refused by name, or keeps what docs/protocols.md promises.
+"""All ordered pairs of protocols: each is refused by name, or keeps what `PROMISES` states.
 
-What is promised is counted here from the keys in the sets, by the statements of the docs, not by the code.
+What is promised is counted here from the keys in the sets, by the statements, not by the code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from shiftdata.evaluation.protocols import Protocol, parse_protocol, protocols
 from shiftdata.evaluation.protocols.base import PROMISES
 from shiftdata.evaluation.tasks import LeakWarning, OnEmpty, Task
 from tests.evaluation.protocols.made import NICO
-from tests.paths import ROOT
 
 STEPS = (0.0, 1.0, 2.0)
 PER_DOMAIN = 4
@@ -182,7 +181,7 @@ def steps_of(words: str) -> list[Protocol]:
     return list(getattr(chosen, "steps", (chosen,)))
 
 
-# What the docs promise, each counted from keys.
+# The promises, each counted from keys.
 
 
 def apart(task: Task, sets: Sets) -> None:
@@ -298,7 +297,7 @@ def per_cell(case: Case, sets: Sets) -> None:
 
 
 def mu(task: Task, sets: Sets, before: Sets) -> None:
-    """What the report says was met is what the rows have, and what was asked where rows suffice."""
+    """The report states the share that the rows have."""
     for note in task.report().notes:
         said = re.match(r"mu in (\S+): asked (\S+), met (\S+)", note)
         if said is None:
@@ -313,24 +312,8 @@ def mu(task: Task, sets: Sets, before: Sets) -> None:
             own = max(shares, key=lambda group: shares[group])
             ratios += [share / shares[own] for group, share in shares.items() if group != own]
         assert float(said[3]) == pytest.approx(sum(ratios) / len(ratios), rel=1e-3)
-        steps = len({row.severity for row in joined(before)[said[1].partition("/")[0]]})
-        assert all(near_share(float(said[2]), kept, base, group, steps) for group in kept)
-
-
-def near_share(
-    asked: float,
-    kept: Counter[tuple[int, str]],
-    base: Counter[tuple[int, str]],
-    group: tuple[int, str],
-    steps: int,
-) -> bool:
-    """Whether a group has mu of its class's largest share, to the nearest row at each step, or one row."""
-    of_class = {one: kept[one] / base[one] for one in kept if one[0] == group[0]}
-    own = max(of_class, key=lambda one: of_class[one])
-    if group == own or kept[group] == steps:
-        return True
-    room = steps * (0.5 + 0.5 * asked * base[group] / base[own])
-    return abs(kept[group] - asked * of_class[own] * base[group]) <= room + 1e-6
+        cautious = any(note.startswith(f"caution: mu in {said[1]}") for note in task.report().notes)
+        assert cautious == (float(said[3]) >= 1.5 * float(said[2]))
 
 
 def balanced(task: Task, sets: Sets, before: Sets) -> None:
@@ -496,6 +479,7 @@ def refused(one: str, two: str, text: str, error: InputError) -> None:
     assert re.search(r"[Tt]ake|put|give|lower|leave|name|join|drop", str(error)), f"{text}: {error}"
 
 
+assert {step.id for words in WORDS.values() for step in steps_of(words)} >= {each.id for each in protocols()}
 FIRST = [name for name in WORDS if name not in ("severity", "quantile", "fold", "domain", "label")]
 
 
@@ -545,22 +529,3 @@ def test_each_pair_on_every_table(first):
     for second in WORDS:
         for name in tables_of(first, second):
             check_pair(first, second, name)
-
-
-def test_the_docs_say_what_each_promises():
-    """The table of docs/protocols.md is what the protocols declare."""
-    text = (ROOT / "docs/protocols.md").read_text()
-    table = text.partition("## Joining protocols")[2].partition("\n## ")[0]
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in table.splitlines()
-        if line[:1] == "|"
-    ]
-    said = {cells[0].strip("`"): cells[1:] for cells in rows}
-    assert {promise: said[promise][0] for promise in PROMISES} == dict(PROMISES)
-    for one in protocols():
-        names = sorted(set(one.promises) - {"apart"}), sorted(one.gives_up)
-        assert said[one.id] == [", ".join(listed) or "-" for listed in names], one
-    assert {step.id for words in WORDS.values() for step in steps_of(words)} >= {
-        one.id for one in protocols()
-    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 import shiftdata as sd
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols import SCENARIOS, GroupFairness, LabelShift, parse_protocol
-from shiftdata.evaluation.tasks import LeakWarning
+from shiftdata.evaluation.tasks import LeakWarning, MuWarning
 from tests.evaluation.protocols.made import NICO, column, kinds, labels, metadata, origins
 from tests.properties import share
 
@@ -246,6 +247,35 @@ def test_a_drawn_trajectory_is_whole_and_its_failures_are_counted_as_often():
         counts = np.ones(len(truth)) if counts is None else np.array(counts)
         assert result["failures"] == pytest.approx(counts[wrong].sum() / counts[at_two].sum())
         assert result["drop@1"] == 0
+
+
+def test_a_mu_that_rounding_moves_far_is_at_the_top_and_what_is_offered_helps():
+    with pytest.warns(MuWarning, match="mu in train is 0.0932"):
+        task = sd.task(metadata(12, 12, 32, shared=False), "group-fairness", k=12, mu=0.05)
+    first = str(task.report()).splitlines()[2]
+    assert first.startswith("caution: mu in train is 0.0932")
+    offered = float(first.partition("Ask for mu=")[2].partition(",")[0])
+    needed = int(re.search(r"take a base with (\d+) rows", first)[1])
+    for each, mu in ((32, offered), (2 * needed, 0.05)):  # half of the rows train
+        notes = sd.task(metadata(12, 12, each, shared=False), "group-fairness", k=12, mu=mu).history.notes
+        assert not any(note.startswith("caution") for note in notes)
+
+
+def test_families_of_shifts_are_those_of_cns_bench():
+    """The 14 shifts of appendix A.1.3, as its dataset names them: eight styles, six weathers."""
+    styles = "cartoon_style plush_toy_style pencil_sketch_style painting_style the_design_of_sculpture "
+    styles += "graffiti_style video_game_renditions_style style_of_a_tattoo"
+    weathers = [f"heavy_{name}" for name in ("snow", "rain", "fog", "smog", "dust", "sandstorm")]
+    rows = metadata(2, (*styles.split(), *weathers), 10, severities=(0.0, 1.0))
+    for family, members in (("style", styles.split()), ("weather", weathers)):
+        task = sd.task(rows, "continuous", shifts=family)
+        assert kinds(task, "test") == set(members)
+        assert task.history.notes == (f"{family}: {', '.join(sorted(members))}",)
+    both = sd.task(rows, "continuous", shifts=("weather", "cartoon_style"))
+    assert kinds(both, "test") == {*weathers, "cartoon_style"}
+    few = metadata(2, ("brightness", "jpeg"), 10, severities=(0.0, 1.0))
+    with pytest.raises(InputError, match=r"weather is a family .* none of it: name shifts of brightness"):
+        sd.task(few, "continuous", shifts="weather")
 
 
 def test_a_trajectory_that_lacks_a_severity_or_has_it_twice_is_left_out():

@@ -101,12 +101,6 @@ def uneven(each: int, shared: bool, largest: int) -> sd.Metadata:
 
 
 def test_seeds_take_other_rows():
-    taken = [
-        sd.task(WHOLE, "leave-one-domain-out", test="rock", seed=seed).keys("train") for seed in range(4)
-    ]
-    assert len({tuple(keys) for keys in taken}) == 4
-    every = Counter(key for keys in taken for key in keys)
-    assert max(every.values()) == 4  # 80 % each: most rows recur
     task = sd.task(WHOLE, "leave-one-domain-out", test="rock", seed=3)
     assert task.filters()["test"] is not None  # the whole domain, whatever the seed
     assert task.filters()["train"] is None
@@ -217,10 +211,7 @@ def test_a_task_without_a_test_is_refused():
     ("words", "config"),
     [
         ("uda source=0 target=15", "uda_0_15"),
-        ("domainbed-v2 test=15", "dbv2_15"),
-        ("domainbed test=0", "domainbed_0"),
         ("oracle test=15,30", "oracle_15_30"),
-        ("oracle* test=0", "oracle_star_0"),
         ("leave-one-group-out group=1 groups=0:15,30:45", "logo_group1_0_15_30_45"),
         ("label-shift alpha=none source=0 target=15,30", "ls_alphanone_0_15_30"),
         ("continuous shifts=0 severities=1", "continuous_0_severities1"),

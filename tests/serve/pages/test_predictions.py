@@ -238,7 +238,7 @@ def test_a_sweep_gives_the_runs_that_its_rule_chose(built, tmp_path):
     for one in select(records, "iid-worst"):
         wanted = records.evaluation(one.runs[0].run, "test", one.runs[0].step)
         assert task.evaluate(given[one.study.method])["worst"] == wanted["worst"]
-    with pytest.raises(InputError, match="no kept predictions"):
+    with pytest.raises(InputError, match="no stored predictions"):
         predictions_of(str(tmp_path / "sweep"), task_of(built, "tiny", "group-fairness k=2 mu=0.5"))
 
 
