@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import csv
 
 from shiftdata.data.arrays import IntArray, as_ids, as_numbers
 from shiftdata.data.format.bounds import read_flat
@@ -158,8 +159,8 @@ def read_prediction_file(path: Path, most_rows: int) -> Any:
                 return np.lib.format.read_array(file, allow_pickle=False)
         if kind == ".json":
             return json.loads(path.read_text(encoding="utf-8"))
-        as_text = pa.csv.ConvertOptions(column_types={"key": pa.string()})  # a hash may look like a number
-        return pa.csv.read_csv(path, convert_options=as_text)
+        as_text = csv.ConvertOptions(column_types={"key": pa.string()})  # a hash may look like a number
+        return csv.read_csv(path, convert_options=as_text)
     except IntegrityError as error:
         hint = "give the columns key and prediction, a row for each example of the set"
         raise InputError(f"predictions: {error}; {hint}") from error
