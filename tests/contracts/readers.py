@@ -103,20 +103,21 @@ def shiftdata(folder: Path, manifest: Manifest, base: str) -> Rows:
 
 def webdataset(folder: Path, manifest: Manifest, base: str) -> Rows:
     """The tars that an export makes of it."""
-    import shiftdata as sd
+    from webdataset import WebDataset
+
     from shiftdata.data.exporting.webdataset import export
 
     tars = export(folder, folder.parent / f"{folder.name}_wds")
-    splits = manifest.base(base).splits
+    urls = [str(path) for path in sorted(tars.glob(f"data/{base}/*.tar"))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # the library leaves tars open
-        samples = [one for split in splits for one in sd.webdataset(tars, base, split=split, decode=None)]
+        samples = list(WebDataset(urls, shardshuffle=False))
         gc.collect()
     records = []
     for sample in samples:
-        told = json.loads(sample["metadata"])
+        told = json.loads(sample["json"])
         if manifest.roles.modality != "table":
-            told |= as_columns(sample[manifest.roles.modality], manifest)
+            told |= as_columns(sample[next(iter(Manifest.read(tars).sample))], manifest)
         records.append(told)
     return rows_of(records, manifest)
 
