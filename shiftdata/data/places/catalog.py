@@ -182,21 +182,16 @@ def recipes() -> dict[str, Mapping[str, str]]:
 
 def _build_advice(name: str) -> list[str]:
     """Say how the dataset of a recipe is built, or which recipes have similar names."""
-    named = recipes()
-    if name not in named:
-        nearest = difflib.get_close_matches(name, named, n=3)
+    recipe = recipes().get(name)
+    if recipe is None:
+        nearest = difflib.get_close_matches(name, recipes(), n=3)
         listed = f" ({', '.join(nearest)}: similar names)" if nearest else ""
         return [f"to build one, from a checkout of shiftdata: python -m builders list{listed}"]
-    raw = named[name].get("raw")
-    build = f"python -m builders build {name}"
-    if not raw:
-        return [f"it is not built yet; a recipe of this name needs no download. From a checkout: {build}"]
-    return [
-        f"it is not built yet; a recipe of this name reads {raw} (licence: {named[name]['license']}). "
-        "From a checkout:",
-        f"  python -m builders raw get {raw}    gets the files, or says how to",
-        f"  {build}",
-    ]
+    raw = recipe.get("raw")
+    about = f"reads {raw} (licence: {recipe['license']})" if raw else "needs no download"
+    get = [f"  python -m builders raw get {raw}    gets the files, or says how to"] if raw else []
+    build = f"  python -m builders build {name}"
+    return [f"it is not built yet; a recipe of this name {about}. From a checkout:", *get, build]
 
 
 def place_fault(place: str, *, far: bool) -> str | None:
