@@ -104,11 +104,11 @@ def command(
     if len(configs) > 1:
         raise InputError(f"--to {form} takes one --config, got {', '.join(configs)}")
     config = next(iter(configs), None)
-    made = chosen_task(dataset, config=config, base=base, protocol=protocol_of(protocol), on_empty=on_empty)
-    rows = [made.sets[name].indices for name in renamed.values() or made.sets if name in made.sets]
+    chosen = chosen_task(dataset, config=config, base=base, protocol=protocol_of(protocol), on_empty=on_empty)
+    rows = [chosen.sets[name].indices for name in renamed.values() or chosen.sets if name in chosen.sets]
     total = len(np.unique(np.concatenate(rows))) if rows else 0
     with progress("export", total, "picture", quiet=quiet) as bar:
-        exported = export(made, form, out, sets=renamed or None, overwrite=overwrite, on_images=bar.update)
+        exported = export(chosen, form, out, sets=renamed or None, overwrite=overwrite, on_images=bar.update)
     return _print_folder(exported)
 
 
@@ -164,11 +164,11 @@ def _export_tars(
         if len(tasks) + len(configs) != 1:
             raise InputError("--sets goes with one task: a PROTOCOL, or one --config")
         tasks, configs = tasks | {name: task_of_config(opened, name) for name in configs}, ()
-        ((name, made),) = tasks.items()
-        tasks = {name: replace(made, sets={new: row_set(made, old) for new, old in renamed.items()})}
+        ((name, whole),) = tasks.items()
+        tasks = {name: replace(whole, sets={new: row_set(whole, old) for new, old in renamed.items()})}
     out = out or Path("build") / NAMESPACE / f"{opened.manifest.name}_wds"
     sizes = [sum(split.rows for split in opened.manifest.splits_of(name).values()) for name in configs]
-    sizes += [sum(map(len, made.sets.values())) for made in tasks.values()]
+    sizes += [sum(map(len, chosen.sets.values())) for chosen in tasks.values()]
     with progress("export", sum(sizes) if sizes else opened.manifest.rows, "sample", quiet=quiet) as bar:
         options["on_samples"] = bar.update
         folder = export_tars(opened, out, configs=configs, tasks=tasks, **options)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from shiftdata.data.format.names import is_path_part, line_fault
 from shiftdata.data.format.typed import read_json
 from shiftdata.data.places.hubs import config_folder
 from shiftdata.data.places.search import NAMESPACE, datasets_below, local_datasets, search_path, store_at
-from shiftdata.data.places.store import MissingFileError, is_url
+from shiftdata.data.places.store import SHA256, MissingFileError, is_url
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError, not_found
 from shiftdata.files import absolute, write_text
 
@@ -33,7 +32,6 @@ NETWORK = ("https", "http", "hf", "hf+https", "hf+http", "s3", "s3a", "gs", "gcs
 NEARBY = ("file", "local", "memory")
 MOST_BYTES = 4 << 20
 LONGEST = 2000
-SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,10 @@ from shiftdata.data.format.records import FileRecord
 from shiftdata.data.format.typed import read_json
 from shiftdata.data.places.client import Answer, Client, HttpError, NoRangesError
 from shiftdata.data.places.hubs import HubRepo, hub_endpoint, origin_of, token_for
-from shiftdata.data.places.store import MOST_SMALL, FileInfo, OnBytes, Store, append_ranges, is_hidden
+from shiftdata.data.places.store import MOST_SMALL, SHA256, FileInfo, OnBytes, Store, append_ranges, is_hidden
 from shiftdata.errors import StorageError
 from shiftdata.files import open_new, write_bytes
 
-SHA256 = re.compile(r"[0-9a-f]{64}")
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 #: Characters of a URL that are not escaped.
 PLAIN = "/%:@!$&'()*+,;=~?-._"
