@@ -66,7 +66,6 @@ LISTED = "\n".join(f"      {name:<17}{about}" for name, about in FORMS.items())
 @on_empty_option
 @click.option("--sets", metavar="NEW=SET,...", help="Only these sets, under new names: train=source_train.")
 @click.option("--shard-mb", default=256.0, metavar="MIB", help="Largest size of a tar.")
-@click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Least tars of a set. [16]")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier export of other content.")
 @quiet_option
 def command(
@@ -81,7 +80,6 @@ def command(
     overwrite: bool,
     quiet: bool,
     shard_mb: float,
-    shards: int | None,
 ) -> None:
     """Write a dataset or a task of it as tars, or a task as a folder that existing code reads.
 
@@ -93,12 +91,8 @@ def command(
         if base and not protocol:  # a whole base
             configs, base = (*configs, base), None
         tasks = _task_of_tars(dataset, protocol, base, on_empty) if protocol else {}
-        options = webdataset.TarOptions(
-            shard_bytes=int(shard_mb * (1 << 20)), shards=shards, overwrite=overwrite
-        )
+        options = webdataset.TarOptions(shard_bytes=int(shard_mb * (1 << 20)), overwrite=overwrite)
         return _export_tars(dataset, configs, tasks, renamed, out, quiet, options)
-    if shards:
-        raise InputError(f"--shards: only --to {TARS} makes tars")
     if out is None:
         raise InputError(f"--to {form} needs --out, the folder to make")
     if len(configs) > 1:
