@@ -190,18 +190,14 @@ class Hub(Http):
             raise self.failed(path, OSError("the network is off (HF_HUB_OFFLINE is set)"))
         return super()._try(path, act)
 
-    def _cached(self, path: str) -> Path | None:
-        """Return a file of this revision in the cache of `huggingface_hub`, unchecked."""
+    def _pinned_in_cache(self, path: str) -> tuple[Hub, bytes]:
+        """Read a small file in the cache of `huggingface_hub`, and pin its commit."""
         from huggingface_hub import try_to_load_from_cache
 
-        cached = try_to_load_from_cache(
-            self.repo.repo_id, path, revision=self.repo.revision, repo_type="dataset"
-        )
-        return Path(cached) if isinstance(cached, str) and Path(cached).is_file() else None
-
-    def _pinned_in_cache(self, path: str) -> tuple[Hub, bytes]:
-        file = self._cached(path) if self.repo.endpoint is None else None
-        if file is None or file.stat().st_size > MOST_SMALL:
+        repo = self.repo
+        cached = try_to_load_from_cache(repo.repo_id, path, revision=repo.revision, repo_type="dataset")
+        file = Path(cached) if isinstance(cached, str) and repo.endpoint is None else None
+        if file is None or not file.is_file() or file.stat().st_size > MOST_SMALL:
             raise self.failed(path, OSError("the network is off (HF_HUB_OFFLINE is set)"))
         commit = file.parents[path.count("/")].name  # .../snapshots/<commit>/<path>
         return Hub(replace(self.repo, revision=commit)), file.read_bytes()
