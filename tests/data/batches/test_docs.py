@@ -38,7 +38,7 @@ def test_the_examples_of_the_docs_run(
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
-    assert len(blocks) == 16
+    assert len(blocks) == 15
     for block in blocks:
         exec(compile(block, "docs/loading.md", "exec"), names)
     assert capsys.readouterr().out.count("mean_class") == 2

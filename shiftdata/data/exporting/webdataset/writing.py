@@ -137,7 +137,7 @@ def export(
             left.unlink()
         _describe(work, replace(manifest, sample=sample, files=_file_records(work)))
 
-    identity = content_hash(manifest.to_json(), shard_bytes)
+    identity = content_hash(manifest.to_json(), str(shard_bytes))
     make_folder(out, identity, MANIFEST, write, lambda: _check_place(out, manifest, overwrite))
     return out
 
