@@ -9,6 +9,7 @@ from .data.fetching import fetch as fetch
 from .data.loading.plain_datasets import info as info
 from .data.loading.plain_datasets import list_datasets as list_datasets
 from .data.loading.plain_datasets import load_dataset as load_dataset
+from .data.loading.tars import webdataset as webdataset
 from .data.metadata import Metadata as Metadata
 from .data.metadata import metadata_from_table as metadata_from_table
 from .data.metadata import read_metadata as read_metadata

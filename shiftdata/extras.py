@@ -23,6 +23,7 @@ _MODULES = {
     "search": "optuna",
     "serve": "starlette uvicorn",
     "torch": "safetensors torch",
+    "wds": "webdataset",
 }
 EXTRAS = {module: extra for extra, modules in _MODULES.items() for module in modules.split()}
 

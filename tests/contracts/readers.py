@@ -103,21 +103,20 @@ def shiftdata(folder: Path, manifest: Manifest, base: str) -> Rows:
 
 def webdataset(folder: Path, manifest: Manifest, base: str) -> Rows:
     """The tars that an export makes of it."""
-    from webdataset import WebDataset
-
+    import shiftdata as sd
     from shiftdata.data.exporting.webdataset import export
 
     tars = export(folder, folder.parent / f"{folder.name}_wds")
-    urls = [str(path) for path in sorted(tars.glob(f"data/{base}/*.tar"))]
+    splits = manifest.base(base).splits
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # the library leaves tars open
-        samples = list(WebDataset(urls, shardshuffle=False))
+        samples = [one for split in splits for one in sd.webdataset(tars, base, split=split, decode=None)]
         gc.collect()
     records = []
     for sample in samples:
-        told = json.loads(sample["json"])
+        told = json.loads(sample["metadata"])
         if manifest.roles.modality != "table":
-            told |= as_columns(sample[next(iter(Manifest.read(tars).sample))], manifest)
+            told |= as_columns(sample[manifest.roles.modality], manifest)
         records.append(told)
     return rows_of(records, manifest)
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 import io
 import shutil
 from collections import Counter
+from itertools import chain
 
+import hypothesis
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import shiftdata as sd
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import index_file
 from shiftdata.data.loading.byte_ranges import ExampleReader
+from shiftdata.data.loading.order import Ranks
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.evaluation.export import export_tars
 from tests.data.byte_ranges.server import ranges
@@ -117,8 +123,6 @@ def task_tars(tiny, tasks, tmp_path_factory):
 
 @pytest.mark.parametrize("name", ["fair", "uda", "drawn"])
 def test_a_task_in_tars_is_the_task(tasks, task_tars, name):
-    import webdataset
-
     near, far = tasks[name], sd.task(task_tars, name)
     assert (far.history.metrics, far.report().leaks) == (near.history.metrics, near.report().leaks)
     roles = [{name: tuple(rows.roles) for name, rows in task.sets.items()} for task in (near, far)]
@@ -126,12 +130,11 @@ def test_a_task_in_tars_is_the_task(tasks, task_tars, name):
     for one, rows in near.sets.items():
         assert examples_of(far, one) == examples_of(near, one)
         assert sum(len(pictures) for pictures in examples_of(far, one).values()) == len(rows)
-        urls = [str(path) for path in sorted(task_tars.glob(f"data/{name}/{one}-*.tar"))]
-        samples = list(webdataset.WebDataset(urls, shardshuffle=False))
+        samples = list(sd.webdataset(task_tars, name, split=one, decode=None, shuffle=20))
         assert len({sample["__key__"] for sample in samples}) == len(samples) == len(rows)
-        pictures = Counter(sample["png"] for sample in samples)
+        pictures = Counter(sample["image"] for sample in samples)
         assert pictures == Counter(near.dataset(one, decode=False)[at][0] for at in range(len(rows)))
-        assert all(("cls" in sample) is (rows.role != "unlabelled") for sample in samples)
+        assert all(("label" in sample) is (rows.role != "unlabelled") for sample in samples)
     test = near.set_of("test")
     guesses = dict.fromkeys(near.keys(test), int(near.label_ids[0]))
     assert far.evaluate(guesses).accuracy == near.evaluate(guesses).accuracy
@@ -218,3 +221,147 @@ def test_an_index_that_points_outside_of_its_tar_is_refused(tars, tmp_path):
         pytest.raises(IntegrityError, match="metadata puts row 1 of"),
     ):
         reader.read([1])
+
+
+# --- the pipeline of the webdataset library
+
+
+def pipeline(tars, **options):
+    return sd.webdataset(tars, "extended", **{"shuffle": 50, "decode": None, "seed": 3} | options)
+
+
+def keys(samples):
+    return [sample["__key__"] for sample in samples]
+
+
+@settings(max_examples=40)
+@given(
+    total=st.integers(1, 60),
+    shuffle=st.sampled_from([0, 5, 1000]),
+    batch=st.integers(1, 9),
+    world=st.integers(1, 3),
+    workers=st.integers(1, 4),
+    used=st.integers(0, 12),
+    drop_last=st.booleans(),
+)
+def test_shares_are_equal_and_an_epoch_has_each_sample_once(
+    samples_of, total, shuffle, batch, world, workers, used, drop_last
+):
+    hypothesis.assume(total >= world)
+    orders = []
+    for rank in range(world):
+        ranks = Ranks(rank, world, drop_last=drop_last)
+        source = samples_of(total, shuffle=shuffle, seed=1, batch_size=batch, ranks=ranks)
+        alone = source.share(2).tolist()
+        assert len(alone) == (total // world if drop_last else -(-total // world))
+        taken = in_turns(source, 0, workers)
+        assert sorted(chain.from_iterable(taken)) == sorted(alone)
+        # A loader that goes on after some batches hands out the rest of them.
+        assert in_turns(source, min(used * batch, source.size), workers) == taken[used:]
+        orders.append(alone)
+    times = Counter(chain.from_iterable(orders))
+    if drop_last:
+        assert set(times.values()) <= {1}
+    else:
+        assert set(times) == set(range(total))
+        assert max(times.values()) - 1 <= -(-world // total)
+    order = source.order(2)
+    assert sorted(order.tolist()) == list(range(total))
+    if shuffle and total > 20:
+        assert order.tolist() != source.order(3).tolist()
+    if shuffle == 5:  # stretches of a tar stay in order but for the buffer
+        assert np.abs(order - np.arange(total)).max() <= 5
+
+
+@pytest.fixture(scope="module")
+def samples_of(tars):
+    """Make the source of that many samples, of one tar."""
+    from shiftdata.data.loading.tars.pipeline import Samples
+
+    opened = sd.open_dataset(tars)
+
+    def make(total, **options):
+        opened.keep(
+            ("samples", "extended", f"train {total}"), lambda: pa.table({"stretch": np.zeros(total, int)})
+        )
+        return Samples(opened, "extended", f"train {total}", **options)
+
+    return make
+
+
+def in_turns(source, start, workers):
+    """The batches of a torch loader: of its workers in turns, those that have ended left out."""
+    shares = [source.share(2, start, worker, workers).tolist() for worker in range(workers)]
+    size = source.batch_size
+    cut = [[share[at : at + size] for at in range(0, len(share), size)] for share in shares]
+    return [batches[turn] for turn in range(max(map(len, cut))) for batches in cut if turn < len(batches)]
+
+
+def test_each_iteration_is_the_next_epoch(tars):
+    stream = pipeline(tars)
+    epochs = [keys(stream) for _ in range(3)]
+    assert {len(set(epoch)) for epoch in epochs} == {400}
+    assert len({tuple(epoch) for epoch in epochs}) == 3
+    stream.set_epoch(1, start=123)
+    assert keys(stream) == epochs[1][123:]
+    assert keys(stream) == epochs[2]
+    assert keys(pipeline(tars)) == epochs[0] != keys(pipeline(tars, seed=4))
+    unmixed = pipeline(tars, shuffle=0)
+    rows = pq.ParquetDataset(sorted(tars.glob("index/extended/train-*"))).read(["key"])
+    assert keys(unmixed) == keys(unmixed) == rows["key"].to_pylist()
+    assert len(keys(stream.with_epoch(5))) == 5
+    with pytest.raises(InputError, match="start from 0 to the 400 samples"):
+        stream.set_epoch(0, 401)
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_workers_share_whole_batches_and_any_epoch_resumes(tars, persistent):
+    from torch.utils.data import DataLoader
+
+    stream = pipeline(tars, batch_size=7).to_tuple("__key__").batched(7)
+    loader = DataLoader(stream, batch_size=None, num_workers=2, persistent_workers=persistent)
+
+    def epoch():
+        return [tuple(batch) for (batch,) in loader]
+
+    assert epoch() != epoch()  # nobody chose one: torch's seed makes the order
+    stream.set_epoch(0)
+    epochs = [epoch()]
+    stream.set_epoch(1)
+    epochs.append(epoch())
+    assert epochs[0] != epochs[1]
+    for batches in epochs:
+        assert list(map(len, batches)) == [7] * 57 + [1]
+        assert len(set(sum(batches, ()))) == 400
+    next(iter(loader))
+    stream.set_epoch(1, start=7 * 20)
+    assert epoch() == epochs[1][20:]
+    if persistent:
+        stream.set_epoch(0)
+        assert [epoch(), epoch()] == epochs  # its workers count on
+
+
+def test_samples_are_those_of_the_library_alone(both_formats):
+    import webdataset
+
+    tars = both_formats[1]
+    base = Manifest.read(tars).default_base
+    urls = [str(path) for path in sorted(tars.glob(f"data/{base}/train-*.tar"))]
+    plain = webdataset.WebDataset(urls, shardshuffle=False)
+    ours = sd.webdataset(tars, decode=None)
+    named = {"cls": "label", "json": "metadata", "txt": "text"}
+    for sample, expected in zip(ours, plain, strict=True):
+        found = {named.get(name, "image"): data for name, data in expected.items() if name[0] != "_"}
+        assert {name: data for name, data in sample.items() if name[0] != "_"} == found
+        assert [sample[name] for name in ("__key__", "__url__")] == [
+            expected[name] for name in ("__key__", "__url__")
+        ]
+
+
+def test_a_pipeline_reads_from_a_server_by_few_requests(tars):
+    near = keys(pipeline(tars))
+    with ranges(tars.parent) as served:
+        far = pipeline(f"{served.url}/{tars.name}")
+        assert keys(far) == near
+        requests = [size for path, size in served.bodies if path.endswith(".tar")]
+    assert len(requests) < 200  # of 400 samples in 16 tars

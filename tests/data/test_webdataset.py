@@ -30,8 +30,8 @@ from shiftdata.data.exporting.webdataset.order import stratified_order
 from shiftdata.data.exporting.webdataset.tar import write_tar
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import index_file
-from shiftdata.data.format.schema import example_hashes
-from shiftdata.errors import InputError, IntegrityError, NotFoundError, StorageError
+from shiftdata.data.format.schema import example_hashes, json_columns
+from shiftdata.errors import InputError, IntegrityError, MissingExtraError, NotFoundError, StorageError
 from tests.builders.test_build import files, finish, how_many, kill_when
 from tests.builders.test_build import start as start_build
 from tests.contracts import readers
@@ -44,14 +44,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 @pytest.fixture
 def copied(tars, tmp_path):
     return Path(shutil.copytree(tars, tmp_path / "tiny_wds"))
-
-
-def samples_of(folder, config, split):
-    """The samples of a set, as the library reads them."""
-    from webdataset import WebDataset
-
-    urls = [str(path) for path in sorted(folder.glob(f"data/{config}/{split}-*.tar"))]
-    return WebDataset(urls, shardshuffle=False)
 
 
 def parquet_hashes(folder, base):
@@ -96,9 +88,9 @@ def test_every_stretch_holds_every_label_in_its_share(made):
 
 def test_batches_without_a_shuffle_are_as_mixed_as_iid_draws(tars):
     labels, styles = [], []
-    for sample in samples_of(tars, "extended", "train"):
-        labels.append(int(sample["cls"]))
-        styles.append(json.loads(sample["json"])["style"])
+    for sample in sd.webdataset(tars, "extended", decode=None):
+        labels.append(int(sample["label"]))
+        styles.append(json.loads(sample["metadata"])["style"])
     for values, size in ((labels, 8), (styles, 8), (list(zip(labels, styles, strict=True)), 32)):
         batches = [values[at : at + size] for at in range(0, len(values) - size + 1, size)]
         found = sum(len(set(batch)) for batch in batches) / len(batches)
@@ -164,8 +156,8 @@ def test_keys_and_hashes_are_those_of_parquet_for_every_reader(both_formats):
             continue  # its example has no member of its own; the values are compared below
         found = set()
         for split in base.splits:
-            for sample in samples_of(tars, base.name, split):
-                data = sample[next(iter(Manifest.read(tars).sample))]
+            for sample in sd.webdataset(tars, base.name, split=split, decode=None):
+                data = sample[manifest.roles.modality]
                 found.add((sample["__key__"], hashlib.sha256(data).digest()))
         assert found == wanted
 
@@ -199,6 +191,21 @@ def test_plain_datasets_reads_the_same_rows_with_class_labels(both_formats, stre
     }
 
 
+def test_a_decoded_sample_has_its_example_label_and_metadata(both_formats):
+    parquet, tars = both_formats
+    manifest = Manifest.read(tars)
+    wanted = readers.pyarrow(parquet, manifest, manifest.default_base)
+    pipeline = sd.webdataset(tars, split="test")
+    records = [
+        sample["metadata"]
+        | {"label": sample["label"]}
+        | {name: sample[name] for name in ("image", "text") if name in sample}
+        for sample in pipeline
+    ]
+    assert readers.rows_of(records, manifest) == {k: r for k, r in wanted.items() if r.split == "test"}
+    assert set(json_columns(manifest.roles.nuisance)) <= set(records[0])
+
+
 def test_members_can_be_read_by_range(tars):
     for path in sorted(tars.glob("data/mini/*.tar")):
         raw = path.read_bytes()
@@ -208,6 +215,27 @@ def test_members_can_be_read_by_range(tars):
             )
             assert hashlib.sha256(image).digest() == row["sha256"]
             assert json.loads(text).items() <= row.items()
+
+
+def test_workers_share_the_tars_and_every_sample_comes_once(tars):
+    from torch.utils.data import DataLoader
+
+    pipeline = sd.webdataset(tars, "extended", shuffle=50, seed=1).to_tuple("__key__", "label")
+    keys = [key for batch, _ in DataLoader(pipeline, batch_size=16, num_workers=2) for key in batch]
+    assert Counter(Counter(keys).values()) == {1: 400}
+
+
+def test_nodes_share_the_tars_and_nobody_goes_without(tars, tiny, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    found = []
+    for rank in ("0", "1"):
+        monkeypatch.setenv("RANK", rank)
+        found += [sample["__key__"] for sample in sd.webdataset(tars, "extended", decode=None)]
+    assert Counter(Counter(found).values()) == {1: 400}
+    whole = export(tiny, tmp_path / "tiny_wds", configs=["mini"], shards=1)  # they share a single tar too
+    shares = [[one["__key__"] for one in sd.webdataset(whole, decode=None, rank=n, world=2)] for n in (0, 1)]
+    assert [len(share) for share in shares] == [100, 100]
+    assert len({*shares[0], *shares[1]}) == 200
 
 
 # --- exporting
@@ -274,7 +302,7 @@ def test_a_dataset_at_a_url_gives_the_same_bytes(tiny, tars, tmp_path):
         assert not (tmp_path / "again").exists()
         memory.put(str(tars), "/mirror/tiny_wds", recursive=True)
         assert sd.verify("memory://mirror/tiny_wds") == []
-        with pytest.raises(InputError, match=r"is in WebDataset format: make a task of it"):
+        with pytest.raises(InputError, match=r"is in WebDataset format: read it with `shiftdata.webdataset`"):
             sd.load_dataset("memory://mirror/tiny_wds")
     finally:
         memory.rm("/mirror", recursive=True)
@@ -312,10 +340,31 @@ def test_what_cannot_be_exported_is_said(tiny, tars, tmp_path, capsys):
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
+def test_the_pipeline_says_what_is_missing(tiny, tars, copy, monkeypatch):
+    with pytest.raises(
+        NotFoundError,
+        match=r"there is no .*tiny_wds next to it: run `shiftdata export",
+    ):
+        sd.webdataset(copy)
+    monkeypatch.setenv("SHIFTDATA_HOME", str(copy.parent))
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", None)  # not asked: the dataset is here
+    with pytest.raises(NotFoundError, match="tiny is in Parquet format"):
+        sd.webdataset("tiny")
+    with pytest.raises(NotFoundError, match="unknown base 'huge'"):
+        sd.webdataset(tars, "huge")
+    with pytest.raises(NotFoundError, match="unknown split 'dev'"):
+        sd.webdataset(tars, split="dev")
+    monkeypatch.setitem(sys.modules, "webdataset", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'shiftdata\[wds\]'"):
+        sd.webdataset(tars)
+
+
 def test_the_tars_are_found_by_the_name_of_the_dataset(copy, tars, monkeypatch):
     shutil.copytree(tars, copy.with_name("tiny_wds"))
     monkeypatch.setenv("SHIFTDATA_HOME", str(copy.parent))
     monkeypatch.chdir(copy)
+    for name in ("tiny", "tiny_wds", "shift/tiny", copy):
+        assert sum(1 for _ in sd.webdataset(name, decode=None)) == 200
     assert [one.name for one in sd.list_datasets()] == ["tiny", "tiny_wds"]
     assert list(sd.info("tiny_wds").configs) == ["mini", "content", "extended"]
 

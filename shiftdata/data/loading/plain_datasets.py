@@ -173,7 +173,10 @@ def _load_files(
         on_hub = f"hf://datasets/{store.repo.repo_id}@{store.revision}"
         place = on_hub if store.repo.endpoint is None else store.url("").rstrip("/")
     if manifest.is_webdataset:
-        raise InputError(f"{place} is in WebDataset format: make a task of it, or load the Parquet dataset")
+        raise InputError(
+            f"{place} is in WebDataset format: read it with `shiftdata.webdataset`, or load the Parquet "
+            "dataset"
+        )
 
     def paths(split: str) -> list[str]:
         if config == "metadata":

@@ -1,7 +1,7 @@
 """A dataset in WebDataset format: the same examples as tars, for training that reads from front to back.
 
 `writing` is the whole export, `source` makes samples, `order` their order, `tar` bytes, `card` the README.
-Tasks and loaders read them by their index, as any dataset.
+`shiftdata.data.loading.tars` reads them.
 """
 
 from shiftdata.data.exporting.webdataset.writing import TarOptions as TarOptions

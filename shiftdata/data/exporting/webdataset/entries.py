@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +17,7 @@ from shiftdata.data.format.paths import in_order, metadata_file
 from shiftdata.data.format.records import Base, TaskOf
 from shiftdata.data.format.schema import columns
 from shiftdata.data.format.written import groups_of, row_bytes, size_of
+from shiftdata.data.loading.byte_ranges.layout import sample_names
 from shiftdata.data.metadata.columns import read_columns
 from shiftdata.errors import InputError, IntegrityError
 
@@ -37,15 +36,9 @@ class Samples:
         return Samples(self.rows.take(pa.array(places)), self.at[places])
 
     def names(self) -> list[str]:
-        """Name each sample by its key, of a row's second copy with `+2`; names of its members begin so.
-
-        No key has a plus sign, and a name with a dot would end there.
-        """
-        keys: list[str] = self.rows["key"].to_pylist()
-        if "copy" not in self.rows.column_names:
-            return keys
-        copies = self.rows["copy"].to_pylist()
-        return [f"{key}+{copy}" if copy > 1 else key for key, copy in zip(keys, copies, strict=True)]
+        """Return the names of the samples, with which those of their members begin."""
+        names: list[str] = sample_names(self.rows).to_pylist()
+        return names
 
 
 @dataclass(frozen=True)
@@ -57,42 +50,51 @@ class Entry:
     load: Callable[[], Mapping[str, Samples]]
 
 
-#: Reads the metadata of each split of a base, by the base's name.
-Rows: TypeAlias = Callable[[str], Mapping[str, pa.Table]]
+class Rows:
+    """The rows of a dataset's bases, compared with their identity."""
 
+    def __init__(self, dataset: OpenDataset) -> None:
+        self.dataset = dataset
+        self._last: tuple[str, dict[str, pa.Table]] = ("", {})
 
-def _read_rows(dataset: OpenDataset, name: str) -> Mapping[str, pa.Table]:
-    """Read the metadata of each split of a base, and compare it with the base's identity."""
-    manifest = dataset.manifest
-    base, names = manifest.base(name), [*columns(manifest.roles.nuisance), "length", "sha256"]
-    tables = {
-        split: read_columns(dataset, metadata_file(name, split), names) for split in in_order(base.splits)
-    }
-    dataset.check_unchanged(force=True)  # else these rows may be of another version
-    if base_content_id(pa.concat_tables(tables.values()), manifest, base) != base.content_id:
-        raise IntegrityError(
-            f"{dataset.address}: metadata/{name} has other rows than the manifest says: fetch or build the "
-            "dataset again"
-        )
-    return tables
+    def of(self, base: Base) -> dict[str, pa.Table]:
+        """Read the metadata of each split of a base; that of the last base stays in memory."""
+        if self._last[0] != base.name:
+            self._last = ("", {})
+            self._last = (base.name, self._read(base))
+        return self._last[1]
+
+    def _read(self, base: Base) -> dict[str, pa.Table]:
+        manifest = self.dataset.manifest
+        names = [*columns(manifest.roles.nuisance), "length", "sha256"]
+        tables = {
+            split: read_columns(self.dataset, metadata_file(base.name, split), names)
+            for split in in_order(base.splits)
+        }
+        self.dataset.check_unchanged(force=True)  # else these rows may be of another version
+        if base_content_id(pa.concat_tables(tables.values()), manifest, base) != base.content_id:
+            raise IntegrityError(
+                f"{self.dataset.address}: metadata/{base.name} has other rows than the manifest says: "
+                "fetch or build the dataset again"
+            )
+        return tables
 
 
 def entries_of(dataset: OpenDataset, configs: Sequence[str], tasks: Mapping[str, NamedSets]) -> list[Entry]:
     """List the bases and named sets of an export; without any of both, all bases."""
-    manifest = dataset.manifest
-    rows: Rows = lru_cache(1)(partial(_read_rows, dataset))  # those of the last base stay in memory
+    manifest, rows = dataset.manifest, Rows(dataset)
     bases = [base.name for base in manifest.bases]
     if twice := {*bases} & {*tasks}:
         raise InputError(f"{min(twice)} is a config of {manifest.name}: give the task another name")
     whole = [manifest.base(name) for name in (dict.fromkeys(configs) if configs or tasks else bases)]
     entries = [Entry(base, base, _whole(rows, base)) for base in whole]
-    return entries + [_entry_of_sets(dataset, rows, name, sets) for name, sets in tasks.items()]
+    return entries + [_entry_of_sets(rows, name, sets) for name, sets in tasks.items()]
 
 
 def _whole(rows: Rows, base: Base) -> Callable[[], Mapping[str, Samples]]:
     def load() -> Mapping[str, Samples]:
         samples, first = {}, 0
-        for split, table in rows(base.name).items():
+        for split, table in rows.of(base).items():
             samples[split] = Samples(table, np.arange(first, first + len(table)))
             first += len(table)
         return samples
@@ -100,10 +102,12 @@ def _whole(rows: Rows, base: Base) -> Callable[[], Mapping[str, Samples]]:
     return load
 
 
-def _entry_of_sets(dataset: OpenDataset, rows: Rows, name: str, named: NamedSets) -> Entry:
-    manifest, origin = dataset.manifest, named.metadata.dataset
-    if origin is None or origin.sha256 != dataset.sha256:
-        raise InputError(f"the task {name} is not of {dataset.address}, opened as it is now: make it again")
+def _entry_of_sets(rows: Rows, name: str, named: NamedSets) -> Entry:
+    manifest, dataset = rows.dataset.manifest, named.metadata.dataset
+    if dataset is None or dataset.sha256 != rows.dataset.sha256:
+        raise InputError(
+            f"the task {name} is not of {rows.dataset.address}, opened as it is now: make it again"
+        )
     if not is_path_part(name):
         raise InputError(f"{name!r} cannot name a task in tars: use letters, digits, '_', '-' and '.'")
     base = manifest.base(named.metadata.base)
@@ -113,7 +117,7 @@ def _entry_of_sets(dataset: OpenDataset, rows: Rows, name: str, named: NamedSets
         raise InputError(f"{named.protocol} of {named.metadata.name} has no row to export")
 
     def load() -> Mapping[str, Samples]:
-        table = pa.concat_tables(rows(base.name).values())
+        table = pa.concat_tables(rows.of(base).values())
         return {safe: _drawn(table, of_set, manifest.roles.nuisance) for safe, of_set in sets.items()}
 
     samples = load()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shiftdata.data.dataset import OpenDataset
+from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import data_files, in_order, row_files
 from shiftdata.data.format.records import FileRecord
 from shiftdata.data.format.schema import features_as_bytes
@@ -48,17 +51,19 @@ class Layout:
 
     Within a split rows are in the order of its files, as in `shiftdata.Metadata`. Pointers are read when a
     row of their split is first asked for, once for an opened dataset: from the metadata of Parquet files, or
-    from the index of each tar. Of tars, `member` is the one with the example, whose bytes are read.
+    from the index of each tar. Of tars, the bytes of some `members` of a sample are read, with the headers
+    between them: the one with the example alone, or of `whole` samples all.
     """
 
     dataset: OpenDataset
     base: str
     shards: tuple[Shard, ...]
     firsts: dict[str, int]
-    member: str = ""
+    members: tuple[str, ...] = ()
+    whole: bool = False
 
     @classmethod
-    def of(cls, dataset: OpenDataset, base: str) -> Layout:
+    def of(cls, dataset: OpenDataset, base: str, *, whole: bool = False) -> Layout:
         manifest = dataset.manifest
         splits = manifest.base(base).splits
         manifest.require_pixels(dataset.address)
@@ -75,10 +80,10 @@ class Layout:
                     f"{dataset.address}: the manifest lists {total - firsts[split]} rows in the files of "
                     f"{base}/{split} and {splits[split].rows} in the split: fetch or build it again"
                 )
-        member = ""
+        members: tuple[str, ...] = ()
         if manifest.is_webdataset:
-            member = "json" if manifest.roles.modality == "table" else next(iter(manifest.sample))
-        return cls(dataset, base, tuple(shards), firsts, member)
+            members = tuple(manifest.sample) if whole else (example_member(manifest),)
+        return cls(dataset, base, tuple(shards), firsts, members, whole)
 
     def __len__(self) -> int:
         return sum(shard.rows for shard in self.shards)
@@ -86,7 +91,7 @@ class Layout:
     @property
     def has_bytes(self) -> bool:
         """True if each example lies at bytes of its own; texts and tables in Parquet files do not."""
-        return bool(self.member) or self.dataset.manifest.roles.modality == "image"
+        return bool(self.members) or self.dataset.manifest.roles.modality == "image"
 
     def by_shard(self, positions: Indices) -> list[tuple[Shard, Indices]]:
         """Sorted positions, cut by shard."""
@@ -137,8 +142,15 @@ class Layout:
 
     def example(self, position: int, data: bytes) -> bytes:
         """Extract the example from the bytes of a row: of a table, its features from its JSON."""
+        if self.whole:
+            split = next(name for name, start in reversed(self.firsts.items()) if start <= position)
+            start, length = (self._column(split, name) for name in ("example", "example_length"))
+            row = position - self.firsts[split]
+            data = data[start[row] :][: length[row]]
+        if not self.members:
+            return data
         roles = self.dataset.manifest.roles
-        if not self.member or roles.modality != "table":
+        if roles.modality != "table":
             return data
         try:
             values = read_json(data)
@@ -158,7 +170,8 @@ class Layout:
         """Return a column of a split's pointers. Hashes are read apart: they are most of the bytes."""
         if name == "sha256":
             return self.dataset.keep((self.base, split, name), lambda: self._hashes(split))
-        return self.dataset.keep((self.base, split), lambda: self._places(split))[name]
+        key = (self.base, split, self.members)
+        return self.dataset.keep(key, lambda: self._places(split))[name]
 
     def _hashes(self, split: str) -> NDArray[np.void]:
         table = self._read(split, ["sha256"])
@@ -170,16 +183,23 @@ class Layout:
         return np.ndarray(len(hashes), "V32", hashes.buffers()[1])  # no object each: there may be many
 
     def _places(self, split: str) -> dict[str, NDArray[Any]]:
-        """Return the offset and length of each row's example."""
-        prefix = f"{self.member}_" if self.member else ""
-        table = self._read(split, [f"{prefix}offset", f"{prefix}length"])
-        return {name.removeprefix(prefix): table[name].to_numpy() for name in table.column_names}
+        """Return start and length of what is read of each row, and of the example in it."""
+        if not self.members:
+            table = self._read(split, ["offset", "length"])
+            return {name: table[name].to_numpy() for name in table.column_names}
+        member = example_member(self.dataset.manifest)
+        table = self._read(split, [f"{member}_offset", f"{member}_length"], self.members)
+        start, end = member_bounds(table, self.members)
+        example, length = (table[f"{member}_{name}"].to_numpy() for name in ("offset", "length"))
+        return {"offset": start, "length": end - start, "example": example - start, "example_length": length}
 
-    def _read(self, split: str, names: list[str]) -> pa.Table:
-        """Read columns of the files with a split's rows, missing in none."""
+    def _read(self, split: str, names: list[str], members: Sequence[str] = ()) -> pa.Table:
+        """Columns of the files with a split's rows, missing in none; also where `members` lie, if they do."""
         manifest = self.dataset.manifest
         paths = row_files(manifest.files, self.base, split)
-        table = pa.concat_tables([read_columns(self.dataset, path, names) for path in paths])
+        places = [f"{member}_{name}" for member in members for name in ("offset", "length")]
+        wanted = list(dict.fromkeys([*names, *places]))
+        table = pa.concat_tables([read_columns(self.dataset, path, wanted) for path in paths])
         self.dataset.check_unchanged()  # else these pointers may be of another version
         expected = manifest.base(self.base).splits[split].rows
         if len(table) != expected or any(table[name].null_count for name in names):
@@ -188,4 +208,29 @@ class Layout:
                 f"{self.dataset.address}: {files} has {len(table)} rows of {expected}, or rows without a "
                 "pointer: fetch or build the dataset again"
             )
-        return table.select(names)
+        return table.select(wanted)
+
+
+def example_member(manifest: Manifest) -> str:
+    """Name the member of a tar's samples that has the example: of a table its JSON."""
+    return "json" if manifest.roles.modality == "table" else next(iter(manifest.sample))
+
+
+def member_bounds(index: pa.Table, members: Sequence[str]) -> tuple[Indices, Indices]:
+    """Return the start of the first of some members of each sample, and the end of the last."""
+    starts = [index[f"{member}_offset"] for member in members]
+    ends = [pc.add(start, index[f"{member}_length"]) for start, member in zip(starts, members, strict=True)]
+    return pc.min_element_wise(*starts).to_numpy(), pc.max_element_wise(*ends).to_numpy()
+
+
+def sample_names(index: pa.Table) -> pa.Array:
+    """Name each sample by its row in an index: the key, of a row's second sample with `+2`.
+
+    No key has a plus sign, and a name with a dot would end there.
+    """
+    keys = index["key"].cast(pa.large_string())
+    if "copy" in index.column_names:
+        plus = pa.scalar("+", pa.large_string())
+        copies = pc.binary_join_element_wise(keys, index["copy"].cast(pa.large_string()), plus)
+        keys = pc.if_else(pc.greater(index["copy"], 1), copies, keys)
+    return keys.combine_chunks()

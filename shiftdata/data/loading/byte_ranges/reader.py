@@ -62,6 +62,7 @@ class ExampleReader:
         ahead: the most bytes that a `Loader`, which knows the order of an epoch, fetches ahead of their turn
             and keeps in memory, where the examples are elsewhere (`windows.py`).
         source: the place of the examples, if not that of the manifest.
+        whole: of tars, give each sample as it lies, from its first member to the end of its last.
 
     """
 
@@ -76,6 +77,7 @@ class ExampleReader:
         connections: int = 16,
         ahead: int = 256 * 2**20,
         source: Store | None = None,
+        whole: bool = False,
     ) -> None:
         if min(tolerance, ahead) < 0 or connections < 1:
             raise InputError(
@@ -92,7 +94,7 @@ class ExampleReader:
         # Threads gain nothing where no answer is waited for.
         self._connections = connections if self._store.folder is None else 1
         self._cache = Cache(cache) if cache is not None and self._store.folder is None else None
-        self._layout = Layout.of(opened, base)
+        self._layout = Layout.of(opened, base, whole=whole)
         #: 0 where reading ahead gains nothing: on this machine, and of row groups, which are kept in memory.
         self.ahead = ahead if self._store.folder is None and self._layout.has_bytes else 0
         self._begin()
@@ -179,7 +181,7 @@ class ExampleReader:
         self._known: dict[str, bool] = {}
         table = self.dataset.manifest.roles.modality == "table"
         #: False for the features among a table's JSON: all else is handed out as it lies in the shard.
-        self._as_stored = not self._layout.member or not table
+        self._as_stored = self._layout.whole or not self._layout.members or not table
         self._lock = threading.Lock()
 
     def _parts(self, positions: Indices) -> Iterator[dict[int, bytes]]:
@@ -220,7 +222,7 @@ class ExampleReader:
             self._count(fetched=length, requests=1)
             return {piece.position: image for piece, image in zip(span.pieces, data, strict=True)}
 
-        cut = partial(spans, tolerance=self._tolerance, neighbours=bool(self._layout.member))
+        cut = partial(spans, tolerance=self._tolerance, neighbours=bool(self._layout.members))
         jobs = [(shard, span) for shard, pieces in parts for span in cut(pieces)]
         images: dict[int, bytes] = {}
         for part in in_threads(fetch, jobs, self._connections):
