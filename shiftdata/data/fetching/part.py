@@ -236,8 +236,8 @@ class PartFetch:
             calibration=None,
             part=self.selection.record(hashlib.sha256(self.written).hexdigest(), self.manifest),
         )
-        made = finished(self.work, whole, {base.name: list(self.chosen)}, self.files)
-        write_renderings(self.work, made, {README: part_card(made, self.description())}, MANIFEST)
+        manifest = finished(self.work, whole, {base.name: list(self.chosen)}, self.files)
+        write_renderings(self.work, manifest, {README: part_card(manifest, self.description())}, MANIFEST)
 
     def _is_whole(self, split: str) -> bool:
         """Return True if every row of a split is chosen: its files are fetched as they are."""
