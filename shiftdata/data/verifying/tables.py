@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -149,65 +148,3 @@ def _features(schema: pa.Schema) -> Mapping[str, tuple[str, Sequence[str]]]:
         return {name: (feature["_type"], feature.get("names", ())) for name, feature in features.items()}
     except (KeyError, ValueError, TypeError, AttributeError):
         return {}
-
-
-def statistics_problems(path: str, file: Path, rows: pa.Table) -> Iterator[Problem]:
-    """Check the least, greatest and missing values that each row group states against its `rows`, in order.
-
-    Readers leave out row groups by them, so false ones hide rows.
-    """
-    footer = pq.read_metadata(file)
-    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
-    ends = np.cumsum([group.num_rows for group in groups], dtype=np.int64)
-    if not len(ends) or ends[-1] != len(rows):
-        return  # another number of rows is a problem of its own
-    for number in range(footer.num_columns):
-        name = footer.schema.column(number).path
-        stated = [group.column(number).statistics for group in groups]
-        if name not in rows.column_names or not any(stated):
-            continue
-        least, greatest, missing = _of_groups(rows[name], ends)
-        for group, statistics in enumerate(stated):
-            if statistics is not None and not _is_true(
-                statistics, least[group], greatest[group], int(missing[group])
-            ):
-                text = (
-                    f"states of {name} in row group {group} that it is {_stated(statistics)}; it is from "
-                    f"{least[group]!r} to {greatest[group]!r}, {missing[group]} missing: readers that filter "
-                    "by it would lose rows; fetch it again, or build the dataset again"
-                )
-                yield Problem(path, text, "statistics")
-
-
-def _of_groups(column: pa.ChunkedArray, ends: NDArray[np.int64]) -> tuple[list[Any], list[Any], Any]:
-    """Return the least and the greatest value of each row group, None for none, and the number of nulls."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    values = pc.unique(column).drop_null()
-    values = values.take(pc.sort_indices(values))
-    # Ranks instead of values, so that texts take one pass of `reduceat` too.
-    rank = pc.index_in(column, value_set=values).combine_chunks()
-    absent = rank.is_null().to_numpy(zero_copy_only=False)
-    number = rank.fill_null(0).to_numpy().astype(np.int64)
-    starts = np.r_[0, ends[:-1]]
-    low = np.minimum.reduceat(np.where(absent, len(values), number), starts)
-    high = np.maximum.reduceat(np.where(absent, -1, number), starts)
-    ordered: list[Any] = [*values.to_pylist(), None]
-    missing = np.add.reduceat(absent.astype(np.int64), starts)
-    return [ordered[at] for at in low], [ordered[at] for at in high], missing
-
-
-def _is_true(statistics: Any, least: Any, greatest: Any, missing: int) -> bool:
-    if statistics.has_null_count and statistics.null_count != missing:
-        return False
-    if not statistics.has_min_max or least is None:
-        return True
-    try:
-        return bool(statistics.min <= least and greatest <= statistics.max)
-    except TypeError:  # of another type
-        return False
-
-
-def _stated(statistics: Any) -> str:
-    text = f"from {statistics.min!r} to {statistics.max!r}" if statistics.has_min_max else "of any value"
-    return f"{text}, {statistics.null_count} missing" if statistics.has_null_count else text
