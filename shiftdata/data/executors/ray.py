@@ -111,10 +111,10 @@ class Ray(Executor):
                 ray.shutdown()
 
 
-def _outcome(ray: Any, reference: Any, ticket: Ticket[Any], tickets: Tickets[Any]) -> bytes | None:
+def _outcome(ray: Any, reference: Any, ticket: Ticket[Any], tickets: Tickets[Any]) -> Any:
     """Return the outcome of a job; None when its worker or node was lost, and the job is given out again."""
     try:
-        outcome: bytes = ray.get(reference)
+        return ray.get(reference)
     except (ray.exceptions.RayTaskError, ray.exceptions.RuntimeEnvSetupError) as error:
         raise ShiftdataError(
             f"a node of the Ray cluster cannot do any job: {error}; every node needs the same shiftdata"
@@ -124,4 +124,3 @@ def _outcome(ray: Any, reference: Any, ticket: Ticket[Any], tickets: Tickets[Any
             ticket, f"by {type(error).__name__}: most likely for lack of memory, so use fewer --workers"
         )
         return None
-    return outcome

@@ -1,6 +1,6 @@
 """Limits on what a Parquet file may unpack to: a few kilobytes can declare gigabytes.
 
-`read_flat` reads plain columns of a file from anywhere: what its footer and its page headers declare is compared
+`read_flat` reads plain columns of a file from anywhere: what its footer and page headers declare is compared
 with the limits before a page is read, and the unpacked bytes are counted batch by batch.
 """
 

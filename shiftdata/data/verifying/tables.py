@@ -38,8 +38,7 @@ def table_problems(local: LocalFile, schema: pa.Schema) -> tuple[bool, list[Prob
         return False, [Problem(local.path, fault, "unreadable")]
     faults = sorted(_column_faults(columns, schema))
     readable, features = not faults, _features(columns)
-    wrong = [name for name, feature in _features(schema).items() if features.get(name) != feature]
-    if wrong:
+    if wrong := [name for name, feature in _features(schema).items() if features.get(name) != feature]:
         faults.append(f"does not give `datasets` the features of {', '.join(wrong)}, such as class names")
     if local.rows is not None and footer.num_rows != local.rows:
         faults.append(f"has {footer.num_rows} rows, the manifest says {local.rows}")
@@ -66,12 +65,6 @@ def read_table(
     return table.replace_schema_metadata(None), problems
 
 
-def plain_texts(rows: pa.Table) -> pa.Table:
-    """Return rows whose dictionaries are texts again, as filters compare them."""
-    types = [getattr(kind, "value_type", kind) for kind in rows.schema.types]
-    return rows.cast(pa.schema(zip(rows.schema.names, types, strict=True)))
-
-
 def unreadable(path: str, error: Exception) -> Problem:
     """Return the problem of a file that has its hash, and cannot be read."""
     text = f"is not a readable Parquet file ({first_line(error)}): build the dataset again"
@@ -79,11 +72,9 @@ def unreadable(path: str, error: Exception) -> Problem:
 
 
 def _column_faults(columns: pa.Schema, expected: pa.Schema) -> Iterator[str]:
-    missing = [name for name in expected.names if name not in columns.names]
-    extra = [name for name in columns.names if name not in expected.names]
-    if missing:
+    if missing := [name for name in expected.names if name not in columns.names]:
         yield f"lacks the column {', '.join(missing)}"
-    if extra:
+    if extra := [name for name in columns.names if name not in expected.names]:
         yield f"has the column {', '.join(extra)}, which a shiftdata file does not have"
     if not missing and not extra and columns.names != expected.names:
         yield f"has the columns in another order than {', '.join(expected.names)}"
@@ -132,8 +123,7 @@ def differing(left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.int64
         return np.empty(0, dtype=np.int64)
     empty = pc.and_(pc.is_null(left), pc.is_null(right))
     same = pc.or_(empty, pc.fill_null(pc.equal(left, right), False))
-    positions: NDArray[np.int64] = np.flatnonzero(~same.to_numpy())
-    return positions
+    return np.flatnonzero(~same.to_numpy())
 
 
 def integers(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
