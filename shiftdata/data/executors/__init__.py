@@ -1,4 +1,4 @@
-"""Where costly jobs run: here, in a pool of processes, on a Ray cluster. The results are the same."""
+"""Executors of costly jobs: this process, a pool of processes, a Ray cluster. The results are the same."""
 
 from __future__ import annotations
 

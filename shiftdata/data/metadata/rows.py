@@ -25,13 +25,11 @@ from shiftdata.data.metadata.stored import FileRows, TableRows, as_array
 from shiftdata.errors import InputError, IntegrityError
 
 Array = NDArray[Any]
-#: The columns of a metadata table, the nuisance's under its own name in the place of `nuisance`.
+#: The columns of a metadata table; the column of the nuisance has its own name instead of `nuisance`.
 COLUMNS = ("key", "split", "fold", "label", "nuisance", "severity", "group", "origin", "quantile")
-
-
 #: Bytes above which one array of texts needs wider offsets.
 MOST_TEXT = 1 << 31
-#: Of the columns that filters name, the type of the array and what stands for a missing value.
+#: Of the columns that filters name, the type of the array and the value for a missing one.
 NUMBERS: Mapping[str, tuple[type[np.generic], Any]] = {
     "split": (np.int8, -1),
     "fold": (np.int8, None),

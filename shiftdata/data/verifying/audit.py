@@ -44,7 +44,7 @@ from shiftdata.data.verifying.files import Files, Listeners, LocalFile, Problem,
 from shiftdata.data.verifying.manifest import Shard, manifest_problems, shards_of
 from shiftdata.data.verifying.rows import TERMS, BaseRows, row_problems
 from shiftdata.data.verifying.shards import shard_problems
-from shiftdata.data.verifying.tables import read_table
+from shiftdata.data.verifying.tables import read_table, statistics_problems
 from shiftdata.data.verifying.tars import tar_problems
 
 #: Checks a canonical split, given its rows (with `params` if asked), their bytes in memory, and its key file.
@@ -208,6 +208,7 @@ class _Audit:
             yield from [*metadata.problems("its rows were not checked"), *faults]
             if table is not None and metadata.file is not None:
                 tables[split], sizes[split] = table, sizes_of(metadata.file, self.manifest.roles)
+                yield from statistics_problems(metadata.path, metadata.file, table)
                 self.files.progress.checked["rows"] += len(table)
 
     def _shards(
@@ -217,13 +218,14 @@ class _Audit:
         metadata: Mapping[str, LocalFile],
         tables: Mapping[str, pa.Table],
     ) -> Iterator[Problem]:
-        """Check every data file of a base: its rows, its examples, the sample."""
+        """Check every data file of a base: its rows, its examples, its statistics, the sample."""
         for shard, local in zip(shards, self.files.each([shard.path for shard in shards]), strict=True):
             rows = tables.get(shard.split)
             problems = local.problems(shard.contents)
             described = None if rows is None else metadata[shard.split]
             problems += shard_problems(shard, local, described, self.manifest, self.files.progress)
             if not problems and local.file is not None and rows is not None:
+                problems += statistics_problems(shard.path, local.file, rows.slice(shard.first, shard.rows))
                 if base.name == self.manifest.default_base and shard is shards[0]:
                     problems += sample_problems(self.manifest, local.file)
                 self.files.progress.checked["examples"] += shard.rows

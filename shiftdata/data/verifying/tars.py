@@ -68,8 +68,8 @@ def _samples_problems(
             for row in table.to_pylist():
                 yield from _sample_problems(local.path, tar, row, manifest, hidden=hidden)
         except (OSError, EOFError, MemoryError, TypeError, ValueError, OverflowError) as error:
-            what = f"is not as its index says ({error}): fetch or export it again"
-            yield Problem(local.path, what, "unreadable")
+            text = f"is not as its index says ({error}): fetch or export it again"
+            yield Problem(local.path, text, "unreadable")
 
 
 def _sample_problems(
