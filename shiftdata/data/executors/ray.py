@@ -10,17 +10,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from shiftdata.data.executors.executor import (
-    Executor,
-    Job,
-    Result,
-    Ticket,
-    Tickets,
-    Work,
-    attempt,
-    packed,
-    result,
-)
+from shiftdata.data.executors.base import Executor, Job, Result, Ticket, Tickets, Work, attempt, pack, result
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.extras import require
 from shiftdata.threads import available_cores
@@ -48,7 +38,7 @@ class Ray(Executor):
         self.address, self.workers = address, workers
 
     def run(self, work: Work[Job, Result], jobs: Iterable[Job]) -> Generator[tuple[Job, Result]]:
-        sent, tickets = packed("the work", work), Tickets(jobs)
+        sent, tickets = pack("the work", work), Tickets(jobs)
         with self._connected() as ray:
             yield from self._run(ray, sent, tickets)
 
@@ -61,7 +51,7 @@ class Ray(Executor):
             if time.monotonic() - counted > COUNT_INTERVAL:
                 most, counted = self._most(ray), time.monotonic()
             while len(running) < most and (ticket := tickets.take()):
-                running[do.remote(shared, packed("a job", ticket.job))] = ticket
+                running[do.remote(shared, pack("a job", ticket.job))] = ticket
             if not running:
                 return
             done, _ = ray.wait(list(running), timeout=COUNT_INTERVAL)

@@ -91,7 +91,7 @@ class Tickets(Generic[Job]):
         self._again.append(ticket)
 
 
-def packed(name: str, value: object) -> bytes:
+def pack(name: str, value: object) -> bytes:
     """Pickle a value for another process."""
     try:
         return pickle.dumps(value)
@@ -105,7 +105,7 @@ def packed(name: str, value: object) -> bytes:
 def attempt(work: bytes, job: bytes) -> bytes:
     """Do a job in this process, which keeps what the work has loaded; return its packed outcome."""
     try:
-        return packed("the result of a job", (_loaded(work)(pickle.loads(job)), None))
+        return pack("the result of a job", (_loaded(work)(pickle.loads(job)), None))
     except BaseException as error:  # it is raised where the result is awaited
         lines = traceback.format_exception(error)
         if not isinstance(error, ShiftdataError):
