@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pickle
 import shutil
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,8 +12,6 @@ import numpy as np
 import pytest
 
 from builders.raw.album import RawAlbum
-from builders.raw.checking import check
-from builders.raw.sources import source
 from builders.recipe_files import load_recipe
 from builders.sample import Sample
 from shiftdata.errors import InputError
@@ -94,55 +90,6 @@ def test_corruptions_have_the_origin_of_their_test_picture(raw):
     assert not others & {*test}
 
 
-def test_packed_files_give_the_same_rows(raw, tmp_path):
-    with tarfile.open(tmp_path / "cifar-10-python.tar.gz", "w:gz") as tar:
-        tar.add(raw / "cifar-10-batches-py", "cifar-10-batches-py")
-    with tarfile.open(tmp_path / "CIFAR-10-C.tar", "w") as tar:
-        tar.add(raw / "CIFAR-10-C", "CIFAR-10-C")
-    for file in raw.glob("cifar10*"):
-        shutil.copy(file, tmp_path)
-    packed, plain = album_of("cifar10", tmp_path), album_of("cifar10", raw)
-    assert [item.key for item in packed.items()] == [item.key for item in plain.items()]
-    for ours, theirs in zip(packed.items()[::37], plain.items()[::37], strict=True):
-        assert packed.load(ours) == plain.load(theirs)
-
-
-def test_the_arrays_of_the_other_dataset_are_not_read(raw, tmp_path):
-    replica.cifar100(tmp_path)
-    shutil.copytree(raw, tmp_path, dirs_exist_ok=True)
-    for name in ("cifar10", "cifar100"):
-        files = {str(item.source["file"]) for item in album_of(name, tmp_path).items()}
-        other = "cifar-100" if name == "cifar10" else "cifar-10-"
-        assert not [file for file in files if other in file.lower()]
-
-
-def test_without_an_archive_its_domains_are_missing(broken):
-    album = broken("CIFAR-10-C/frost.npy", None)
-    assert "frost_4" not in by_domain(album)
-    assert album.left_out["frost.npy"] == "missing: the tree has not both this file and labels.npy"
-    assert len(album.items()) == (5 + 1 + 3) * replica.EACH + 3 * N
-
-
-def test_a_check_decodes_every_picture(raw):
-    report = check(source("cifar10"), album_of("cifar10", raw), raw, read=True)
-    assert [one.what for one in report.problems if "expected" not in one.what] == []
-    assert report.by_domain() == dict(sorted(replica.cifar10(raw).items()))
-
-
-@pytest.mark.parametrize(
-    ("recipe", "lines"),
-    [
-        ("cifar10_c", ["fog: no picture, and 50,000 expected", "frost: 400 pictures, and 50,000 expected"]),
-        ("cifar10_corrupted", ["content: 80 pictures, and 10,000 expected"]),
-    ],
-)
-def test_each_recipe_is_checked_by_counts_of_its_own(raw, recipe, lines):
-    report = check(source(recipe), album_of(recipe, raw), raw)
-    problems = [one.what for one in report.problems]
-    assert set(lines) <= set(problems)
-    assert not [one for one in problems if one.startswith(("train", "test", "cifar10_2"))]
-
-
 class Runs:
     """A pickle that would run a command."""
 
@@ -205,18 +152,3 @@ def test_corruptions_of_our_own_begin_at_the_untouched_picture(raw):
 def test_no_pixel_of_cifar_is_published():
     names = ("cifar10", "cifar100", "cifar10_c", "cifar100_c", "cifar10_corrupted", "cifar100_corrupted")
     assert not [name for name in names if load_recipe(name).publishes == "all"]
-
-
-def test_what_is_read_is_only_what_is_asked_for(raw, monkeypatch):
-    album = album_of("cifar10", raw)
-    item = by_domain(album)["frost_4"][7]
-    sizes = []
-    read = type(album.tree).read
-    monkeypatch.setattr(
-        type(album.tree), "read", lambda self, *given: sizes.append(len(data := read(self, *given))) or data
-    )
-    album.load(item)
-    assert sum(sizes) <= 3072 + 4096
-    assert (
-        io.BytesIO(album.load(item).tobytes()).read() == replica.pictures("frost", 5 * N)[3 * N + 7].tobytes()
-    )

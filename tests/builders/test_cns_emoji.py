@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import shiftdata as sd
 from builders.albums.emoji import EmojiAlbum
 from builders.make import assign
 from builders.make.build import build
@@ -24,7 +23,6 @@ from builders.shifts.styles import network
 from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject, slide
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
-from shiftdata.evaluation.tasks.evaluation import Evaluation
 from tests.builders.few_emoji import few_classes
 
 ITEM = Item(key="k", label="a", origin="a/k", license="MIT", attribution="x")
@@ -103,54 +101,6 @@ def test_trajectories_are_complete_and_begin_with_the_untouched_bytes(small, row
             assert image["bytes"] == untouched[json.loads(params)["content"]]
     assert len(scales) == 4 * 14
     assert all(tuple(sorted(steps)) == SCALES for steps in scales.values())
-
-
-@pytest.mark.slow
-def test_the_continuous_protocol_runs_on_it(small):
-    task = sd.task(str(small), "continuous", shifts=("snow", "tattoo"), severities=(0, 1, 2.5))
-    assert {name: len(one.indices) for name, one in task.sets.items()} == dict.fromkeys(
-        ("train", "validation", "test"), 4 * 2 * 3
-    )
-    cells = sd.task(str(small), "continuous", cells=True)
-    assert len(cells.sets) == 3 * 14 * 6
-    assert {len(one.indices) for one in cells.sets.values()} == {4}
-
-
-@pytest.mark.slow
-def test_an_untouched_picture_counts_once(small):
-    """4 pictures of the test split, each the start of a trajectory in 14 shifts: 56 rows at severity 0."""
-    task = sd.task(str(small), "continuous")
-    known = task.table("test", named=True)
-    start, label = known["severity"].to_numpy() == 0, np.array(known["label"].to_pylist())
-    once = task.distinct("test")
-    assert (start.sum(), start[once].sum(), len(once)) == (56, 4, 56 * 5 + 4)
-    predicted = np.where(label == task.labels[0], task.labels[1], label)  # one class is wrong
-    every = task.evaluate(predicted)
-    zero = every.by("severity")
-    assert (zero.n[0], zero.n[1], zero.origins.tolist()) == (56, 56, [4] * len(zero.n))
-    assert zero.sem[0] == pytest.approx(np.sqrt(0.75 * 0.25 / 3))
-    figure = every.figures["accuracy@0"]
-    assert (figure.value, figure.n, figure.origins) == (0.75, 56, 4)
-    assert figure.sem == pytest.approx(np.sqrt(0.75 * 0.25 / 3))  # by origin: each has one picture
-    assert f"{every.n:,} rows of 4 origins: standard errors are over origins" in str(every)
-    assert Evaluation.from_dict(json.loads(json.dumps(every.to_dict()))).to_dict() == every.to_dict()
-
-    with task.loader("test", dedupe=True, size=8) as loader:
-        assert [at for *_, one in loader for at in one["position"].tolist()] == once.tolist()
-        assert loader.names["group"][0] == f"{task.metadata.labels[0]} / {task.nuisances[0]}"
-    keys = task.keys("test")
-    for given in (predicted[once], {keys[at]: predicted[at] for at in once}):
-        assert task.evaluate(given).to_dict() == every.to_dict()
-    with pytest.raises(InputError, match="missing"):
-        task.evaluate({keys[at]: predicted[at] for at in once[1:]})
-    assert len(task.sampler("shuffle", "test", dedupe=True)) == len(once)
-    with pytest.raises(InputError, match="'rwg' goes by group, and with dedupe=True"):
-        task.sampler("rwg", "test", dedupe=True)
-
-    base = Manifest.read(small).base("mini")
-    assert base.untouched is not None
-    assert (base.untouched.rows, base.untouched.examples) == (3 * 56, 12)
-    assert "168 rows at severity 0 are 12 untouched pictures" in (small / "README.md").read_text()
 
 
 @pytest.mark.slow

@@ -31,11 +31,9 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.recipe_files import load_recipe
 from scripts.calibrate_filter import calibrate
-from shiftdata.data.dataset import open_dataset
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.serve.pages.rows import Rows
 from tests.contracts.kinds import prepare
 from tests.paths import ROOT
 
@@ -132,15 +130,6 @@ def test_a_filtered_dataset_holds_the_kept_trajectories_and_counts_the_others(fo
     assert "![Samples left after each filter" in (folder / "README.md").read_text()
 
 
-def test_a_filter_table_says_what_its_columns_mean(judged):
-    meanings = {field.name: field.metadata[b"description"].decode() for field in judged.schema}
-    assert all(meanings.values())
-    assert meanings["base"].endswith("at severity 0: ink at least 35")
-    assert meanings["passes"].endswith("1 of 2 (ink at least 24; to-start at most 0.06)")
-    assert meanings["score_to-start"].startswith("How far a picture has come from severity 0")
-    assert meanings["score_ink"] == "by ink"
-
-
 @pytest.mark.slow
 def test_killed_between_scoring_and_packing_it_ends_in_the_same_bytes_and_prints_its_stages(folder, tmp_path):
     recipe = write_recipe(tmp_path / "r")
@@ -177,20 +166,6 @@ def test_other_thresholds_score_nothing_again_and_are_another_recipe(folder, tmp
     recipe.write_text(recipe.read_text().replace("ink-1", "ink-2"))
     build(str(recipe), tmp_path, workers=1, quiet=True, replace=True)
     assert calls(recipe) == 2 * before
-
-
-@pytest.mark.slow
-def test_a_damaged_file_of_scores_is_made_again(folder, tmp_path):
-    recipe = write_recipe(tmp_path / "r")
-    build(str(recipe), tmp_path, workers=1, quiet=True, keep_spool=True)
-    before = calls(recipe)
-    (tmp_path / "shift/tiny_continuous").rename(tmp_path / "old")
-    of_ink = sorted(tmp_path.glob(".work/*/spool-*/scores-*/*/*.arrow"))
-    for path in of_ink:
-        path.write_bytes(path.read_bytes()[:100])
-    again = build(str(recipe), tmp_path, workers=1, quiet=True)
-    assert calls(recipe) == 2 * before == len(of_ink)
-    assert hashes(again) == hashes(folder)
 
 
 def test_a_recipe_without_filters_is_the_one_it_was(tmp_path):
@@ -252,14 +227,6 @@ def test_a_trajectory_with_a_hole_is_counted_and_named(tmp_path):
     assert "not rendered at every severity (2): bar_bar03-blur, disc_disc05-fade" in str(stages)
     assert stages.counts[0].tolist() == [160, 158, 160, 160]
     assert Manifest.read(folder).base("extended").dropped["trajectory lacks a severity"] == 2
-
-
-def test_texts_cannot_be_filtered(tmp_path):
-    recipe = prepare("text", tmp_path)
-    text = "from builders.filters import Filters, ToStart\n" + recipe.read_text()
-    recipe.write_text(text.replace("RECIPE = Recipe(", "RECIPE = Recipe(filters=Filters(also=(ToStart(),)),"))
-    with pytest.raises(InputError, match="filters text examples in the severities none"):
-        load_recipe(str(recipe))
 
 
 def test_filters_that_say_nothing_are_refused():
@@ -390,12 +357,6 @@ def test_delta_curves_are_means_over_trajectories_with_intervals_over_origins():
     again = f.delta_curves(table(shifts=["fog", "snow"] * 40, origins=names, a=doubled), "a")
     np.testing.assert_allclose(again.high, curves.high)  # a copy of every trajectory tells nothing new
     assert json.loads(json.dumps(curves.to_dict()))["n"] == [20, 20]
-
-
-def test_one_trajectory_has_no_interval_and_is_drawn():
-    rows = table(a=np.array([[1.0, 2.0]]))
-    assert f.delta_curves(rows, "a").to_dict()["low"] == [[None, None]]
-    assert f.overview(rows).size[0] > 100
 
 
 def test_reports_of_a_built_dataset(judged, folder):
@@ -598,15 +559,3 @@ def test_the_distance_to_the_start_encodes_each_picture_once():
     scores = asked(f.ToStart(encoder=encoder), [replace(views[0], picture=start), *views])
     np.testing.assert_allclose(scores, [0, 1, 1 - math.sqrt(0.5), 0], atol=1e-6)
     assert encoder.encoded == [4]
-
-
-def test_pages_show_the_scores_of_each_row(judged, folder):
-    rows = Rows.of(open_dataset(folder), "extended")
-    shown = {one["key"]: one["scores"] for one in rows.details(rows.order)}
-    names = [name for name in judged.column_names if name.startswith("score_")]
-    wanted = {
-        row["key"]: {name.removeprefix("score_"): row[name] for name in names if math.isfinite(row[name])}
-        for row in judged.to_pylist()
-    }
-    assert len(wanted) > len(shown.keys() & wanted.keys()) > 100
-    assert shown == {key: wanted.get(key, {}) for key in shown}

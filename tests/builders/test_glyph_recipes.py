@@ -12,15 +12,10 @@ import pytest
 import shiftdata as sd
 from builders.make import assign
 from builders.make.build import build
-from builders.make.canonical import planned
 from builders.make.check import check
 from builders.recipe_files import load_recipe
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.evaluation.protocols import GroupFairness
-from shiftdata.evaluation.tasks import Task
-from tests.paths import ROOT
-
-DEMO = ROOT / "scripts" / "sma_glyphs_k8.py"
 
 SMALL = """
     from dataclasses import replace
@@ -116,20 +111,3 @@ def test_every_group_of_a_fairness_split_has_60_test_rows_at_least():
     assert len(letters) == 20
     assert counts.min() >= 60
     assert any(isinstance(one, GroupFairness) and one.k == 8 for one in recipe.protocols)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mu", [0.05, 0.1, 0.2])
-def test_the_demo_has_the_canonical_splits_of_the_whole(mu: float):
-    whole, demo = load_recipe("sma_glyphs"), load_recipe(str(DEMO))
-    made = []
-    for recipe in (whole, demo):
-        items = recipe.album.items()
-        rows = planned(recipe, items, assign.folds(items))
-        made.append(GroupFairness(k=8, mu=mu)(Task.canonical(rows)))
-    assert made[1].content_id() == made[0].content_id()  # equal keys in every set
-    assert made[1].labels == made[0].labels == demo.album.labels
-    assert f"gf_k8_mu{100 * mu:g}" in {one.config_name for one in demo.protocols}
-    strengths = [[one.shift.strength_of(style) for style in demo.shift.nuisances] for one in (whole, demo)]
-    assert strengths[1] == strengths[0]
-    assert min(strengths[1]) < 1  # of a faint style

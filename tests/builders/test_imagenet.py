@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import tarfile
-import zipfile
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,15 +15,10 @@ import torch
 
 import shiftdata as sd
 from builders.make.build import build
-from builders.raw.album import Odd
 from builders.raw.breeds import CUTS, Cut, Hierarchy, breeds, short_hash, text_of
-from builders.raw.checking import check
 from builders.raw.imagenet import TWICE, classes, labels
-from builders.raw.sources import source
-from shiftdata.errors import InputError, NotFoundError
 from tests.builders.raw_albums import album_of
 from tests.builders.replicas import imagenet as replica
-from tests.builders.replicas.drawing import put
 from tests.paths import ROOT
 
 #: The first 16 digits of the sha256 of what the authors' generator gives.
@@ -72,18 +64,6 @@ class TestBreeds:
         assert all(not {*one.source} & {*one.target} for one in superclasses)
         assert len({one.name for one in superclasses}) == len(superclasses) == int(re.sub("[a-z]", "", name))
 
-    def test_names_are_those_of_the_paper(self):
-        assert [one.name for one in breeds("living17")][:5] == [
-            "salamander",
-            "turtle",
-            "lizard",
-            "snake",
-            "spider",
-        ]
-        wolf = next(one for one in breeds("living17") if one.name == "wolf")
-        shown = {labels()[number] for number in (*wolf.source, *wolf.target)}
-        assert shown == {"269_timber wolf", "270_white wolf", "271_red wolf", "272_coyote"}
-
     def test_halves_take_half_of_each_branch_the_largest_first(self, tmp_path):
         made = hierarchy(tmp_path, EDGES, LEAVES, {"beast": "beast, animal"})
         beast, thing = made.superclasses(Cut(level=1, classes=6))
@@ -97,52 +77,6 @@ class TestBreeds:
         fewer = made.superclasses(Cut(level=1, classes=4))[0]
         assert fewer.source == tuple(sorted(numbers[one] for one in ("c1", "d1")))
         assert fewer.target == tuple(sorted(numbers[one] for one in ("c2", "c3")))
-
-    def test_a_level_is_that_of_the_longest_way_and_may_be_of_one_ancestor(self, tmp_path):
-        made = hierarchy(tmp_path, {**EDGES, "thing": "tools cats"}, LEAVES)
-        assert made.levels["cats"] == 3
-        below = made.superclasses(Cut(level=2, classes=2, below="thing"))
-        assert [one.node for one in below] == ["tools"]
-        assert "alone" not in made.levels
-
-    @pytest.mark.parametrize(
-        ("cut", "message"),
-        [
-            (Cut(level=1, classes=5), "an even number of classes, not 5"),
-            (Cut(level=1, classes=40), "none of 2 nodes at level 1 has 40 classes"),
-            (Cut(level=9, classes=2), "another level up to 4"),
-            (Cut(level=1, classes=2, below="n99"), "unknown node 'n99'"),
-        ],
-    )
-    def test_what_cannot_be_cut_is_refused(self, tmp_path, cut, message):
-        with pytest.raises(InputError, match=message):
-            hierarchy(tmp_path, EDGES, LEAVES).superclasses(cut)
-
-    def test_branches_that_share_a_class_cannot_be_halved(self, tmp_path):
-        made = hierarchy(tmp_path, {TOP: "x", "x": "y z w", "y": "a b", "z": "a c", "w": "d"}, "a b c d")
-        with pytest.raises(InputError, match="cannot be cut into two halves of 2"):
-            made.superclasses(Cut(level=1, classes=4))
-
-    def test_a_circle_is_named(self, tmp_path):
-        made = hierarchy(tmp_path, {TOP: "x", "x": "y", "y": "x a"}, "a")
-        with pytest.raises(InputError, match=r"has a circle: .*x.* - .*y"):
-            made.superclasses(Cut(level=1, classes=2))
-
-    def test_files_that_are_missing_or_broken_are_named(self, tmp_path):
-        with pytest.raises(InputError, match=r"has no dataset_class_info\.json"):
-            Hierarchy.read(tmp_path)
-        hierarchy(tmp_path, EDGES, LEAVES)
-        (tmp_path / "class_hierarchy.txt").write_text("n1 n2\nn3\n")
-        with pytest.raises(InputError, match="line 2 has one word"):
-            Hierarchy.read(tmp_path)
-        (tmp_path / "dataset_class_info.json").write_text('[[0, "a", "x"], [0, "b", "y"]]')
-        with pytest.raises(InputError, match="a class or a number twice"):
-            Hierarchy.read(tmp_path)
-        (tmp_path / "dataset_class_info.json").write_text('{"a": 1}')
-        with pytest.raises(InputError, match="not a list of"):
-            Hierarchy.read(tmp_path)
-        with pytest.raises(NotFoundError, match="entity13"):
-            breeds("entity14")
 
     def test_the_table_is_written_as_it_is_read(self, tmp_path):
         from builders.raw.breeds import TABLE
@@ -191,58 +125,6 @@ class TestTrees:
             f"{replica.SECOND}/README/1.jpeg": "not in a folder with the number of a class",
             f"train/{node}/copy.JPEG": f"its name is not {node}_<number> or ILSVRC2012_val_<number>",
         }
-
-    def test_packed_sorted_and_listed_trees_give_the_same_rows(self, raw, tmp_path):
-        expected = album_of("living17", raw).items()
-        first = replica.NODES[breeds("living17")[0].source[0]]
-        (tmp_path / "packed").mkdir()
-        with zipfile.ZipFile(tmp_path / "packed/all.zip", "w") as packed:
-            for file in sorted(raw.rglob("*")):
-                packed.write(file, file.relative_to(raw))
-        assert [one.key for one in album_of("living17", tmp_path / "packed").items()] == [
-            one.key for one in expected
-        ]
-        shutil.copytree(raw, tmp_path / "sorted")
-        table = (tmp_path / "sorted/LOC_val_solution.csv").read_text().splitlines()[1:]
-        for line in table:
-            name, _, rest = line.partition(",")
-            to = tmp_path / "sorted/val" / rest.split(" ")[0] / f"{name}.JPEG"
-            to.parent.mkdir(exist_ok=True)
-            (tmp_path / f"sorted/val/{name}.JPEG").rename(to)
-        (tmp_path / "sorted/LOC_val_solution.csv").unlink()
-        again = album_of("living17", tmp_path / "sorted")
-        assert [one.key for one in again.items()] == [one.key for one in expected]
-        put(tmp_path / "sorted", f"more/{first}/{first}_0.JPEG")
-        assert album_of("living17", tmp_path / "sorted").left_out[f"train/{first}/{first}_0.JPEG"] == TWICE
-
-    def test_a_list_of_a_class_a_line_says_what_flat_pictures_show(self, tmp_path):
-        nodes = [replica.NODES[number] for number in (1, 0, 22)]
-        put(tmp_path, "imagenet_2012_validation_synset_labels.txt", "\n".join(nodes))
-        for number in range(1, 4):
-            put(tmp_path, f"ILSVRC2012_val_{number:08}.JPEG")
-        items = album_of("imagenet_v2", tmp_path).items()
-        assert {item.label for item in items} == {"000_tench", "001_goldfish", "022_bald eagle"}
-        assert {str(item.source["file"])[-6]: item.source["class"] for item in items} == {
-            "1": 1,
-            "2": 0,
-            "3": 22,
-        }
-
-    def test_a_tar_of_tars_is_named(self, raw, tmp_path):
-        shutil.copytree(raw, tmp_path / "raw")
-        put(tmp_path, "n01440764.tar", b"")
-        with tarfile.open(tmp_path / "raw/ILSVRC2012_img_train.tar", "w") as tar:
-            tar.add(tmp_path / "n01440764.tar", "n01440764.tar")
-        assert "unpack it" in album_of("living17", tmp_path / "raw").left_out["n01440764.tar"]
-
-    def test_a_domain_that_is_missing_is_a_problem(self, raw, tmp_path):
-        shutil.copytree(raw, tmp_path / "raw")
-        shutil.rmtree(tmp_path / "raw" / replica.SECOND)
-        report = check(source("living17"), album_of("living17", tmp_path / "raw"), tmp_path / "raw")
-        (problem,) = [one for one in report.problems if one.what.startswith("missing")]
-        assert problem.files == ("imagenetv2_1", "imagenetv2_2")
-        whole = check(source("living17"), album_of("living17", raw), raw)
-        assert not [one for one in whole.problems if one.what.startswith("missing")]
 
     def test_renditions_have_the_style_before_the_last_sign(self, tmp_path):
         replica.renditions(tmp_path)
@@ -299,10 +181,6 @@ class TestModelsOfImageNet:
         mask[42] = False
         assert task.evaluate(scores[:, mask], outputs=outputs[mask]).overall == 1
 
-    def test_every_row_is_tested(self, task):
-        assert list(task.sets) == ["test"]
-        assert len(task.sets["test"]) == len(task.metadata)
-
 
 def test_the_example_of_the_page_runs(tmp_path):
     replica.renditions(tmp_path / "raw")
@@ -312,8 +190,3 @@ def test_the_example_of_the_page_runs(tmp_path):
     names: dict[str, Any] = {"model": lambda x: torch.zeros(len(x), 1000)}
     exec(code.replace('"imagenet_r"', repr(str(folder))), names)
     assert 0 < names["masked"].overall < 1
-
-
-def test_odd_is_what_a_layout_yields(raw):
-    album = album_of("living17", raw)
-    assert sum(isinstance(one, Odd) for one in album.found()) == len(album.left_out)

@@ -96,15 +96,6 @@ def test_each_class_has_its_own_domains(small, monkeypatch):
     assert {image.size for image in data["image"]} == {(64, 64)}
 
 
-def test_every_class_has_enough_pictures_in_every_domain(rows):
-    counts = rows.group_counts[rows.group_counts > 0]
-    assert (len(counts), set(counts.tolist())) == (400, {180})
-    recipe = load_recipe("nico_emoji")
-    for expected in recipe.expected:
-        quotas = assign.quotas(recipe.base(expected.base).per_group)
-        assert dict(expected.rows) == {split: 400 * count for split, count in quotas.items()}
-
-
 @pytest.mark.parametrize(
     ("split", "trained"),
     [

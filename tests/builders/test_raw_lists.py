@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path, PurePosixPath
 
@@ -13,9 +12,8 @@ import shiftdata as sd
 from builders.make.build import build
 from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError
-from shiftdata.evaluation.tasks import LeakWarning
 from tests.builders.raw_albums import album_of
-from tests.builders.replicas import domain_trees, nico_domainnet, pacs
+from tests.builders.replicas import nico_domainnet, pacs
 from tests.builders.replicas.drawing import put
 
 
@@ -63,22 +61,6 @@ def test_domainbeds_duplicates_decide_where_there_are_no_lists(domainnet, tmp_pa
     assert album.left_out["quickdraw"].startswith("neither lists nor duplicates are known")
 
 
-def test_half_of_the_lists_and_two_versions_of_one_are_refused(domainnet, tmp_path):
-    copy = tmp_path / "raw"
-    shutil.copytree(domainnet, copy)
-    put(copy, "image_list/real_test.txt", "real/tiger/real_312_000000.jpg 311\n")
-    with pytest.raises(InputError, match=re.escape("two lists real_test.txt with other pictures")):
-        album_of("domainnet", copy).items()
-    lines = (copy / "txt/real_test.txt").read_text().splitlines()
-    again = [f"/data/{line.rsplit(' ', 1)[0]} {int(line.rsplit(' ', 1)[1]) + 1}" for line in lines]
-    put(copy, "image_list/real_test.txt", "\r\n".join(again))  # the same pictures
-    assert len(album_of("domainnet", copy).items()) == len(album_of("domainnet", domainnet).items())
-    shutil.rmtree(copy / "image_list")
-    (copy / "txt/real_test.txt").unlink()
-    with pytest.raises(InputError, match=r"has txt/real_train.txt and no real_test.txt"):
-        album_of("domainnet", copy).items()
-
-
 def test_nico_is_numbered_by_the_authors_file_and_its_test_is_left_out(nico):
     album = album_of("nico", nico / "raw")
     assert album.labels == ("hot air balloon", "car", "cat")
@@ -116,18 +98,6 @@ def test_a_pair_of_nico_is_held_out_by_the_lists_and_without_them(nico):
     assert (tested, len(task.row_set("test")), len(task.row_set("validation"))) == ({"autumn", "rock"}, 60, 6)
 
 
-def test_a_domain_without_its_list_is_refused_and_the_split_left_out(tmp_path, capfd):
-    nico_domainnet.nico(tmp_path / "raw")
-    (tmp_path / "raw/txtlist/NICO/grass_train.txt").unlink()
-    built = build(f"nico={tmp_path / 'raw'}", tmp_path, workers=1, quiet=True)
-    assert "listed_autumn_rock_train_val_test" not in [
-        split.name for split in sd.open_dataset(built).manifest.canonical_splits
-    ]
-    assert "for which the data lacks classes, domains or lists" in capfd.readouterr().err
-    with pytest.raises(InputError, match=r"no picture of grass is in the list 'train'"):
-        sd.task(built, "listed", test=("autumn", "rock"), lists="train-val-test")
-
-
 def test_a_list_that_contradicts_itself_is_named_and_the_folders_count(tmp_path):
     pacs.make(tmp_path, each=4)
     lines = (tmp_path / "PACS/photo_test_kfold.txt").read_text().splitlines()
@@ -157,33 +127,3 @@ def test_lists_change_the_splits_and_not_the_dataset(tmp_path):
     assert ids[0] == ids[1]
     assert {name.split("_")[0] for name in splits[0] - splits[1]} == {"listed", "dbv2"}
     assert "domainbed_code_sketch_s2" in splits[1]
-
-
-def test_domainnets_splits_warn_of_nothing_and_its_pairs_are_canonical(domainnet, recwarn):
-    built = build(f"domainnet={domainnet}", domainnet.parent / "built", workers=1, quiet=True)
-    task = sd.task(built, "listed_sketch_train_test")
-    assert {name: one.roles for name, one in task.sets.items()} == {
-        "train": ("fit",),
-        "validation": ("select",),
-        "test": ("test",),
-    }
-    assert task.leaks() == []
-    assert not [one for one in recwarn if issubclass(one.category, LeakWarning)]
-
-
-@pytest.mark.slow
-def test_files_with_other_names_than_the_authors_have_no_cut_by_name(tmp_path):
-    names = []
-    for form in (domain_trees.vlcs, domain_trees.vlcs_of_dassl):
-        form(tmp_path / form.__name__)
-        built = build(
-            f"vlcs={tmp_path / form.__name__}", tmp_path / f"{form.__name__}_out", workers=1, quiet=True
-        )
-        names.append({split.name for split in sd.open_dataset(built).manifest.canonical_splits})
-    assert names[0] - names[1] == {
-        f"domainbed_code_{domain}{seed}"
-        for domain in ("caltech101", "labelme", "sun09", "voc2007")
-        for seed in ("", "_s1", "_s2")
-    }
-    with pytest.raises(InputError, match="do not have the names of their authors' files"):
-        sd.task(built, "domainbed@code", test="SUN09")

@@ -18,13 +18,10 @@ from hypothesis import given
 
 from builders.albums import Album
 from builders.albums.rows import Columns, RowsAlbum
-from builders.make import assign
-from builders.make.build import build
 from builders.make.equal import listed
-from builders.recipe_files import load_recipe
 from builders.sample import BadItem
 from shiftdata.data.format.schema import KEY_PATTERN
-from shiftdata.errors import InputError, NotFoundError
+from shiftdata.errors import InputError
 
 BY_ID = Columns(label="y", text="x", key="id")
 REVIEWS = Columns(label="stars", text="review", domain="shop")
@@ -155,20 +152,6 @@ def test_a_row_without_a_text_is_named_and_changes_nothing(tmp_path, cell):
     assert {made.load(item) for item in made.items()} == {f"text {number}" for number in range(20)}
     assert made.left_out == dict.fromkeys(("line 2", f"line {23 + cell.count(chr(10))}"), "no text")
     assert clean.left_out == {}
-
-
-def test_errors_name_the_line_of_the_file_whatever_was_left_out(tmp_path):
-    made = album(written(tmp_path / "a.csv", "stars,review,shop\n5,,a\n,good,a\n"))
-    with pytest.raises(InputError, match=r"line 3 of .* has no label"):
-        made.items()
-
-
-def test_a_null_text_is_no_item(tmp_path):
-    columns = {"stars": [5, 4], "review": [None, "good"], "shop": ["a", "a"]}
-    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
-    made = album(tmp_path / "a.parquet")
-    assert [item.label for item in made.items()] == ["4"]
-    assert made.left_out == {"row 1": "no text"}
 
 
 PEOPLE = """\
@@ -312,16 +295,6 @@ def test_numbers_and_booleans_can_be_labels(tmp_path):
     assert found == {"n": ("1", "2"), "f": ("1", "2.5"), "b": ("false", "true")}
 
 
-def test_a_column_may_be_of_nested_folders_and_dotted_names(tmp_path):
-    folder = tmp_path / "y=3"
-    folder.mkdir()
-    pq.write_table(pa.table({"a.b": ["p"], "a": [{"b": "no"}], "x": [1]}), folder / "a.parquet")
-    made = album(folder / "a.parquet", Columns(label="a.b", features={"x": "int64"}))
-    assert [(item.label, made.load(item)) for item in made.items()] == [("p", {"x": 1})]
-    with pytest.raises(NotFoundError, match="unknown column 'y'"):
-        album(folder / "a.parquet", Columns(label="y", features={"x": "int64"})).items()
-
-
 @pytest.mark.parametrize(
     ("text", "columns", "message"),
     [
@@ -405,25 +378,6 @@ def test_files_as_spreadsheets_write_them(tmp_path, encoding, option, separator,
     assert {made.load(item) for item in made.items()} == {f'Grüße – "gut";{end}{separator}ja', "x"}
 
 
-def test_a_long_text_is_read_whole(tmp_path):
-    mail = "line, with a comma\n" * 50_000
-    path = tmp_path / "a.csv"
-    with path.open("w", newline="") as stream:
-        csv.writer(stream).writerows([("stars", "review", "shop"), (5, mail, "a")])
-    limit = csv.field_size_limit()
-    made = album(path)
-    assert [made.load(item) for item in made.items()] == [mail]
-    assert csv.field_size_limit() == limit
-
-
-@pytest.mark.parametrize(("text", "features"), [("list", {}), (None, {"list": "string"})])
-def test_a_type_that_is_not_an_example_is_refused(tmp_path, text, features):
-    pq.write_table(pa.table({"y": ["a"], "list": [[1]]}), tmp_path / "a.parquet")
-    made = album(tmp_path / "a.parquet", Columns(label="y", text=text, features=features))
-    with pytest.raises(InputError, match=r"column 'list' of .* has the type list.*: make it"):
-        made.items()
-
-
 def test_a_place_or_an_ending_that_is_wrong_is_refused(tmp_path):
     with pytest.raises(InputError, match="there is no file"):
         album(tmp_path / "none.csv")
@@ -483,8 +437,6 @@ def test_any_rows_give_valid_items(tmp_path_factory, rows):
     assert sorted((item.label, str(item.nuisance), made.load(item)) for item in items) == texts
 
 
-DOMAINS = ("North", "south side")
-
 RECIPE = """
 from pathlib import Path
 
@@ -517,51 +469,3 @@ RECIPE = Recipe(
     default_base="all",
 )
 """
-
-
-def built(folder: Path, **parts: str) -> list[dict[str, object]]:
-    """Build the recipe and read all rows back."""
-    text = RECIPE
-    for name, part in parts.items():
-        text = text.replace(f"{{{name}}}", part)
-    recipe = written(folder / "rows.py", text)
-    loaded = load_recipe(str(recipe))
-    assign.check_items(loaded, loaded.album.items())
-    out = build(str(recipe), folder / "out", workers=1, quiet=True)
-    return [row for file in sorted(out.glob("data/all/*.parquet")) for row in pq.read_table(file).to_pylist()]
-
-
-def test_a_dataset_of_texts(tmp_path):
-    texts = [("y", "where", "t")]
-    texts += [(y, where, f"{y} {n}") for y in "ab" for where in DOMAINS for n in range(20)]
-    texts += [("a", "North", ""), ("a", "North", "a 0")]
-    with (tmp_path / "t.csv").open("w", newline="") as stream:
-        csv.writer(stream).writerows(texts)
-    rows = built(tmp_path, file="t.csv", example="text='t'", encoding="TextEncoding()")
-    named = [("ab"[row["label"]], DOMAINS[row["domain"]], row["text"]) for row in rows]
-    assert sorted(named) == sorted([*texts[1:-2], texts[-1]])
-    splits: dict[str, set[str]] = {}
-    for row in rows:
-        splits.setdefault(row["text"], set()).add(row["split"])
-    assert all(len(found) == 1 for found in splits.values()), "a text in two domains stays in one split"
-    assert {split for found in splits.values() for split in found} == {"train", "validation", "test"}
-
-
-def test_a_dataset_of_features(tmp_path):
-    values = [
-        {"y": "ab"[n % 2], "where": DOMAINS[n % 3 > 0], "n": n, "x": n / 4, "job": "pq"[n % 2]}
-        for n in range(60)
-    ]
-    values[7]["x"] = math.nan
-    pq.write_table(pa.Table.from_pylist(values), tmp_path / "f.parquet")
-    rows = built(
-        tmp_path,
-        file="f.parquet",
-        example="features=FEATURES",
-        encoding="TableEncoding(features=FEATURES)",
-    )
-    found = {
-        row["n"]: ("ab"[row["label"]], DOMAINS[row["domain"]], row["x"], "pq"[row["job"]]) for row in rows
-    }
-    values[7]["x"] = None
-    assert found == {row["n"]: (row["y"], row["where"], row["x"], row["job"]) for row in values}

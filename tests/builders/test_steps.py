@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -9,7 +7,6 @@ from PIL import Image
 from builders.encode import ImageEncoding
 from builders.sample import BadItem, Item, Sample
 from builders.shifts.steps import Continuous, Corrupt, CropSquare, OnGround, Pad, Resize, Stylize
-from shiftdata.data.loading.batches.decode import decode
 from shiftdata.errors import InputError
 
 ITEM = Item(key="k", label="a", origin="a/k", license="MIT", attribution="x")
@@ -39,11 +36,6 @@ def test_transparent_pixels_do_not_colour_the_edge():
     pixels[16:48, 16:48] = (255, 255, 255, 255)
     made = np.asarray(composed(Image.fromarray(pixels), size=23, ground=(255, 255, 255)))
     assert made.min() >= 254
-
-
-def test_a_photograph_fills_the_frame():
-    made = composed(Image.new("RGB", (30, 30), (9, 9, 9)), size=50, margin=0)
-    assert made.getcolors() == [(2500, (9, 9, 9))]
 
 
 FRAMES = [
@@ -133,17 +125,6 @@ def test_equal_pictures_give_equal_bytes_without_metadata(form):
     tagged.info["comment"] = b"made on a Tuesday"
     encoding = ImageEncoding(format=form)
     assert encoding.encode(sample(picture)) == encoding.encode(sample(tagged))
-
-
-@pytest.mark.parametrize("form", ["jpeg", "png"])
-def test_grey_pictures_stay_grey_and_loaders_give_three_channels(form):
-    grey = odd_pictures()["grey"]
-    framed = CropSquare(size=96).compose(grey)
-    plain, small = (ImageEncoding(format=form, grey=one).encode(sample(framed)) for one in (False, True))
-    with Image.open(io.BytesIO(small)) as stored:
-        assert stored.mode == "L"
-    assert len(small) < len(plain)
-    np.testing.assert_allclose(decode(small).astype(int), decode(plain), atol=2)
 
 
 @pytest.mark.parametrize(

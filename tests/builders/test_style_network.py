@@ -5,8 +5,6 @@ import pytest
 from PIL import Image
 
 from builders.shifts.styles import network
-from builders.shifts.styles.network import CODE_LENGTH
-from shiftdata.errors import InputError
 
 
 def noise(width: int, height: int, seed: int = 0) -> Image.Image:
@@ -19,27 +17,6 @@ def code():
     return network.code(noise(300, 260, seed=1))
 
 
-def test_a_code_is_a_hundred_finite_numbers(code):
-    assert code.shape == (CODE_LENGTH,)
-    assert code.dtype == np.float32
-    assert np.isfinite(code).all()
-
-
-@pytest.mark.parametrize("size", [(64, 64), (65, 50), (33, 98), (17, 16)])
-def test_any_size_comes_back_at_its_size(code, size):
-    assert network.stylize(noise(*size), code).size == size
-
-
-def test_a_picture_below_the_least_size_is_refused(code):
-    with pytest.raises(InputError, match=r"15 x 64 pixels; each side needs at least 16"):
-        network.stylize(noise(15, 64), code)
-
-
-def test_strength_zero_is_the_untouched_picture(code):
-    picture = noise(64, 64)
-    assert np.array_equal(np.asarray(network.stylize(picture, code, 0)), np.asarray(picture))
-
-
 def test_more_strength_is_further_from_the_picture(code):
     picture = noise(64, 64)
     own = np.asarray(network.stylize(picture, network.code(picture)), dtype=float)
@@ -47,12 +24,6 @@ def test_more_strength_is_further_from_the_picture(code):
         np.abs(np.asarray(network.stylize(picture, code, s), dtype=float) - own).mean() for s in (0.2, 0.6, 1)
     ]
     assert away[0] < away[1] < away[2]
-
-
-@pytest.mark.parametrize("strength", [-0.1, 1.1, float("nan")])
-def test_strength_out_of_range_is_refused(code, strength):
-    with pytest.raises(InputError, match="between 0 and 1"):
-        network.stylize(noise(32, 32), code, strength)
 
 
 def test_a_second_session_paints_the_same_bytes(code):
