@@ -103,38 +103,6 @@ def test_a_pickle_that_would_run_code_is_refused(broken):
         album.items()
 
 
-WHOLE = replica.pictures("x", 5 * N)
-
-
-@pytest.mark.parametrize(
-    ("file", "data", "message"),
-    [
-        ("CIFAR-10-C/frost.npy", replica.array(WHOLE[:-1]), "one picture a label"),
-        ("CIFAR-10-C/frost.npy", replica.array(WHOLE.astype(np.float32)), "float32"),
-        ("CIFAR-10-C/frost.npy", replica.array(WHOLE.reshape(len(WHOLE), -1)), "one picture a label"),
-        ("CIFAR-10-C/frost.npy", replica.array(WHOLE)[:-9], "half a download"),
-        ("CIFAR-10-C/frost.npy", replica.array(np.asfortranarray(WHOLE)), "the order of C"),
-        ("CIFAR-10-C/frost.npy", b"<html>", "not an array of NumPy"),
-        ("CIFAR-10-C/labels.npy", replica.array(np.arange(5 * N) // 7 % 10), "not five times the same"),
-        ("CIFAR-10-C/labels.npy", replica.array(np.tile(np.arange(N), 5)), "there are 10 classes"),
-        ("CIFAR-10-C/labels.npy", replica.array(np.zeros(5 * N)), "not a whole list of numbers"),
-        ("cifar10.1_v6_labels.npy", replica.array(np.zeros(3, np.int64)), "one picture a label"),
-        ("cifar102_test.npz", b"PK", "no images and labels"),
-        ("cifar-10-batches-py/test_batch", b"\x80\x02", "not a whole pickle"),
-        ("cifar-10-batches-py/test_batch", pickle.dumps([1]), "no arrays by name"),
-        ("cifar-10-batches-py/test_batch", pickle.dumps({b"data": 3, b"labels": []}), "no array of bytes"),
-        (
-            "cifar-10-batches-py/test_batch",
-            pickle.dumps({b"data": np.zeros((3, 3072), np.uint8), b"labels": [1, 2]}),
-            "3 pictures and labels of shape",
-        ),
-    ],
-)
-def test_files_that_are_not_what_they_should_be_are_refused(broken, file, data, message):
-    with pytest.raises(InputError, match=message):
-        broken(file, data).items()
-
-
 def test_corruptions_of_our_own_begin_at_the_untouched_picture(raw):
     recipe = load_recipe(f"cifar10_corrupted={raw}")
     items = recipe.album.items()

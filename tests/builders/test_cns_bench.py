@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -65,16 +64,6 @@ def test_what_is_left_out_is_named(raw):
 
 def test_no_check_finds_a_problem(folder):
     assert not list(verify(folder))
-
-
-def test_a_trajectory_with_a_picture_that_cannot_be_read_is_left_out(raw, tmp_path):
-    shutil.copytree(raw, tmp_path / "raw")
-    (tmp_path / "raw" / EAGLE / "seed_0002_scale_1000.jpg").write_bytes(b"no picture")
-    built = build(f"cns_bench={tmp_path / 'raw'}", tmp_path, workers=1, quiet=True)
-    metadata = sd.read_metadata(built)
-    keys = metadata.table["key"].to_pylist()
-    assert not [key for key in keys if "seed_0002" in key and "022_" in key and "painting" in key]
-    assert not list(verify(built))
 
 
 def test_each_shift_at_each_scale_is_a_set(folder):

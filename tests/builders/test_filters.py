@@ -216,19 +216,6 @@ def test_what_cannot_be_filtered_is_refused(tmp_path, old, new, message):
     assert not (tmp_path / "shift").exists()
 
 
-@pytest.mark.slow
-def test_a_trajectory_with_a_hole_is_counted_and_named(tmp_path):
-    hole = "if trajectory in ('bar_bar03-blur', 'disc_disc05-fade') and severity == 0.5: continue"
-    line = "                for severity in self.severities:\n"
-    recipe = write_recipe(tmp_path / "r", **{line: f"{line}                    {hole}\n"})
-    folder = build(str(recipe), tmp_path, bases=["extended"], workers=1, quiet=True)
-    stages = f.Stages.of(f.judged_rows(folder, "extended"))
-    assert stages.holes == ("bar_bar03-blur", "disc_disc05-fade")
-    assert "not rendered at every severity (2): bar_bar03-blur, disc_disc05-fade" in str(stages)
-    assert stages.counts[0].tolist() == [160, 158, 160, 160]
-    assert Manifest.read(folder).base("extended").dropped["trajectory lacks a severity"] == 2
-
-
 def test_filters_that_say_nothing_are_refused():
     with pytest.raises(InputError, match="filters need a scorer"):
         f.Filters()

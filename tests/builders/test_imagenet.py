@@ -15,7 +15,7 @@ import torch
 
 import shiftdata as sd
 from builders.make.build import build
-from builders.raw.breeds import CUTS, Cut, Hierarchy, breeds, short_hash, text_of
+from builders.raw.breeds import CUTS, Hierarchy, breeds, short_hash, text_of
 from builders.raw.imagenet import TWICE, classes, labels
 from tests.builders.raw_albums import album_of
 from tests.builders.replicas import imagenet as replica
@@ -53,7 +53,6 @@ EDGES = {
     "dogs": "d1 d2",
 }
 EDGES |= {"fish": "f1", "thing": "tools", "tools": "t1 t2 t3 t4 t5 t6"}
-LEAVES = "t6 t5 t4 t3 t2 t1 f1 d2 d1 c3 c2 c1 alone"
 
 
 class TestBreeds:
@@ -63,20 +62,6 @@ class TestBreeds:
         assert short_hash(superclasses) == HASHES[name]
         assert all(not {*one.source} & {*one.target} for one in superclasses)
         assert len({one.name for one in superclasses}) == len(superclasses) == int(re.sub("[a-z]", "", name))
-
-    def test_halves_take_half_of_each_branch_the_largest_first(self, tmp_path):
-        made = hierarchy(tmp_path, EDGES, LEAVES, {"beast": "beast, animal"})
-        beast, thing = made.superclasses(Cut(level=1, classes=6))
-        # Of c1 c2 c3 the source takes one and the target two, of d1 d2 each one; f1 goes where there is room.
-        numbers = {node: number for number, node in enumerate(LEAVES.split())}
-        assert beast.name == "beast"
-        assert beast.source == tuple(sorted(numbers[one] for one in ("c1", "d1", "f1")))
-        assert beast.target == tuple(sorted(numbers[one] for one in ("c2", "c3", "d2")))
-        # Branches of one class each go to the source until it is full.
-        assert thing.source == tuple(sorted(numbers[one] for one in ("t1", "t2", "t3")))
-        fewer = made.superclasses(Cut(level=1, classes=4))[0]
-        assert fewer.source == tuple(sorted(numbers[one] for one in ("c1", "d1")))
-        assert fewer.target == tuple(sorted(numbers[one] for one in ("c2", "c3")))
 
     def test_the_table_is_written_as_it_is_read(self, tmp_path):
         from builders.raw.breeds import TABLE

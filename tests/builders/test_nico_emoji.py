@@ -6,7 +6,6 @@ import textwrap
 from collections import Counter
 from pathlib import Path
 
-import datasets
 import pyarrow as pa
 import pytest
 
@@ -82,18 +81,6 @@ def test_a_small_one_is_whole_and_nothing_is_wrong(small):
     }
     assert {"preview.jpg", "groups.png"} <= set(manifest.files)
     assert check(small) == []
-
-
-@pytest.mark.slow
-def test_each_class_has_its_own_domains(small, monkeypatch):
-    monkeypatch.chdir(small.parent.parent)
-    data = datasets.load_dataset("shift/small", split="test")
-    names = data.features["domain"].names
-    found: dict[str, set[str]] = {}
-    for label, domain in zip(data["label"], data["domain"], strict=True):
-        found.setdefault(data.features["label"].names[label], set()).add(names[domain])
-    assert found == {label: {*COMMON, *unique_of(label)} for label in found}
-    assert {image.size for image in data["image"]} == {(64, 64)}
 
 
 @pytest.mark.parametrize(

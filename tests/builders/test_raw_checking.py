@@ -64,11 +64,6 @@ def problems(known: Source, album: RawAlbum, place: Path, *, read: bool = False)
     return [one.what for one in check(known, album, place, read=read).problems]
 
 
-def notes(known: Source, album: RawAlbum, place: Path, *, read: bool = False) -> dict[str, tuple[str, ...]]:
-    report = check(known, album, place, read=read)
-    return {one.what: one.files for one in report.findings if not one.is_problem}
-
-
 def test_a_whole_tree_is_well_and_its_lists_are_noted(known, album, tree):
     report = check(known, album, tree, read=True)
     assert report.problems == []
@@ -97,14 +92,6 @@ def test_an_unfinished_download_and_a_wrong_hash_are_problems(known, album, tree
     begun, wrong = problems(known, album, tree, read=True)
     assert begun == "list.txt is only begun: `python -m builders raw get pacs` goes on"
     assert wrong.startswith("list.txt has md5:")
-
-
-def test_odd_files_are_named_and_are_no_problem(known, album, tree):
-    put(tree, "PACS/photo/readme.jpg")
-    put(tree, "PACS/photo/dog/notes.txt", b"hello")
-    found = notes(known, album, tree)
-    assert found["not in a folder of a class in a folder of a domain"] == ("PACS/photo/readme.jpg",)
-    assert found["its name does not end as that of a picture"] == ("PACS/photo/dog/notes.txt",)
 
 
 def test_reading_names_damaged_grey_and_equal_pictures(known, album, tree):

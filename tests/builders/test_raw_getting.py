@@ -97,14 +97,6 @@ def test_a_cut_download_goes_on_where_it_stopped(toy, server, tmp_path, monkeypa
     assert not list(out.glob("*.part"))
 
 
-def test_a_server_without_ranges_gives_the_whole_again(toy, server, tmp_path):
-    server.ranges = False
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/one.zip.part").write_bytes(DATA["one.zip"][:100])
-    assert get(toy, tmp_path / "out")
-    assert (tmp_path / "out/one.zip").read_bytes() == DATA["one.zip"]
-
-
 def test_a_file_with_another_hash_is_refused_and_removed(toy, server, tmp_path):
     (server.folder / "deep/one.zip").write_bytes(bytes(76_800))
     with pytest.raises(

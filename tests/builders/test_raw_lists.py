@@ -13,7 +13,7 @@ from builders.make.build import build
 from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError
 from tests.builders.raw_albums import album_of
-from tests.builders.replicas import nico_domainnet, pacs
+from tests.builders.replicas import nico_domainnet
 from tests.builders.replicas.drawing import put
 
 
@@ -51,16 +51,6 @@ def test_the_cleaned_lists_decide_what_belongs_to_domainnet(domainnet):
     assert len(labels) == 345
 
 
-def test_domainbeds_duplicates_decide_where_there_are_no_lists(domainnet, tmp_path):
-    by_lists = {item.key for item in album_of("domainnet", domainnet).items()}
-    nico_domainnet.domainnet_with_duplicates(tmp_path)
-    assert {item.key for item in album_of("domainnet", tmp_path).items()} == by_lists
-    (tmp_path / "domain_net_duplicates.txt").unlink()
-    album = album_of("domainnet", tmp_path)
-    assert len(album.items()) == len(by_lists) + 6
-    assert album.left_out["quickdraw"].startswith("neither lists nor duplicates are known")
-
-
 def test_nico_is_numbered_by_the_authors_file_and_its_test_is_left_out(nico):
     album = album_of("nico", nico / "raw")
     assert album.labels == ("hot air balloon", "car", "cat")
@@ -96,34 +86,3 @@ def test_a_pair_of_nico_is_held_out_by_the_lists_and_without_them(nico):
     task = sd.task(built, "listed_autumn_rock_train_val_test")
     tested = set(task.table("test", named=True)["domain"].to_pylist())
     assert (tested, len(task.row_set("test")), len(task.row_set("validation"))) == ({"autumn", "rock"}, 60, 6)
-
-
-def test_a_list_that_contradicts_itself_is_named_and_the_folders_count(tmp_path):
-    pacs.make(tmp_path, each=4)
-    lines = (tmp_path / "PACS/photo_test_kfold.txt").read_text().splitlines()
-    lines[0] = lines[0].rsplit(" ", 1)[0] + " 6"
-    more = [lines[1], "photo/tractor/001.jpg 3", "", "photo/dog/no number.jpg"]
-    put(tmp_path, "PACS/photo_test_kfold.txt", "\n".join([*lines, *more]))
-    odd = album_of("pacs", tmp_path).left_out
-    at = "PACS/photo_test_kfold.txt, line "
-    assert odd[f"{at}1"] == "its number is that of another class in this list"
-    assert odd[f"{at}{len(lines) + 1}"] == "names a picture a second time"
-    assert odd[f"{at}{len(lines) + 2}"] == "names no class of a domain"
-    assert odd["photo/dog/no number.jpg"] == "listed in photo_test_kfold.txt, and not there"
-
-
-def test_lists_change_the_splits_and_not_the_dataset(tmp_path):
-    ids, splits = [], []
-    for name in ("with", "without"):
-        pacs.make(tmp_path / name, each=4)
-        if name == "without":
-            for file in (tmp_path / name).rglob("*.txt"):
-                file.unlink()
-        built = sd.open_dataset(
-            build(f"pacs={tmp_path / name}", tmp_path / f"{name}_out", workers=1, quiet=True)
-        )
-        ids.append(built.manifest.content_id)
-        splits.append({split.name for split in built.manifest.canonical_splits})
-    assert ids[0] == ids[1]
-    assert {name.split("_")[0] for name in splits[0] - splits[1]} == {"listed", "dbv2"}
-    assert "domainbed_code_sketch_s2" in splits[1]

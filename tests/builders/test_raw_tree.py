@@ -72,17 +72,6 @@ def test_half_a_download_is_an_error_that_says_so(raw, name, share):
         _ = Tree(archive.parent).files
 
 
-def test_a_tar_cut_between_two_files_or_filled_with_zeros_is_not_whole(raw):
-    archive = packed(raw, "raw.tar")
-    with tarfile.open(archive) as tar:
-        last = tar.getmembers()[-1].offset
-    data = archive.read_bytes()
-    for cut in (data[:last], data[:last] + bytes(3 << 20)):
-        archive.write_bytes(cut)
-        with pytest.raises(InputError, match="is not a whole archive"):
-            _ = Tree(archive).files
-
-
 def test_a_web_page_instead_of_an_archive_is_named(tmp_path):
     put(tmp_path, "PACS.zip", "<!DOCTYPE html><html>Google Drive - Virus scan warning")
     with pytest.raises(InputError, match="is a web page and not the archive"):
@@ -129,24 +118,6 @@ def test_names_in_any_encoding_are_the_same_from_everywhere(tmp_path, name):
         assert list(Tree(place).files) == expected
         assert Tree(place).read(expected[1]) == picture("x")
     assert album(raw).fingerprint() == album(tar).fingerprint() == album(zipped).fingerprint()
-
-
-def test_links_are_followed_once(raw):
-    put(raw.parent, "elsewhere/3.jpg")
-    (raw / "top/photo/cat/link.jpg").symlink_to("1.jpg")
-    (raw / "top/photo/loop").symlink_to(raw / "top")
-    (raw / "photos").symlink_to("top/photo")
-    (raw / "top/gone.jpg").symlink_to("nowhere.jpg")
-    shutil.rmtree(raw / "top/sketch/dog")
-    (raw / "top/sketch/dog").symlink_to(raw.parent / "elsewhere")
-    tree = Tree(raw)
-    assert [file for file in tree.files if "dog" in file and "sketch" in file] == ["top/sketch/dog/3.jpg"]
-    assert "top/photo/cat/link.jpg" in tree.files
-    assert tree.odd == {
-        "photos": "a link to a folder that is there already",
-        "top/gone.jpg": "a link to nothing",
-        "top/photo/loop": "a link to a folder that is there already",
-    }
 
 
 def test_links_in_a_tar_have_what_they_lead_to(raw):
@@ -217,17 +188,6 @@ def test_another_copy_of_a_domain_or_class_is_an_error_that_names_both(raw):
     shutil.copytree(raw / "top/photo/cat", raw / "top/photo/C at")
     with pytest.raises(InputError, match=r"has photo / cat in top/photo 2 times.*: C at, cat\."):
         album(raw).items()
-
-
-def test_what_is_missing_is_named(raw):
-    shutil.rmtree(raw / "top/photo")
-    shutil.rmtree(raw / "top/sketch/dog")
-    made = album(raw)
-    assert len(made.items()) == 2
-    assert made.left_out == {
-        "photo": "missing: the tree has no picture of this domain",
-        "sketch/dog": "missing: this domain has no picture of the class",
-    }
 
 
 def test_a_text_named_as_a_picture_is_dropped_and_a_png_named_jpg_is_kept(raw):

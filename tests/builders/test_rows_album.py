@@ -182,51 +182,6 @@ def test_the_features_of_a_csv_are_read_as_their_types(tmp_path):
     assert [type(value) for value in by_age[39].values()] == [int, float, str, bool, str, str, type(None)]
 
 
-CODES = pa.table(
-    {
-        "text": ["1", "0", "1.0", "0.0", "True", "false", " 1 "],
-        "int": pa.array([1, 0, 1, 0, 1, 0, 1], pa.int8()),
-        "float": [1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0],
-        "bool": [True, False, True, False, True, False, True],
-    }
-)
-MEANINGS = {
-    ("0", "1"): ("1", "0"),
-    ("False", "True"): ("True", "False"),
-    "int64": (1, 0),
-    "float64": (1.0, 0.0),
-}
-
-
-@pytest.mark.parametrize("column", CODES.column_names)
-@pytest.mark.parametrize("feature", [*MEANINGS, "bool"])
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_the_declared_type_decides_what_a_code_means(tmp_path, column, feature, ending):
-    path = tmp_path / f"a.{ending}"
-    table = pa.table({"y": list("abcdefg"), "x": CODES[column]})
-    if ending == "csv":
-        pa.csv.write_csv(table, path)
-    else:
-        pq.write_table(table, path)
-    made = album(path, Columns(label="y", features={"x": feature}))
-    yes, no = MEANINGS.get(feature, (True, False))
-    found = [made.load(item)["x"] for item in made.items()]
-    assert found == [yes, no, yes, no, yes, no, yes]
-    assert {type(value) for value in found} == {type(yes)}
-
-
-def test_a_csv_and_a_parquet_of_equal_rows_are_equal(tmp_path):
-    texts = "y,n,x,c,s\na,5,2.50,1,007\na,5.0,2.5, 1,007\nb,NA,,?,\n"
-    columns = Columns(label="y", features={"n": "int64", "x": "float64", "c": ("1", "2"), "s": "string"})
-    one = album(written(tmp_path / "a.csv", texts), columns)
-    first, second, _ = one.items()
-    assert first.origin == second.origin
-    assert second.key == f"{first.key}-2"
-    typed = {"y": list("aab"), "n": [5.0, 5.0, math.nan], "x": [2.5, 2.5, None], "c": [1, 1, None]}
-    pq.write_table(pa.table({**typed, "s": ["007", "007", None]}), tmp_path / "b.parquet")
-    assert one.fingerprint() == album(tmp_path / "b.parquet", columns).fingerprint()
-
-
 def test_a_cell_that_cannot_be_read_drops_its_row_alone_and_is_named(tmp_path):
     text = "y,job,n\n" + "".join(f"a,{job},{n}\n" for n, job in enumerate("1234556789"))
     path = written(tmp_path / "a.csv", text + "a,1,many\nb,5,some\n")
@@ -284,15 +239,6 @@ def test_the_features_of_parquet_are_plain_values(tmp_path):
     assert list(first.values()) == [1, 0.5, 0.25, 1.5, True, "x", "01", None, "2001-02-03"]
     assert list(second.values()) == [None] * 9
     assert {type(value) for value in first.values()} == {int, float, bool, str, type(None)}
-
-
-def test_numbers_and_booleans_can_be_labels(tmp_path):
-    table = pa.table({"n": [1, 2], "f": [1.0, 2.5], "b": [True, False], "x": ["p", "q"]})
-    pq.write_table(table, tmp_path / "a.parquet")
-    found = {
-        name: album(tmp_path / "a.parquet", Columns(label=name, text="x")).labels for name in ("n", "f", "b")
-    }
-    assert found == {"n": ("1", "2"), "f": ("1", "2.5"), "b": ("false", "true")}
 
 
 @pytest.mark.parametrize(

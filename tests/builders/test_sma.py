@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from builders.make import assign
-from builders.make.workshop import wanted_bases
 from builders.raw.album import RawAlbum
 from builders.raw.meta_album import MetaAlbum
 from builders.raw.sma import STYLE_NAMES, Sma
 from builders.recipe_files import load_recipe, recipe_names
-from builders.sample import Item
-from shiftdata.errors import InputError
 from tests.builders.replicas import sma
 from tests.builders.replicas.drawing import put
 
@@ -25,10 +21,6 @@ MADE = ("sma_emoji", "sma_glyphs")
 
 def album(root: Path, of: str = "AWA", layout: type = Sma) -> RawAlbum:
     return RawAlbum(name="a", layout=layout(set=of), license="CC0-1.0", attribution="them", root=root)
-
-
-def said(items: tuple[Item, ...]) -> list[tuple[str, str, str | None, str, tuple[str, ...]]]:
-    return [(one.key, one.label, one.nuisance, one.origin, one.bases) for one in items]
 
 
 @pytest.fixture(scope="module")
@@ -68,30 +60,6 @@ def test_mini_and_extended_beside_each_other_are_one_dataset_with_the_authors_mi
     assert len(picked) == mini
 
 
-def test_what_mini_names_otherwise_is_known_by_its_bytes(openml, tmp_path):
-    shutil.copytree(openml, tmp_path / "raw")
-    folder = tmp_path / "raw/AWA_STY_Mini"
-    table = (folder / "labels.csv").read_text()
-    old, new = "otter_prehistorian_painting_0.jpg", "prehistorian_painting_900.jpg"
-    (folder / "images" / old).rename(folder / "images" / new)
-    (folder / "labels.csv").write_text(table.replace(old, new))
-    assert said(album(tmp_path / "raw").items()) == said(album(openml).items())
-
-
-def test_a_content_release_beside_gives_the_origins_their_names(openml, tmp_path):
-    shutil.copytree(openml, tmp_path / "raw")
-    rows = [
-        {"FILE_NAME": f"{label}_{n}.jpg", "CATEGORY": label} for label in sma.LABELS for n in range(sma.EACH)
-    ]
-    for row in rows:
-        put(tmp_path, f"raw/AWA_Extended/images/{row['FILE_NAME']}")
-    put(tmp_path, "raw/AWA_Extended/labels.csv", sma.table(rows))
-    items = album(tmp_path / "raw").items()
-    assert len({one.origin for one in items}) == len(rows)
-    content = assign.pick(items, assign.folds(items), load_recipe("sma_awa").base("content"))
-    assert len(content) == len(rows)
-
-
 def test_meta_album_reads_renamed_columns_mends_names_and_names_what_is_odd(tmp_path):
     sma.make_meta_album(tmp_path)
     read = album(tmp_path, "BRD", MetaAlbum)
@@ -101,22 +69,6 @@ def test_meta_album_reads_renamed_columns_mends_names_and_names_what_is_odd(tmp_
         "BRD_Mini/gone.jpg": "labels.csv lists it, and it is not there",
         "BRD_Mini/images/unlisted.jpg": "labels.csv does not list it, and no folder says what it shows",
     }
-
-
-def test_meta_album_gives_its_20_largest_classes_which_mini_alone_does_not_know(tmp_path):
-    rows = []
-    for label in range(22):
-        for number in range(3 if label in (4, 7) else 4):
-            put(tmp_path, f"BRD_Extended/images/{label}_{number}.jpg")
-            rows.append({"FILE_NAME": f"{label}_{number}.jpg", "CATEGORY": f"bird {label}"})
-    put(tmp_path, "BRD_Extended/labels.csv", sma.table(rows))
-    assert set(album(tmp_path, "BRD", MetaAlbum).labels) == {f"bird {n}" for n in range(22)} - {
-        "bird 4",
-        "bird 7",
-    }
-    (tmp_path / "BRD_Extended").rename(tmp_path / "BRD_Mini")
-    with pytest.raises(InputError, match="known from Extended"):
-        album(tmp_path, "BRD", MetaAlbum).items()
 
 
 def test_the_table_has_12_sets_and_10_made_again():
@@ -130,14 +82,6 @@ def test_the_table_has_12_sets_and_10_made_again():
         "sma_rsicb",
         "sma_tex_dtd",
     }
-
-
-def test_bases_that_the_raw_data_lacks_are_left_out_unless_asked_for(openml):
-    recipe = load_recipe(f"sma_awa={openml / 'AWA_STY_Mini'}")
-    assert wanted_bases(recipe, None, []) == ["mini"]
-    with pytest.raises(InputError, match="no item of the base 'extended'"):
-        wanted_bases(recipe, ["mini", "extended"], [])
-    assert wanted_bases(load_recipe(f"sma_awa={openml}"), None, []) == ["mini", "extended"]
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
-from builders.raw import tables
 from builders.raw.album import RawAlbum
-from builders.sample import Item, PictureFile
+from builders.sample import Item
 from tests.builders.raw_albums import album_of, changed
 from tests.builders.replicas import wilds
 
@@ -88,16 +86,6 @@ def test_the_lists_of_camelyon_are_by_center_and_else_by_split(raw):
         assert [at[place] for place in sorted(at)] == sorted(at.values())
 
 
-def test_patches_lose_their_transparency_and_nothing_else(raw):
-    album = album_of("camelyon17", raw["camelyon17"])
-    for item in album.items():
-        loaded = album.load(item)
-        assert isinstance(loaded, PictureFile)
-        with Image.open(raw["camelyon17"] / str(item.source["file"])) as picture:
-            if picture.mode == "RGBA" and picture.size == (12, 12):
-                assert loaded.picture.convert("RGB").tobytes() == picture.convert("RGB").tobytes()
-
-
 def test_what_camelyon_leaves_out_is_named(raw):
     metadata = f"{wilds.CAMELYON}/metadata.csv"
     assert album_of("camelyon17", raw["camelyon17"]).left_out == {
@@ -112,14 +100,6 @@ def test_what_camelyon_leaves_out_is_named(raw):
         ),
         wilds.patch("300", 1, 0, 0): "no row of metadata.csv names it",
     }
-
-
-def test_pictures_of_fmow_are_numbered_before_rows_are_left_out(raw):
-    rows = table_of(raw["fmow"] / wilds.FMOW / "rgb_metadata.csv")
-    for item in album_of("fmow", raw["fmow"]).items():
-        row = rows[int(str(item.source["file"]).rpartition("_")[2].removesuffix(".png"))]
-        assert (row["category"], row["country_code"]) == (item.label, item.source["country"])
-        assert row["split"] != "seq"
 
 
 def test_regions_and_years_of_fmow(raw):
@@ -175,14 +155,6 @@ def test_comments_are_their_texts_to_the_letter(raw):
     assert texts == {part: rows[part]["comment_text"] for part in texts}
     assert len(texts) == len(rows) - 4
     assert any("\n\n" in str(text) and '"' in str(text) for text in texts.values())
-
-
-def test_comments_are_read_over_the_ends_of_blocks(raw, monkeypatch):
-    whole = album_of("civilcomments", raw["civilcomments"])
-    texts = [whole.load(item) for item in whole.items()]
-    monkeypatch.setattr(tables, "BLOCK", 400)
-    album = album_of("civilcomments", raw["civilcomments"])
-    assert [album.load(item) for item in album.items()] == texts
 
 
 def test_half_toxic_is_toxic_and_what_has_no_number_is_not_named(raw):

@@ -248,15 +248,6 @@ def test_a_step_pulls_towards_neutral_plus_four_times_the_shift(diffusion: Diffu
     assert loss == pytest.approx(16 * float(adds.square().mean()), rel=1e-4)
 
 
-def test_a_step_draws_by_its_number_shift_and_class(diffusion: Diffusion, tmp_path: Path) -> None:
-    names = [("fox", "snow"), ("fox", "fog"), ("van", "snow")]
-    short = replace(SHORT, iterations=1)
-    files = [train(diffusion, *of, tmp_path / f"{'-'.join(of)}.safetensors", short) for of in names]
-    first = [load_file(file) for file in files]
-    key = next(key for key in first[0] if key.endswith(DOWN))
-    assert len({one[key].numpy().tobytes() for one in first}) == 3
-
-
 def test_the_prompts_of_paper_and_code() -> None:
     assert Training().prompts("red_fox", "heavy_snow") == (
         "A picture of a red fox",
@@ -264,23 +255,6 @@ def test_the_prompts_of_paper_and_code() -> None:
     )
     assert Training(variant="code").prompts("fox", "heavy snow") == ("fox", "fox, in heavy snow")
     assert (PAPER["steps"], CODE["steps"]) == (100, 50)
-
-
-def test_no_memory_names_the_batch(
-    diffusion: Diffusion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun, slider = start(diffusion, "fox", 1, 0.75), random_slider(diffusion)
-
-    def full(*_: object) -> None:
-        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(Diffusion, "predicted", full)
-    with pytest.raises(
-        InputError, match=r"ran out of memory on 3 pictures of 32 pixels: draw fewer scales.*batch=3"
-    ):
-        slid(diffusion, begun, slider, [0.5, 1.0, 1.5])
-    with pytest.raises(InputError, match=r"train in smaller batches .batch=2 now"):
-        train(diffusion, "fox", "snow", tmp_path / "s.safetensors", SHORT)
 
 
 @pytest.mark.parametrize("damage", ["no unet", "other unet", "pickle", "cut"])

@@ -218,18 +218,6 @@ def test_fields_that_cannot_be_are_refused_at_once(fields: dict[str, object], me
         AdaIN(encoder="e", decoder="d", **fields)  # type: ignore[arg-type]
 
 
-def test_a_card_without_memory_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    adain = stylizers(tmp_path)["adain"]
-    code = adain.encode(picture())
-
-    def full(*_: object) -> None:
-        raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
-
-    monkeypatch.setattr("builders.shifts.stylizers.vgg.Decoder.__call__", full)
-    with pytest.raises(InputError, match="AdaIN ran out of memory on a picture of 32 x 32 pixels"):
-        adain.stylize(picture(), [code], [1])
-
-
 # --- identity and banks ----------------------------------------------------------------------------------
 
 
