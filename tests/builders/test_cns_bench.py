@@ -66,12 +66,6 @@ def test_no_check_finds_a_problem(folder):
     assert not list(verify(folder))
 
 
-def test_each_shift_at_each_scale_is_a_set(folder):
-    cells = sd.task(folder, "continuous_paper_cells")
-    assert len(cells.sets) == len(replica.SHIFTS) * len(replica.SCALES)
-    assert len(cells.sets["test/heavy_snow@1.5"]) == 14
-
-
 class TestImageNetModels:
     """A model with 1,000 outputs, of which three are labels here."""
 

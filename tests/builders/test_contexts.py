@@ -58,17 +58,6 @@ def drawn(number: int, make: Make, setting: Stage) -> tuple[np.ndarray, np.ndarr
 
 
 @pytest.mark.parametrize("name", a_third(SCENES))
-def test_a_scene_is_drawn_the_same_again(name):
-    for size in (64, 101):
-        made, again = (in_context(cutout(size), SCENES[name], stage(name, size=size)) for _ in range(2))
-        assert (made.size, made.mode) == ((size, size), "RGB")
-        assert made.tobytes() == again.tobytes()
-    other = in_context(cutout(64), SCENES[name], stage(name, "other"))
-    same = in_context(cutout(64), SCENES[name], stage(name))
-    assert other.tobytes() != same.tobytes()
-
-
-@pytest.mark.parametrize("name", a_third(SCENES))
 def test_a_scene_shows_the_object_and_it_does_not_sink_into_it(name):
     """Its pixels differ from the mean colour round it, over four objects."""
     apart = []

@@ -1,19 +1,16 @@
 from __future__ import annotations
 
-import colorsys
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 
 from builders.sample import Item, Sample
 from builders.shifts.corruptions import CORRUPTIONS, SEVERITIES, corrupt
 from builders.shifts.steps import Corrupt
 from shiftdata.data.format.schema import KEY_PATTERN
 from shiftdata.errors import InputError, NotFoundError
-from tests.pictures import apart, emoji, floats, photographs, unlike
+from tests.pictures import apart, emoji, photographs, unlike
 from tests.properties import share
 from tests.thirds import a_third
 
@@ -36,40 +33,6 @@ def test_each_severity_is_farther_from_the_picture(name, pictures):
     assert (mean[:, 0] > (1, 0.005)).all(), mean
     assert (mean[:, 1:] > 1.04 * mean[:, :-1]).all(), mean
     assert (np.diff(ladders, axis=2) > 0).mean(axis=(0, 2)).min() > 0.9, ladders
-
-
-def test_contrast_keeps_the_mean_and_narrows_the_rest():
-    picture = photographs(128)[0]
-    made = corrupt("contrast", picture, 3, key=KEY)
-    assert floats(made).mean((0, 1)) == pytest.approx(floats(picture).mean((0, 1)), abs=0.5)
-    assert floats(made).std() < 0.4 * floats(picture).std()
-
-
-def test_saturate_goes_both_ways_keeps_value_and_leaves_grey_alone():
-    grey = Image.linear_gradient("L").resize((32, 32)).convert("RGB")
-    assert corrupt("saturate", grey, 5, key=KEY).tobytes() == grey.tobytes()
-    ways = []
-    for key in range(40):
-        plain = Image.new("RGB", (16, 16), (200, 120, 90))
-        made = [corrupt("saturate", plain, step, key=(key,)).getpixel((8, 8)) for step in (1, 3, 5)]
-        before, *after = (colorsys.rgb_to_hsv(*(part / 255 for part in c)) for c in ((200, 120, 90), *made))
-        assert all(colour[2] == pytest.approx(before[2], abs=0.01) for colour in after)
-        saturations = [before[1], *(colour[1] for colour in after)]
-        ways.append(saturations[-1] > saturations[0])
-        assert saturations == sorted(saturations, reverse=not ways[-1])
-        assert abs(saturations[-1] - saturations[0]) > 0.3
-    assert 10 < sum(ways) < 30
-
-
-def test_motion_blur_smears_along_one_line_and_keeps_the_light():
-    pixels = np.zeros((65, 65, 3), dtype=np.uint8)
-    pixels[32, 32] = 255
-    wide = np.asarray(Image.fromarray(pixels).resize((195, 195), Image.Resampling.NEAREST))
-    made = floats(corrupt("motion_blur", Image.fromarray(wide), 5, key=KEY)).mean(2)
-    assert made.sum() == pytest.approx(floats(Image.fromarray(wide)).mean(2).sum(), rel=0.1)
-    y, x = np.nonzero(made > 1)
-    small, great = np.linalg.eigvalsh(np.cov(np.stack([x, y])))
-    assert great > 20 * small
 
 
 @share(0.5)
@@ -125,10 +88,7 @@ def test_the_step_makes_a_trajectory_a_corruption():
     [
         ({"names": ("forst",)}, "did you mean 'frost'"),
         ({"names": ()}, "at least one name"),
-        ({"names": ("fog", "fog")}, "each once"),
-        ({"steps": ()}, "ascending, got"),
         ({"steps": (3, 2)}, "ascending, got"),
-        ({"steps": (1, 7)}, r"some of \(0, 1, 2"),
     ],
 )
 def test_a_step_that_cannot_be_is_refused(options, message):

@@ -9,7 +9,6 @@ import shutil
 import sys
 import zipfile
 from collections import Counter, defaultdict
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -56,16 +55,6 @@ def test_is_an_album_of_20_classes() -> None:
     assert all(re.fullmatch(r"[a-z0-9_]+", label) for label in album.labels)
 
 
-def test_every_class_has_enough_concepts_and_origins_but_not_too_many() -> None:
-    concepts, origins = defaultdict(set), defaultdict(set)
-    for item in ITEMS:
-        concepts[item.label].add(item.source["concept"])
-        origins[item.label].add(item.origin)
-    assert {label: len(found) for label, found in concepts.items() if not 19 <= len(found) <= 40} == {}
-    # Of 17 origins or more, one falls into each of the sets that DomainBed cuts.
-    assert {label: len(found) for label, found in origins.items() if len(found) < 17} == {}
-
-
 def test_every_concept_has_all_four_vendors_and_one_label() -> None:
     vendors, labels = defaultdict(list), defaultdict(set)
     for item in ITEMS:
@@ -89,30 +78,11 @@ def test_no_origin_carries_two_labels() -> None:
         assert (leader["origin"], leader["label"]) == (row["origin"], row["label"])
 
 
-def test_keys_and_origins_are_valid_unique_and_sorted() -> None:
-    keys = [item.key for item in ITEMS]
-    assert keys == sorted(set(keys))
-    assert all(re.fullmatch(r"[a-z0-9_-]{1,120}", key) for key in keys)
-    assert all(re.fullmatch(r"[a-z0-9_/-]+", item.origin) for item in ITEMS)
-
-
 def test_licences_and_attributions() -> None:
     for item in ITEMS:
         assert item.license == LICENSES[str(item.source["vendor"])]
         assert "Emoji" in item.attribution or "Twemoji" in item.attribution
     assert len({item.attribution for item in ITEMS}) == 4
-
-
-def test_the_lists_are_sorted_and_agree() -> None:
-    rows = table("concepts.tsv")
-    assert rows == sorted(rows, key=lambda row: (row["label"], row["concept"]))
-    home = {row["concept"]: (row["label"], row["origin"]) for row in rows}
-    pairs = {(row["concept_a"], row["concept_b"]): row for row in table("lookalikes.tsv")}
-    for (a, b), row in pairs.items():
-        assert row["verdict"] == ("merged" if home[a] == home[b] else "kept apart"), (a, b)
-        assert row["origin"] == (home[a][1] if home[a] == home[b] else "-")
-    merged = {pair for pair in combinations(sorted(home), 2) if home[pair[0]] == home[pair[1]]}
-    assert merged <= set(pairs)
 
 
 @pytest.mark.slow
@@ -142,10 +112,7 @@ def test_fewer_vendors_give_the_same_items_and_labels() -> None:
     ("vendor", "suffix", "data"),
     [
         ("noto", ".svg", b"<path d='M0 0"),
-        ("noto", ".svg", b"\xff\xfe\x00"),
-        ("noto", ".svg", b""),
         ("fluent-3d", ".webp", b"not a picture"),
-        ("fluent-3d", ".webp", b""),
     ],
 )
 def test_damaged_bytes_are_a_bad_item(tmp_path: Path, vendor: str, suffix: str, data: bytes) -> None:

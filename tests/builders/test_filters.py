@@ -188,24 +188,9 @@ def test_a_recipe_without_filters_is_the_one_it_was(tmp_path):
             "return [np.nan] * len(views) if views[0].label == 'disc' else pixels.std",
             "the scorer 'ink' gave nan for 'disc_disc[0-9]+-blur-000' and 63 other samples",
         ),
-        (
-            "return pixels.std",
-            "return pixels[1:].std",
-            r"the scorer 'ink', asked about .* array of shape \(63,\)",
-        ),
-        (
-            "return pixels.std(axis=(1, 2, 3))",
-            "return ['much'] * len(views)",
-            "'ink', asked about 64 samples from '[a-z]+_[a-z]+[0-9]+-blur-000' on, gave <U4: it must give",
-        ),
         ("(0.0, 0.5, 1.0, 2.5)", "(0.5, 1.0, 2.5)", "filters are for pictures in severities from 0 on"),
         ("least=50", "least=50, most=9", "the threshold of ink is least=50, most=9: give one, or both"),
         ("m=1, of", "m=3, of", "at least 3 of 2 rules"),
-        (
-            'name: str = "ink"',
-            'name: str = "my ink"',
-            r"a scorer's name is made of \[a-z0-9_-\], got 'my ink'",
-        ),
         ('name: str = "ink"', 'name: str = "to-start"', "two scorers are named 'to-start'"),
     ],
 )
@@ -443,16 +428,12 @@ def test_the_script_calibrates_on_published_scores(folder, judged, tmp_path):
     ("labels", "options", "message"),
     [
         ({"a": "keep", "b": "keep"}, {}, "none of the 2 labels is 'drop'"),
-        ({}, {}, "none of the 0 labels is 'drop'"),
         ({"a": "keep", "z": "drop"}, {}, "'z' is labelled and has no score"),
-        ({"a": "keep", "n": "drop"}, {}, "'n' is labelled and has no score"),
-        ({"a": "yes", "b": "drop"}, {}, "the label of 'a' is 'yes'; it is 'keep' or 'drop'"),
         (
             {"a": "keep", "b": "drop"},
             {"goal": "precision"},
             "wanted=None: precision and rejection need a share",
         ),
-        ({"a": "keep", "b": "drop"}, {"wanted": 0.5}, "f1 and accuracy take none"),
         ({"a": "keep", "b": "drop"}, {"goal": "auc"}, "goals are f1, accuracy, precision, rejection"),
     ],
 )

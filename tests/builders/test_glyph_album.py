@@ -88,10 +88,8 @@ def test_drawn_ink_is_a_colour_of_each_item_and_covers_the_same_pixels():
     [
         ({"size": 0}, "at least 1 pixel"),
         ({"classes": ("serf",)}, "serif"),
-        ({"letters": ("Z",)}, "letter"),
         ({"letters": "AB"}, "tuple"),
         ({"classes": ("sans", "sans")}, "each once"),
-        ({"classes": ()}, "at least one"),
         ({"ink": "red"}, "'dark' or 'drawn'"),
     ],
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-import datasets
 import numpy as np
 import pytest
 
@@ -76,28 +75,6 @@ def test_a_small_one_is_whole_and_becomes_a_task(small):
     assert check(folder, load_recipe(str(folder.parents[1] / "small.py"))) == []
     task = sd.task(folder, **OPTIONS[name][1])
     assert all(len(task.rows(name)) for name in task.sets)
-
-
-@pytest.mark.slow
-def test_no_family_of_fonts_is_in_two_splits(small):
-    _, folder = small
-    data = datasets.load_dataset(str(folder), "metadata")
-    split_of = {split: {one.split("/")[-1] for one in rows["origin"]} for split, rows in data.items()}
-    assert all(split_of.values())
-    assert not split_of["train"] & split_of["test"]
-    assert not split_of["train"] & split_of["validation"]
-    assert not split_of["validation"] & split_of["test"]
-
-
-@pytest.mark.slow
-def test_corners_and_borders_give_no_letter_away(small):
-    name, folder = small
-    traces = {
-        trace.name: trace for trace in Manifest.read(folder).shortcuts.traces if trace.target == "label"
-    }
-    if name == "dom_glyphs":  # nothing is drawn over the ground: not a trace of the letter is left there
-        assert traces["border"].accuracy == traces["3x3 corner"].accuracy == traces["border"].chance
-    assert traces["size in pixels"].accuracy == traces["size in pixels"].chance
 
 
 def test_every_group_of_a_fairness_split_has_60_test_rows_at_least():

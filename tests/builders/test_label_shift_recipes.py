@@ -11,10 +11,8 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import shiftdata as sd
 from builders.albums.emoji import EmojiAlbum
 from builders.make import assign
 from builders.make.build import build
@@ -51,37 +49,6 @@ def built(tmp_path_factory) -> Callable[[str], Path]:
 def test_nothing_is_wrong(built, name):
     assert check(built(name)) == []  # the counts that the recipe expects, too
     assert Manifest.read(built(name)).base("all").dropped == {}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SETS)
-def test_severity_moves_the_labels_of_the_target_and_nothing_of_the_source(built, name):
-    source, target = SETS[name]
-    given = {"source": source, "target": target, "replacement": True, "on_empty": "report"}
-    whole = sd.task(built(name), "label-shift", alpha=None, **given)
-    distances = {}
-    for alpha in (100, 10, 1):
-        tasks = [sd.task(built(name), "label-shift", alpha=alpha, seed=seed, **given) for seed in range(8)]
-        for seed, task in enumerate(tasks):
-            assert task.leaks() == []
-            unmoved = sd.task(built(name), "label-shift", alpha=None, seed=seed, **given)
-            for one in ("source_train", "source_test"):
-                assert task.keys(one) == unmoved.keys(one)
-            assert len(task.sets["target_train"]) == len(unmoved.sets["target_train"])
-        distances[alpha] = np.mean([apart(task, whole) for task in tasks])
-    assert distances[100] < distances[10] < distances[1]
-    assert distances[1] > 2 * distances[100]
-
-
-def apart(task, whole) -> float:
-    """The total variation between the label marginals of two targets."""
-    return float(np.abs(marginal(task) - marginal(whole)).sum() / 2)
-
-
-def marginal(task, name: str = "target_train") -> np.ndarray:
-    one = task.sets[name]  # a table of an unlabelled set has no label
-    counts = np.bincount(task.metadata.label[one.indices], one.counts, minlength=len(task.metadata.labels))
-    return counts / counts.sum()
 
 
 def names() -> list[dict[str, str]]:

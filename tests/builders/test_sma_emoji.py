@@ -12,7 +12,6 @@ import pytest
 from builders.albums.emoji import EmojiAlbum
 from builders.make.build import build
 from builders.make.check import check
-from builders.recipe_files import load_recipe
 from shiftdata.data.format.manifest import Manifest
 from tests.builders.few_emoji import few_classes
 
@@ -78,14 +77,3 @@ def test_the_canonical_splits_are_whole_and_balanced_where_they_must_be(small, m
         assert set(groups["validation"].values()) == {2}
         assert set(groups["test"].values()) == {3}
         assert sum(count > 1 for count in groups["train"].values()) == k
-
-
-def test_mini_takes_forty_pictures_of_each_class():
-    from builders.make import assign
-
-    full = load_recipe("sma_emoji")
-    items = full.album.items()
-    picked = assign.pick(items, assign.folds(items), full.base("mini"))
-    assert Counter(item.label for item in picked) == dict.fromkeys(full.album.labels, 40)
-    vendors = Counter(item.source["vendor"] for item in picked)
-    assert min(vendors.values()) > 150

@@ -71,15 +71,6 @@ def test_every_picture_ends_in_one_form_and_the_same_each_time(step, name):
     assert made.tobytes() == again.tobytes()
 
 
-@pytest.mark.parametrize("step", [step for step in FRAMES if not isinstance(step, OnGround)], ids=repr)
-@pytest.mark.parametrize("size", [(80, 20), (20, 80), (33, 32)])
-def test_no_frame_adds_a_bar_of_one_colour(step, size):
-    """The border of a picture without plain parts has none either, whatever its shape."""
-    made = np.asarray(step.compose(odd_pictures()["wide"].resize(size))).astype(int)
-    for edge in (made[:3], made[-3:], made[:, :3], made[:, -3:]):
-        assert edge.std(axis=(0, 1)).min() > 2
-
-
 def test_padding_keeps_the_whole_picture_and_cropping_its_middle():
     halves = np.zeros((20, 40, 3), dtype=np.uint8)
     halves[:, :4] = halves[:, -4:] = (255, 0, 0)  # seen only where the whole picture is
@@ -102,11 +93,6 @@ def test_the_ground_of_a_cut_out_is_its_own_and_shows_the_object(step):
         apart.append(np.abs(made[0, 0] - fill).sum())
     assert len(set(corners)) == len(corners)
     assert min(apart) > 60
-
-
-def test_a_ground_may_be_one_colour():
-    made = Resize(size=20, ground=(1, 2, 3)).compose(Image.new("RGBA", (9, 9)))
-    assert made.getcolors() == [(400, (1, 2, 3))]
 
 
 @pytest.mark.parametrize(
