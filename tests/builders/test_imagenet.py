@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-import shiftdata as sd
 from builders.make.build import build
-from builders.raw.breeds import CUTS, Hierarchy, breeds, short_hash, text_of
+from builders.raw.breeds import CUTS, breeds, short_hash, text_of
 from builders.raw.imagenet import TWICE, classes, labels
 from tests.builders.raw_albums import album_of
 from tests.builders.replicas import imagenet as replica
@@ -27,19 +24,6 @@ HASHES = {
     "living17": "ea36d04b3a996021",
     "nonliving26": "0b506babeaf7403a",
 }
-
-
-def hierarchy(
-    folder: Path, edges: Mapping[str, str], leaves: str, names: Mapping[str, str] = {}
-) -> Hierarchy:
-    """The hierarchy of some edges, written as the authors write it."""
-    folder.mkdir(exist_ok=True)
-    known = [[number, node, f"{node}, a class"] for number, node in enumerate(leaves.split())]
-    (folder / "dataset_class_info.json").write_text(json.dumps(known))
-    lines = [f"{parent} {child}" for parent, children in edges.items() for child in children.split()]
-    (folder / "class_hierarchy.txt").write_text("\n".join(lines) + "\n\n")
-    (folder / "node_names.txt").write_text("\n".join(f"{node}\t{name}" for node, name in names.items()))
-    return Hierarchy.read(folder)
 
 
 TOP = "n00001740"
@@ -142,14 +126,6 @@ class TestTrees:
         assert list(classes()) == sorted(classes())
         assert len(set(labels())) == 1000
         assert labels()[999] == "999_toilet tissue"
-
-
-@pytest.fixture(scope="module", params=["imagenet_v2", "imagenet_r", "imagenet_c"])
-def task(request, tmp_path_factory) -> sd.Task:
-    root = tmp_path_factory.mktemp(request.param)
-    replica.REPLICAS[request.param](root / "raw")
-    folder = build(f"{request.param}={root / 'raw'}", root, workers=1, quiet=True)
-    return sd.task(folder, sd.open_dataset(folder).manifest.canonical_splits[0].name)
 
 
 def test_the_example_of_the_page_runs(tmp_path):

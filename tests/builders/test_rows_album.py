@@ -18,7 +18,6 @@ from hypothesis import given
 
 from builders.albums import Album
 from builders.albums.rows import Columns, RowsAlbum
-from builders.make.equal import listed
 from builders.sample import BadItem
 from shiftdata.data.format.schema import KEY_PATTERN
 from shiftdata.errors import InputError
@@ -79,14 +78,6 @@ def test_an_example_has_one_origin_in_all_domains_of_a_label(tmp_path):
     assert not of["1", "a"] & of["5", "a"], "an origin has one label"
 
 
-def test_equal_rows_are_numbered_and_share_an_origin(tmp_path):
-    made = album(written(tmp_path / "a.csv", "stars,review,shop\n" + "5,Good,a\n" * 3))
-    first, second, third = made.items()
-    assert [second.key, third.key] == [f"{first.key}-2", f"{first.key}-3"]
-    assert first.origin == second.origin == third.origin
-    assert [made.load(item) for item in made.items()] == ["Good"] * 3
-
-
 ROWS = [
     {"stars": str(n % 3), "review": f"text {n % 7}", "shop": "ab"[n % 2], "by": f"w{n % 4}", "terms": terms}
     for n in range(30)
@@ -129,17 +120,6 @@ def test_columns_give_keys_origins_and_licences(tmp_path):
         album(written(tmp_path / "b.csv", text.replace("MIT", "mit")), columns).items()
     assert second.nuisance is None
     assert second.origin.startswith("pos/")
-
-
-def test_an_author_of_several_labels_is_one_origin(tmp_path):
-    text = "y,text,author\n+1,same,ann\n-1,same,ann\n-1,same,\n+1,same,\n"
-    made = album(written(tmp_path / "a.csv", text), Columns(label="y", text="text", origin="author"))
-    assert made.labels == ("+1", "-1")
-    ann = {item.origin for item in made.items() if made.place(item) in ("line 2", "line 3")}
-    others = {item.origin for item in made.items()} - ann
-    assert (len(ann), len(others)) == (1, 2)  # labels that differ in signs alone are still told apart
-    assert len({item.key for item in made.items()}) == 4
-    assert len({item.origin for item in listed(made).items}) == 1  # as all of the texts are equal
 
 
 @pytest.mark.parametrize("cell", ["", "  ", '" \n"'])

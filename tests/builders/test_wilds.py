@@ -5,14 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from builders.raw.album import RawAlbum
-from builders.sample import Item
-from tests.builders.raw_albums import album_of, changed
+from tests.builders.raw_albums import album_of
 from tests.builders.replicas import wilds
 
 MAKE = {"camelyon17": wilds.camelyon17, "fmow": wilds.fmow, "civilcomments": wilds.civilcomments}
@@ -27,26 +24,9 @@ def raw(tmp_path_factory) -> dict[str, Path]:
     return folders
 
 
-@pytest.fixture
-def broken(raw, tmp_path) -> Callable[..., RawAlbum]:
-    """The album of a copy of a tree in which something was changed."""
-
-    def change(name: str, how: Callable[[Path], object]) -> RawAlbum:
-        return changed(name, raw[name], tmp_path / name, how)
-
-    return change
-
-
 def table_of(file: Path) -> list[dict[str, str]]:
     """The rows of a CSV file, by Python's reader."""
     return list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8-sig"), newline="")))
-
-
-def places(items: tuple[Item, ...], name: str) -> dict[int, str]:
-    """Which file has each place of a list."""
-    return {
-        item.source["lists"][name]: str(item.source["file"]) for item in items if name in item.source["lists"]
-    }
 
 
 def test_all_patches_of_a_slide_are_one_origin_whatever_they_show(raw):
