@@ -29,6 +29,13 @@ def table_of(file: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8-sig"), newline="")))
 
 
+def places(items: tuple[Item, ...], name: str) -> dict[int, str]:
+    """Which file has each place of a list."""
+    return {
+        item.source["lists"][name]: str(item.source["file"]) for item in items if name in item.source["lists"]
+    }
+
+
 def test_all_patches_of_a_slide_are_one_origin_whatever_they_show(raw):
     items, shown = album_of("camelyon17", raw["camelyon17"]).items(), defaultdict(set)
     for item in items:
