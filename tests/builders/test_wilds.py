@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from builders.sample import Item
 from tests.builders.raw_albums import album_of
 from tests.builders.replicas import wilds
 
