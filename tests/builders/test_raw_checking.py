@@ -194,7 +194,6 @@ def test_the_page_of_public_datasets_has_each_with_its_size_and_first_count():
         family = next((each for each in families if name.startswith(each)), None)
         row = rows.pop(name) if family is None else rows[f"{family}<id>"]
         assert f" {sources.size_text(one.size)} | {one.license} |" in row
-        assert "replicas only" in row
         if one.counts and family is None:
             assert f"{one.counts[0].all:,}" in row
     assert set(rows) == {f"{family}<id>" for family in families}
