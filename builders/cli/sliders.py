@@ -12,7 +12,7 @@ import click
 from PIL import Image
 
 from builders.shifts.diffusion import CODE, PAPER, Diffusion, Training, read_slider, slider_file, train
-from builders.shifts.diffusion.sampling import slid, start
+from builders.shifts.diffusion.pipeline import slid, start
 from builders.shifts.styles.sliders import SCALES
 from shiftdata.cli.verbs import GOES_ON, Verb, asked_rank, progress, quiet_option, verb
 from shiftdata.data.executors import ALONE, Here, Pool, Ranks

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
-from builders.shifts.drawing.palettes import Colour
-from builders.shifts.drawing.pixels import (
+from builders.shifts.drawing import (
+    Colour,
     Field,
     Key,
     as_floats,

@@ -33,9 +33,8 @@ from PIL import Image
 
 from builders.albums.emoji import VENDORS, EmojiAlbum
 from builders.sample import Item
-from builders.shifts.contexts.compose import in_context
 from builders.shifts.contexts.domains import COMMON
-from builders.shifts.contexts.scene import Stage
+from builders.shifts.contexts.scene import Stage, in_context
 from builders.shifts.steps import OnGround
 from builders.shifts.styles import network
 from builders.shifts.styles.bank import StyleBank

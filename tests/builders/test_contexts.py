@@ -10,10 +10,9 @@ from PIL import Image
 
 from builders.albums.emoji import EmojiAlbum
 from builders.sample import Sample
-from builders.shifts.contexts import compose
-from builders.shifts.contexts.compose import PLAIN, in_context
+from builders.shifts.contexts import scene as compose
 from builders.shifts.contexts.domains import COMMON, DOMAINS, KINDS, UNIQUE, unique_of
-from builders.shifts.contexts.scene import Make, Stage
+from builders.shifts.contexts.scene import PLAIN, Make, Stage, in_context
 from builders.shifts.contexts.scenery import tile
 from builders.shifts.steps import Contexts
 from shiftdata.errors import InputError, NotFoundError

@@ -6,8 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from builders.shifts.drawing.noise import Field, cells, cloud, grid, smooth_noise, stretched
-from builders.shifts.drawing.palettes import Colour, flat, palette, pick, picture, ramp, where
+from builders.shifts.drawing import (
+    Colour,
+    cells,
+    cloud,
+    flat,
+    grid,
+    palette,
+    pick,
+    picture,
+    ramp,
+    smooth_noise,
+    stretched,
+    where,
+)
+from builders.shifts.drawing import Doubles as Field
 
 TILE = 256
 

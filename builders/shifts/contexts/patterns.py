@@ -8,8 +8,18 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
-from builders.shifts.drawing.noise import cloud, finished, grid, smooth_noise, warp
-from builders.shifts.drawing.palettes import flat, palette, picture, ramp, where
+from builders.shifts.drawing import (
+    cloud,
+    finished,
+    flat,
+    grid,
+    palette,
+    picture,
+    ramp,
+    smooth_noise,
+    warp,
+    where,
+)
 
 
 def brick(rng: np.random.Generator) -> Image.Image:

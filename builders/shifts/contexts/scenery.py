@@ -12,8 +12,7 @@ from PIL import Image, ImageFilter, ImageOps
 from builders.shifts.contexts import materials, patterns
 from builders.shifts.contexts.materials import TILE
 from builders.shifts.contexts.scene import Pen, Point, Stage, around
-from builders.shifts.drawing import drawn_in
-from builders.shifts.drawing.palettes import Colour
+from builders.shifts.drawing import Colour, drawn_in
 from shiftdata.stable import rng
 
 WHITE = (255, 255, 255)

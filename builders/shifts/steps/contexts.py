@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from builders.sample import Item, Sample
-from builders.shifts.contexts.compose import in_context
 from builders.shifts.contexts.domains import COMMON, DOMAINS, TABLE, unique_of
-from builders.shifts.contexts.scene import Stage
-from builders.shifts.steps.checks import OneStrength
+from builders.shifts.contexts.scene import Stage, in_context
+from builders.shifts.steps.framing import OneStrength
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash, rng
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from builders.parts import check_chosen
 from builders.sample import Json, Sample
-from builders.shifts.steps.checks import framed
+from builders.shifts.steps.framing import framed
 from builders.shifts.styles import network, sliders
 from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject
 from builders.shifts.weather import FIGURES, WEATHERS, render

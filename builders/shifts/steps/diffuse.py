@@ -13,8 +13,7 @@ from PIL import Image
 from builders.albums.folder import slug
 from builders.parts import check_names_once
 from builders.sample import Json, Sample
-from builders.shifts.diffusion.pipeline import Diffusion
-from builders.shifts.diffusion.sampling import slid, start
+from builders.shifts.diffusion.pipeline import Diffusion, slid, start
 from builders.shifts.diffusion.slider import Slider, read_slider, slider_file
 from builders.shifts.styles.sliders import SCALES
 from builders.shifts.stylizers.weights import weights_hash

@@ -11,7 +11,7 @@ from typing import ClassVar
 from builders.albums.folder import slug
 from builders.parts import check_chosen
 from builders.sample import Sample
-from builders.shifts.steps.checks import OneStrength, framed
+from builders.shifts.steps.framing import OneStrength, framed
 from builders.shifts.styles.bank import (
     SLUG_LENGTH,
     FolderStyles,
@@ -22,7 +22,6 @@ from builders.shifts.styles.bank import (
     style_pictures,
 )
 from builders.shifts.stylizers import Arbitrary, Stylizer
-from builders.shifts.stylizers.neural import Neural
 from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash, rng
 
@@ -95,8 +94,7 @@ class Stylize(OneStrength):
 
     @property
     def threads(self) -> int:
-        """Pictures that a process works on at once: beside a GPU, others are read and stored meanwhile."""
-        return 3 if isinstance(self.stylizer, Neural) and self.stylizer.device != "cpu" else 0
+        return self.stylizer.threads
 
     def fingerprint(self) -> str:
         """The parameters, the codes of the styles and the network's graphs."""

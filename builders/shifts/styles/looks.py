@@ -13,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 from PIL import Image, ImageDraw
 
-from builders.shifts.drawing.noise import Field, cloud, smooth_noise
-from builders.shifts.drawing.pixels import as_doubles, as_picture
+from builders.shifts.drawing import Doubles as Field
+from builders.shifts.drawing import as_doubles, as_picture, cloud, smooth_noise
 
 Look: TypeAlias = Callable[[Field, Field, np.random.Generator], Field]
 

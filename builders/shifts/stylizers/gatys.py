@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from PIL import Image
 
-from builders.shifts.stylizers.neural import Neural
 from builders.shifts.stylizers.stylizer import FloatArray
-from builders.shifts.stylizers.vgg import Vgg, layout_of, middle_square, shown
+from builders.shifts.stylizers.vgg import Neural, Vgg, layout_of, middle_square, shown
 from builders.shifts.stylizers.weights import Place, weights_hash
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from PIL import Image
 
-from builders.shifts.stylizers.decoding import Decoding
 from builders.shifts.stylizers.stylizer import FloatArray
-from builders.shifts.stylizers.vgg import middle_square, shown
+from builders.shifts.stylizers.vgg import Decoding, middle_square, shown
 from builders.shifts.stylizers.weights import weights_hash
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash

@@ -1,4 +1,4 @@
-"""VGG networks and the decoders that mirror them, from files of weights in the layouts that are public.
+"""VGG networks, their decoders and the stylizers on them, from files of weights in the public layouts.
 
 Weights are matched by the order of their names and by their shapes, never by name: one network has been
 published under many. The number of channels is that of the file.
@@ -7,16 +7,20 @@ published under many. The number of channels is that of the file.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from builders.shifts.stylizers.weights import Place, natural, read_weights
+from builders.shifts.devices import OnDevice
+from builders.shifts.stylizers.stylizer import Stylizer
+from builders.shifts.stylizers.weights import Place, natural, read_weights, weights_hash
 from shiftdata.errors import InputError, not_found
+from shiftdata.stable import content_hash
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -322,3 +326,72 @@ def _placed(one: tuple[Tensor, Tensor], device: Any, kind: Any) -> tuple[Tensor,
     if weight.device.type == "cuda":
         weight = weight.contiguous(memory_format=torch.channels_last)
     return weight, bias
+
+
+Network = TypeVar("Network")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neural(OnDevice, Stylizer):
+    """A stylizer on torch; `batch` is how many styles are painted at once, which pays on a GPU alone.
+
+    `compiled` lets torch compile the networks for each size of picture: for many pictures of one size.
+    """
+
+    batch: int = 1
+    compiled: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.batch < 1:
+            raise InputError(f"batch must be at least 1, got {self.batch}")
+
+    @property
+    def threads(self) -> int:
+        """Three with a GPU: other pictures are read and stored meanwhile."""
+        return 3 if self.device != "cpu" else 0
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Return the fields that are part of a fingerprint."""
+        return (str(self.code_version), self.device, self.precision, str(self.batch), str(self.compiled))
+
+    def ready(self, network: Network) -> Network:
+        """A network as it is called, compiled if that is asked for."""
+        made: Network = self.torch.compile(network) if self.compiled else network
+        return made
+
+    def painting(self, size: tuple[int, int], *, gradients: bool = False) -> AbstractContextManager[None]:
+        """While the network works on a picture of a size."""
+        return self.working(
+            f"a picture of {size[0]} x {size[1]} pixels",
+            f"paint fewer styles at once (batch={self.batch} now), or smaller pictures (CropSquare, Resize "
+            "in prepare)",
+            gradients=gradients,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoding(Neural):
+    """An encoder up to `layer` and its decoder, as files; `variant` is the layout of the encoder."""
+
+    layer: ClassVar[str]
+
+    encoder: Place
+    decoder: Place
+    variant: str = "vgg19"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        layout_of(self.variant)
+
+    def fingerprint(self) -> str:
+        return content_hash(*self.settings, self.codes_id(), weights_hash(self.decoder))
+
+    @cached_property
+    def _vgg(self) -> Vgg:
+        return Vgg(self.encoder, self.variant, self.layer, self.place, self.kind)
+
+    @cached_property
+    def _decoder(self) -> Decoder:
+        return self.ready(Decoder(self.decoder, self._vgg))

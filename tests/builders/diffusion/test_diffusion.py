@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from builders.cli.app import main
 from builders.shifts.diffusion import CODE, PAPER, Diffusion, Slider, Training, read_slider, train
-from builders.shifts.diffusion.sampling import slid, start
+from builders.shifts.diffusion.pipeline import slid, start
 from builders.shifts.diffusion.slider import DOWN, adapted_layers
 from builders.shifts.diffusion.training import _Trainer
 from shiftdata.errors import InputError
