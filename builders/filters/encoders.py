@@ -106,7 +106,6 @@ def _rows(encode: Any, pixels: Sequence[NDArray[np.float32]]) -> Floats:
 
 
 def _weights_id(folder: Path | str) -> str:
-    """A hash of the weights and of what says how they are used."""
     files = sorted(
         file for file in _local(str(folder)).glob("*") if file.suffix in (".safetensors", ".json", ".txt")
     )
@@ -115,7 +114,6 @@ def _weights_id(folder: Path | str) -> str:
 
 @lru_cache(8)
 def _local(folder: str) -> Path:
-    """The folder of some weights; those on the Hub are downloaded once."""
     place = Path(folder).expanduser()
     if not place.is_dir():
         if place.is_absolute() or folder.count("/") != 1:

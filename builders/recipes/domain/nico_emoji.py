@@ -32,11 +32,9 @@ class Takes:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Those of the album."""
         return self.album.labels
 
     def items(self) -> tuple[Item, ...]:
-        """The items of the album, numbered; the takes of an item share its origin."""
         made = [
             replace(item, key=f"{item.key}-{take}", source={**item.source, "take": take})
             for item in self.album.items()
@@ -45,11 +43,9 @@ class Takes:
         return tuple(sorted(made, key=lambda item: item.key))
 
     def load(self, item: Item) -> Image.Image:
-        """The one picture behind each take."""
         return self.album.load(item)
 
     def fingerprint(self) -> str:
-        """The number of takes, and the album."""
         return content_hash(str(self.takes), self.album.fingerprint())
 
 

@@ -16,7 +16,6 @@ HUSH = (206, 178, 146)
 
 
 def room(stage: Stage, paper: str, boards: str, edge: float) -> scenery.Canvas:
-    """A wall and a floor that meet at a height."""
     back = scenery.Canvas(stage).wall(paper, (0, edge), stage.some(0.8, 1.1)).floor(boards, edge, depth=0.8)
     return back.faded(HUSH, 0.3)
 
@@ -77,7 +76,6 @@ def desk(stage: Stage) -> Scene:
 
 
 def lamp(back: scenery.Canvas, x: float, foot: float) -> None:
-    """A lamp on a rod, with a cone as its shade."""
     back.line([(x, foot), (x, 0.3)], (70, 60, 54), 0.018)
     shade = [(x - 0.05, 0.15), (x + 0.05, 0.15), (x + 0.12, 0.32), (x - 0.12, 0.32)]
     back.shape(shade, back.stage.colour("ffe9b0 f6d98a fff0c8"))
@@ -137,7 +135,6 @@ def bus_stop(stage: Stage) -> Scene:
 
 
 def skyline(back: scenery.Canvas, height: float, family: str) -> None:
-    """Towers, one tone each, filled to the bottom."""
     x = 0.0
     while x < 1:
         wide = back.stage.some(0.06, 0.14)

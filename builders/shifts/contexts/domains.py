@@ -56,7 +56,6 @@ DOMAINS: Mapping[str, tuple[Make, ...]] = {**COMMON, **dict(sorted(UNIQUE.items(
 
 @cache
 def unique_of(label: str) -> tuple[str, ...]:
-    """The ten unique domains of a class: two of each kind, as the reviewed table says."""
     with TABLE.open(encoding="utf-8", newline="") as lines:
         table = {row["label"]: row for row in csv.DictReader(lines, delimiter="\t")}
     if label not in table:

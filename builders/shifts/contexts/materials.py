@@ -206,5 +206,4 @@ def _lit(height: Field, steep: float) -> Field:
 
 
 def _grain(random: np.random.Generator, amount: float) -> NDArray[np.float64]:
-    """A rough surface: brightness that differs from pixel to pixel."""
     return np.asarray(1 + random.uniform(-amount, amount, (TILE, TILE)))[..., np.newaxis]

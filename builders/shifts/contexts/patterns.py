@@ -91,7 +91,6 @@ def stripes(rng: np.random.Generator) -> Image.Image:
 
 
 def sunbursts(rng: np.random.Generator) -> Image.Image:
-    """Rays from a point, in red, cream and sky blue."""
     colours = palette(rng, "e63946 fff4dc 2a9df4 fff4dc")
     x, y = grid()
     x, y = x - rng.uniform(-0.3, 0.3), y - rng.uniform(-0.3, 0.3)

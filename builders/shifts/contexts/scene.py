@@ -171,7 +171,6 @@ def in_context(cutout: Image.Image, make: Make, stage: Stage) -> Image.Image:
 def _set_in(
     scene: Scene, posed: Image.Image, place: tuple[int, int], strength: float, side: int
 ) -> Image.Image:
-    """The whole scene with the object in it."""
     alpha = posed.getchannel("A")
     picture = Image.blend(Image.new("RGB", (side, side), PLAIN), scene.back.image, strength)
     _cast_shadow(picture, alpha, place, scene.shadow * strength)

@@ -21,7 +21,6 @@ PAPERS = (
 
 
 def studio(stage: Stage) -> Canvas:
-    """Coloured paper that runs from the wall to the floor."""
     return gradient(stage, stage.any(PAPERS))
 
 
@@ -184,7 +183,6 @@ def _edges(tone: Image.Image) -> Image.Image:
 
 
 def _faint(cut: Image.Image, seen: float) -> Image.Image:
-    """A copy with a part of its opacity."""
     ghost = cut.copy()
     ghost.putalpha(cut.getchannel("A").point(lambda part: round(part * seen)))
     return ghost

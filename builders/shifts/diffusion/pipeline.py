@@ -72,14 +72,12 @@ class Diffusion(OnDevice):
             raise InputError(f"scheduler must be 'ddim' or 'unipc', got {self.scheduler!r}")
 
     def weights_id(self) -> str:
-        """A hash of every weight, and of what says how they are used."""
         folder = pipeline_folder(self.folder)
         files = [file for part in PARTS for file in sorted((folder / part).glob("*")) if file.is_file()]
         kept = [file for file in files if file.suffix in (".safetensors", ".json", ".txt")]
         return content_hash(*(f"{file.parent.name}/{file.name} {weights_hash(file)}" for file in kept))
 
     def fingerprint(self) -> str:
-        """Return a hash of what determines a picture of a prompt and a seed."""
         fields = (self.device, self.precision, self.prompt, self.negative_prompt, self.scheduler)
         numbers = (self.steps, self.guidance, self.size)
         return content_hash(self.weights_id(), *fields, *map(str, numbers))
@@ -89,11 +87,9 @@ class Diffusion(OnDevice):
 
     @property
     def networks(self) -> Networks:
-        """The parts, loaded once a process."""
         return _loaded(str(pipeline_folder(self.folder)), str(self.place), self.precision)
 
     def new_scheduler(self, steps: int | None = None) -> Any:
-        """A scheduler of this pipeline at its first step."""
         diffusers = require("diffusers", "drawing with a diffusion model")
         kind = diffusers.DDIMScheduler if self.scheduler == "ddim" else diffusers.UniPCMultistepScheduler
         config = json.loads((pipeline_folder(self.folder) / "scheduler/scheduler_config.json").read_text())
@@ -102,7 +98,6 @@ class Diffusion(OnDevice):
         return scheduler
 
     def noise(self, seed: int, count: int = 1) -> Tensor:
-        """The first noise of a seed, drawn on the processor."""
         if not 0 <= seed <= MOST_SEED:
             raise InputError(f"a seed is a whole number from 0, got {seed}")
         torch, networks = self.torch, self.networks
@@ -113,7 +108,6 @@ class Diffusion(OnDevice):
         return drawn
 
     def tokens(self, prompts: Sequence[str]) -> Tensor:
-        """Return the token ids of each prompt, padded or cut to the model's length."""
         tokenizer = self.networks.tokenizer
         ids: Tensor = tokenizer(
             list(prompts),
@@ -125,12 +119,10 @@ class Diffusion(OnDevice):
         return ids
 
     def texts(self, prompts: Sequence[str]) -> Tensor:
-        """Return the embeddings of prompts, which the denoiser attends to."""
         read: Tensor = self.networks.text_encoder(self.tokens(prompts).to(self.place))[0]
         return read
 
     def predicted(self, latents: Tensor, t: Any, texts: Tensor) -> Tensor:
-        """Return the denoiser's prediction for latents, each with its text."""
         made: Tensor = self.networks.unet(latents, t, encoder_hidden_states=texts).sample
         return made
 

@@ -134,7 +134,6 @@ class _Trainer:
         return hash64(*self.names, *names) >> 1
 
     def step(self, step: int) -> float:
-        """One step: its loss before it."""
         training, diffusion = self.training, self.diffusion
         advice = f"train in smaller batches (batch={training.batch} now), or at a smaller size"
         with diffusion.working(
@@ -183,7 +182,6 @@ class _Trainer:
         return scheduler.timesteps[int(count * FINE / self.training.levels)]
 
     def save(self, path: Path, step: int) -> None:
-        """Keep what a stopped training needs."""
         torch = self.diffusion.torch
         state = {
             "id": self.id,
@@ -196,7 +194,6 @@ class _Trainer:
             torch.save(state, temporary)
 
     def resumed(self, path: Path) -> int:
-        """Go on from a saved state of the same training, if there is one: the first step to do."""
         torch = self.diffusion.torch
         if not path.is_file():
             return 0

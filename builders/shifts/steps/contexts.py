@@ -37,7 +37,6 @@ class Contexts(OneStrength):
         return tuple(DOMAINS)
 
     def fingerprint(self) -> str:
-        """The parameters, and the table of unique domains."""
         parts = (str(self.seed), self.dataset, str(self.size), str(self.strength))
         return content_hash(*parts, TABLE.read_bytes())
 

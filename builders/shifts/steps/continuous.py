@@ -82,7 +82,6 @@ class Continuous:
     def _shifted(
         self, sample: Sample, subject: Subject | None, shift: str, seed: int, scale: float
     ) -> tuple[Image.Image, dict[str, Json]]:
-        """One picture of a trajectory, and what else is needed to make it again."""
         key = (seed, self.dataset, sample.key)
         if subject is None or shift in WEATHERS:
             return render(shift, sample.image, scale, key=key), {}

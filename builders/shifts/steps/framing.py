@@ -137,7 +137,6 @@ class OnGround(Framing):
 
 
 def _fitted(picture: Image.Image, size: int) -> Image.Image:
-    """The whole picture, as large as fits."""
     scale = size / max(picture.size)
     return _resized(picture, (max(1, round(picture.width * scale)), max(1, round(picture.height * scale))))
 

@@ -97,13 +97,11 @@ class Stylize(OneStrength):
         return self.stylizer.threads
 
     def fingerprint(self) -> str:
-        """The parameters, the codes of the styles and the network's graphs."""
         strengths = (f"{self.strength_of(style):g}" for style in self.nuisances)
         parts = (str(self.seed), self.dataset, *strengths)
         return content_hash(*parts, self._bank.fingerprint(), self.stylizer.fingerprint())
 
     def strength_of(self, style: str) -> float:
-        """The strength that one style is painted in."""
         return self.strength * (self.strengths or {}).get(style, 1.0)
 
     def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
@@ -126,5 +124,4 @@ class Stylize(OneStrength):
                 )
 
     def _drawn(self, key: str, count: int) -> int:
-        """Return the number of the style picture that paints the content with this key."""
         return int(rng(self.seed, self.dataset, "style-picture", key).integers(count))

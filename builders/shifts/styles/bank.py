@@ -100,7 +100,6 @@ class StyleBank:
     @staticmethod
     @cache
     def load() -> StyleBank:
-        """The bank that ships, of the stylizer that ships."""
         return read_bank(BANK, Arbitrary())
 
     @property
@@ -124,7 +123,6 @@ class StyleBank:
         return np.array(self.codes[style][index])
 
     def fingerprint(self) -> str:
-        """A hash of all names and codes, part of what determines a stylized dataset."""
         little_endian = [np.ascontiguousarray(codes, dtype="<f4").tobytes() for codes in self.codes.values()]
         return content_hash(*self.names, *little_endian)
 
@@ -267,7 +265,6 @@ class FolderStyles:
         return self._code(self._pictures[style][index])
 
     def fingerprint(self) -> str:
-        """A hash of the names and of the files."""
         files = (file.read_bytes() for pictures in self._pictures.values() for file in pictures)
         return content_hash(*(f"{name} {self.count(name)}" for name in self.names), *files)
 

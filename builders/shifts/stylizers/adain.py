@@ -74,7 +74,6 @@ class AdaIN(Decoding):
             yield from made
 
     def _numbers(self, codes: Sequence[FloatArray], strengths: Sequence[float]) -> tuple[Tensor, Tensor]:
-        """Codes and strengths as columns beside a feature map."""
         width = 2 * self._vgg.widths[-1]
         if any(len(code) != width for code in codes):
             lengths = sorted({len(code) for code in codes})

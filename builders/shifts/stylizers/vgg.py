@@ -99,7 +99,6 @@ class Vgg:
         return as_read(x, self.layout.reads).to(weight.dtype)
 
     def __call__(self, x: Tensor, layers: Collection[str]) -> dict[str, Tensor]:
-        """The layers asked for, such as relu4_1."""
         from torch.nn import functional
 
         found: dict[str, Tensor] = {}
@@ -158,11 +157,9 @@ class Decoder:
 
     @property
     def _doubled(self) -> list[bool]:
-        """The mask of the convolutions that read a doubled map."""
         return [False, *(step.doubles for step in self.plan[:-1])]
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Decode features; `shown` makes pictures of the result."""
         from torch.nn import functional
 
         last = len(self.plan) - 1
@@ -353,16 +350,13 @@ class Neural(OnDevice, Stylizer):
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """Return the fields that are part of a fingerprint."""
         return (str(self.code_version), self.device, self.precision, str(self.batch), str(self.compiled))
 
     def ready(self, network: Network) -> Network:
-        """A network as it is called, compiled if that is asked for."""
         made: Network = self.torch.compile(network) if self.compiled else network
         return made
 
     def painting(self, size: tuple[int, int], *, gradients: bool = False) -> AbstractContextManager[None]:
-        """While the network works on a picture of a size."""
         return self.working(
             f"a picture of {size[0]} x {size[1]} pixels",
             f"paint fewer styles at once (batch={self.batch} now), or smaller pictures (CropSquare, Resize "
