@@ -87,7 +87,7 @@ class Dino:
 
 
 def _square(picture: Image.Image, size: int, mean: Numbers, deviation: Numbers) -> NDArray[np.float32]:
-    """The middle square of a picture whose shorter side has become so many pixels, channels first."""
+    """The middle square of a picture resized to a shorter side of `size` pixels, channels first."""
     scale = size / min(picture.size)
     wide = (max(size, round(picture.width * scale)), max(size, round(picture.height * scale)))
     large = picture.convert("RGB").resize(wide, Image.Resampling.BICUBIC)

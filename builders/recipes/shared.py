@@ -1,4 +1,4 @@
-"""What several recipes have in common: fields, citations, protocols."""
+"""Fields, citations and protocols that recipes share."""
 
 from __future__ import annotations
 

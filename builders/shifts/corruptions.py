@@ -70,7 +70,7 @@ def gaussian_noise(picture: Image.Image, severity: int, draws: np.random.Generat
 
 
 def shot_noise(picture: Image.Image, severity: int, draws: np.random.Generator) -> Field:
-    """Too few photons: each pixel counts them, on average so many where it is white.
+    """Too few photons: each pixel counts them, `photons` on average where it is white.
 
     By the inverse of Anscombe's transform, which makes Poisson counts of normal draws.
     """
@@ -222,7 +222,7 @@ def jpeg_compression(picture: Image.Image, severity: int, draws: np.random.Gener
 PLATES = 3  # of ice, of which every picture sees a part
 PLATE = 400
 MILKY, CLEAR = shade((150, 178, 205)), shade((248, 252, 255))
-DROPS_SIDE = 384  # at least so many pixels along the shorter side while drawing
+DROPS_SIDE = 384  # the least number of pixels along the shorter side while drawing
 SPLASHES = 100
 WATER, MUD = shade((190, 214, 222)), shade((112, 80, 46))
 

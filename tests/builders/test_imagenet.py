@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from builders.make.build import build
 from builders.raw.breeds import CUTS, breeds, short_hash, text_of
 from builders.raw.imagenet import TWICE, classes, labels
 from tests.builders.raw_albums import album_of
 from tests.builders.replicas import imagenet as replica
-from tests.paths import ROOT
 
 #: The first 16 digits of the sha256 of what the authors' generator gives.
 HASHES = {
@@ -126,13 +123,3 @@ class TestTrees:
         assert list(classes()) == sorted(classes())
         assert len(set(labels())) == 1000
         assert labels()[999] == "999_toilet tissue"
-
-
-def test_the_example_of_the_page_runs(tmp_path):
-    replica.renditions(tmp_path / "raw")
-    folder = build(f"imagenet_r={tmp_path / 'raw'}", tmp_path, workers=1, quiet=True)
-    page = (ROOT / "docs/raw/imagenet.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    names: dict[str, Any] = {"model": lambda x: torch.zeros(len(x), 1000)}
-    exec(code.replace('"imagenet_r"', repr(str(folder))), names)
-    assert 0 < names["masked"].overall < 1

@@ -123,8 +123,8 @@ class Diffusion(OnDevice):
         return read
 
     def predicted(self, latents: Tensor, t: Any, texts: Tensor) -> Tensor:
-        made: Tensor = self.networks.unet(latents, t, encoder_hidden_states=texts).sample
-        return made
+        noise: Tensor = self.networks.unet(latents, t, encoder_hidden_states=texts).sample
+        return noise
 
     def guided(self, latents: Tensor, t: Any, without: Tensor, texts: Tensor, guidance: float) -> Tensor:
         """The same, led away from one text and towards the other."""
@@ -241,7 +241,7 @@ def slid(diffusion: Diffusion, begun: Start, slider: Slider, scales: Sequence[fl
         amounts = torch.tensor(scales, device=diffusion.place, dtype=torch.float32)
         scheduler = copy.deepcopy(begun.scheduler)  # what it remembers of one picture is that of all
         latents = begun.latents.repeat(count, 1, 1, 1)
-        without, text = (one.repeat(count, 1, 1) for one in (begun.without, begun.text))
+        without, text = (embedding.repeat(count, 1, 1) for embedding in (begun.without, begun.text))
         with slider.to(diffusion.place, diffusion.kind).on(diffusion.networks.unet, amounts):
             latents = _denoised(diffusion, scheduler, latents, begun.left, without, text)
         return drawn(diffusion, latents)
@@ -252,8 +252,8 @@ def _denoised(
 ) -> Tensor:
     for t in steps:
         read = scheduler.scale_model_input(latents, t)
-        said = diffusion.guided(read, t, without, text, diffusion.guidance)
-        latents = scheduler.step(said, t, latents, return_dict=False)[0]
+        noise = diffusion.guided(read, t, without, text, diffusion.guidance)
+        latents = scheduler.step(noise, t, latents, return_dict=False)[0]
     return latents
 
 
@@ -261,8 +261,8 @@ def drawn(diffusion: Diffusion, latents: Tensor) -> list[Image.Image]:
     """Pictures of latents, one after the other: decoding takes more memory than denoising."""
     vae = diffusion.networks.vae
     pictures = []
-    for one in latents.unsqueeze(1):
-        unit = (vae.decode(one / vae.config.scaling_factor).sample / 2 + 0.5).clamp(0, 1)
+    for latent in latents.unsqueeze(1):
+        unit = (vae.decode(latent / vae.config.scaling_factor).sample / 2 + 0.5).clamp(0, 1)
         pixels = (unit[0].permute(1, 2, 0).float().cpu().numpy() * 255).round().astype(np.uint8)
         pictures.append(Image.fromarray(pixels))
     return pictures

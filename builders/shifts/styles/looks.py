@@ -191,7 +191,7 @@ def _relief(height: Field, turn: float = 0.25 * math.pi) -> Field:
 
 
 def _displaced(field: Field, dx: Field, dy: Field) -> Field:
-    """Each pixel taken from another one, so many pixels away."""
+    """Each pixel taken from another one, at a distance in pixels."""
     height, width = field.shape[:2]
     y, x = np.mgrid[:height, :width]
     rows = np.rint(y + dy).clip(0, height - 1).astype(np.int64)

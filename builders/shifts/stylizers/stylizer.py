@@ -75,8 +75,8 @@ class Stylizer(ABC):
         plain = picture.convert("RGB")
         wanted = [at for at, strength in enumerate(strengths) if strength]
         painted = self.paint(plain, [codes[at] for at in wanted], [strengths[at] for at in wanted])
-        made = dict(zip(wanted, painted, strict=True)) if wanted else {}
-        return [made.get(at, plain) for at in range(len(strengths))]
+        by_place = dict(zip(wanted, painted, strict=True)) if wanted else {}
+        return [by_place.get(at, plain) for at in range(len(strengths))]
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Arbitrary(Stylizer):
         self, picture: Image.Image, codes: Sequence[FloatArray], strengths: Sequence[float]
     ) -> Iterator[Image.Image]:
         features = network.features(picture)
-        own = network.code(picture) if any(one < 1 for one in strengths) else None
+        own = network.code(picture) if any(strength < 1 for strength in strengths) else None
         for code, strength in zip(codes, strengths, strict=True):
             mixed = code if own is None or strength == 1 else network.mix(own, code, strength)
             yield network.paint(features, mixed, picture.size)

@@ -33,7 +33,7 @@ BGR_MEAN = (103.939, 116.779, 123.68)
 
 @dataclass(frozen=True)
 class Layout:
-    """A public VGG: convolutions a block, the numbers that it reads, what its decoder gives, its borders."""
+    """A public VGG: convolutions a block, the ranges of input and decoder output, the padding."""
 
     blocks: tuple[int, ...]
     reads: Range
@@ -142,9 +142,7 @@ class Decoder:
             at = next(
                 (n for n, pair in enumerate(zip(shapes, wanted, strict=False)) if pair[0] != pair[1]), -1
             )
-            first = (
-                f"number {at + 1} is {shapes[at]} in place of {wanted[at]}" if at >= 0 else "fewer or more"
-            )
+            first = f"number {at + 1} is {shapes[at]} instead of {wanted[at]}" if at >= 0 else "fewer or more"
             raise InputError(
                 f"{place} is not a decoder from {vgg.last} of this encoder: it has {len(shapes)} "
                 f"convolutions and should have {len(wanted)}; {first}"
@@ -201,12 +199,12 @@ def _doubled_convolution(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     corners = functional.conv2d(functional.pad(x, (1, 1, 1, 1), "replicate"), weight, bias.repeat(4))
     order = torch.channels_last if x.is_cuda else torch.contiguous_format
     shape = (len(x), gives, 2 * high, 2 * wide)
-    made = torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=order)
+    doubled = torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=order)
     for corner in range(4):
         down, right = divmod(corner, 2)
-        some = corners[:, corner * gives : (corner + 1) * gives]
-        made[:, :, down::2, right::2] = some[:, :, down : down + high, right : right + wide]
-    return made
+        part = corners[:, corner * gives : (corner + 1) * gives]
+        doubled[:, :, down::2, right::2] = part[:, :, down : down + high, right : right + wide]
+    return doubled
 
 
 class Step(NamedTuple):
@@ -256,12 +254,12 @@ def shown(y: Tensor, gives: Range, size: tuple[int, int]) -> Iterator[Image.Imag
     if gives == "imagenet":
         y = y * y.new_tensor(DEVIATION).view(-1, 1, 1) + y.new_tensor(MEAN).view(-1, 1, 1)
     pixels = (y.clamp(0, 1) * 255).round().byte()[..., : size[1], : size[0]]
-    for one in pixels.permute(0, 2, 3, 1).cpu().numpy():
-        yield Image.fromarray(np.ascontiguousarray(one))
+    for picture in pixels.permute(0, 2, 3, 1).cpu().numpy():
+        yield Image.fromarray(np.ascontiguousarray(picture))
 
 
 def middle_square(picture: Image.Image, side: int) -> Image.Image:
-    """The largest square in the middle of a picture, in so many pixels."""
+    """The largest square in the middle of a picture, resized to `side` pixels."""
     short = min(picture.size)
     left, top = (picture.width - short) // 2, (picture.height - short) // 2
     square = picture.convert("RGB").crop((left, top, left + short, top + short))
@@ -353,8 +351,8 @@ class Neural(OnDevice, Stylizer):
         return (str(self.code_version), self.device, self.precision, str(self.batch), str(self.compiled))
 
     def ready(self, network: Network) -> Network:
-        made: Network = self.torch.compile(network) if self.compiled else network
-        return made
+        compiled: Network = self.torch.compile(network) if self.compiled else network
+        return compiled
 
     def painting(self, size: tuple[int, int], *, gradients: bool = False) -> AbstractContextManager[None]:
         return self.working(
