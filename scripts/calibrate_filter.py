@@ -1,10 +1,12 @@
 """Set a filter's threshold by a few labelled samples: some that should be kept, some that should not.
 
-    shiftdata label build/shift/my_pets --for filter --each 10 --out labels.csv
+    shiftdata labels export build/shift/my_pets --labels keep,partly,drop --each 10 --out project
+    shiftdata labels import project-1.json labels.csv
     python scripts/calibrate_filter.py build/shift/my_pets all to-start labels.csv --side most
 
-The scores are those that the build published in `filters/<base>.parquet`. `labels.csv` is what `shiftdata
-label` writes; a table of your own has the same columns, key,label,who,when, the last two perhaps empty.
+The scores are those that the build published in `filters/<base>.parquet`. `labels.csv` is what
+`shiftdata labels import` writes; your own table has the same columns, key,label,who,when (who and when may
+be empty).
 Samples that are labelled `partly` count as `--partly` says, or not at all; neither do those on which people
 differ. How far they agree is printed with the threshold: Cohen's kappa of every two, Krippendorff's alpha of
 more. A distance needs `--side most`. CNS-Bench labels 2.7 k pictures, and its
@@ -28,9 +30,7 @@ from builders.filters.report import judged_rows
 from builders.filters.rules import Bools, scores_of
 from builders.filters.scorers import Floats
 from shiftdata.errors import InputError, ShiftdataError
-from shiftdata.evaluation.labelling.agreement import agreements, alpha
-from shiftdata.evaluation.labelling.purposes import FILTER
-from shiftdata.evaluation.labelling.table import Key, latest, read_labels, settled
+from shiftdata.evaluation.labels import agreements, alpha, latest, read_labels, settled
 from shiftdata.evaluation.metrics.records import Record, number
 from shiftdata.evaluation.metrics.statistics import wilson
 from shiftdata.tables import aligned
@@ -38,6 +38,7 @@ from shiftdata.tables import aligned
 Goal: TypeAlias = Literal["f1", "accuracy", "precision", "rejection"]
 Side: TypeAlias = Literal["least", "most"]
 ROUNDING = 1e-12
+LABELS = ("keep", "partly", "drop")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,22 +168,19 @@ def _labelled(scores: Mapping[str, float], labels: Mapping[str, Any]) -> tuple[F
 
 
 def _read(path: Path, partly: str | None) -> dict[str, Any]:
-    """The verdict on each sample on which all agree; says how far they do and how many are left out."""
-    rows = read_labels(path, FILTER.labels)
-    _print_agreement(path, latest(rows))
-    labels, differ = settled(rows)
-    verdicts = {key: (partly or label) if label == "partly" else label for (key,), label in labels.items()}
-    kept = {key: verdict for key, verdict in verdicts.items() if verdict != "partly"}
-    if differ or len(kept) < len(verdicts):
-        print(f"left out: {len(verdicts) - len(kept):,} partly, {len(differ):,} on which people differ")
-    return kept
-
-
-def _print_agreement(path: Path, people: Mapping[str, Mapping[Key, str]]) -> None:
-    for pair in agreements(FILTER, [(path.name, people)]):
+    """Return the verdict on each sample on which all agree; print how far they do and what is left out."""
+    rows = read_labels(path, LABELS)
+    people = latest(rows)
+    for pair in agreements([(path.name, people)], LABELS):
         print(f"{pair.first} and {pair.second}: Cohen's kappa {pair.kappa}, n = {pair.n:,} labelled by both")
     if len(people) > 2 and (of_all := alpha(people)) is not None:
         print(f"{len(people)} people: Krippendorff's alpha {of_all}")
+    labels, differ = settled(rows)
+    verdicts = {key: (partly or label) if label == "partly" else label for key, label in labels.items()}
+    clear = {key: verdict for key, verdict in verdicts.items() if verdict != "partly"}
+    if differ or len(clear) < len(verdicts):
+        print(f"left out: {len(verdicts) - len(clear):,} partly, {len(differ):,} on which people differ")
+    return clear
 
 
 def main() -> int:
@@ -190,7 +188,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="a built dataset")
     parser.add_argument("base", help="which of its bases")
     parser.add_argument("scorer", help="the name of the score")
-    parser.add_argument("labels", type=Path, help="a table of labels, as `shiftdata label` writes it")
+    parser.add_argument("labels", type=Path, help="a table of labels, as `shiftdata labels import` writes it")
     parser.add_argument("--partly", choices=("keep", "drop"), help="as what `partly` counts [not at all]")
     parser.add_argument("--goal", choices=("f1", "accuracy", "precision", "rejection"), default="f1")
     parser.add_argument("--wanted", type=float, help="the share that precision or rejection should reach")

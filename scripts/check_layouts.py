@@ -35,7 +35,7 @@ def torchvision_folder(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
     made = sd.export(task, "imagefolder", out)
     for name in task.sets:
         data = folder(str(out / name))
-        assert data.class_to_idx == {one["folder"]: one["class"] for one in made.record.class_to_label}
+        assert data.class_to_idx == {one["folder"]: one["class"] for one in made.record["class_to_label"]}
         look_at(data)
         seen = Counter((name, key(path), data.classes[number], None) for path, number in data.samples)
         yield seen, expected(task, [name], domain=False)
@@ -46,9 +46,9 @@ def wilds(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
     made = sd.export(task, "wilds", out)
     data = wilds_class(made.record)(root_dir=str(out))
     groups = data._eval_grouper.metadata_to_group(data.metadata_array).tolist()
-    assert data.n_classes == len(made.record.class_to_label)
-    assert data._eval_grouper.n_groups == len(made.record.class_to_label) * len(
-        made.record.domain_to_nuisance
+    assert data.n_classes == len(made.record["class_to_label"])
+    assert data._eval_grouper.n_groups == len(made.record["class_to_label"]) * len(
+        made.record["domain_to_nuisance"]
     )
     right = data.y_array.clone()
     results, said = data.eval(right, data.y_array, data.metadata_array)
@@ -59,9 +59,9 @@ def wilds(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
         seen: Seen = Counter()
         for row in subset.indices.tolist():
             domain, y = data.metadata_array[row][:2].tolist()
-            assert groups[row] == y * len(made.record.domain_to_nuisance) + domain
+            assert groups[row] == y * len(made.record["domain_to_nuisance"]) + domain
             maps = data.metadata_map
-            names = (maps["y"][y], maps[made.record.nuisance][domain])
+            names = (maps["y"][y], maps[made.record["nuisance"]][domain])
             seen[ours, key(data._input_array[row]), *names] += 1
         yield seen, expected(task, [ours])
 
@@ -76,10 +76,10 @@ def wilds_class(record: Any) -> Any:
     metrics = importlib.import_module("wilds.common.metrics.all_metrics")
     base = importlib.import_module("wilds.datasets.wilds_dataset").WILDSDataset
 
-    version = ".".join(record.version.split(".")[:2])
+    version = ".".join(record["version"].split(".")[:2])
 
     class Exported(base):  # type: ignore[misc]
-        _dataset_name = record.dataset
+        _dataset_name = record["dataset"]
         _versions_dict = {version: {"download_url": None, "compressed_size": None}}  # noqa: RUF012
 
         def __init__(self, root_dir: str) -> None:
@@ -89,7 +89,7 @@ def wilds_class(record: Any) -> Any:
             names = pd.read_csv(f"{self._data_dir}/names.csv", keep_default_na=False)
             self._input_array, self._split_array = rows["img_filename"].values, rows["split"].values
             self._y_array, self._y_size = torch.tensor(rows["y"].to_list()), 1
-            fields = [record.nuisance, "y"]
+            fields = [record["nuisance"], "y"]
             self._metadata_map = {one: names[names["column"] == one]["name"].tolist() for one in fields}
             self._n_classes = len(self._metadata_map["y"])
             self._metadata_fields = list(fields)
@@ -111,12 +111,12 @@ def domainbed(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
     peer = importlib.import_module("domainbed.datasets")
     made = sd.export(task, "domainbed", out / "PACS")
     data = peer.PACS(str(out), [0], {"data_augmentation": True})
-    assert data.num_classes == len(made.record.class_to_label)
+    assert data.num_classes == len(made.record["class_to_label"])
     seen: Seen = Counter()
-    for one, environment in zip(made.record.domain_to_nuisance, data.datasets, strict=True):
+    for one, environment in zip(made.record["domain_to_nuisance"], data.datasets, strict=True):
         look_at(environment)
         for path, number in environment.samples:
-            label = made.record.class_to_label[number]["name"]
+            label = made.record["class_to_label"][number]["name"]
             seen[None, key(path), label, one["name"]] += 1
     yield seen, Counter({(None, *rest): count for (_, *rest), count in expected(task, task.sets).items()})
 
@@ -127,11 +127,11 @@ def balancinggroups(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
     made = sd.export(task, "balancinggroups", out / "made")
     labels, domains = (
         [one["name"] for one in numbered]
-        for numbered in (made.record.class_to_label, made.record.domain_to_nuisance)
+        for numbered in (made.record["class_to_label"], made.record["domain_to_nuisance"])
     )
     (out / "waterbirds").mkdir()
     (out / "waterbirds/waterbird_complete95_forest2water2").symlink_to(out / "made/images")
-    (out / "metadata_waterbirds.csv").symlink_to(out / f"made/metadata_{made.record.dataset}.csv")
+    (out / "metadata_waterbirds.csv").symlink_to(out / f"made/metadata_{made.record['dataset']}.csv")
     for split, name in (("tr", "train"), ("va", "validation"), ("te", "test")):
         data = peer.Waterbirds(str(out), split)
         look_at(data)
@@ -264,7 +264,7 @@ def main() -> int:
     parser.add_argument("--torchvision", type=Path, help="an unpacked wheel of it, if it does not import")
     options = parser.parse_args()
     prepare(options.peer, options.checkout, options.torchvision)
-    from shiftdata.data.exporting.folders import chosen_task
+    from shiftdata.evaluation.export import chosen_task
 
     task = chosen_task(options.dataset, config=options.config)
     wrong = total = 0

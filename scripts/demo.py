@@ -36,8 +36,9 @@ for method in ("erm", "rwg", "group-dro"):
     run.save(f"runs/{method}")
     result = run.evaluate()
     mean, worst = (bootstrap_groups(result.groups, one) for one in ("mean", "worst"))
+    worst_group = result.groups.worst_group
     print(f"{method:10} mean over groups {mean.estimate:.2f} [{mean.low:.2f}, {mean.high:.2f}]   "
-          f"worst {worst.estimate:.2f} [{worst.low:.2f}, {worst.high:.2f}], {result.worst_group}", flush=True)
+          f"worst {worst.estimate:.2f} [{worst.low:.2f}, {worst.high:.2f}], {worst_group}", flush=True)
 """
 
 

@@ -26,7 +26,7 @@ def main() -> None:
     columns = {name: pq.read_table(file).to_pydict() for name, file in files.items()}
     said = {name: dict(zip(one["key"], one["prediction"], strict=True)) for name, one in columns.items()}
     path = BUILD / f"{NAME}_methods.png"
-    above(beside(maps), letters(task, str(results["ERM"].worst_group), said)).save(path)
+    above(beside(maps), letters(task, str(results["ERM"].groups.worst_group), said)).save(path)
     print(path.relative_to(BUILD.parent))
 
 
@@ -39,7 +39,7 @@ def titled(name: str, result: Evaluation) -> Image.Image:
 def letters(task: sd.Task, group: str, said: dict[str, dict[str, str]]) -> Image.Image:
     """The first test pictures of a group, and what each method takes them for."""
     examples = task.dataset("test", size=64)
-    rows = np.flatnonzero(examples.known["group"] == task.groups.index(group))[:SHOWN].tolist()
+    rows = np.flatnonzero(examples.known["group"] == examples.names["group"].index(group))[:SHOWN].tolist()
     columns = []
     for (x, *_), key in zip((examples[row] for row in rows), examples.keys(rows), strict=True):
         column = Image.fromarray(x)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-#: More names than these make no message that is read to its end.
+#: The most names that a message lists.
 MOST_NAMES = 20
 
 

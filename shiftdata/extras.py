@@ -1,4 +1,4 @@
-"""Optional dependencies: which extra of shiftdata installs each, said in one way."""
+"""Optional dependencies, and the extras of shiftdata that install them."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _seeking = threading.Lock()
 
 
 def absolute(path: str | Path) -> Path:
-    """The path from the root, `~` expanded where that user exists: `pathlib` raises where not."""
+    """Return the path from the root, with `~` expanded if that user exists, where `pathlib` raises."""
     return Path(os.path.expanduser(path)).absolute()
 
 
@@ -38,13 +38,13 @@ def cache_folder(name: str) -> Path:
 
 
 def sha256_of(path: Path) -> str:
-    """The sha256 of a file, in hexadecimal digits."""
+    """Return the sha256 of a file, in hexadecimal digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def git_blob_id(path: Path) -> str:
-    """The id that git gives a file, in hexadecimal digits."""
+    """Return the id that git gives a file, in hexadecimal digits."""
     with path.open("rb") as stream:
         start = b"blob %d\0" % path.stat().st_size
         return hashlib.file_digest(stream, lambda: hashlib.sha1(start, usedforsecurity=False)).hexdigest()
@@ -52,13 +52,13 @@ def git_blob_id(path: Path) -> str:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Give a temporary path to write to; on success it becomes `path`, whole and synced, else it goes."""
+    """Yield a temporary path to write to; on success it becomes `path`, whole and synced."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not named by process: those of two machines, which share the folder, may have the same number.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with clear_when_full(path):
-            open_new(temporary).close()  # whatever had that name, such as a link
+            open_new(temporary).close()  # not through a link of that name
             yield temporary
             with temporary.open("rb+") as stream:
                 os.fsync(stream.fileno())
@@ -71,9 +71,9 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(path: Path, message: str, *, wait: float = 0.0) -> Iterator[None]:
-    """Have a lock file alone, if need be after some seconds, or raise `LockedError` with a message.
+    """Hold a lock file, or raise `LockedError` after `wait` seconds (-1: wait without a limit).
 
-    A lock ends with its process. With -1 it is waited for without a limit.
+    A lock ends with its process.
     """
     from filelock import FileLock, Timeout  # it takes a while to import
 
@@ -97,7 +97,7 @@ def locked(path: Path, message: str, *, wait: float = 0.0) -> Iterator[None]:
 
 @contextmanager
 def clear_when_full(path: Path) -> Iterator[None]:
-    """Say it plainly when the disk is full."""
+    """Turn the errors of a full disk into a `StorageError`."""
     try:
         yield
     except OSError as error:
@@ -125,7 +125,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a file to read; a pipe or a device, which may never end, is an error and is not waited for."""
+    """Open a file to read; a pipe or a device, which may never end, is refused without waiting."""
     descriptor = os.open(path, os.O_RDONLY | PLAIN)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -137,7 +137,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_at(descriptor: int, size: int, start: int) -> bytes:
-    """At most `size` bytes of an open file from `start` on, for many threads at once."""
+    """Read at most `size` bytes of an open file from `start` on, from several threads."""
     if hasattr(os, "pread"):
         return os.pread(descriptor, size, start)
     with _seeking:  # Windows has only one position for all
@@ -146,13 +146,13 @@ def read_at(descriptor: int, size: int, start: int) -> bytes:
 
 
 def open_new(path: Path, *, keep: bool = False) -> BinaryIO:
-    """Open a file to write that has no other name: no link is followed. `keep` goes on at its end."""
+    """Open a file without other names to write, following no link; `keep` appends to it."""
     flags = os.O_WRONLY | os.O_CREAT | PLAIN | NO_LINK
     if keep and not path.is_symlink():
         with suppress(OSError):
             descriptor = os.open(path, flags | os.O_APPEND, 0o666)
-            found = os.fstat(descriptor)
-            if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+            status = os.fstat(descriptor)
+            if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
                 file = os.fdopen(descriptor, "ab")
                 file.seek(0, os.SEEK_END)
                 return file
@@ -162,7 +162,7 @@ def open_new(path: Path, *, keep: bool = False) -> BinaryIO:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder with all that is in it, if it is there; of a link, the link itself."""
+    """Remove a file, a folder with its contents, or a link itself, if it exists."""
     try:
         if stat.S_ISDIR(path.lstat().st_mode):
             shutil.rmtree(path)
@@ -173,13 +173,13 @@ def remove(path: Path) -> None:
 
 
 def own_folder(path: Path, *, links: bool = False) -> Path:
-    """Make a folder to work in; one that is there must be of this user, and neither be nor contain a link.
+    """Make a work folder; an existing one must be this user's, and neither be nor contain a link.
 
-    Whatever is done in it by path then stays in it. With `links`, it may contain some to files.
+    Writing below it by path then stays in it. With `links`, it may contain links to files.
     """
     path.mkdir(parents=True, exist_ok=True)
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != _user(found):
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode) or (hasattr(os, "geteuid") and status.st_uid != os.geteuid()):
         raise InputError(f"{path} is a link or belongs to somebody else: move it away, and run this again")
     for folder, below, files in os.walk(path):
         for name in below if links else [*below, *files]:
@@ -192,13 +192,8 @@ def own_folder(path: Path, *, links: bool = False) -> Path:
     return path
 
 
-def _user(found: os.stat_result) -> int:
-    """The user of this process; Windows says of no file whose it is."""
-    return os.geteuid() if hasattr(os, "geteuid") else found.st_uid
-
-
 def refuse_links(root: Path, paths: Iterable[str]) -> None:
-    """Refuse a folder in which a link, or no regular file, is where one of some paths leads."""
+    """Refuse a folder in which one of these paths leads to a link, or to no regular file."""
     places = {"/".join(path.split("/")[:depth]) for path in paths for depth in range(1, path.count("/") + 2)}
     for place in sorted(places):
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -211,7 +206,7 @@ def refuse_links(root: Path, paths: Iterable[str]) -> None:
 
 
 def move_below(file: Path, root: Path, path: str) -> None:
-    """Move a file to a path below a folder; no link on the way is followed, not even one made meanwhile."""
+    """Move a file to a path below a folder, following no link on the way, not even a new one."""
     *parents, name = path.split("/")
     if os.mkdir not in os.supports_dir_fd:  # Windows, where making a link is a privilege
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -232,9 +227,9 @@ def move_below(file: Path, root: Path, path: str) -> None:
 
 
 def swap(new: Path, place: Path, old: Path) -> None:
-    """Put a finished folder into its place; what was there goes by way of `old`.
+    """Put a finished folder into its place; the previous one is renamed to `old`, and removed.
 
-    A reader sees one or the other, or for a moment between two renames nothing.
+    A reader sees one or the other, or nothing for a moment between two renames.
     """
     remove(old)
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -248,7 +243,7 @@ def swap(new: Path, place: Path, old: Path) -> None:
 def make_folder(
     out: Path, identity: str, last: str, write: Callable[[Path], None], check: Callable[[], object]
 ) -> None:
-    """Make a folder beside its place and move it there: whole or not at all, and resumable.
+    """Make a folder next to its place and move it there: whole or not at all, and resumable.
 
     `identity` is a hash of what it will contain. `write` fills a work folder, where an interrupted call may
     have left files; one that has the file `last` is whole. `check` raises if `out` may not be replaced.
@@ -260,12 +255,12 @@ def make_folder(
         write(work)
     check()
     swap(work, out, work.with_name(f"{work.name}-replaced"))
-    for left in work.parent.glob(f"{glob.escape(out.name)}-{'[0-9a-f]' * WORK_DIGITS}*"):
-        remove(left)  # interrupted exports of other content
+    for leftover in work.parent.glob(f"{glob.escape(out.name)}-{'[0-9a-f]' * WORK_DIGITS}*"):
+        remove(leftover)  # interrupted exports of other content
     with suppress(OSError):  # something else is being exported
         work.parent.rmdir()
 
 
 def real(folder: Path) -> Path:
-    """A folder that is to be written, by its own name: it may be given as a link, say to another disk."""
+    """Return a folder by its own name: it may be given as a link, such as one to another disk."""
     return folder.resolve() if folder.is_symlink() else folder

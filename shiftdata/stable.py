@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 
 def hash64(*names: str | int) -> int:
-    """A 64-bit hash of a sequence of names.
+    """Return a 64-bit hash of a sequence of names.
 
     Each name is preceded by its length, so that ("ab", "c") and ("a", "bc") differ.
 
@@ -24,7 +24,7 @@ def hash64(*names: str | int) -> int:
 
 
 def uniform(*names: str | int) -> float:
-    """A number in [0, 1), the same for the same names.
+    """Return a number in [0, 1), the same for the same names.
 
     >>> round(uniform("group-fairness@1", 0, "nu", "bird"), 3)
     0.658
@@ -33,12 +33,12 @@ def uniform(*names: str | int) -> float:
 
 
 def rng(*names: str | int) -> np.random.Generator:
-    """A numpy generator keyed by names; call as `rng(seed, dataset, step, key)`."""
+    """Return a numpy generator keyed by names; call as `rng(seed, dataset, step, key)`."""
     return np.random.Generator(np.random.PCG64(int.from_bytes(_digest(names, size=16), "big")))
 
 
 def ranks(names: Sequence[str], *salt: str | int) -> NDArray[np.int64]:
-    """The position of each name when all are ordered by stable hash.
+    """Return the position of each name in the order of stable hashes.
 
     Equal hashes are ordered by name, so that the order of the input never matters.
 
@@ -52,12 +52,12 @@ def ranks(names: Sequence[str], *salt: str | int) -> NDArray[np.int64]:
 
 
 def content_hash(*parts: str | bytes) -> str:
-    """The sha256 of some parts, each preceded by its length, as 64 hexadecimal digits."""
+    """Return the sha256 of parts, each preceded by its length, as 64 hexadecimal digits."""
     return hash_of(parts)
 
 
 def hash_of(parts: Iterable[str | bytes]) -> str:
-    """The `content_hash` of parts that need not be in memory together."""
+    """Return the `content_hash` of parts that need not be in memory together."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part

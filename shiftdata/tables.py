@@ -12,17 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-#: A cell that stands to the right: a number, with a spread or not, an interval, a small p, a dash, nothing.
+#: A cell that is set to the right: a number, with a spread or not, an interval, a small p, a dash, nothing.
 NUMBER = re.compile(r"[<+-]?[\d,.]*(±[\d.]+)?( to [+-][\d.]+)?|-")
-#: What a spreadsheet would run begins so.
+#: The beginning of what a spreadsheet would run.
 _FORMULA = re.compile("'*[=+@\t\r\n\uff1d\uff0b\uff0d\uff20-]")
 #: Of a page: tables with more columns are set smaller in print.
 _MANY = 12
-_TEX = {
+_TEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "$": r"\$", "{": r"\{",
     "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "→": r"$\to$",
     "√": r"$\surd$",
-}  # fmt: skip
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Block:
 
     @property
     def numeric(self) -> list[bool]:
-        """Which columns hold numbers alone; the first never does."""
+        """True for columns of numbers alone; the first is never one."""
         columns = zip(*self.body, strict=True) if self.body else [()] * len(self.header)
         return [place > 0 and all(map(NUMBER.fullmatch, cells)) for place, cells in enumerate(columns)]
 
@@ -91,22 +91,25 @@ class Block:
         return "\n".join(lines)
 
     def html(self, title: str, *, shown: bool = True) -> str:
-        """A table with its names as heads; a caption that is not `shown` is for screen readers alone."""
-        numeric = self.numeric
-        caption = _element("caption", title, "" if shown else "sr")
-        head = "".join(
-            _element("th", name, "n" * right, ' scope="col"') if name else "<td></td>"
-            for name, right in zip(self.header, numeric, strict=True)
-        )
-        lines = (
-            _element("th", name, "", ' scope="row"') + "".join(map(_cell, cells))
+        """Return a table with its names as heads; a caption not `shown` is for screen readers alone."""
+        heads = [
+            _element("th", name, 'scope="col" class="n"' if right else 'scope="col"') if name else "<td></td>"
+            for name, right in zip(self.header, self.numeric, strict=True)
+        ]
+        lines = [
+            "".join(["<tr>", _element("th", name, 'scope="row"'), *map(_cell, cells), "</tr>"])
             for name, *cells in self.body
-        )
-        body = "\n".join(f"<tr>{line}</tr>" for line in lines)
+        ]
         kind = "results many" if len(self.header) > _MANY else "results"
-        return (
-            f'<table class="{kind}">\n{caption}\n<thead><tr>{head}</tr></thead>\n'
-            f"<tbody>\n{body}\n</tbody></table>"
+        return "\n".join(
+            [
+                f'<table class="{kind}">',
+                _element("caption", title, "" if shown else 'class="sr"'),
+                f"<thead><tr>{''.join(heads)}</tr></thead>",
+                "<tbody>",
+                *lines,
+                "</tbody></table>",
+            ]
         )
 
 
@@ -134,14 +137,14 @@ class Table:
         order: Sequence[str] = (),
         drawn: bool = True,
     ) -> Table:
-        """A block for each part of cells; `corner` stands over its rows, `order` is that of the columns."""
+        """Make a block for each part of cells; `corner` heads its rows, `order` is that of the columns."""
+        name = corner if callable(corner) else lambda part: corner
 
         def blocks(chosen: Cells) -> tuple[Block, ...]:
             parts: dict[str, dict[tuple[str, str], str]] = {}
             for (part, row, column), cell in chosen.items():
                 parts.setdefault(part, {})[row, column] = cell.text
-            corners = {part: corner if isinstance(corner, str) else corner(part) for part in parts}
-            return tuple(Block.of(corners[part], texts, order) for part, texts in parts.items())
+            return tuple(Block.of(name(part), texts, order) for part, texts in parts.items())
 
         units = Counter(cell.unit for cell in cells.values())
         # Ranks and per cents have no scale in common: a chart has the most frequent unit.
@@ -160,7 +163,7 @@ class Table:
 
     @property
     def drawable(self) -> bool:
-        """Whether a chart has two numbers or more to show."""
+        """True if a chart has two numbers or more to show."""
         return sum(bool(cell) for block in self.drawn for _, *cells in block.body for cell in cells) > 1
 
     def text(self, title: str | None = None) -> str:
@@ -209,19 +212,16 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Rows as CSV, the header first."""
+    """Return rows as CSV, the header first."""
     return "".join(f"{line}\n" for line in csv_lines(rows))
 
 
 def csv_lines(rows: Iterable[Iterable[Any]]) -> Iterator[str]:
-    """Rows as lines of CSV, of which a spreadsheet runs nothing; None is an empty cell."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="")
+    """Return rows as lines of CSV, of which a spreadsheet runs nothing; None is an empty cell."""
     for row in rows:
-        writer.writerow(map(csv_cell, row))
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="").writerow(map(csv_cell, row))
         yield buffer.getvalue()
-        buffer.seek(0)
-        buffer.truncate()
 
 
 def csv_cell(value: Any) -> Any:
@@ -240,15 +240,15 @@ def from_csv_cell(text: str) -> str:
 
 def harmless(text: str) -> str:
     """A text in which Markdown sees neither markup nor a mention nor HTML."""
-    for sign, code in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("@", "&#64;"), ("|", "&#124;")):
-        text = text.replace(sign, code)
+    for character, code in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("@", "&#64;"), ("|", "&#124;")):
+        text = text.replace(character, code)
     text = re.sub(r"([\\`*_{}\[\]()!~$#])(?!\d+;)", r"\\\1", text)
     return text.replace("://", ":&#47;&#47;").replace("www.", "www&#46;")
 
 
 def tex(text: str) -> str:
     """A text with what LaTeX would read as a command made harmless."""
-    return "".join(_TEX.get(sign, sign) for sign in text)
+    return text.translate(_TEX)
 
 
 def _ampersands(cells: Sequence[str]) -> str:
@@ -259,16 +259,14 @@ def _paragraphs(*parts: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _element(tag: str, text: str, kind: str = "", more: str = "") -> str:
-    said = f' class="{kind}"' if kind else ""
-    return f"<{tag}{more}{said}>{html.escape(text)}</{tag}>"
+def _element(tag: str, text: str, attributes: str = "") -> str:
+    return f"<{tag} {attributes}>".replace(" >", ">") + f"{html.escape(text)}</{tag}>"
 
 
 def _cell(text: str) -> str:
-    """A number, with its spread apart; or a text."""
+    """Return a number, with its spread apart; or a text."""
     if not NUMBER.fullmatch(text):
         return _element("td", text)
     value, _, spread = text.partition("±")
-    return f'<td class="n">{html.escape(value)}' + (
-        f'<span class="spread">±{spread}</span></td>' if spread else "</td>"
-    )
+    apart = f'<span class="spread">±{spread}</span>' if spread else ""
+    return f'<td class="n">{html.escape(value)}{apart}</td>'

@@ -1,4 +1,4 @@
-"""Work in threads that nobody has to wait for: an interrupted program ends at once."""
+"""Work in threads that do not delay the exit of an interrupted program."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 Todo: TypeAlias = "SimpleQueue[tuple[Future[Result], Job] | None]"
 
-#: Jobs that each thread may be ahead of the caller.
+#: The jobs that each thread may be ahead of the caller.
 AHEAD = 2
 #: Seconds to wait for threads that are still at work when the caller has left, say on a slow network.
-PATIENCE = 1.0
+JOIN_TIMEOUT = 1.0
 
 
 def available_cores() -> int:
-    """The cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -34,18 +34,18 @@ def ahead(
     workers: int,
     *,
     queued: int = AHEAD,
-    patience: float = PATIENCE,
+    patience: float = JOIN_TIMEOUT,
 ) -> Generator[Result]:
-    """The result of each job, in order, computed by a few threads ahead of the caller.
+    """Yield the result of each job, in order, computed by a few threads ahead of the caller.
 
-    An error is raised in its turn. With no workers the caller's thread does each job when its result is asked
-    for. Close the generator to leave early; threads still at work are waited for `patience` seconds.
+    An error is raised in its turn. With no workers the caller's thread does each job when it is due. Close
+    the generator to leave early; threads still at work are waited for `patience` seconds.
     """
     if not workers:
         yield from map(work, jobs)
         return
-    with closing(futures(work, jobs, workers, queued=queued, patience=patience)) as made:
-        for _, future in made:
+    with closing(futures(work, jobs, workers, queued=queued, patience=patience)) as pairs:
+        for _, future in pairs:
             yield future.result()
             del future  # while the caller works, its result is the caller's
 
@@ -56,9 +56,9 @@ def futures(
     workers: int,
     *,
     queued: int = AHEAD,
-    patience: float = PATIENCE,
+    patience: float = JOIN_TIMEOUT,
 ) -> Generator[tuple[Job, Future[Result]]]:
-    """Each job and its result as `ahead` gives them, for a caller who does not wait for it now."""
+    """Yield each job with the future of its result, as `ahead` yields results."""
     todo: Todo[Result, Job] = SimpleQueue()
     pending: deque[tuple[Job, Future[Result]]] = deque()
     # Daemons: an executor's threads would keep Ctrl-C waiting for a read that hangs.
@@ -93,9 +93,9 @@ def futures(
 
 
 def in_threads(work: Callable[[Job], Result], jobs: Sequence[Job], count: int) -> Iterator[Result]:
-    """The results of some jobs, in order, by at most `count` threads; the first error is raised."""
-    few = min(count, len(jobs))
-    return ahead(work, jobs, few if few > 1 else 0, queued=len(jobs), patience=0.1)
+    """Yield the results of jobs, in order, by at most `count` threads; the first error is raised."""
+    workers = min(count, len(jobs))
+    return ahead(work, jobs, workers if workers > 1 else 0, queued=len(jobs), patience=0.1)
 
 
 def _serve(todo: Todo[Result, Job], work: Callable[[Job], Result]) -> None:
@@ -119,7 +119,7 @@ def _serve_one(todo: Todo[Result, Job], work: Callable[[Job], Result]) -> bool:
 
 @contextmanager
 def torch_threads(number: int = 1) -> Iterator[None]:
-    """Let torch use that many threads. With 1, sums are equal for any number of cores, and none waits."""
+    """Set the number of threads of torch; with 1, sums are equal for any number of cores."""
     import torch
 
     before = torch.get_num_threads()

@@ -102,6 +102,7 @@ def interrupted(marks: Path, executor: str) -> None:
     """Run `sleep` by the executor that an expression gives, in a process of its own."""
     import shiftdata.data.executors as e
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for jobs in the background
     try:
         for _ in eval(executor, vars(e)).run(work(sleep, marks), range(100)):
             pass

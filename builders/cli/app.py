@@ -14,7 +14,7 @@ APP = Verbs(
         "raw": "Raw public datasets: list, get, check.",
         "build": "Build a dataset, or go on building it.",
         "check": "Check a built dataset: files, rows, card, readers, recipe.",
-        "calibrate": "Measure what a small trainer reaches on the canonical splits.",
+        "calibrate": "Calibrate a built dataset, with the record at its recipe.",
         "card": "Print the card of a recipe before anything is built.",
         "styles": "Styles of your own: get, sample, filter, fidelity, encode.",
         "sliders": "Sliders of a diffusion model: train them, look at them.",

@@ -1,23 +1,18 @@
-"""`python -m builders calibrate`: what a small trainer reaches on the canonical splits of a built dataset."""
+"""`python -m builders calibrate`: `shiftdata calibrate`, with its record next to the recipe."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, replace
-from typing import get_args
+import subprocess
+import sys
+from dataclasses import replace
 
 import click
 
 from builders.cli.check import built_argument, built_folder, recipe_option
-from builders.describe.calibrate import calibrate
 from builders.describe.calibration import calibration_lines, calibration_summary, calibration_table
 from builders.recipe_files import calibration_path, load_recipe, read_calibration
-from shiftdata.baselines.sources import Mode
-from shiftdata.baselines.training import TRAINING, Training
 from shiftdata.cli.verbs import verb
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.records import Calibration
-from shiftdata.files import write_text
 
 
 @verb("""
@@ -26,41 +21,28 @@ from shiftdata.files import write_text
       python -m builders calibrate sma_emoji --only scratch --minutes 20
       python -m builders calibrate build/shift/my_birds --recipe my_birds.py
 
-    Needs torch; frozen features need EfficientNet-Lite0: pip install 'shiftdata[baselines]'.
-    One that is stopped goes on where it was, as long as dataset and settings are the same.
+    Other options are those of `shiftdata calibrate`, which runs in a process of its own.
     Training is not repeatable to the byte on other machines, so a build only copies what is written here:
     run `build` again to have it on the card and in the manifest.
 """)
 @built_argument
 @recipe_option
-@click.option("--only", type=click.Choice(get_args(Mode)), help="Train in this mode alone.")
-@click.option("--minutes", type=click.FloatRange(min=0), help="Begin no training after so many.")
-@click.option("--steps", type=click.IntRange(min=1), default=TRAINING.steps, help="Of each training.")
-def command(dataset: str, recipe: str | None, only: Mode | None, minutes: float | None, steps: int) -> None:
-    """Measure the canonical splits of a built dataset, and write it beside the recipe.
-
-    For each split: what a small network reaches when it is trained on rows like those of the test (the
-    ceiling), and on the split's own; from scratch and, for pictures, on frozen features.
-    """
+@click.option("--only", help="Train in this mode alone: scratch or frozen.")
+@click.option("--minutes", help="Begin no training after that many.")
+@click.option("--steps", help="Of each training.  [default: 800]")
+def command(dataset: str, recipe: str | None, **options: str | None) -> int:
+    """Measure the canonical splits of a built dataset, and write the record next to the recipe."""
     folder = built_folder(dataset)
     manifest = Manifest.read(folder)
     reference = recipe or manifest.name
     path = calibration_path(reference, load_recipe(reference))
-
-    def write(measured: Calibration) -> None:
-        write_text(path, json.dumps(asdict(measured), indent=1, ensure_ascii=False) + "\n")
-
-    measured = calibrate(
-        folder,
-        modes=(only,) if only else (),
-        training=Training(steps=steps),
-        minutes=minutes,
-        before=read_calibration(path) if path.exists() else None,
-        on_measured=write,
-        on_job=lambda text, done, total: click.echo(f"{done} of {total}: {text}", err=True),
-    )
-    write(measured)
-    shown = replace(manifest, calibration=measured)
+    chosen = [word for name, value in options.items() if value for word in (f"--{name}", value)]
+    verb = [sys.executable, "-m", "shiftdata", "calibrate", str(folder), "--out", str(path), *chosen]
+    status = subprocess.run(verb, stdout=subprocess.DEVNULL).returncode
+    if status:
+        return status
+    shown = replace(manifest, calibration=read_calibration(path))
     print(calibration_table(shown), "", calibration_summary(shown), sep="\n")
     print(*calibration_lines(shown), f"wrote {path}", sep="\n")
     print(f"Next, to have it on the card: python -m builders build {reference}")
+    return 0

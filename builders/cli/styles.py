@@ -12,12 +12,11 @@ from typing import Any
 import click
 
 from builders.curate.content import Content
-from builders.curate.encoders import Codes, VggMeans
 from builders.curate.encoding import encode
-from builders.curate.fidelity import CHART, TABLE, measure
-from builders.curate.filtering import SCORES, filter_pictures
-from builders.curate.getting import REFUSED, THREADS, get
-from builders.curate.labelling import draw_sheets, sample
+from builders.curate.fidelity import TABLE, measure
+from builders.curate.filtering import SCORES, Codes, VggMeans, filter_pictures
+from builders.curate.getting import REFUSED, get
+from builders.curate.labelling import LABELS, draw_sheets, sample
 from builders.recipe_files import load_recipe
 from builders.shifts.steps import Stylize
 from builders.shifts.styles.listed import read_listed
@@ -27,12 +26,11 @@ from shiftdata.cli.verbs import GOES_ON, Verb, progress, quiet_option, verb
 from shiftdata.data.executors import Executor, Here, Pool
 from shiftdata.data.format.records import by_reason
 from shiftdata.errors import InputError
-from shiftdata.evaluation.labelling.styles import LABELS
 from shiftdata.threads import available_cores
 
 
 class Styles(Verb, click.Group):
-    """The steps of the way, under one name."""
+    """The five steps, under one name."""
 
 
 command = Styles(
@@ -66,7 +64,7 @@ workers_option = click.option(
 @verb(
     """
     examples:
-      python -m builders styles get pictures.tsv my_styles     columns style and url or file
+      python -m builders styles get pictures.tsv my_styles     columns style and file
       python -m builders styles get /data/paintings my_styles  /data/paintings/<style>/<picture>
     """,
     interrupted=GOES_ON,
@@ -75,16 +73,15 @@ workers_option = click.option(
     "list_", metavar="LIST", type=click.Path(exists=True, path_type=Path), help="A table or a folder."
 )
 @click.argument("out", type=click.Path(path_type=Path), help="The folder to write.")
-@click.option("--threads", type=click.IntRange(1, 64), default=THREADS, help="Downloads at a time.")
 @quiet_option
-def get_command(list_: Path, out: Path, threads: int, quiet: bool) -> None:
-    """Get style pictures from the files and addresses of LIST into the folder OUT.
+def get_command(list_: Path, out: Path, quiet: bool) -> None:
+    """Take the style pictures of LIST into the folder OUT.
 
-    OUT gets <style>/<picture>, styles.tsv, which says where each picture is from, and refused.tsv, which says
+    OUT gets <style>/<picture>, styles.tsv with the source of each picture, and refused.tsv with the reason
     why others were refused: no picture, too small, too large, animated, equal or nearly equal to another.
     """
     with ExitStack() as stack:
-        got = get(list_, out, threads=threads, on_done=_bar(stack, "get", quiet))
+        got = get(list_, out, on_done=_bar(stack, "get", quiet))
     for style, count in Counter(picture.style for picture in got.pictures).items():
         print(f"{style}: {count} pictures")
     for reason, count in by_reason(Counter(why for _, _, why in got.refused)).items():
@@ -112,17 +109,16 @@ def sample_command(
     """Draw the pictures that a person should label, evenly over styles, into OUT/labels.csv.
 
     With --content, each gets a sheet of 20 pictures in its style. Write `good` where all 20 can be
-    recognised, else `bad`. Labels that the table has already stay.
+    recognised, else `bad`, or label the sheets in Label Studio and run `shiftdata labels import`. Labels
+    that the table has already stay.
     """
     todo = sample(out, count)
-    print(
-        f"{out / LABELS}: {len(todo):,} pictures to label good or bad: `shiftdata label {out} --for styles`"
-    )
+    print(f"{out / LABELS}: {len(todo):,} pictures to label good or bad")
     if content:
         with ExitStack() as stack:
             bar = _bar(stack, "sheets", quiet, len(todo))
             sheets = draw_sheets(out, todo, Content(content), _executor(workers), bar, _stylizer(like))
-        print(f"{sheets}: a sheet for each")
+        print(f"{sheets}: a sheet for each, also as tasks.json and config.xml for Label Studio")
 
 
 @verb(
@@ -184,7 +180,7 @@ def filter_command(
 def fidelity_command(
     out: Path, content: str, trials: int, keep: int, like: str | None, workers: int | None, quiet: bool
 ) -> None:
-    """Measure how much stays recognisable in each style, and write OUT/fidelity.tsv and fidelity.png.
+    """Measure how much stays recognisable in each style, and write OUT/fidelity.tsv.
 
     Pictures that OUT/scores.tsv leaves out take no part.
     """
@@ -192,7 +188,7 @@ def fidelity_command(
         bar = _bar(stack, "trials", quiet, trials)
         executor, stylizer = _executor(workers), _stylizer(like)
         result = measure(out, Content(content), executor, stylizer, trials=trials, keep=keep, on_done=bar)
-    print(result, f"wrote {out / TABLE} and {out / CHART}", sep="\n")
+    print(result, f"wrote {out / TABLE}", sep="\n")
 
 
 @verb("""
@@ -243,7 +239,7 @@ for _name, _command in {
 
 
 def _bar(stack: ExitStack, title: str, quiet: bool, total: int | None = None) -> Callable[..., Any]:
-    """What shows that more are done, until the end of all; it may be given the total with each step."""
+    """Return a function that moves a progress bar; it may be given the total with each step."""
     bar = stack.enter_context(progress(title, total, "", quiet=quiet))
 
     def on_done(count: int, total: int | None = None) -> None:

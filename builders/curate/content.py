@@ -11,13 +11,13 @@ from pathlib import Path
 from PIL import Image
 
 from builders.albums.folder import FolderAlbum
+from builders.look_alikes import on_white
 from builders.make.render import render_item
 from builders.parts import part_identity
 from builders.recipe import Recipe
 from builders.recipe_files import load_recipe
 from builders.sample import BadItem, Item
 from builders.shifts.stylizers.vgg import middle_square
-from shiftdata.data.look_alikes import on_white
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
 
@@ -48,7 +48,7 @@ class Content:
         return source.items() if isinstance(source, FolderAlbum) else tuple(source.album.items())
 
     def fingerprint(self) -> str:
-        """What determines every picture."""
+        """Hash everything that determines the pictures."""
         source = self._source
         parts = source if isinstance(source, FolderAlbum) else (source.album, source.prepare)
         return content_hash(str(SIDE), json.dumps(part_identity(parts)))

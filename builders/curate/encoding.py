@@ -22,7 +22,7 @@ def encode(
     fidelity: Path | None = None,
     on_done: Callable[[int, int], object] = lambda count, total: None,
 ) -> StyleBank:
-    """Write the codes of a folder's style pictures; of a curated one, with their provenance.
+    """Write the codes of a folder's style pictures; of a curated picture, with their provenance.
 
     `scores` and `fidelity` are tables that say which pictures and which styles are kept.
     """
@@ -40,9 +40,11 @@ def encode(
         provenance = None
     else:
         pictures = _chosen(folder, scores, fidelity)
-        provenance = {name: [getattr(one, name) for one in pictures] for name in PROVENANCE}
-        names = dict.fromkeys(one.style for one in pictures)
-        styles = {name: [folder / one.file for one in pictures if one.style == name] for name in names}
+        provenance = {name: [getattr(picture, name) for picture in pictures] for name in PROVENANCE}
+        names = dict.fromkeys(picture.style for picture in pictures)
+        styles = {
+            name: [folder / picture.file for picture in pictures if picture.style == name] for name in names
+        }
     total = sum(map(len, styles.values()))
     bank = encode_pictures(styles, stylizer, on_done=lambda count: on_done(count, total))
     bank.write(output, stylizer, provenance)
@@ -53,12 +55,12 @@ def _chosen(folder: Path, scores: Path | None, fidelity: Path | None) -> list[St
     """The pictures to encode, by style and file."""
     pictures = read_kept(folder, scores) if scores else list(read_listed(folder))
     if fidelity:
-        kept, known = read_kept_styles(fidelity), {one.style for one in pictures}
+        kept, known = read_kept_styles(fidelity), {picture.style for picture in pictures}
         for style in sorted(kept - known):
             raise not_found(
                 "style", style, known, f"{fidelity} keeps it, and {scores or folder} does not have it."
             )
-        pictures = [one for one in pictures if one.style in kept]
+        pictures = [picture for picture in pictures if picture.style in kept]
     if not pictures:
         raise InputError(f"no picture of {folder} is kept by the tables: give others")
     return pictures

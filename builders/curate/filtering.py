@@ -1,4 +1,4 @@
-"""Which style pictures are like those that a person called good: a support vector machine on features."""
+"""Keep the style pictures that are like those a person called good, by a support vector machine."""
 
 from __future__ import annotations
 
@@ -8,20 +8,74 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
-from builders.curate.encoders import Encoder
 from builders.curate.labelling import BAD, GOOD, read_labels
 from builders.shifts.styles.bank import style_picture
 from builders.shifts.styles.listed import StylePicture, read_listed, read_rows, write_rows
+from builders.shifts.styles.network import STYLE_SIDE
+from builders.shifts.stylizers import Arbitrary
+from builders.shifts.stylizers.vgg import Vgg, middle_square
+from builders.shifts.stylizers.weights import Place, weights_hash
 from shiftdata.data.executors import Executor
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.files import whole_file
 from shiftdata.stable import content_hash, ranks
+
+
+class Encoder(Protocol):
+    """Style pictures as rows of numbers."""
+
+    @property
+    def name(self) -> str:
+        """The name in the report."""
+
+    def fingerprint(self) -> str:
+        """Return a text that changes whenever a feature could."""
+
+    def mean_activations(self, picture: Image.Image, /) -> NDArray[np.float32]:
+        """The row of a picture."""
+
+
+@dataclass(frozen=True)
+class Codes:
+    """The code of the stylizer that ships: needs no other weights."""
+
+    name: str = "style codes of the stylizer that ships"
+
+    def fingerprint(self) -> str:
+        return Arbitrary().codes_id()
+
+    def mean_activations(self, picture: Image.Image) -> NDArray[np.float32]:
+        return Arbitrary().encode(picture)
+
+
+class VggMeans:
+    """The mean over places of conv1_1, conv2_1, conv3_1, conv4_1 and conv5_1 of a VGG: 1,472 numbers.
+
+    It reads the middle square at 256 pixels, as the stylizer that ships does.
+    """
+
+    def __init__(self, weights: Place, layout: str) -> None:
+        self.name = f"mean activations of {layout}"
+        self.weights, self.layout = weights, layout
+        self._vgg: Vgg | None = None
+
+    def fingerprint(self) -> str:
+        return content_hash(self.layout, weights_hash(self.weights))
+
+    def mean_activations(self, picture: Image.Image) -> NDArray[np.float32]:
+        torch = require("torch", "the features of a VGG")
+        if self._vgg is None:
+            self._vgg = Vgg(self.weights, self.layout, "relu5_1")
+        with torch.no_grad():
+            return self._vgg.mean_activations(middle_square(picture, STYLE_SIDE))
+
 
 SCORES = "scores.tsv"
 COLUMNS = ("style", "file", "score", "label", "kept")
@@ -33,11 +87,12 @@ PER_FILE = 32
 FEWEST, PARTS = 10, 5
 
 Floats: TypeAlias = NDArray[np.float64]
+Mask: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Filtered:
-    """What the filter did. `balanced` is the cross-validated mean of the shares of each label that it got."""
+    """A report; `balanced` is the cross-validated mean of the shares of each label that are right."""
 
     encoder: str
     labels: Counter[str]
@@ -71,44 +126,49 @@ def filter_pictures(
     keep: int = 40,
     on_done: Callable[[int], object] = lambda count: None,
 ) -> Filtered:
-    """Score every picture by what was learned from the labelled ones, and write which `keep` of a style stay.
+    """Score every picture by an SVM of the labelled ones, and write which `keep` of a style stay.
 
     A picture that a person called bad never stays.
     """
-    svm = require("sklearn.svm", "the filter of style pictures")
+    require("sklearn", "the filter of style pictures")
     pictures = read_listed(out)
     known, differ = _labels(out, labels)
     x = _features(out, pictures, encoder, executor, on_done)
-    place = {one.file: number for number, one in enumerate(pictures)}
-    rows = np.array([place[name] for name in sorted(known)])
-    y = np.array([known[name] == GOOD for name in sorted(known)])
-    guessed = _cross_validated(svm, x[rows], y, [pictures[row].sha256 for row in rows])
-    scores = _fitted(svm, x[rows], y)(x)
-    kept = _best(pictures, scores, known, keep)
-    table = [
-        (one.style, one.file, round(score, 6), known.get(one.file, ""), KEPT if one.file in kept else LEFT)
-        for one, score in zip(pictures, scores.tolist(), strict=True)
-    ]
-    write_rows(out / SCORES, COLUMNS, table)
-    counts, in_style = Counter(known.values()), Counter(one.style for one in pictures if one.file in kept)
-    shares = np.array([np.mean(guessed[y == of] == of) for of in (True, False)])
-    errors = shares * (1 - shares) / [counts[GOOD], counts[BAD]]
-    styles = sorted({one.style for one in pictures})
+    y = np.array([known.get(picture.file, "") for picture in pictures])
+    labelled = np.flatnonzero(y != "")
+    good = y[labelled] == GOOD
+    guessed = _cross_validated(x[labelled], good, [pictures[row].sha256 for row in labelled])
+    scores = _machine().fit(x[labelled], good).decision_function(x)
+    kept = _best(pictures, scores, y == BAD, keep)
+    write_rows(
+        out / SCORES,
+        COLUMNS,
+        [
+            (picture.style, picture.file, round(score, 6), label, KEPT if stays else LEFT)
+            for picture, score, label, stays in zip(
+                pictures, scores.tolist(), y.tolist(), kept.tolist(), strict=True
+            )
+        ],
+    )
+    in_style = Counter(picture.style for picture, stays in zip(pictures, kept, strict=True) if stays)
+    shares = np.array([np.mean(guessed[good == label] == label) for label in (True, False)])
+    errors = shares * (1 - shares) / [good.sum(), (~good).sum()]
+    styles = sorted({picture.style for picture in pictures})
     return Filtered(
         encoder=encoder.name,
-        labels=counts,
+        labels=Counter(known.values()),
         balanced=float(shares.mean()),
         error=float(np.sqrt(errors.sum()) / 2),
-        accuracy=float(np.mean(guessed == y)),
+        accuracy=float(np.mean(guessed == good)),
         differ=len(differ),
-        kept=len(kept),
-        below=sum(scores[place[name]] < 0 for name in kept),
+        kept=int(kept.sum()),
+        below=int((scores[kept] < 0).sum()),
         few={style: in_style[style] for style in styles if in_style[style] < keep},
     )
 
 
 def _labels(out: Path, file: Path) -> tuple[dict[str, str], list[str]]:
-    """The label of each picture that has one, and those on which people differ; too few are refused."""
+    """Return the label of each picture that has one, and those on which people differ; refuse too few."""
     known, differ = read_labels(out, file)
     counts = Counter(known.values())
     if min(counts[GOOD], counts[BAD]) < FEWEST:
@@ -120,59 +180,47 @@ def _labels(out: Path, file: Path) -> tuple[dict[str, str], list[str]]:
 
 
 def read_kept(out: Path, scores: Path) -> list[StylePicture]:
-    """The pictures of a folder that a table of scores keeps."""
-    pictures, known, kept = {one.file: one for one in read_listed(out)}, set(), []
-    for place, row in read_rows(scores, COLUMNS):
-        if row["file"] not in pictures:
-            raise InputError(
-                f"{scores}, {place}: {row['file']!r} is not a picture of {out}: run `styles filter`"
-            )
-        known.add(row["file"])
-        if row["kept"] == KEPT:
-            kept.append(pictures[row["file"]])
-    if missing := sorted(pictures.keys() - known):
+    """Return the pictures of a folder that a table of scores keeps."""
+    pictures = {picture.file: picture for picture in read_listed(out)}
+    kept = {row["file"]: row["kept"] == KEPT for _, row in read_rows(scores, COLUMNS)}
+    if different := sorted(pictures.keys() ^ kept.keys()):
         raise InputError(
-            f"{scores} has no score of {len(missing):,} pictures of {out}, such as {missing[0]}: run "
+            f"{scores} is not of {out}: {len(different):,} pictures differ, such as {different[0]}: run "
             "`styles filter`"
         )
-    return sorted(kept)
+    return sorted(pictures[file] for file, stays in kept.items() if stays)
 
 
-def _best(pictures: Sequence[StylePicture], scores: Floats, known: dict[str, str], keep: int) -> set[str]:
-    """The files of the best pictures of each style."""
+def _best(pictures: Sequence[StylePicture], scores: Floats, bad: Mask, keep: int) -> Mask:
+    """Return a mask of the best pictures of each style that nobody called bad."""
     taken: Counter[str] = Counter()
-    best = set()
-    for one, _ in sorted(
-        zip(pictures, scores.tolist(), strict=True), key=lambda one: (-one[1], one[0].sha256)
-    ):
-        if known.get(one.file) != BAD and taken[one.style] < keep:
-            taken[one.style] += 1
-            best.add(one.file)
-    return best
+    kept = np.zeros(len(pictures), bool)
+    for row in sorted(range(len(pictures)), key=lambda row: (-scores[row], pictures[row].sha256)):
+        style = pictures[row].style
+        if not bad[row] and taken[style] < keep:
+            taken[style] += 1
+            kept[row] = True
+    return kept
 
 
-def _fitted(svm: Any, x: Floats, y: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
-    """What gives the decision values of rows: above 0 is good. Both labels weigh the same."""
-    mean, deviation = x.mean(axis=0), x.std(axis=0)
-    deviation[deviation == 0] = 1
-    model = svm.SVC(kernel="rbf", class_weight="balanced").fit((x - mean) / deviation, y)
+def _machine() -> Any:
+    """A support vector machine on standardised features, to which both labels weigh the same."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC
 
-    def decide(rows: Floats) -> Floats:
-        values: Floats = model.decision_function((rows - mean) / deviation)
-        return values
-
-    return decide
+    return make_pipeline(StandardScaler(), SVC(kernel="rbf", class_weight="balanced"))
 
 
-def _cross_validated(svm: Any, x: Floats, y: NDArray[np.bool_], names: Sequence[str]) -> NDArray[np.bool_]:
-    """What each picture is called by a machine that learned from the other parts."""
-    part = np.empty(len(y), np.int64)
-    for of in (True, False):
-        part[y == of] = ranks([name for name, own in zip(names, y, strict=True) if own == of], "part") % PARTS
-    guessed = np.empty(len(y), bool)
-    for number in range(PARTS):
-        inside = part == number
-        guessed[inside] = _fitted(svm, x[~inside], y[~inside])(x[inside]) > 0
+def _cross_validated(x: Floats, good: Mask, hashes: Sequence[str]) -> Mask:
+    """Return what each picture is called by a machine that learned from the other parts."""
+    from sklearn.model_selection import PredefinedSplit, cross_val_predict
+
+    part = np.empty(len(good), np.int64)
+    for label in (True, False):  # parts of equal size, of each label too
+        own = np.flatnonzero(good == label)
+        part[own] = ranks([hashes[row] for row in own.tolist()], "part") % PARTS
+    guessed: Mask = cross_val_predict(_machine(), x, good, cv=PredefinedSplit(part))
     return guessed
 
 
@@ -183,9 +231,9 @@ def _features(
     executor: Executor,
     on_done: Callable[[int], object],
 ) -> Floats:
-    """A row for each picture. They are kept: labels change more often than pictures."""
+    """Return a row for each picture; features are kept, as labels change more often than pictures."""
     folder = out / FEATURES / hashlib.sha256(encoder.fingerprint().encode()).hexdigest()[:16]
-    by_hash = sorted({one.sha256: one.file for one in pictures}.items())
+    by_hash = sorted({picture.sha256: picture.file for picture in pictures}.items())
     blocks = [tuple(by_hash[at : at + PER_FILE]) for at in range(0, len(by_hash), PER_FILE)]
     files = {block: folder / f"{content_hash(*(sha for sha, _ in block))[:20]}.npy" for block in blocks}
     missing = [block for block in blocks if not files[block].is_file()]
@@ -197,11 +245,11 @@ def _features(
     if not np.isfinite(rows).all():
         raise InputError(f"{encoder.name}: not every feature is a finite number: give other weights")
     place = {sha256: number for number, (sha256, _) in enumerate(by_hash)}
-    return rows[[place[one.sha256] for one in pictures]]
+    return rows[[place[picture.sha256] for picture in pictures]]
 
 
 def _encoding(encoder: Encoder) -> Callable[[tuple[Path, list[Path]]], None]:
-    """What writes the features of some pictures, in a process."""
+    """Return a function that writes the features of a block of pictures."""
 
     def encode(job: tuple[Path, list[Path]]) -> None:
         file, pictures = job

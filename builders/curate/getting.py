@@ -1,170 +1,249 @@
-"""Get style pictures from files and addresses: the same folder for any number of threads and any order."""
+"""Take usable and distinct style pictures into a folder; the order of the list changes nothing."""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from http.client import HTTPException
 from pathlib import Path
-from urllib.parse import quote, urldefrag
 
 import numpy as np
+from PIL import Image, UnidentifiedImageError
 
-from builders.curate.listing import Entry, read_list
-from builders.curate.pictures import MOST_BYTES, Facts, examine
+from builders.albums.folder import ENDINGS, MAX_PIXELS, MOST_PIXELS, picture_of
+from builders.albums.table_file import read_table_file
+from builders.look_alikes import NEAR, difference_hash
 from builders.sample import BadItem
+from builders.shifts.styles.bank import check_style_names
 from builders.shifts.styles.listed import LISTED, StylePicture, read_listed, write_listed, write_rows
-from shiftdata.data.look_alikes import NEAR
-from shiftdata.data.places.client import Answer, Client, HttpError
-from shiftdata.data.places.http import PLAIN
-from shiftdata.data.places.store import in_a_line, persistently
-from shiftdata.errors import InputError, ShiftdataError, StorageError
-from shiftdata.files import locked, open_regular, own_folder, remove, sha256_of, whole_file, write_bytes
-from shiftdata.stable import content_hash
-from shiftdata.threads import ahead
+from shiftdata.data.format.names import DEVICE, line_fault, shown
+from shiftdata.errors import InputError, StorageError
+from shiftdata.files import locked, open_regular, remove, sha256_of, whole_file
+
+#: Characters that the name of a folder cannot have on every system.
+NOT_IN_FOLDERS = frozenset('\\/:*?"<>|')
+EXPECTED = "a folder <style>/<picture>, or a .tsv or .csv with the columns style and file"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A picture to take; `source` says where it is from, and `fault` why it is not even looked at."""
+
+    style: str
+    source: str
+    file: Path
+    license: str = ""
+    attribution: str = ""
+    fault: str = ""
+
+
+def read_list(place: Path) -> list[Entry]:
+    """Return every picture that a folder or a table lists."""
+    if place.is_dir():
+        entries = list(_of_folder(place))
+    elif place.is_file() and place.suffix.lower() in (".tsv", ".csv"):
+        entries = list(_of_table(place))
+    else:
+        raise InputError(f"{place} is not a list of style pictures: give {EXPECTED}")
+    styles = sorted({entry.style for entry in entries if entry.style})
+    if not styles:
+        raise InputError(f"{place} lists no style picture: give {EXPECTED}")
+    check_style_names(styles, str(place))
+    for style in styles:
+        if NOT_IN_FOLDERS & set(style) or style[0] == "." or style[-1] in ". " or DEVICE.fullmatch(style):
+            raise InputError(
+                f"the style {style!r} of {place} cannot name a folder: use none of "
+                f"{' '.join(sorted(NOT_IN_FOLDERS))}, no dot in front and none at the end"
+            )
+    return entries
+
+
+def _of_folder(folder: Path) -> Iterator[Entry]:
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and not path.name.startswith("."):
+            for file in sorted(path.iterdir()):
+                if not file.name.startswith("."):
+                    name = f"{path.name}/{file.name}"
+                    fault = f"its name {line_fault(name)}" if line_fault(name) else ""
+                    yield Entry(style=path.name, source=shown(name), file=file, fault=fault)
+        elif path.name.lower().endswith(ENDINGS) and not path.name.startswith("."):
+            yield Entry(style="", source=shown(path.name), file=path, fault="not in the folder of a style")
+
+
+def _of_table(path: Path) -> Iterator[Entry]:
+    table = read_table_file(path, None)
+    if not {"style", "file"} <= set(table.columns):
+        raise InputError(
+            f"{path} has the columns {', '.join(table.columns)}: it needs style and file; source, license, "
+            "attribution and title may follow"
+        )
+    columns = {name: column.to_pylist() for name, column in table.columns.items()}
+    for number, cells in enumerate(zip(*columns.values(), strict=True)):
+        row = {name: (cell or "").strip() for name, cell in zip(columns, cells, strict=True)}
+        for name, text in row.items():
+            if (text or name in ("style", "file")) and (fault := line_fault(text)):
+                raise InputError(
+                    f"{path}, {table.place(number)}: the {name} {text!r:.100} {fault}: correct it"
+                )
+        file = path.parent / row["file"]
+        inside = file.resolve().is_relative_to(path.parent.resolve())
+        yield Entry(
+            style=row["style"],
+            source=row.get("source") or row["file"],
+            file=file,
+            license=row.get("license", ""),
+            attribution=", ".join(filter(None, (row.get("title"), row.get("attribution")))),
+            fault="" if inside else "it lies outside the folder of the table",
+        )
+
+
+MOST_BYTES = 20_000_000
+LEAST_SIDE = 64
+#: Formats of Pillow, and the endings of files. A photograph of a phone may be an MPO: a JPEG with more of
+#: them, such as a preview, behind it.
+ENDING_OF = {"JPEG": "jpg", "MPO": "jpg", "PNG": "png", "WEBP": "webp"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Facts of the bytes of a picture; `difference` is its difference hash."""
+
+    sha256: str
+    ending: str
+    width: int
+    height: int
+    bytes: int
+    difference: int
+
+    @property
+    def pixels(self) -> int:
+        return self.width * self.height
+
+
+def examine(data: bytes) -> Facts:
+    """Return the facts of a picture; a `BadItem` says why it cannot be a style picture."""
+    if len(data) > MOST_BYTES:
+        raise BadItem(f"more than {MOST_BYTES:,} bytes")
+    with warnings.catch_warnings(action="ignore"):  # Pillow warns of strange headers
+        ending = _ending(data)
+        picture = picture_of(io.BytesIO(data))
+    return Facts(
+        sha256=hashlib.sha256(data).hexdigest(),
+        ending=ending,
+        width=picture.width,
+        height=picture.height,
+        bytes=len(data),
+        difference=difference_hash(picture),
+    )
+
+
+def _ending(data: bytes) -> str:
+    """Return the ending of the file; what is too large, too small or animated is refused by its header."""
+    try:
+        with Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "WEBP")) as picture:
+            ending, (width, height) = ENDING_OF[picture.format or ""], picture.size
+            frames = 1 if ending == "jpg" else getattr(picture, "n_frames", 1)
+    except Image.DecompressionBombError as error:
+        raise BadItem(f"too many pixels (the most is {MOST_PIXELS})") from error
+    except UnidentifiedImageError as error:
+        raise BadItem("not a JPEG, PNG or WebP by its content") from error
+    except (OSError, SyntaxError, ValueError) as error:
+        raise BadItem("not a readable picture") from error
+    if width * height > MAX_PIXELS:
+        raise BadItem(f"too many pixels ({width} x {height}; the most is {MOST_PIXELS})")
+    if min(width, height) < LEAST_SIDE:
+        raise BadItem(f"a side below {LEAST_SIDE} pixels ({width} x {height})")
+    if frames > 1:
+        raise BadItem(f"it is animated ({frames} frames)")
+    return ending
+
 
 REFUSED = "refused.tsv"
-WORK, LOCK = ".getting", ".getting.lock"
-THREADS = 8
+LOCK = ".getting.lock"
 
 
 @dataclass(frozen=True)
 class Got:
-    """What is in the folder now, and what is not: style, source and reason of each."""
+    """The pictures in the folder, and the refused ones: style, source and reason of each."""
 
     pictures: tuple[StylePicture, ...]
     refused: tuple[tuple[str, str, str], ...]
 
 
-def get(
-    place: Path,
-    out: Path,
-    *,
-    threads: int = THREADS,
-    on_done: Callable[[int, int], object] = lambda count, total: None,
-) -> Got:
-    """Get the pictures of a list into a folder, `<style>/<first digits of its sha256>.<ending>`.
+def get(place: Path, out: Path, *, on_done: Callable[[int, int], object] = lambda count, total: None) -> Got:
+    """Take the pictures of a list into a folder, `<style>/<first digits of its sha256>.<ending>`.
 
-    What is there already is not downloaded again, neither what a killed call has left. Pictures that the list
-    names no more leave the folder. `on_done` is called with how many more of how many sources were looked at.
+    Pictures that the list no longer names leave the folder. `on_done` is called with how many more of how
+    many files were looked at.
     """
     entries = read_list(place)
     _check_folder(place, out)
     out.mkdir(parents=True, exist_ok=True)
     with locked(out / LOCK, f"another `styles get` is writing to {out}: wait for it"):
-        work = own_folder(out / WORK)
         before = read_listed(out, whole=False) if (out / LISTED).is_file() else ()
-        fetch = partial(_looked_at, out, {one.source: one for one in before})
-        jobs = list({(one.source, one.file): one for one in entries if not one.fault}.values())
-        looked: dict[tuple[str, Path | None], Facts | str] = {}
-        with closing(ahead(fetch, jobs, threads)) as results:
-            for job, result in zip(jobs, results, strict=True):
-                looked[job.source, job.file] = result
-                on_done(1, len(jobs))
-        results_of = [(one, one.fault or looked[one.source, one.file]) for one in entries]
-        kept, refused = _choose(results_of)
-        _write(out, kept, refused, {one.file for one in before})
-        remove(work)
-    return Got(tuple(sorted(_picture(*one) for one in kept)), tuple(refused))
+        examined = []
+        for entry in entries:
+            examined.append((entry, entry.fault or _examined(entry.file)))
+            on_done(1, len(entries))
+        chosen, refused = _choose(examined)
+        _write(out, chosen, refused, {picture.file for picture in before})
+    return Got(tuple(sorted(chosen)), tuple(refused))
 
 
 def _check_folder(place: Path, out: Path) -> None:
     """Refuse to write where something else lies."""
-    one, other = place.resolve(), out.resolve()
-    if place.is_dir() and (one.is_relative_to(other) or other.is_relative_to(one)):
+    source, target = place.resolve(), out.resolve()
+    if place.is_dir() and (source.is_relative_to(target) or target.is_relative_to(source)):
         raise InputError(f"{out} and {place} lie in each other: give another folder to write to")
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file: give a folder to write to")
-    others = [path.name for path in out.iterdir() if not path.name.startswith(".")] if out.is_dir() else []
-    if others and not (out / LISTED).is_file() and not (out / WORK).is_dir():
-        raise InputError(
-            f"{out} has other files ({', '.join(sorted(others)[:3])}): give an empty folder to write to"
-        )
+    names = sorted(path.name for path in out.iterdir() if path.name[0] != ".") if out.is_dir() else []
+    if names and not (out / LISTED).is_file():
+        raise InputError(f"{out} has other files ({', '.join(names[:3])}): give an empty folder to write to")
 
 
-def _looked_at(out: Path, before: Mapping[str, StylePicture], entry: Entry) -> Facts | str:
-    """What a picture is, or why it is refused. Bytes from an address are kept in the work folder."""
-    if entry.file is not None:
-        try:
-            return examine(_read(entry.file))
-        except BadItem as error:
-            return str(error)
-        except OSError as error:
-            return f"cannot be read ({getattr(error, 'strerror', None) or error})"
-    file, known = _kept(out, entry.source), before.get(entry.source)
-    if not file.is_file() and known and _is_there(out, known):
-        with whole_file(file) as temporary:
-            shutil.copyfile(out / known.file, temporary)
-    if file.is_file():
-        with suppress(BadItem):  # or else it is asked for again
-            return examine(file.read_bytes())
+def _examined(file: Path) -> Facts | str:
+    """Return the facts of a picture, or the reason why it is refused."""
     try:
-        answer = _asked(entry.source)
-        facts = examine(answer.body)
+        with open_regular(file) as stream:
+            return examine(stream.read(MOST_BYTES + 1))
     except BadItem as error:
-        kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-        named = kind and not kind.startswith("image/") and kind.isprintable()
-        return f"answered {kind[:80]}, not a picture" if named else str(error)
-    except HttpError as error:
-        return f"answered {str(error).removeprefix('status ')}"
-    except (OSError, ShiftdataError, HTTPException, ValueError) as error:
-        return in_a_line(error).removeprefix(f"{entry.source} ")
-    write_bytes(file, answer.body)
-    return facts
-
-
-def _read(file: Path) -> bytes:
-    with open_regular(file) as stream:
-        return stream.read(MOST_BYTES + 1)
-
-
-def _asked(url: str) -> Answer:
-    """What a server answers, after a few tries where the error may pass."""
-    address = quote(urldefrag(url).url, safe=PLAIN)
-    client = Client(address)
-    with closing(client):
-        return persistently(lambda: client.get(address, MOST_BYTES), address)
-
-
-def _kept(out: Path, source: str) -> Path:
-    """Where the bytes from an address are until all are there."""
-    return out / WORK / content_hash(source)[:32]
-
-
-def _is_there(out: Path, picture: StylePicture) -> bool:
-    return (out / picture.file).is_file() and sha256_of(out / picture.file) == picture.sha256
+        return str(error)
+    except OSError as error:
+        return f"cannot be read ({getattr(error, 'strerror', None) or error})"
 
 
 def _choose(
-    looked: Sequence[tuple[Entry, Facts | str]],
-) -> tuple[list[tuple[Entry, Facts]], list[tuple[str, str, str]]]:
-    """Which pictures stay: of those that are equal or nearly so the one with most pixels.
+    examined: Sequence[tuple[Entry, Facts | str]],
+) -> tuple[dict[StylePicture, Path], list[tuple[str, str, str]]]:
+    """Choose pictures, with their files; of equal or nearly equal ones the one with most pixels.
 
-    Ties are broken by hash, then by name, and never by what came first.
+    Ties are broken by hash, then by name, and never by the order of the list.
     """
-    refused = {(one.style, one.source, why) for one, why in looked if isinstance(why, str)}
-    usable = [(one, facts) for one, facts in looked if isinstance(facts, Facts)]
-    usable.sort(key=lambda one: (-one[1].width * one[1].height, one[1].sha256, one[0].style, one[0].source))
-    kept: list[tuple[Entry, Facts]] = []
+    refused = {(entry.style, entry.source, why) for entry, why in examined if isinstance(why, str)}
+    usable = [(entry, facts) for entry, facts in examined if isinstance(facts, Facts)]
+    usable.sort(key=lambda pair: (-pair[1].pixels, pair[1].sha256, pair[0].style, pair[0].source))
+    chosen: dict[StylePicture, Path] = {}
+    entries: list[Entry] = []
     equal: dict[str, Entry] = {}
     hashes = np.zeros(len(usable), np.uint64)
     for entry, facts in usable:
         first = equal.setdefault(facts.sha256, entry)
+        near = np.bitwise_count(hashes[: len(entries)] ^ np.uint64(facts.difference)) <= NEAR
         if first is not entry:
             if (first.style, first.source) != (entry.style, entry.source):
                 refused.add((entry.style, entry.source, f"the same file as {_name(first)}"))
-            continue
-        bits = np.bitwise_count(hashes[: len(kept)] ^ np.uint64(facts.difference))
-        near = np.flatnonzero(bits <= NEAR)
-        if len(near):
-            refused.add((entry.style, entry.source, f"nearly the same picture as {_name(kept[near[0]][0])}"))
-            continue
-        hashes[len(kept)] = facts.difference
-        kept.append((entry, facts))
-    return kept, sorted(refused)
+        elif near.any():
+            twin = entries[int(near.argmax())]
+            refused.add((entry.style, entry.source, f"nearly the same picture as {_name(twin)}"))
+        else:
+            hashes[len(entries)] = facts.difference
+            entries.append(entry)
+            chosen[_picture(entry, facts)] = entry.file
+    return chosen, sorted(refused)
 
 
 def _name(entry: Entry) -> str:
@@ -174,7 +253,7 @@ def _name(entry: Entry) -> str:
 def _picture(entry: Entry, facts: Facts) -> StylePicture:
     return StylePicture(
         style=entry.style,
-        file=f"{entry.style}/{facts.name}",
+        file=f"{entry.style}/{facts.sha256[:16]}.{facts.ending}",
         source=entry.source,
         sha256=facts.sha256,
         width=facts.width,
@@ -186,24 +265,20 @@ def _picture(entry: Entry, facts: Facts) -> StylePicture:
 
 
 def _write(
-    out: Path,
-    kept: Sequence[tuple[Entry, Facts]],
-    refused: Sequence[tuple[str, str, str]],
-    before: set[str],
+    out: Path, chosen: dict[StylePicture, Path], refused: Sequence[tuple[str, str, str]], before: set[str]
 ) -> None:
-    """Write pictures, then tables; what a killed call leaves, the next one ends."""
-    pictures = [_picture(*one) for one in kept]
-    for picture, (entry, _) in zip(pictures, kept, strict=True):
-        if _is_there(out, picture):
+    """Write pictures, then tables; the next call ends what a killed one began."""
+    for picture, file in chosen.items():
+        if (out / picture.file).is_file() and sha256_of(out / picture.file) == picture.sha256:
             continue
         with whole_file(out / picture.file) as temporary:
-            shutil.copyfile(entry.file or _kept(out, entry.source), temporary)
+            shutil.copyfile(file, temporary)
             if sha256_of(temporary) != picture.sha256:
-                raise StorageError(f"{entry.source} changed while it was read: run the same command again")
+                raise StorageError(f"{picture.source} changed while it was read: run the same command again")
     write_rows(out / REFUSED, ("style", "source", "reason"), refused)
-    if not pictures:
-        some = "; ".join(f"{source}: {why}" for _, source, why in refused[:3])
-        raise InputError(f"no picture of the list can be used ({some}): see {out / REFUSED}")
-    for file in sorted(before - {picture.file for picture in pictures}):
-        remove(out / file)
-    write_listed(out, pictures)
+    if not chosen:
+        reasons = "; ".join(f"{source}: {why}" for _, source, why in refused[:3])
+        raise InputError(f"no picture of the list can be used ({reasons}): see {out / REFUSED}")
+    for name in sorted(before - {picture.file for picture in chosen}):
+        remove(out / name)
+    write_listed(out, chosen)

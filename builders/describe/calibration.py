@@ -1,4 +1,4 @@
-"""What the card says of a calibration: ceiling and floor of each protocol, and all that was trained."""
+"""The calibration on the card: ceiling and floor of each protocol, and every training."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ HEADER = (
 
 
 def calibration_table(manifest: Manifest) -> str:
-    """A line for each measure."""
+    """Return a line for each measure."""
     if manifest.calibration is None:
         return ""
-    rows = [_row(manifest, one) for one in manifest.calibration.measures]
+    rows = [_row(manifest, measure) for measure in manifest.calibration.measures]
     header = HEADER.split(" | ")
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, ["---"] * len(header), *rows])
 
 
-def _row(manifest: Manifest, one: Measure) -> list[str]:
-    trained = f"{manifest.roles.nuisance} (probe)" if one.trained == "nuisance" else one.trained
+def _row(manifest: Manifest, measure: Measure) -> list[str]:
+    trained = f"{manifest.roles.nuisance} (probe)" if measure.trained == "nuisance" else measure.trained
     return [
-        f"`{one.split}`",
+        f"`{measure.split}`",
         cell(trained),
-        one.mode,
-        cell(one.set),
-        _shown(one.mean),
-        f"{_shown(one.worst)} {cell(one.worst_cell)}",
-        f"{one.rows:,}",
-        f"{one.fit:,}",
-        f"{one.seconds:,.0f}",
+        measure.mode,
+        cell(measure.set),
+        _shown(measure.mean),
+        f"{_shown(measure.worst)} {cell(measure.worst_cell)}",
+        f"{measure.rows:,}",
+        f"{measure.fit:,}",
+        f"{measure.seconds:,.0f}",
     ]
 
 
@@ -52,21 +52,21 @@ def _shown(share: tuple[float, float, float]) -> str:
 
 
 def calibration_summary(manifest: Manifest) -> str:
-    """A line for each protocol and mode: chance, ceiling and floor, and whether methods have room between."""
+    """Return a line for each protocol and mode: chance, ceiling, floor, and if methods have room between."""
     calibration = manifest.calibration
     if calibration is None:
         return ""
     protocol = {split.name: split.protocol.split()[0] for split in manifest.canonical_splits}
     of: dict[tuple[str, str], list[Measure]] = {}
-    for one in calibration.measures:
-        of.setdefault((protocol.get(one.split, one.split), one.mode), []).append(one)
+    for measure in calibration.measures:
+        of.setdefault((protocol.get(measure.split, measure.split), measure.mode), []).append(measure)
     rows = [SUMMARY.split(" | "), ["---"] * 7]
     for (name, mode), measures in of.items():
         high, low = _ends(measures)
         if not high or not low:
             continue
-        ceiling = fmean(one.mean[0] for one in high)
-        splits = len({one.split for one in measures})
+        ceiling = fmean(measure.mean[0] for measure in high)
+        splits = len({measure.split for measure in measures})
         rows.append(
             [
                 f"{name} ({splits} {'split' if splits == 1 else 'splits'})",
@@ -74,8 +74,8 @@ def calibration_summary(manifest: Manifest) -> str:
                 f"{high[0].chance:.3g}",
                 _both(high),
                 _both(low),
-                _both([max(low + better, key=lambda one: one.worst[0])])
-                if (better := [one for one in measures if one.trained in AWARE])
+                _both([max(low + better, key=lambda measure: measure.worst[0])])
+                if (better := [measure for measure in measures if measure.trained in AWARE])
                 else "",
                 "yes" if ceiling >= ENOUGH else f"no: its ceiling is below {ENOUGH}",
             ]
@@ -84,20 +84,24 @@ def calibration_summary(manifest: Manifest) -> str:
 
 
 def _ends(measures: Sequence[Measure]) -> tuple[list[Measure], list[Measure]]:
-    """The ceiling and the floor: of severities, a model of untouched examples on the first and last."""
-    severities = [one for one in measures if one.trained == UNTOUCHED]
+    """Return ceiling and floor: of severities, a model of untouched examples on the first and last."""
+    severities = [measure for measure in measures if measure.trained == UNTOUCHED]
     if severities:
         return severities[:1], severities[-1:]
-    ceilings, floors = ([one for one in measures if one.trained == name] for name in ("ceiling", "ERM"))
+    ceilings, floors = (
+        [measure for measure in measures if measure.trained == name] for name in ("ceiling", "ERM")
+    )
     return ceilings, floors
 
 
 def _both(measures: Sequence[Measure]) -> str:
-    return " / ".join(f"{fmean(getattr(one, name)[0] for one in measures):.2f}" for name in ("mean", "worst"))
+    return " / ".join(
+        f"{fmean(getattr(measure, name)[0] for measure in measures):.2f}" for name in ("mean", "worst")
+    )
 
 
 def calibration_lines(manifest: Manifest) -> list[str]:
-    """What else follows from the measures, a sentence or two a line."""
+    """Return further findings, a sentence or two a line."""
     calibration = manifest.calibration
     if calibration is None:
         return []
@@ -111,7 +115,7 @@ def calibration_lines(manifest: Manifest) -> list[str]:
 
 
 def calibration_warning(manifest: Manifest) -> str:
-    """That the calibration is of another build, if it is."""
+    """Return a warning if the calibration is of another build, else an empty text."""
     calibration = manifest.calibration
     bases = {base.name: base.content_id for base in manifest.bases}
     if calibration is None or not manifest.files or bases.get(calibration.base) == calibration.content_id:
@@ -124,8 +128,8 @@ def calibration_warning(manifest: Manifest) -> str:
 
 def _falls(measures: Sequence[Measure], nuisance: str, untouched: str) -> Iterator[str]:
     """For how many nuisances the accuracy falls at each severity."""
-    for mode in dict.fromkeys(one.mode for one in measures):
-        steps = [one for one in measures if one.mode == mode and one.trained == UNTOUCHED]
+    for mode in dict.fromkeys(measure.mode for measure in measures):
+        steps = [measure for measure in measures if measure.mode == mode and measure.trained == UNTOUCHED]
         falls = []
         for before, after in pairwise(steps):
             both = before.by_nuisance.keys() & after.by_nuisance.keys()
@@ -139,8 +143,8 @@ def _falls(measures: Sequence[Measure], nuisance: str, untouched: str) -> Iterat
 
 
 def _cells(measures: Sequence[Measure]) -> str:
-    """How sure the accuracy of one cell can be."""
-    smallest = min(one.smallest for one in measures)
+    """Return the interval of the smallest cell as a sentence."""
+    smallest = min(measure.smallest for measure in measures)
     low, high = wilson(smallest / 2, smallest)
     return (
         f"The smallest cell of a test has {smallest:,} rows: at an accuracy of 0.5, its 95 % interval is "

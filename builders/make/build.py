@@ -37,11 +37,11 @@ from builders.recipe_files import load_recipe, node_versions
 from builders.sample import BadItem
 from builders.spool import Spool
 from shiftdata.data.executors import ALONE, Executor, Here, Pool, Rank, alike, check_alike
-from shiftdata.data.exporting.webdataset import export
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.places.search import NAMESPACE
 from shiftdata.data.places.store import is_url
 from shiftdata.errors import InputError, LockedError, not_found
+from shiftdata.evaluation.export import export_tars
 from shiftdata.files import locked
 from shiftdata.threads import available_cores
 
@@ -351,7 +351,9 @@ class _Build:
         configs = [base.name for base in manifest.bases] + [one for one in wanted if manifest.canonical(one)]
         rows = sum(split.rows for name in configs for split in manifest.splits_of(name).values())
         with reporter.phase("tars", rows, self._unit):
-            export(workshop.folder, workshop.tars, configs=configs, overwrite=True, on_samples=reporter.made)
+            export_tars(
+                workshop.folder, workshop.tars, configs=configs, overwrite=True, on_samples=reporter.made
+            )
 
     def _remove_spools(self, packed: Sequence[str], token: str) -> None:
         """Remove the spool, and those of other versions of the recipe, but those that others still need."""

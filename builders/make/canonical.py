@@ -31,6 +31,7 @@ from shiftdata.data.metadata.rows import COLUMNS, metadata_of
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols.canonical import canonical_split
 from shiftdata.evaluation.tasks import LeakWarning, Task
+from shiftdata.evaluation.tasks.task import canonical_task
 
 MOST_NAMES = 5  # in a line of the terminal
 
@@ -142,7 +143,7 @@ def _canonical_splits(
     sizes: Indices,
     on_task: Callable[[Task, str], object] = lambda task, name: None,
 ) -> list[CanonicalSplit]:
-    canonical, made = Task.canonical(metadata), []
+    canonical, made = canonical_task(metadata), []
     for number, protocol in enumerate(recipe.protocols):
         try:
             with warnings.catch_warnings(action="ignore", category=LeakWarning):  # whoever loads it is warned

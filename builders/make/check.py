@@ -21,8 +21,9 @@ from builders.terms import spdx_problem
 from shiftdata.data.format.addresses import relative
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import CROISSANT, README, protocol_file
-from shiftdata.data.verifying import Problem, verify
-from shiftdata.data.verifying.tables import first_line
+from shiftdata.data.verifying import Problem
+from shiftdata.data.verifying.files import first_line
+from shiftdata.evaluation.verify import verify
 from shiftdata.extras import require
 
 

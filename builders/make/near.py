@@ -11,9 +11,9 @@ from PIL import Image
 
 from builders.albums import Files
 from builders.albums.folder import header_fault, picture_of
+from builders.look_alikes import difference_hash, near_pairs, on_white
 from builders.sample import BadItem, Item
 from shiftdata.data.format.names import shown
-from shiftdata.data.look_alikes import difference_hash, near_pairs, on_white
 from shiftdata.stable import hash64
 
 #: Pixels that are decoded: some seconds of work, or all of a small album.
@@ -98,7 +98,7 @@ def _confirmed(hashes: Sequence[int], thumbnails: Sequence[NDArray[np.uint8]]) -
     if not hashes:
         return
     grey = np.stack(thumbnails)
-    for pairs, _ in near_pairs(np.array(hashes, np.uint64)):
+    for pairs in near_pairs(np.array(hashes, np.uint64)):
         for start in range(0, len(pairs), AT_ONCE):
             block = pairs[start : start + AT_ONCE]
             apart = np.abs(grey[block[:, 0]].astype(np.int16) - grey[block[:, 1]]).mean(axis=1)

@@ -54,7 +54,7 @@ PROTOCOLS = {
     "oracle": "sd.protocol('oracle', test=('style3', 'style4'))",
     "label-shift": "sd.protocol('label-shift', alpha=3, variant='code')",
     "label-shift of domains": "sd.protocol('label-shift', alpha=3, source='style0', target='style7')",
-    "three composed": "GroupFairness(k=20, mu=.1) & LabelShift(alpha=9, variant='code') & (severity <= 1.5)",
+    "three composed": "'group-fairness k=20 mu=.1 label-shift@code alpha=9 severity<=1.5'",
 }
 #: What is measured of the canonical task: name, what is made before, what is timed.
 STEPS = {
@@ -90,7 +90,7 @@ warnings.simplefilter("ignore")
 import pyarrow as pa, pyarrow.parquet as pq
 import shiftdata as sd
 from shiftdata.evaluation.metrics import bootstrap_groups, group_accuracy, label_marginal
-from shiftdata.evaluation.protocols import GroupFairness, LabelShift, severity
+from shiftdata.evaluation.protocols import GroupFairness
 from shiftdata.evaluation.tasks.making import restrict
 WHERE = [[("label", "in", [3, 5]), ("quantile", "<", 0.3)], [("style", "==", 4), ("fold", ">=", 20)]]
 folder, before, timed, scratch = sys.argv[1:]

@@ -1,38 +1,26 @@
-"""Every reference method on one task: processor seconds next to ERM's, and tensors it keeps as steps go by.
+"""Every reference method on one task: processor seconds compared with ERM's.
 
 python scripts/bench/methods.py DOMAINS [--steps 100] [--only mcd uniot] [--backbone small-cnn]
 
 DOMAINS is a built `dom_glyphs`: seven classes of fonts are domains, the letters of one (script) are the
 target and the test, those of the others are trained on; a network of four convolutions reads 40 px, 64 rows
 a batch, in one thread. Each method is timed between two runs of ERM, in one process: machines are shared,
-ratios last. A method with several trainings (JTT, NoisyStudent) is timed as a whole. Tensors are those alive
-after a tenth of the steps and after all of them.
+ratios last. A method with several trainings (JTT, NoisyStudent) is timed as a whole.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import time
 import warnings
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 import shiftdata as sd
 from shiftdata.baselines import METHODS, Source, Trainer, Training, make_method, source_of
 from shiftdata.baselines.models import BACKBONES, build
 from shiftdata.baselines.sets import TaskSets
-
-
-def live() -> float:
-    """Megabytes of the tensors that something still refers to."""
-    gc.collect()
-    tensors = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.Tensor)]
-    storages = [tensor.untyped_storage() for tensor in tensors]
-    sizes: dict[int, int] = {storage.data_ptr(): storage.nbytes() for storage in storages}
-    return sum(sizes.values()) / 1e6
 
 
 @dataclass
@@ -43,8 +31,8 @@ class Bench:
     source: Source
     backbone: str
 
-    def measure(self, name: str, training: Training) -> tuple[float, float, float, float]:
-        """Seconds of all steps, live megabytes early and late, accuracy on the rows that test."""
+    def measure(self, name: str, training: Training) -> tuple[float, float]:
+        """Return the seconds of all steps, and the accuracy on the test set."""
         method = make_method(name)
         # One task for all: those that want classes of the target's own get the rows that DANN would.
         sets = TaskSets.of(self.task, make_method("dann") if "unknown" in method.needs else method, None)
@@ -54,17 +42,12 @@ class Bench:
         network, prepare, _ = build(self.backbone, sample, data.classes, fit=fit)
         trainer = Trainer(method, network, prepare, data, training=training)
         begun = time.process_time()
-        trainer.run(until=trainer.total_steps // 10)
-        used = time.process_time() - begun
-        early = live()
-        begun = time.process_time()
         trainer.run()
-        used += time.process_time() - begun
-        late = live()
+        used = time.process_time() - begun
         rows = self.task.rows("test")
         outputs = np.append(self.task.label_ids, -1)
         right = outputs[trainer.scores(rows).argmax(1)] == self.task.metadata.label[rows]
-        return used, early, late, float(right.mean())
+        return used, float(right.mean())
 
 
 def main() -> None:
@@ -79,19 +62,16 @@ def main() -> None:
     source = source_of(task.metadata, "scratch", *(task.rows(name) for name in task.sets))
     bench = Bench(task, source, given.backbone)
     print(f"{task.describe()}, {given.backbone}, {given.steps} steps")
-    print("| method | seconds | x ERM | MB early | MB late | accuracy |")
-    print("|---|--:|--:|--:|--:|--:|")
+    print("| method | seconds | x ERM | accuracy |")
+    print("|---|--:|--:|--:|")
     plain = Training(steps=given.steps)
     before = bench.measure("erm", plain)[0]
     for name in given.only:
         training = Training(steps=given.steps, evaluate_every=given.steps // 20 if name == "swad" else 0)
-        seconds, early, late, accuracy = bench.measure(name, training)
+        seconds, accuracy = bench.measure(name, training)
         after = bench.measure("erm", plain)[0]
         ratio = 2 * seconds / (before + after)
-        print(
-            f"| {name} | {seconds:.1f} | {ratio:.2f} | {early:.1f} | {late:.1f} | {accuracy:.3f} |",
-            flush=True,
-        )
+        print(f"| {name} | {seconds:.1f} | {ratio:.2f} | {accuracy:.3f} |", flush=True)
         before = after
 
 

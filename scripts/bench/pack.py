@@ -37,8 +37,8 @@ from builders.make.render import ITEMS_PER_BLOCK
 from builders.recipe import Base, Recipe
 from builders.sample import Item, Sample
 from builders.spool import ROW, Spool
-from shiftdata.data.verifying import verify
 from shiftdata.evaluation.protocols import GroupFairness
+from shiftdata.evaluation.verify import verify
 from shiftdata.files import sha256_of
 
 #: Seconds, and those of processor time, by phase.

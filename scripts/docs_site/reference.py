@@ -9,12 +9,13 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import builders.cli.app
 import shiftdata.cli.app
 
-#: The modules whose `__all__` is public, and what each is for.
+#: The modules whose names are public, and what each is for.
 MODULES = {
     "shiftdata": "What `import shiftdata as sd` has.",
     "shiftdata.evaluation.protocols": "Rules that make tasks.",
@@ -45,7 +46,7 @@ def module_page(name: str, about: str) -> Iterator[str]:
     module = import_module(name)
     yield f"# {name}"
     yield about or _markdown(inspect.getdoc(module) or "")
-    for public in sorted(module.__all__, key=str.lower):
+    for public in public_names(module):
         value = getattr(module, public)
         yield f"## {public}"
         if callable(value):
@@ -55,6 +56,13 @@ def module_page(name: str, about: str) -> Iterator[str]:
                 yield from _members(value)
         else:
             yield _code(f"{public} = {value!r:.300}")
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """Return the names that a module exports: `__all__`, or all but modules and private names."""
+    values = vars(module).items()
+    names = [name for name, value in values if name[0] != "_" and not inspect.ismodule(value)]
+    return sorted(getattr(module, "__all__", names), key=str.lower)
 
 
 def _members(owner: type[Any]) -> Iterator[str]:

@@ -1,17 +1,16 @@
 """One training in several processes: each holds the whole batch and encodes its share of the rows.
 
-Each reads its stretch of a batch, and gathers the others' (`Loader(share="batch")`). The encoder takes nearly
-all of the time. Everything else (losses over a batch, such as the means of groups
-and the covariances of domains; a method's memory; its draws) is computed by every process from the same
-numbers. So a method that knows nothing of processes takes the steps that it takes in one, and the state of
-one process is the state of all: a checkpoint needs no more.
+Each process reads its share of a batch (`Loader(share="batch")`) and gathers the rest. The encoder takes
+nearly all of the time; everything else (losses over groups and domains, a method's memory, its draws) is
+computed by every process from the same tensors. So a method that knows nothing of processes takes the same
+steps as in one, and any process's state is a whole checkpoint.
 
-    z = gather(encoder(x of this process))     the features of all rows, in every process
-    dz -> world * dz of this process           backwards
+    forward    z = gather(encoder(x of this process))     the features of all rows, in every process
+    backward   dz -> world * dz of this process
 
-Then the mean of the gradients over the processes is the sum over the rows for the encoder, and for all other
-parameters, which have equal gradients everywhere, what it was. Batch norm takes its statistics of the rows of
-all processes, so that a step does not depend on their number.
+The mean of the gradients over processes is then, for the encoder, the sum over all rows; all other parameters
+have equal gradients everywhere, and their mean changes nothing. Batch norm takes its statistics from the rows
+of all processes, so that a step does not depend on their number.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ BUCKET = 4 << 20
 class SharedEncoder:
     """Calls an encoder on this process's share of a batch, and returns the features of the whole batch.
 
-    In eval mode every process encodes all rows, as one process may predict while the others do not; so it
-    does with inputs that need a gradient, and with fewer rows than processes. Random layers draw what no
-    other process draws, and leave the draws outside of the encoder as they are.
+    Every process encodes all rows in eval mode (one may predict while the others do not), where the input
+    needs a gradient, and where there are fewer rows than processes. Random layers draw independently in each
+    process, without touching the generator outside of the encoder.
     """
 
-    def __init__(self, ranks: Ranks, forward: Callable[[nn.Module, Tensor], Tensor]) -> None:
-        self.ranks, self._forward = ranks, forward
+    def __init__(self, ranks: Ranks) -> None:
+        self.ranks = ranks
         self._seed = self._calls = 0
 
     def __deepcopy__(self, memo: Any) -> SharedEncoder:
@@ -50,10 +49,11 @@ class SharedEncoder:
     def __call__(self, encoder: nn.Module, x: Tensor) -> Tensor:
         rank, world = self.ranks.rank, self.ranks.world
         if not encoder.training or x.requires_grad or len(x) < world:
-            return self._forward(encoder, x)
+            features: Tensor = encoder(x)
+            return features
         shares = torch.tensor_split(x, world)
         with self._draws(x.device), _GlobalStatistics():
-            own = self._forward(encoder, shares[rank])
+            own = encoder(shares[rank])
         return _gather(own, [len(share) for share in shares], rank)
 
     @contextmanager
@@ -84,7 +84,7 @@ def _batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Do as `torch.nn.functional.batch_norm` does, over all processes where it trains."""
+    """Compute `torch.nn.functional.batch_norm`, in training over the rows of all processes."""
     if not training:
         return batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
     axes, shape = [0, *range(2, x.ndim)], [1, -1, *[1] * (x.ndim - 2)]
@@ -92,7 +92,7 @@ def _batch_norm(
     count = wide.new_tensor([x.numel() / x.shape[1]])
     totals = _sum(torch.cat([wide.sum(axes), count]))
     mean, n = totals[:-1] / totals[-1], totals[-1]
-    centred = wide - mean.view(shape)  # the mean first: E x^2 - (E x)^2 loses digits
+    centred = wide - mean.view(shape)  # in two passes: E x^2 - (E x)^2 cancels digits
     variance = _sum(centred.square().sum(axes)) / n
     if running_mean is not None and running_var is not None:
         with torch.no_grad():
@@ -110,7 +110,7 @@ class _Gather(torch.autograd.Function):
     def forward(ctx: Any, own: Tensor, sizes: Sequence[int], rank: int) -> Tensor:
         begin = sum(sizes[:rank])
         ctx.own, ctx.world = slice(begin, begin + sizes[rank]), len(sizes)
-        sent = own.new_zeros(max(sizes), *own.shape[1:])  # processes send equally many rows
+        sent = own.new_zeros(max(sizes), *own.shape[1:])  # all_gather needs equal shapes
         sent[: len(own)] = own
         received = [torch.empty_like(sent) for _ in sizes]
         torch.distributed.all_gather(received, sent)
@@ -157,19 +157,18 @@ class GradientSharing:
         ]
 
     def close(self) -> None:
-        """Leave the parameters alone."""
+        """Remove the hooks from the parameters."""
         for hook in self._hooks:
             hook.remove()
 
     def wait(self) -> None:
-        """Wait for what was sent, and put the means in place."""
+        """Wait for the means that are under way, and write them into the gradients."""
         self._send()
         for work, total, gradients in self._sent:
             work.wait()
             total /= self.world
-            for gradient, mean in zip(
-                gradients, torch.split(total, [g.numel() for g in gradients]), strict=True
-            ):
+            means = torch.split(total, [gradient.numel() for gradient in gradients])
+            for gradient, mean in zip(gradients, means, strict=True):
                 gradient.copy_(mean.view_as(gradient))
         self._sent.clear()
 
@@ -196,33 +195,26 @@ def average(tensors: Iterable[Tensor]) -> None:
             tensor /= world
 
 
-def gathered(own: Tensor, sizes: Sequence[int]) -> Tensor:
-    """The rows of all processes, of which each has as many as `sizes` says, in order."""
-    if len(sizes) == 1:
+def gathered(own: Tensor, ranks: Ranks) -> Tensor:
+    """Return the rows of all processes in order, where each may have another number of them."""
+    if ranks.world == 1:
         return own
+    sizes = [torch.zeros(1, dtype=torch.int64, device=own.device) for _ in range(ranks.world)]
+    torch.distributed.all_gather(sizes, torch.full_like(sizes[0], len(own)))
     with torch.no_grad():
-        return _gather(own, sizes, Ranks.of().rank)
-
-
-def sizes_of(own: int, world: int, device: Any) -> list[int]:
-    """How many rows each process has."""
-    if world == 1:
-        return [own]
-    sizes = [torch.zeros(1, dtype=torch.int64, device=device) for _ in range(world)]
-    torch.distributed.all_gather(sizes, torch.full_like(sizes[0], own))
-    return torch.cat(sizes).tolist()
+        return _gather(own, torch.cat(sizes).tolist(), ranks.rank)
 
 
 def same_everywhere(tensors: Iterable[Tensor]) -> None:
-    """Give every process what the first has: weights that each drew, sums that processors round otherwise."""
+    """Copy the first process's tensors to all: weights that each drew, sums that differ in rounding."""
     if Ranks.of().world > 1:
         for tensor in tensors:
             torch.distributed.broadcast(tensor, 0)
 
 
 def from_first(value: Any) -> Any:
-    """Return what the first process gives."""
-    given = [value]
+    """Return the first process's value."""
+    values = [value]
     if Ranks.of().world > 1:
-        torch.distributed.broadcast_object_list(given, 0)
-    return given[0]
+        torch.distributed.broadcast_object_list(values, 0)
+    return values[0]

@@ -6,25 +6,19 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from shiftdata.baselines.distributed import (
-    GradientSharing,
-    SharedEncoder,
-    gathered,
-    same_everywhere,
-    sizes_of,
-)
+from shiftdata.baselines.distributed import GradientSharing, SharedEncoder, gathered, same_everywhere
 from shiftdata.baselines.method import Batch, Method, Stage
 from shiftdata.baselines.models import Floats, Prepare
 from shiftdata.baselines.networks import Network, evaluating
-from shiftdata.baselines.sets import Data
 from shiftdata.baselines.training import TRAINING, DivergedError, Training, optimizer_of, schedule_of
+from shiftdata.baselines.training_data import Data
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.augment import DomainBed, Shift, Strong, Views
 from shiftdata.data.loading.batches import Loader
@@ -34,27 +28,27 @@ from shiftdata.evaluation.sampling import CellBatches, FixedRows, Ranks, Reweigh
 from shiftdata.stable import hash64
 from shiftdata.threads import torch_threads
 
-#: Steps between two looks at the loss where a look would wait for an accelerator.
-LOOK = 50
+#: On an accelerator, steps between two checks that the loss is finite: each check waits for its queue.
+CHECK_EVERY = 50
 
 
 @dataclass
 class Progress:
-    """Where a training is."""
+    """The position of a training: what a checkpoint needs besides weights and optimiser."""
 
     stage: int = 0
     done: int = 0  # steps of the stage
     total: int = 0  # steps of all stages
-    begun: bool = False  # whether the stage's `begin` has been called
+    begun: bool = False  # the stage's `begin` has been called
     loaders: dict[str, dict[str, Any]] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
     finished: bool = False
 
 
 class Trainer:
-    """Trains a method on some rows. What a method may use is public.
+    """Trains a method; its public part is what methods use (`method.TrainerAPI`).
 
-    With several processes, `batch` is that of all of them together: each reads and encodes its stretch of it.
+    With several processes, `batch` is that of all of them together: each reads and encodes its share of it.
     """
 
     def __init__(
@@ -75,11 +69,12 @@ class Trainer:
             raise InputError(f"{type(method).__name__} takes several moves in a step: leave accumulate at 1")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(hash64(seed, "baselines", "method"))
-            method.setup(network, data.known(network.n_features))
+            method.setup(network, data.setup(network.n_features))
         method.to(device, torch.float64 if training.precision == "float64" else None)
         same_everywhere(method.state_dict().values())  # a network of one's own may have been drawn by each
         self.first = {name: value.cpu().clone() for name, value in network.state_dict().items()}
-        network.call = self._encoder_call()
+        if self._ranks.world > 1 and "maps" not in method.needs:  # methods of maps hook the encoder
+            network.call = SharedEncoder(self._ranks)
         columns = (data.y, data.group, data.domain)
         self._y, self._group, self._domain = (torch.from_numpy(column).to(device) for column in columns)
         self.progress = Progress()
@@ -90,8 +85,6 @@ class Trainer:
         self._sharing = GradientSharing((), 1)
         self._restart()
 
-    # What methods use.
-
     def descend(self, loss: Tensor, *, optimizer: torch.optim.Optimizer | None = None) -> Tensor:
         """Move the optimiser down the gradient of a loss, and return the loss without its graph.
 
@@ -101,7 +94,7 @@ class Trainer:
         self._watch(loss.detach())
         if self._part == 0:
             optimizer.zero_grad()
-        if loss.requires_grad:  # a batch without a row to learn from moves nothing
+        if loss.requires_grad:  # else no row of the batch has a loss
             self._sharing.enabled = last
             torch.autograd.backward(self._scaler.scale(loss / self.training.accumulate))
             if last:
@@ -111,7 +104,7 @@ class Trainer:
                 self._scaler.update()
         elif last:
             optimizer.step()  # without gradients it moves nothing; schedules expect it
-        torch.clear_autocast_cache()  # of the weights as they were: a second move reads them again
+        torch.clear_autocast_cache()  # a second move of this step must read the new weights
         return loss.detach()
 
     def restart_optimizer(self) -> None:
@@ -144,7 +137,7 @@ class Trainer:
         width: int = 0,
         source: Source | None = None,
     ) -> Floats:
-        """Apply a function to rows of the base, in eval mode: a line of `width` numbers for each row."""
+        """Apply a function to rows of the base, in eval mode: an array of rows x `width`."""
         with evaluating(self.method), torch_threads(self.training.threads), torch.inference_mode():
             parts = [function(x).float().cpu().numpy() for x in self.read(rows, source=source)]
         return np.concatenate(parts) if parts else np.zeros((0, width), np.float32)
@@ -161,12 +154,10 @@ class Trainer:
         return epoch_rows(self.sampler, epoch)
 
     def prepared(self, x: Any) -> Tensor:
-        """Bring a loader's x onto the device and into the form that the network reads."""
+        """Move a loader's x to the device and into the form that the network reads."""
         prepared: Tensor = self._prepare(self._on_device(x)).to(self.device)
         double = self.training.precision == "float64" and prepared.is_floating_point()
         return prepared.double() if double else prepared
-
-    # The run.
 
     def run(
         self,
@@ -199,7 +190,7 @@ class Trainer:
 
     @property
     def total_steps(self) -> int:
-        return sum(self.steps_of(stage) for stage in self.stages)
+        return sum(map(self.steps_of, self.stages))
 
     def steps_of(self, stage: Stage) -> int:
         """Return how many steps a stage has."""
@@ -238,25 +229,11 @@ class Trainer:
 
     @property
     def sampler(self) -> RowSampler | CellBatches:
-        """What draws the training set: the rule's sampler, or each row as often as `counts` say."""
+        """The rule's sampler, or one that draws each row as often as `counts` says."""
         if self.counts is None:
             return self.data.sampler
         rows = np.repeat(np.arange(len(self.counts)), self.counts)
         return FixedRows(rows, seed=self.seed, names=("counted",))
-
-    def _encoder_call(self) -> Callable[[torch.nn.Module, Tensor], Tensor] | None:
-        """How the encoder is called: compiled, shared among ranks, both, or (None) as it is."""
-        own, compiled = self.network.encoder, None
-        if self.training.compile:
-            compiled = torch.compile(own)
-
-        def call(encoder: torch.nn.Module, x: Tensor) -> Tensor:
-            features: Tensor = compiled(x) if compiled is not None and encoder is own else encoder(x)
-            return features
-
-        if self._ranks.world > 1 and "maps" not in self.method.needs:  # which reach into the encoder
-            return SharedEncoder(self._ranks, call)
-        return None if compiled is None else call
 
     def _begin(self, number: int, stage: Stage) -> None:
         if self.progress.begun and number == self.progress.stage:
@@ -275,14 +252,14 @@ class Trainer:
         training, stage = self.training, self.stages[self.progress.stage]
         encoder = {id(parameter) for parameter in self.network.encoder.parameters()}
         parameters = self.method.trained(stage)
-        groups: list[dict[str, Any]] = [{"params": parameters, "lr": training.learning_rate}]
-        if training.encoder_rate != 1:
-            groups = [
-                {"params": [each for each in parameters if (id(each) in encoder) == inside],
-                 "lr": training.learning_rate * (training.encoder_rate if inside else 1)}
-                for inside in (True, False)
-            ]  # fmt: skip
-        groups = [group for group in groups if group["params"]] or [{"params": [torch.zeros(1)], "lr": 0.0}]
+        rates = {True: training.learning_rate * training.encoder_rate, False: training.learning_rate}
+        if training.encoder_rate == 1:
+            encoder = set()  # one group: a fused update of all parameters
+        members = {inside: [p for p in parameters if (id(p) in encoder) == inside] for inside in rates}
+        groups = [
+            {"params": members[inside], "lr": rate} for inside, rate in rates.items() if members[inside]
+        ]
+        groups = groups or [{"params": [torch.zeros(1)], "lr": 0.0}]  # nothing is trained
         self.optimizer = optimizer_of(groups, training)
         self._schedule = schedule_of(self.optimizer, training.schedule, max(1, self.steps_of(stage)))
         self._scaler = torch.amp.GradScaler(self.device, enabled=training.precision == "float16")
@@ -331,7 +308,7 @@ class Trainer:
         )  # fmt: skip
 
     def _whole(self, sampler: RowSampler | CellBatches) -> tuple[IntArray, Any]:
-        """Return all rows at once, each with the weight that its sampler draws it by."""
+        """Return the rows of a full batch, each with the weight that its sampler draws it by."""
         if isinstance(sampler, Reweighted | CellBatches):  # both draw each cell equally often
             return np.arange(len(self.data.rows)), row_weights(sampler.cells)
         rows = np.sort(epoch_rows(sampler, 0))
@@ -342,8 +319,8 @@ class Trainer:
         for part in range(self.training.accumulate):
             self._part = part
             batch = self._batch(stage)
-            # Equal draws in every process. Of the processor alone where it trains there: `torch.manual_seed`
-            # walks the stack for every other device.
+            # The same seed in every process. On a processor only its own generator is seeded:
+            # `torch.manual_seed` takes longer, as it asks for every other device.
             generator = torch.default_generator if self.device == "cpu" else torch
             generator.manual_seed(hash64(self.seed, "baselines", "step", progress.total, part))
             self.method.train()
@@ -372,9 +349,9 @@ class Trainer:
             ) from error
 
     def _watch(self, loss: Tensor) -> None:
-        """Stop a run whose loss is not finite; an accelerator, which makes us wait, is asked now and then."""
-        self._losses = self._losses + loss  # what is not finite stays so
-        if self.device == "cpu" or (self.progress.total + 1) % LOOK == 0:
+        """Stop a run whose loss is not finite; checked on an accelerator once in `CHECK_EVERY` steps."""
+        self._losses = self._losses + loss  # a sum that is not finite stays so
+        if self.device == "cpu" or (self.progress.total + 1) % CHECK_EVERY == 0:
             value = float(self._losses)
             self._losses = torch.zeros_like(self._losses)
             if not math.isfinite(value):
@@ -386,11 +363,11 @@ class Trainer:
     def _clip(self, optimizer: torch.optim.Optimizer) -> None:
         if self.training.clip:
             self._scaler.unscale_(optimizer)
-            parameters = [each for group in optimizer.param_groups for each in group["params"]]
+            parameters = [p for group in optimizer.param_groups for p in group["params"]]
             torch.nn.utils.clip_grad_norm_(parameters, self.training.clip)
 
     def _evaluate(self, loss: Tensor) -> None:
-        """The loss of the weights as they are; what is predicted if the training ends with this step."""
+        """Record the validation loss of the weights as they are, and predictions as if training ended."""
         data, step = self.data, self.progress.total
         if data.select is None or data.select_y is None:
             raise InputError("evaluate_every needs a set with the role 'select': the task has none")
@@ -399,7 +376,7 @@ class Trainer:
         held = float(torch.nn.functional.cross_entropy(scores, torch.from_numpy(data.select_y)))
         self.method.evaluated(step, held)
         if any(stage.fresh for stage in self.stages[self.progress.stage + 1 :]):
-            return  # this network is thrown away, and no checkpoint
+            return  # this network is thrown away: no checkpoint
         entry: dict[str, Any] = {"step": step, "loss": float(loss), "select_loss": held}
         with self._ended():
             entry["predicted"] = torch.from_numpy(self.validation_scores()).argmax(1)
@@ -409,15 +386,12 @@ class Trainer:
 
     @contextmanager
     def _ended(self) -> Iterator[None]:
-        """Put the method as it would be if the training ended now, and afterwards everything back.
+        """Bring the method into the state in which the training would end now, and restore everything after.
 
-        What is put back is what a run that goes on after a stop starts from, bit for bit.
+        The state that is restored equals, bit for bit, the one from which a stopped run goes on.
         """
-        adapts = [
-            (number, stage)
-            for number, stage in enumerate(self.stages)
-            if number > self.progress.stage and stage.adapts
-        ]
+        later = enumerate(self.stages[self.progress.stage + 1 :], start=self.progress.stage + 1)
+        adapts = [(number, stage) for number, stage in later if stage.adapts]
         saved = copy.deepcopy(self.state_dict() if adapts else {"method": self.method.state_dict()})
         with evaluating(self.method), torch.random.fork_rng(devices=[]):
             try:
@@ -434,7 +408,7 @@ class Trainer:
                     self.method.load_state_dict(saved["method"])
 
     def _finish(self, before: Mapping[str, Tensor] | None = None) -> None:
-        """Let the method finish; validation scores stay if it leaves the state as it was `before`."""
+        """Let the method finish; validation scores are kept if the state equals `before`."""
         same_everywhere(self.method.buffers())
         self.method.eval()
         torch.manual_seed(hash64(self.seed, "baselines", "finish"))
@@ -445,37 +419,24 @@ class Trainer:
         self.method.correct(self)
 
     def _batch(self, stage: Stage) -> Batch:
-        views, places = self._taken("fit")
+        (x, *strong), places = self._taken("fit")
         rows = self._rows[places]
         weight = torch.ones(len(rows), device=self.device) if self._weight is None else self._weight
-        target_views: list[Tensor] = []
-        target_row = None
+        columns = self._y[rows], self._group[rows], self._domain[rows], rows, weight
+        at = self.progress.done / self.steps_of(stage), self.progress.done, stage.name
+        batch = Batch(x, *columns, *at, strong=tuple(strong))
         if "target" in self._feeds and self.method.reads_target(stage):
-            target_views, target_row = self._taken("target")
-        return Batch(
-            views[0],
-            self._y[rows],
-            self._group[rows],
-            self._domain[rows],
-            rows,
-            weight,
-            progress=self.progress.done / self.steps_of(stage),
-            step=self.progress.done,
-            stage=stage.name,
-            target=target_views[0] if target_views else None,
-            target_row=target_row,
-            strong=tuple(views[1:]),
-            target_strong=tuple(target_views[1:]),
-        )
+            (target, *strong), row = self._taken("target")
+            batch = replace(batch, target=target, target_row=row, target_strong=tuple(strong))
+        return batch
 
     def _taken(self, feed: str) -> tuple[list[Tensor], Tensor]:
         """Return the views of the next batch, of all ranks together, and the places of its rows."""
-        x, known = self._feeds[feed].take()
-        sizes = sizes_of(len(x), self._ranks.world, self.device)
-        places = gathered(self._on_device(known["position"]), sizes)
+        x, info = self._feeds[feed].take()
+        places = gathered(self._on_device(info["position"]), self._ranks)
         if not isinstance(x, Tensor):
-            return [gathered(self.prepared(x), sizes)], places
-        x = gathered(self._on_device(x), sizes)  # as bytes: a fourth of what the network reads
+            return [gathered(self.prepared(x), self._ranks)], places
+        x = gathered(self._on_device(x), self._ranks)  # sent as bytes: a fourth of what the network reads
         views = list(x.permute(1, 0, 4, 2, 3)) if x.ndim == 5 else [x]
         return [self.prepared(view) for view in views], places
 
@@ -500,9 +461,9 @@ class _Feed:
         self._batches: Iterator[Any] | None = None
 
     def take(self) -> Any:
-        """Return the next batch; `begin_epoch` hears which epoch begins, or (False) goes on after a stop."""
+        """Return the next batch; `begin_epoch` gets the epoch, and False where it is resumed."""
         if self._constant and self._batch is not None:
-            return self._batch  # all rows as they are: every batch is this one
+            return self._batch  # a full batch without augmentation: every batch is this one
         batch = None if self._batches is None else next(self._batches, None)
         while batch is None:  # an epoch that was resumed after its last batch has none
             position = self.loader.state_dict()
@@ -514,7 +475,7 @@ class _Feed:
 
 
 class _EpochRows(RowSampler):
-    """The rows that a method chose for the epoch that begins."""
+    """A sampler of the rows that a method has chosen for an epoch."""
 
     def __init__(self, total: int, seed: int) -> None:
         super().__init__("chosen", total, seed=seed)
@@ -532,7 +493,7 @@ def epoch_rows(sampler: RowSampler | CellBatches, epoch: int) -> IntArray:
 
 
 def transform_of(training: Training, source: Source, strong_views: int = 0) -> Any:
-    """Return the augmentation as a loader's `transform`; with strong views it makes several pictures."""
+    """Return the augmentation as a loader's `transform`; with strong views it returns several pictures."""
     weak: Any = Shift(training.shift, flip=training.flip)
     if training.augment == "domainbed":
         weak = DomainBed(source.shape[0])
@@ -542,7 +503,7 @@ def transform_of(training: Training, source: Source, strong_views: int = 0) -> A
 
 
 def _freeze_norms(encoder: torch.nn.Module) -> None:
-    """Batch norms use and keep their running statistics; their weights are trained all the same."""
+    """Let batch norms use and keep their running statistics; their weights are trained all the same."""
     for module in encoder.modules():  # nested ones too
         if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
             module.eval()

@@ -1,4 +1,4 @@
-"""Estimators of scikit-learn, or with its `fit` and `predict`: trained and judged as networks are."""
+"""Estimators with scikit-learn's `fit` and `predict`, trained and judged as networks are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shiftdata.baselines.engine import epoch_rows
 from shiftdata.baselines.method import Method
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.models import Floats, Standardised
-from shiftdata.baselines.sets import Data
+from shiftdata.baselines.training_data import Data
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
@@ -19,7 +19,7 @@ from shiftdata.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class FittedEstimator:
-    """An estimator that was fitted on standardised lines of a source."""
+    """An estimator, fitted on standardised lines of a source."""
 
     estimator: Any
     source: Source
@@ -27,7 +27,7 @@ class FittedEstimator:
     classes: int
 
     def scores(self, rows: IntArray, source: Source | None = None) -> Floats:
-        """Return logarithms of probabilities where the estimator has them, else votes: a column a class."""
+        """Return log probabilities if the estimator has them, else 0 for the predicted class."""
         logits = np.full((len(rows), self.classes), -np.inf, np.float32)
         if not len(rows):
             return logits
@@ -49,13 +49,13 @@ def fit_estimator(estimator: Any, method: Method, data: Data) -> FittedEstimator
     kind = type(method)
     if (kind.loss, kind.stages, kind.finish) != (ERM.loss, ERM.stages, ERM.finish):
         raise InputError(
-            f"{kind.__name__} trains networks: with an estimator only the draw of rows can be chosen, by "
-            "erm, rwy, rwg, suby or subg"
+            f"{kind.__name__} trains networks: for an estimator take erm, rwy, rwg, suby or subg, "
+            "which choose its rows"
         )
     drawn = epoch_rows(data.sampler, 0)
     x = data.source.lines(data.rows[drawn])
     if x is None:
-        raise InputError("an estimator reads numbers: of pictures their frozen features")
+        raise InputError("an estimator reads numbers, such as frozen features of pictures")
     prepare = Standardised(x)
     estimator.fit(prepare(x).numpy(), data.y[drawn])
     return FittedEstimator(estimator, data.source, prepare, data.classes)

@@ -1,11 +1,11 @@
-"""Linear heads that are stepped together: methods, runs, training rows, and the steps of a chunk of runs."""
+"""Batched heads: methods, runs, training rows, and the steps of a chunk of runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -14,27 +14,26 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from shiftdata.baselines.losses.groups import group_dro_log_q, jtt_weights
-from shiftdata.baselines.methods import method_class
+from shiftdata.baselines.method import Method
+from shiftdata.baselines.methods import make_method
+from shiftdata.baselines.methods.groups import JTT, GroupDRO
 from shiftdata.baselines.models import Floats
 from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError, not_found
 from shiftdata.stable import hash64
 
-#: Steps between two looks for weights that overflow.
-LOOK = 50
-#: How rows weigh: as at the start, by their group's loss, or by the errors of a first stage.
-Kind: TypeAlias = Literal["fixed", "groups", "errors"]
-#: The methods that can be trained so. Their samplers, needs and defaults are those of their classes.
-HEAD_METHODS: Mapping[str, Kind] = MappingProxyType(
-    {**dict.fromkeys(("erm", "suby", "subg", "rwy", "rwg"), "fixed"), "group-dro": "groups", "jtt": "errors"}
-)
+#: Steps between two checks for weights that overflow.
+CHECK_EVERY = 50
+#: The methods of batched heads: all of them weigh rows. Samplers, needs and defaults are those of their
+#: classes.
+HEAD_METHODS = ("erm", "suby", "subg", "rwy", "rwg", "group-dro", "jtt")
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeadSpec:
-    """A run: a method, its numbers, the optimiser's, and a seed of the rows drawn and of the first weights.
+    """A run: a method and its hyper-parameters, the optimiser's, and a seed of draws and first weights.
 
-    "uniform" starts as `torch.nn.Linear` does, "zeros" as the backbone "linear".
+    `start`: "uniform" is the initialisation of `torch.nn.Linear`, "zeros" that of the backbone "linear".
     """
 
     method: str = "erm"
@@ -52,13 +51,18 @@ class HeadSpec:
             raise not_found("start", self.start, ("uniform", "zeros"))
         if not all(number >= 0 for number in (self.learning_rate, self.weight_decay, self.momentum)):
             raise InputError(f"{self}: give no negative number")
-        given: dict[str, Any] = dict(self.hyper)
-        object.__setattr__(self, "hyper", method_class(self.method)(**given).hyper)  # with the defaults
+        object.__setattr__(self, "hyper", self.instance.hyper)  # with the defaults
+
+    @cached_property
+    def instance(self) -> Method:
+        """The method, of which heads use the formulas; JTT with the steps that its first stage leaves."""
+        hyper: dict[str, Any] = dict(self.hyper)
+        return make_method(self.method, variant="code" if self.method == "jtt" else "fixed", **hyper)
 
     @property
     def sampler(self) -> str:
-        """The rule that keeps or weighs its rows; weights that change begin equal, all rows in a batch."""
-        return method_class(self.method).sampler if HEAD_METHODS[self.method] == "fixed" else "shuffle"
+        """The rule that keeps or weighs rows; weights that change in training begin equal."""
+        return "shuffle" if isinstance(self.instance, GroupDRO | JTT) else self.instance.sampler
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +86,8 @@ class HeadResults:
 
 
 def first_stage(spec: HeadSpec, steps: int) -> int:
-    """Return the steps of a first model that is thrown away: JTT's, whose errors weigh in the second."""
-    return round(spec.hyper["first"] * steps) if HEAD_METHODS[spec.method] == "errors" else 0
+    """Return the steps of a first model that is thrown away: JTT's, whose errors weigh more in the second."""
+    return round(spec.instance.first * steps) if isinstance(spec.instance, JTT) else 0
 
 
 class Rows:
@@ -103,12 +107,12 @@ class Rows:
                 "one line, label and group a row, and two classes or more"
             )
         if not np.isfinite(x).all():
-            raise InputError("some features are not finite: make them so, as `Standardised` does")
+            raise InputError("some features are not finite: replace them, as `Standardised` does")
         labels, groups = (torch.from_numpy(np.asarray(column, np.int64)) for column in (y, group))
         return cls(with_bias(x), labels, groups, classes)
 
     def among(self, rows: Tensor) -> Rows:
-        """Return some of the rows; their products are a part of those that are there."""
+        """Return some of the rows, with their part of the products."""
         products = None if self.products is None else self.products[rows][:, rows].contiguous()
         return Rows(self.x[rows], self.y[rows], self.group[rows], self.classes, products)
 
@@ -138,7 +142,8 @@ def first_weights(spec: HeadSpec, features: int, classes: int) -> Tensor:
 class Chunk:
     """Runs on the same rows that are stepped together. A step of fixed weights allocates nothing.
 
-    Arrays are classes x runs x rows. `weight` has what each row weighs at the start; it adds up to 1.
+    Logits, their gradients and A are classes x runs x rows, W is classes x runs x (features + 1). `weight`
+    has a row's weight in the loss at the start; its sum is 1.
     """
 
     rows: Rows
@@ -149,8 +154,8 @@ class Chunk:
     results: HeadResults
 
     def run(self) -> int:
-        """Train, put heads and predictions into the results, and return how many runs these were."""
-        # Of this thread: probabilities near 0 become denormal numbers, which cost a hundred times as much.
+        """Train, write heads and predictions into the results, and return the number of runs."""
+        # Probabilities near 0 become denormal numbers, a hundred times as slow: flush them, in this thread.
         torch.set_flush_denormal(True)
         with torch.inference_mode():
             self._begin()
@@ -161,13 +166,14 @@ class Chunk:
                 self._step()
                 if step + 1 in self.results.steps:
                     self._record(step + 1)
-                elif (step + 1) % LOOK == 0:
-                    self._look(step + 1)
+                elif (step + 1) % CHECK_EVERY == 0:
+                    self._check(step + 1)
         return len(self.runs)
 
     def _begin(self) -> None:
         rows, specs = self.rows, [self.results.specs[run] for run in self.runs]
-        self.specs, self.kind = specs, HEAD_METHODS[specs[0].method]
+        self.specs, kind = specs, specs[0].instance
+        self.grouped = isinstance(kind, GroupDRO)
         size, classes, count = len(rows.x), rows.classes, len(specs)
         self.truth = one_hot(rows.y, classes).T.float().unsqueeze(1)
         settings = [[(spec.learning_rate, spec.weight_decay, spec.momentum)] for spec in specs]
@@ -185,24 +191,23 @@ class Chunk:
         self.logits, self.gradients = (torch.empty(classes, count, size) for _ in range(2))
         self.top = torch.empty(count, size)
         self.change = self.gradients if rows.dual else torch.empty_like(self.parameters)  # P, or P X
-        # Of fixed weights one line for all runs: `expand` copies nothing, and reads stay in the cache.
+        # Runs of fixed weights share one line: `expand` copies nothing, and reads stay in the cache.
         self.weights = self.weight.expand(count, size)
-        if self.kind != "fixed":
+        if isinstance(kind, GroupDRO | JTT):
             self.weights = self.weights.clone()
-        if self.kind == "groups":
+        if self.grouped:
             self._begin_groups()
-        errors = self.kind == "errors"
-        self._first_stages = [first_stage(spec, self.steps) if errors else -1 for spec in specs]
+        two_stages = isinstance(kind, JTT)
+        self._first_stages = [first_stage(spec, self.steps) if two_stages else -1 for spec in specs]
 
     def _step(self) -> None:
         """Take a step of `torch.optim.SGD`: g = P X + decay W;  V <- momentum V + g;  W <- W - rate V.
 
-        In the dual form W = a W0 + A X and V = b W0 + B X. Put in, what stands before X and before W0 is
+        In the dual form W = a W0 + A X and V = b W0 + B X. Substitute both: V and W stay in this form, and
+        the coefficients of X and of W0 follow the same recursion, with P for g and with 0:
 
             B <- momentum B + P + decay A      b <- momentum b + decay a
             A <- A - rate B                    a <- a - rate b
-
-        since P X alone does not come from W or V: one recursion with P for g, and one of numbers.
         """
         self._score()
         self._derive()
@@ -220,69 +225,73 @@ class Chunk:
             self.logits.addcmul_(self.first_logits, self.share.float())
 
     def _derive(self) -> None:
-        """Compute P = w (softmax(F) - Y), the gradients by the logits of the sum of w times cross-entropy.
+        """Compute P = w (softmax(F) - Y), the gradient of sum w cross-entropy(F, Y) by F.
 
-        All in one array and without a copy: it is the largest there is, and a step is as fast as memory.
+        Each operation overwrites `gradients` (classes x runs x rows): it is the largest array, a step is
+        bound by memory traffic, and a temporary of its size would double it. The softmax reduces the first
+        axis, so that each pass over classes reads runs x rows numbers in a row.
         """
         p, top = self.gradients, self.top
         torch.amax(self.logits, 0, out=top)
-        torch.sub(self.logits, top, out=p)  # no exp overflows
-        own = (p * self.truth).sum(0) if self.kind == "groups" else None
+        torch.sub(self.logits, top, out=p)  # exp of at most 0: no overflow
+        own = (p * self.truth).sum(0) if self.grouped else None
         torch.sum(p.exp_(), 0, out=top)
-        if own is not None:  # the loss, log sum exp(F) - F_y: both without the maximum, and no second exp
+        if own is not None:  # cross-entropy = log sum exp(F) - F_y; the maximum cancels
             self._weigh(top.log() - own)
         p.div_(top).sub_(self.truth).mul_(self.weights)
 
     def _begin_groups(self) -> None:
-        found, self.group = torch.unique(self.rows.group, return_inverse=True)
-        members = one_hot(self.group, len(found)).float()
-        self.each = 1 / members.sum(0)
-        self.means = members * self.each
-        self.log_q = torch.full((len(self.runs), len(found)), 1 / len(found)).log()
-        self.eta, adjustment = (
-            torch.tensor([[spec.hyper[name]] for spec in self.specs]) for name in ("eta", "adjustment")
-        )
-        self.bonus = adjustment * self.each.sqrt()
+        groups, self.group = torch.unique(self.rows.group, return_inverse=True)
+        members = one_hot(self.group, len(groups)).float()
+        counts = members.sum(0)
+        self.each = 1 / counts
+        self.means = members * self.each  # rows x groups: losses @ means are the groups' mean losses
+        self.log_q = torch.full((len(self.runs), len(groups)), 1 / len(groups)).log()
+        methods = [spec.instance for spec in self.specs if isinstance(spec.instance, GroupDRO)]
+        self.eta = torch.tensor([[method.eta] for method in methods])
+        self.bonus = torch.stack([method.bonus(counts) for method in methods])
 
     def _weigh(self, losses: Tensor) -> None:
-        """GroupDRO: the loss is the sum of q_g L_g, so that each row weighs q_g / n_g.
+        """GroupDRO: the loss is sum_g q_g L_g, L_g the mean over n_g rows, so that a row weighs q_g / n_g.
 
-        q stays a logarithm until it is used: the product of exp(eta L) over many steps overflows float32.
-        L is one product with the matrix of 1 / n_g: all runs at once, where `index_add` goes row by row.
+        log q is stored, as products of exp(eta L) over many steps overflow float32. All L are one matrix
+        product for all runs, where `index_add` goes row by row.
         """
         self.log_q = group_dro_log_q(self.log_q, losses @ self.means, self.eta, self.bonus)
         torch.index_select(self.log_q.exp() * self.each, 1, self.group, out=self.weights)
 
     def _begin_second_stage(self, at: int) -> None:
-        """JTT: start a run again, with more weight on the rows that it gets wrong now."""
+        """JTT: start a run again, with more weight on the rows that its first model gets wrong."""
         self._score()
         wrong = self.logits[:, at].argmax(0) != self.rows.y
-        counts = jtt_weights(wrong, round(self.specs[at].hyper["up"])).float()
+        method = self.specs[at].instance
+        assert isinstance(method, JTT)
+        counts = jtt_weights(wrong, method.total_copies).float()
         self.weights[at] = counts / counts.sum()
         self.parameters[:, at] = 0 if self.rows.dual else self.first[:, at]
         self.momentum_buffer[:, at] = 0
         self.share[at], self.share_buffer[at] = 1, 0
 
     def _record(self, done: int) -> None:
-        """Write the heads W after a step, and what they predict."""
-        self._look(done)
+        """Write the heads W after a step, and their predictions."""
+        self._check(done)
         heads, results = self.parameters, self.results
-        if self.rows.dual:  # the only place where a head is needed itself
+        if self.rows.dual:  # elsewhere A and the logits are enough
             heads = (heads @ self.rows.x).addcmul_(self.first, self.share.float())
         at, fine = results.steps.index(done), [run not in results.failed for run in self.runs]
         if done == self.steps:
             results.weights[self.runs] = heads.transpose(0, 1).numpy()
         for x, predicted in zip(self.evaluate, results.predicted, strict=True):
-            best = (heads @ x.T).max(0).indices.numpy()  # argmax takes five times as long
+            best = (heads @ x.T).max(0).indices.numpy()  # `argmax` takes five times as long
             predicted[np.array(self.runs)[fine], at] = best[fine]
 
-    def _look(self, done: int) -> None:
-        """Note the runs that are lost; a run's numbers never meet another's."""
+    def _check(self, done: int) -> None:
+        """Note the runs that diverged; the others go on, as runs share no numbers."""
         finite = torch.isfinite(self.parameters.sum((0, 2))).tolist()
         for run, spec, good in zip(self.runs, self.specs, finite, strict=True):
             if not good and run not in self.results.failed:
                 self.results.failed[run] = (
-                    f"the weights are not finite after step {done}, or up to {LOOK} before: lower "
+                    f"the weights are not finite after step {done}, or up to {CHECK_EVERY} before: lower "
                     f"learning_rate, now {spec.learning_rate:g}"
                 )
 

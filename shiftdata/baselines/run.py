@@ -27,8 +27,9 @@ from shiftdata.baselines.method import Method, code_of
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Backbone, Floats, Prepare, build, is_estimator
 from shiftdata.baselines.networks import Network
-from shiftdata.baselines.sets import Data, TaskSets, check_rows
+from shiftdata.baselines.sets import TaskSets, check_rows
 from shiftdata.baselines.training import TRAINING, Training
+from shiftdata.baselines.training_data import Data
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
@@ -38,28 +39,28 @@ from shiftdata.evaluation.tasks.evaluation import Evaluation
 from shiftdata.evaluation.tasks.predictions import UNKNOWN
 from shiftdata.stable import content_hash, hash64
 
-#: Protocols whose authors ask for weights that have seen no labels.
+#: The protocol whose authors ask for pretraining without labels.
 UNSUPERVISED = "domainbed-v2"
 CHECKPOINT = "checkpoint.pt"
 
 
 class PretrainingWarning(UserWarning):
-    """A backbone has seen labels where the protocol asks for one that has not."""
+    """A backbone is pretrained with labels where the protocol asks for one that is not."""
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What was trained; `outputs` are the numbers of the labels that its logits stand for."""
+    """A trained model; `outputs` has the label number of each of its logits."""
 
     scorer: Trainer | FittedEstimator
     outputs: IntArray
 
     def scores(self, rows: IntArray, source: Source | None = None) -> Floats:
-        """Return a logit for each output, for each of some rows of the base."""
+        """Return logits of rows of the base, rows x outputs."""
         return self.scorer.scores(rows, source)
 
     def predict(self, rows: IntArray, source: Source | None = None) -> IntArray:
-        """Return the number of the label of the largest logit."""
+        """Return the label number of the largest logit."""
         predicted: IntArray = self.outputs[self.scores(rows, source).argmax(axis=1)]
         return predicted
 
@@ -81,23 +82,17 @@ def fit(
     training: Training = TRAINING,
     seed: int = 0,
 ) -> Model:
-    """Train a model to predict the target of rows of a source, or of an array with a line for each row.
+    """Train a model to predict the targets of rows of a source, or of an array with a line for each row.
 
-    `sampler` draws among the rows, by default all alike. `outputs` are the targets that it can predict; by
+    `sampler` draws among the rows, by default all alike. `outputs` are the targets that can be predicted, by
     default those that occur.
     """
     outputs = np.unique(targets) if outputs is None else outputs
     check_rows(rows, outputs)
-    none = np.zeros(len(rows), np.int64)
-    data = Data(
-        source if isinstance(source, Source) else Source(source),
-        rows,
-        np.searchsorted(outputs, targets).astype(np.int64),
-        len(outputs),
-        none,
-        none,
-        sampler or FixedRows(np.arange(len(rows)), seed=seed),
-    )
+    source = source if isinstance(source, Source) else Source(source)
+    y, zero = np.searchsorted(outputs, targets).astype(np.int64), np.zeros(len(rows), np.int64)
+    sampler = sampler or FixedRows(np.arange(len(rows)), seed=seed)
+    data = Data(source, rows, y, len(outputs), group=zero, domain=zero, sampler=sampler)
     trainer, _ = _trainer(make_method(method), data, backbone, training, seed, "cpu")
     trainer.run()
     return Model(trainer, outputs)
@@ -119,7 +114,7 @@ def _trainer(
 def _network(
     source: Source, rows: IntArray, classes: int, backbone: str | torch.nn.Module | None, seed: int
 ) -> tuple[Network, Prepare, Backbone]:
-    # The first rows say what an example is; numbers are standardised by all of the training set.
+    # The first rows show the form of an example; numbers are standardised by the whole training set.
     sample = next(iter(source.loader(rows[:2], batch_size=2, rank=0, world=1)))[0]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(hash64(seed, "baselines", "weights"))
@@ -135,9 +130,9 @@ def initial_network(
     features: NDArray[Any] | None = None,
     seed: int = 0,
 ) -> tuple[Network, Prepare]:
-    """Return the network with which `train` of the same arguments begins, and what prepares a loader's x.
+    """Return the network with which `train` of the same arguments begins, and its `Prepare` function.
 
-    For a loop of your own whose figures are to be compared with those of `train`.
+    For a loop of your own that is compared with `train`.
     """
     sets = TaskSets.of(task, make_method("erm"), name)
     source = Source(features) if features is not None else sets.source(backbone, side)
@@ -145,9 +140,9 @@ def initial_network(
 
 
 def _check_network(method: Method, network: Network, source: Source) -> None:
-    layers = [one for one in network.modules() if isinstance(one, torch.nn.modules.batchnorm._BatchNorm)]
+    norms = [part for part in network.modules() if isinstance(part, torch.nn.modules.batchnorm._BatchNorm)]
     lacking = {
-        "batch-norm": (not layers, "adapts batch-norm layers, and the network has none", "small-cnn"),
+        "batch-norm": (not norms, "adapts batch-norm layers, and the network has none", "small-cnn"),
         "maps": (not network.maps, "reads feature maps, and the network has none", "small-resnet"),
         "pixels": (not source.is_pictures, "changes pictures, and the network reads features", "small-cnn"),
     }
@@ -158,10 +153,10 @@ def _check_network(method: Method, network: Network, source: Source) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What a training leaves: what it was, what it predicts, what it cost.
+    """The result of a training.
 
-    `about` has everything that determines it, as JSON can say it; `scores` has a line for each of `rows`, the
-    rows of every set that tests; `history` an entry for each evaluation on the validation set.
+    `about` has everything that determines it, and its cost, as JSON values; `scores` has a line for each of
+    `rows`, the rows of all test sets; `history` an entry for each evaluation on the validation set.
     """
 
     task: Task
@@ -173,22 +168,21 @@ class Run:
 
     @cached_property
     def predicted(self) -> IntArray:
-        """The number of the predicted label for each of `rows`."""
+        """The predicted label number of each of `rows`."""
         predicted: IntArray = self.model.outputs[self.scores.argmax(axis=1)]
         return predicted
 
     def predictions(self, name: str | None = None) -> dict[str, str]:
-        """The name of the predicted label for each key of the test, or of another set that tests."""
+        """Return the name of the predicted label by key, of the test set or of the test set `name`."""
         name = name or self.task.set_of("test")
         numbers = self.predicted[np.searchsorted(self.rows, self.task.rows(name))]
         names = np.array([*self.task.metadata.labels, "unknown"])[numbers].tolist()  # UNKNOWN is -1
         return dict(zip(self.task.keys(name), names, strict=True))
 
     def evaluate(self, name: str | None = None) -> Evaluation:
-        """The task's official metrics on its test, or on another set.
+        """Return the task's official metrics on its test set, or on another set.
 
-        Sets of the source (training and validation) are predicted as selection sees them: without what adapts
-        to the target alone.
+        Training and validation sets are predicted as selection sees them: without what adapts to the target.
         """
         name = name or self.task.set_of("test")
         rows = self.task.rows(name)
@@ -199,21 +193,17 @@ class Run:
         return self.task.evaluate(self.model.predict(rows), name)
 
     def save(self, folder: str | Path) -> None:
-        """Write run.json, a file of predictions for each set that tests and, of a network, model.pt."""
+        """Write run.json, a file of predictions for each test set and, of a network, model.pt."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in (one for one, rows in self.task.sets.items() if rows.role == "test"):
+        for name in (name for name, rows in self.task.sets.items() if rows.role == "test"):
             predicted = self.predictions(name)
             table = {"key": list(predicted), "prediction": list(predicted.values())}
             file = f"predictions-{name.replace('/', '-')}.parquet"
             pq.write_table(pa.table(table), folder / file)
         if isinstance(self.model.scorer, Trainer):
             torch.save(self.model.scorer.method.state_dict(), folder / "model.pt")
-        history = [
-            {name: one.tolist() if isinstance(one, torch.Tensor) else one for name, one in entry.items()}
-            for entry in self.history
-        ]
-        text = json.dumps({**self.about, "history": history}, indent=1)
+        text = json.dumps({**self.about, "history": self.history}, indent=1, default=torch.Tensor.tolist)
         (folder / "run.json").write_text(text + "\n", encoding="utf-8")
 
 
@@ -243,54 +233,51 @@ def train(
     Args:
         task: from `sd.task`.
         method: a name ("group-dro", "rs+rw+dann"), or a `Method` of your own; `shiftdata train` lists them.
-        name: the set to train on; default: the first with the role "fit".
+        name: the training set; default: the first with the role "fit".
         variant: "fixed", or "paper" or "code" where a method has them.
         backbone: a name of `BACKBONES` (of pictures "linear" and "mlp" read frozen features), "timm:NAME",
-            "transformers:NAME", a torch module that makes rows x numbers, or a scikit-learn estimator;
-            default: a small network that is trained from scratch.
+            "transformers:NAME", a torch module that returns rows x features, or a scikit-learn estimator;
+            default: a small network from scratch.
         side: pixels of a picture's height and width; default: the backbone's.
-        features: an array with a line for each row of the base, which is read instead of the examples.
+        features: an array with a line for each row of the base, read instead of the examples.
         training: steps, batch, rate, ..; see `Training`.
-        steps: instead of those of `training`.
-        batch_size: instead of the `batch` of `training`; 0 takes all rows at once.
+        steps: replaces that of `training`.
+        batch_size: replaces the `batch` of `training`; 0 takes all rows at once.
         seed: of weights, order and draws.
         device: "cpu", "cuda", "cuda:1", "mps".
-        test_steps: predict the sets that test at each evaluation too, for rules that choose a step.
-        folder: where the run is saved, every `save_every` steps too; one that was stopped goes on.
+        test_steps: predict the test sets at each evaluation too, for rules that choose a step.
+        folder: the run is saved there, every `save_every` steps too, and goes on from there after a stop.
         save_every: steps between two checkpoints.
-        on_rows: gets how many examples were read since its last call.
-        on_step: gets the steps done, and of how many.
+        on_rows: gets the number of examples that were read since its last call.
+        on_step: gets the number of steps done, and of all steps.
         hyper: hyper-parameters of the method.
 
     """
-    training = training or TRAINING
-    training = replace(
-        training,
-        steps=training.steps if steps is None else steps,
-        batch=training.batch if batch_size is None else batch_size,
-    )
-    made = make_method(method, variant=variant, **hyper)
-    sets = TaskSets.of(task, made, name)
+    given = {"steps": steps, "batch": batch_size}
+    settings: dict[str, Any] = {name: number for name, number in given.items() if number is not None}
+    training = replace(training or TRAINING, **settings)
+    algorithm = make_method(method, variant=variant, **hyper)
+    sets = TaskSets.of(task, algorithm, name)
     source = Source(features) if features is not None else sets.source(backbone, side, on_rows)
     data = sets.data(source, training, seed, test_steps=test_steps)
     begun, used = time.monotonic(), time.process_time()
     scorer: Trainer | FittedEstimator
     if is_estimator(backbone):
-        scorer = fit_estimator(backbone, made, data)
+        scorer = fit_estimator(backbone, algorithm, data)
         about = Backbone(type(backbone).__name__, "numbers", pretraining=repr(backbone))
-        identity = _identity(task, method, made, about, training, seed)
+        identity = _identity(task, method, algorithm, about, training, seed)
     else:
-        scorer, about = _trainer(made, data, backbone, training, seed, device)
+        scorer, about = _trainer(algorithm, data, backbone, training, seed, device)
         about = replace(about, pretraining=about.pretraining or source.pretraining)
         _warn_pretraining(task, about)
-        identity = _identity(task, method, made, about, training, seed) | {"input": [*source.shape]}
+        identity = _identity(task, method, algorithm, about, training, seed) | {"input": [*source.shape]}
         _run(scorer, folder, identity, save_every, on_step)
     scores = scorer.scores(sets.tested)
     cost = {"seconds": time.monotonic() - begun, "processor_seconds": time.process_time() - used}
     history = scorer.progress.history if isinstance(scorer, Trainer) else []
-    outputs = np.append(task.label_ids, UNKNOWN) if "unknown" in made.needs else task.label_ids
+    outputs = np.append(task.label_ids, UNKNOWN) if "unknown" in algorithm.needs else task.label_ids
     model = Model(scorer, outputs)
-    run = Run(task, {**identity, **cost, "report": made.report()}, sets.tested, scores, history, model)
+    run = Run(task, {**identity, **cost, "report": algorithm.report()}, sets.tested, scores, history, model)
     if folder is not None and Ranks.of().rank == 0:
         run.save(folder)
         (Path(folder) / CHECKPOINT).unlink(missing_ok=True)
@@ -304,7 +291,7 @@ def _run(
     save_every: int,
     on_step: Callable[[int, int], object],
 ) -> None:
-    """Take every step; with a folder, from its checkpoint on, and with one so often."""
+    """Take every step; with a folder, from its checkpoint on, which is written every `save_every` steps."""
     if folder is None:
         trainer.run(on_step=on_step)
         return
@@ -312,9 +299,9 @@ def _run(
     _resume(trainer, path, identity)
     first = Ranks.of().rank == 0
 
-    def save(one: Trainer) -> None:
+    def save(trainer: Trainer) -> None:
         if first:
-            _save(one, path, identity)
+            _save(trainer, path, identity)
 
     trainer.run(on_step=on_step, save=save, save_every=save_every)
 
@@ -322,8 +309,8 @@ def _run(
 def _warn_pretraining(task: Task, about: Backbone) -> None:
     if about.pretraining.startswith("supervised") and UNSUPERVISED in task.describe():
         warnings.warn(
-            f"{about.name} has seen labels ({about.pretraining}); domainbed-v2 asks for weights that have "
-            "not: supervised ones know the classes of the domains that are tested",
+            f"{about.name} is pretrained with labels ({about.pretraining}), which know classes of the "
+            "test domains: domainbed-v2 asks for pretraining without labels",
             PretrainingWarning,
             stacklevel=3,
         )
@@ -361,11 +348,11 @@ def _save(trainer: Trainer, path: Path, identity: Mapping[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".tmp")
     torch.save({"of": _hash(identity), **trainer.state_dict()}, unfinished)
-    os.replace(unfinished, path)  # whole or not at all
+    os.replace(unfinished, path)  # atomic: a killed run leaves a whole checkpoint
 
 
 def _resume(trainer: Trainer, path: Path, identity: Mapping[str, Any]) -> None:
-    saved = from_first(path.read_bytes() if path.exists() else None)  # the others may have no such folder
+    saved = from_first(path.read_bytes() if path.exists() else None)  # other machines lack the folder
     if saved is None:
         return
     state = torch.load(io.BytesIO(saved), weights_only=True)

@@ -1,4 +1,4 @@
-"""What a backbone reads of a dataset: pixels and texts as they stream, or features that are made first."""
+"""Sources of a backbone: pixels and texts as they stream, or features that are computed first."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from shiftdata.baselines.frozen import PRETRAINING, FrozenFeatures
 from shiftdata.baselines.models import backbone_of, is_estimator
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.schema import Feature
 from shiftdata.data.loading.encodings import Columns, HashedNgrams, TextBytes
 from shiftdata.data.loading.features import Encoder, features_of
+from shiftdata.data.loading.frozen import PRETRAINING, FrozenFeatures
 from shiftdata.data.loading.sources import Source as Source
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError, not_found
 
-#: How a model begins: all of it is trained, or a head on the features of a network that is not.
+#: The network is trained from scratch, or a head on the features of a frozen one.
 Mode: TypeAlias = Literal["scratch", "frozen"]
 MODES: tuple[Mode, ...] = ("scratch", "frozen")
-#: How examples are read: for either, and texts also as their bytes, or as they are.
+#: The form in which examples are read: for either mode, and texts also as bytes or unchanged.
 Form: TypeAlias = Literal["scratch", "frozen", "bytes", "texts"]
 SIDE = 40  # pixels of a picture for a network that is trained
 
 
 def form_of(metadata: Metadata, backbone: Any) -> tuple[Form, int]:
-    """Return how a backbone reads examples, and pictures in what size."""
+    """Return the form in which a backbone reads examples, and the side of pictures."""
     modality = modality_of(metadata)
     if is_estimator(backbone):
         return ("frozen" if modality == "image" else "scratch"), SIDE
@@ -48,12 +48,12 @@ def source_of(
     cache: bool | str | Path | None = None,
     on_rows: Callable[[int], object] = int,
 ) -> Source:
-    """Return what reads rows of a base in a form.
+    """Return the source of rows of a base in a form.
 
-    Pixels, and texts for a tokenizer, stream. Everything else has a line for each row, which is made now:
-    frozen features of pictures, hashed n-grams or bytes of texts, columns of tables. The lines are kept in
-    the user's cache folder (True) or another; by default those of frozen features are. `on_rows` gets how
-    many lines became ready since its last call.
+    Pixels, and texts for a tokenizer, stream. Everything else has a line for each row, computed now: frozen
+    features of pictures, hashed n-grams or bytes of texts, columns of tables. Lines are cached in the user's
+    cache folder (True) or another one; by default only frozen features are. `on_rows` gets the number of
+    lines that became ready since its last call.
     """
     modality = modality_of(metadata)
     if form not in get_args(Form):
@@ -71,15 +71,16 @@ def source_of(
     else:
         encoder = Columns(features_of_table(metadata))
     wanted = np.unique(np.concatenate([np.zeros(0, np.int64), *rows]))
-    kept = form == "frozen" if cache is None else cache
-    array = features_of(metadata, wanted, encoder, cache=kept, on_rows=on_rows)
+    array = features_of(
+        metadata, wanted, encoder, cache=form == "frozen" if cache is None else cache, on_rows=on_rows
+    )
     line_of = np.full(len(metadata), -1)
     line_of[wanted] = metadata.picture[wanted]
     return Source(array, pretraining=PRETRAINING if form == "frozen" else "", line_of=line_of)
 
 
 def modality_of(metadata: Metadata) -> str:
-    """Return what the examples of a base are: image, text or table."""
+    """Return the modality of a base: image, text or table."""
     return "table" if metadata.dataset is None else str(metadata.dataset.manifest.roles.modality)
 
 

@@ -1,4 +1,4 @@
-"""How a model is trained: steps, batch, optimiser, schedule, precision."""
+"""Settings of a training: steps, batch, optimiser, schedule, precision."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ Precision: TypeAlias = Literal["float32", "bfloat16", "float16", "float64"]
 
 
 class DivergedError(ShiftdataError):
-    """A training whose loss is not a number any more."""
+    """A training whose loss is not finite."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """How a model is trained: so many steps, whatever the number of rows.
+    """Settings of a training; its length is in steps, whatever the number of rows.
 
     "one-cycle": the rate rises over a tenth of the steps and then falls to 0 along a cosine; "inverse"
     divides it by (1 + 10 t / T) ** .75. `batch` 0 takes all rows at once. Pictures are moved by up to
-    `shift` pixels in each direction, their border repeated. The encoder's rate is
-    `encoder_rate` times that of the rest; with `frozen_norm` its batch norms keep the statistics that they
-    came with, as DomainBed does with pretrained weights. `augment` "domainbed" is DomainBed's: crops, flips,
+    `shift` pixels in each direction, their border repeated. The encoder's learning rate is
+    `encoder_rate` times that of the rest; with `frozen_norm` its batch norms keep their statistics, as
+    DomainBed does with pretrained weights. `augment` "domainbed" is DomainBed's: crops, flips,
     colours. Every `evaluate_every` steps the validation set is predicted; 0: never.
 
     A step takes the gradients of `accumulate` batches, scaled down to the norm `clip` where that is above 0.
-    `compile` compiles the encoder; `workers` are the loader's threads (default: one a core for pictures),
+    `workers` are the loader's threads (default: one a core for pictures),
     `threads` those of torch on a processor.
     """
 
@@ -52,7 +52,6 @@ class Training:
     augment: Augment = "shift"
     accumulate: int = 1
     clip: float = 0.0
-    compile: bool = False
     workers: int | None = None
     threads: int = 1
     precision: Precision = "float32"
@@ -62,39 +61,27 @@ class Training:
         limits = (self.clip, self.workers or 0)
         if min(self.steps, self.threads, self.accumulate) < 1 or self.batch < 0 or min(*numbers, *limits) < 0:
             raise InputError(f"{self}: at least 1 step, thread and accumulated batch, nothing negative")
-        for given, known in (
-            (self.optimizer, Optimizer),
-            (self.schedule, Schedule),
-            (self.precision, Precision),
-            (self.augment, Augment),
-        ):
-            if given not in get_args(known):
-                raise InputError(f"{given!r} is not one of {', '.join(get_args(known))}")
+        words = self.optimizer, self.schedule, self.precision, self.augment
+        for word, allowed in zip(words, (Optimizer, Schedule, Precision, Augment), strict=True):
+            if word not in get_args(allowed):
+                raise InputError(f"{word!r} is not one of {', '.join(get_args(allowed))}")
 
 
 TRAINING = Training()
 #: Names that other libraries give to settings of `Training`.
-SYNONYMS = {
-    "batch_size": "batch",
-    "epochs": "steps",
-    "max_steps": "steps",
-    "lr": "learning_rate",
-    "wd": "weight_decay",
-    "optim": "optimizer",
-    "scheduler": "schedule",
-}
+SYNONYMS = {"epochs": "steps", "lr": "learning_rate", "scheduler": "schedule"}
 
 
 def setting_hint(name: str) -> str:
-    """Say where a setting of `Training` goes that was given as a hyper-parameter; empty for other names."""
+    """Hint at `Training` for a setting that was given as a hyper-parameter; empty for other names."""
     setting = SYNONYMS.get(name, name)
-    if setting not in {one.name for one in fields(Training)}:
+    if setting not in {field.name for field in fields(Training)}:
         return ""
     return f"It is a setting of the training: give training=Training({setting}=...)."
 
 
 def optimizer_of(groups: list[dict[str, Any]], training: Training) -> torch.optim.Optimizer:
-    """The optimiser that the settings name."""
+    """Return the optimiser of the settings."""
     rate, decay = training.learning_rate, training.weight_decay
     if training.optimizer == "sgd":
         return torch.optim.SGD(groups, rate, momentum=training.momentum, weight_decay=decay)
@@ -103,11 +90,11 @@ def optimizer_of(groups: list[dict[str, Any]], training: Training) -> torch.opti
 
 
 def schedule_of(optimizer: torch.optim.Optimizer, name: Schedule, steps: int) -> Any:
-    """The rates of a stage of so many steps."""
+    """Return the schedule of a stage of `steps` steps."""
     schedules = torch.optim.lr_scheduler
     if name == "one-cycle":
         rates = [group["lr"] for group in optimizer.param_groups]
-        rise = 0.2 if steps == 9 else 0.1  # a tenth of 10 less 1 is 0, and torch divides by it
+        rise = 0.2 if steps == 9 else 0.1  # torch divides by .1 * (steps + 1) - 1, which is 0 for 9
         return schedules.OneCycleLR(
             optimizer, rates, total_steps=steps + 1, pct_start=rise, cycle_momentum=False
         )

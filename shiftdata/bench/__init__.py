@@ -2,7 +2,7 @@
 
 read_sweep, run_sweep    a sweep as data, and its runs: resumable, on one machine or many
 Records                  every evaluation of every run; folders of several machines are read as one
-report, difference       tables, comparisons, ranks, a page of records; what differs between two sweeps
+report                   tables, comparisons, ranks, a page of records
 leaderboard              predictions of anybody, judged again and ranked: a package of its own
 select, RULES            a trial and a step of each study, by a named rule; nothing is trained again
 """

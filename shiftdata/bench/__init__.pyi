@@ -1,7 +1,6 @@
 from .records import Records as Records
 from .records import Study as Study
 from .reporting import Report as Report
-from .reporting import difference as difference
 from .reporting import report as report
 from .running import Progress as Progress
 from .running import progress_of as progress_of

@@ -18,7 +18,6 @@ import torch
 
 from shiftdata import __version__
 from shiftdata.baselines import DivergedError, Training, make_method, train
-from shiftdata.baselines.frozen import PRETRAINING, fingerprint, weights_hash
 from shiftdata.baselines.head_runs import first_stage
 from shiftdata.baselines.heads import HeadSpec, train_grid
 from shiftdata.baselines.method import code_of
@@ -26,7 +25,8 @@ from shiftdata.baselines.models import BACKBONES
 from shiftdata.baselines.run import Run
 from shiftdata.bench.records import DONE, SCHEMA, evaluated, write_task
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.executors.cost import measured
+from shiftdata.data.executors.executor import measured
+from shiftdata.data.loading.frozen import PRETRAINING, fingerprint, weights_hash
 from shiftdata.data.metadata import read_metadata
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.evaluation.protocols import task as make_task
@@ -77,7 +77,8 @@ def without_domain(task: Task, domain: str) -> Task:
     sets = {name: rows for name, rows in task.sets.items() if name in (fit, select)}
     if not all(len(rows) for rows in sets.values()):
         raise InputError(f"{domain} cannot be left out for selection: it has no rows in {select}")
-    return replace(task, sets=sets, history=(*task.history, f"without {column} {domain}"))
+    steps = (*task.history.steps, f"without {column} {domain}")
+    return replace(task, sets=sets, history=replace(task.history, steps=steps))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,17 +13,18 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from shiftdata.bench.records import DONE, PLACE, Records, Study, runs_of
+from shiftdata.bench.records import DONE, PLACE, SWEEP, Records, Study, runs_of
 from shiftdata.data.arrays import FloatArray, IntArray, one_of
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.metrics.records import number
 from shiftdata.evaluation.metrics.statistics import accuracies
-from shiftdata.evaluation.tasks import Role
-from shiftdata.evaluation.tasks.evaluation import Cells
+from shiftdata.evaluation.tasks import Role, Task
+from shiftdata.evaluation.tasks.cells import Cells
 
 #: Who wins among equals: the first trial's earliest step (a strict comparison, as DomainBed, DomainBed-v2 and
 #: RLSbench), or the last trial's latest step (SMA's released code).
@@ -271,3 +272,32 @@ class _Study:
         known = [key for key, score in scores.items() if not math.isnan(score)]
         best = max(known if self.ties == "earliest" else known[::-1], key=lambda key: scores[key], default=-1)
         return best, scores.get(best, math.nan)
+
+
+def selected_predictions(folder: Path, task: Task, name: str) -> dict[str, Any]:
+    """Return the predictions of a sweep for a set of a task, by method.
+
+    Of each method it is the first seed of the trial that the sweep's first rule selects.
+    """
+    records = Records.read(folder)
+    rule = json.loads((folder / SWEEP).read_text(encoding="utf-8"))["rules"][0]
+    protocols, task_id = sorted(set(records.column("protocol"))), task.content_id()
+    predictions: dict[str, Any] = {}
+    if task_id in records.column("task_id"):
+        records = records.where(task_id=task_id)
+        selected = select(records, rule)
+        several = len({choice.study.backbone for choice in selected}) > 1
+        for choice in selected:
+            if not choice.runs:
+                continue
+            study, run = choice.study, choice.runs[0]
+            variant = "" if study.variant == "fixed" else f"@{study.variant}"
+            method = f"{study.method}{variant}{f', {study.backbone}' if several else ''}"
+            if (predicted := records.predicted(run.run, name, run.step)) is not None:
+                predictions[method] = predicted
+    if not predictions:
+        raise InputError(
+            f"{folder} has no kept predictions for {name} of {task.describe()} under the rule {rule}: its "
+            f"tasks are {', '.join(protocols):.300}; a sweep keeps the predictions of what its rules choose"
+        )
+    return predictions

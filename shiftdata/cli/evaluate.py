@@ -1,4 +1,4 @@
-"""`shiftdata evaluate`: what predictions are worth on a set of a task."""
+"""`shiftdata evaluate`: evaluate predictions on a set of a task."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 import numpy as np
-import pyarrow.csv
 from numpy.typing import NDArray
 
 from shiftdata.cli.task import on_empty_option, protocol_of
@@ -30,11 +29,11 @@ from shiftdata.evaluation.tasks.frozen import Frozen
       shiftdata evaluate mine.parquet predictions.csv --format json > result.json
       shiftdata evaluate mine.parquet predictions.csv --picture groups.png
       shiftdata evaluate mine.parquet erm.csv --also rwg=rwg.csv --page pages/erm-rwg
-      shiftdata evaluate cns_bench continuous@paper scores.npy --outputs imagenet
+      shiftdata evaluate cns_bench continuous@paper logits.npy --outputs imagenet
 
-    A file of predictions (.csv, .tsv, .parquet, .json, .npy, .npz) has the columns key and prediction, or one
+    A file of predictions (.csv, .parquet, .json, .npy) has the columns key and prediction, or one
     prediction for each row in the order of `shiftdata task ... --set test`: a label's name or number, or a
-    score for each label. The folder of a `shiftdata train --folder` or of a sweep has them: name the folder.
+    logit for each label. The folder of a `shiftdata train --folder` or of a sweep has them: name the folder.
 """)
 @click.argument(
     "words",
@@ -52,7 +51,7 @@ from shiftdata.evaluation.tasks.frozen import Frozen
 @click.option(
     "--outputs",
     type=click.Choice(["imagenet", "imagenet-masked"]),
-    help="The model has the 1,000 outputs of ImageNet: all compete, or (of scores) those of the task alone.",
+    help="The model has the 1,000 outputs of ImageNet: all compete, or (of logits) those of the task alone.",
 )
 @click.option(
     "--format",
@@ -71,9 +70,9 @@ from shiftdata.evaluation.tasks.frozen import Frozen
     metavar="[NAME=]FILE",
     help="Predictions of other methods for the pages: a file, a run, or a sweep with all of its methods.",
 )
-@click.option("--method", metavar="NAME", help="What the pages call the first. [default: as its file]")
-@click.option("--dataset", metavar="NAME", help="Where a frozen task's dataset is. [default: as it says]")
-@click.option("--base", metavar="NAME", help="One that `shiftdata info` lists. [default: as the task says]")
+@click.option("--method", metavar="NAME", help="The name of the first on the pages. [default: as its file]")
+@click.option("--dataset", metavar="NAME", help="The dataset of a frozen task. [default: as it says]")
+@click.option("--base", metavar="NAME", help="A base of `shiftdata info`. [default: as the task says]")
 @on_empty_option
 def command(
     words: tuple[str, ...],
@@ -91,75 +90,89 @@ def command(
     base: str | None,
     on_empty: OnEmpty,
 ) -> None:
-    """Judge predictions: the official metrics of a task's protocols, or the accuracy by names.
+    """Evaluate predictions: the official metrics of a task's protocols, or the accuracy by names.
 
     Each figure comes with its number of rows. No picture of the dataset is read.
     """
+    of_task = list(words)
     if predictions is None:
-        *words_of_task, predictions = words
-    else:
-        words_of_task = list(words)
+        predictions = of_task.pop()
     if also and page is None:
         raise InputError("--also compares on pages: give --page too, the folder for them")
-    made = _task(words_of_task, dataset, base, on_empty)
+    chosen = _task(of_task, dataset, base, on_empty)
     place = f"{method}={predictions}" if method else predictions
     if page is not None or Path(predictions).is_dir():
-        from shiftdata.serve.pages.sources import predictions_of
-
-        predictions = next(iter(predictions_of(place, made, name).values()))
+        predictions = next(iter(predictions_of(place, chosen, name).values()))
     if outputs:
-        result = _of_imagenet(made, predictions, name, masked=outputs == "imagenet-masked")
+        result = _of_imagenet(chosen, predictions, name, masked=outputs == "imagenet-masked")
     else:
-        result = made.evaluate(predictions, name, remap=remap)
-    columns = [one for one in by.split(",") if one]
-    if shape == "json":
-        print(json.dumps((result.by(*columns) if columns else result).to_dict(), indent=1))
-    elif shape == "csv":
+        result = chosen.evaluate(predictions, name, remap=remap)
+    columns = [column for column in by.split(",") if column]
+    if shape == "csv":
+        import pyarrow.csv
+
         pyarrow.csv.write_csv(result.table(*columns), sys.stdout.buffer)
     else:
-        print(
-            result.to_markdown(*columns)
-            if shape == "markdown"
-            else result.by(*columns)
-            if columns
-            else result
-        )
+        shown = result.by(*columns) if columns else result
+        texts = {"json": lambda: json.dumps(shown.to_dict(), indent=1), "text": lambda: str(shown)}
+        print(texts.get(shape, lambda: result.to_markdown(*columns))())
     if picture:
         result.picture(*columns).save(picture)
     if page is not None:
-        _write_pages(made, [place, *also], page, name, remap=remap)
+        _write_pages(chosen, [place, *also], page, name, remap=remap)
 
 
 def _write_pages(task: Task, places: list[str], page: Path, name: str | None, *, remap: bool) -> None:
-    """Pages on the predictions of some places, each method under its own name."""
+    """Write pages on the predictions of some places, each method under its own name."""
     from shiftdata.serve.pages.predictions_page import predictions_page
-    from shiftdata.serve.pages.sources import predictions_of
 
-    given = [one for place in places for one in predictions_of(place, task, name).items()]
+    given = [item for place in places for item in predictions_of(place, task, name).items()]
     if len(dict(given)) < len(given):
         raise InputError("two of the methods have one name: give --method NAME and --also NAME=FILE")
     front = predictions_page(task, dict(given), page, name, remap=remap, begin=begin_bar())
     print(
-        f"{front}: open it in a browser; `shiftdata gallery --predictions {page}` puts it beside the dataset"
+        f"{front}: open it in a browser; `shiftdata gallery --predictions {page}` shows it with the dataset"
     )
 
 
+def predictions_of(text: str, task: Task, name: str | None = None) -> dict[str, Any]:
+    """Return the predictions for a set of a task that [NAME=]PLACE names, by method.
+
+    A place is a file that `task.evaluate` reads, the folder of a `shiftdata train --folder`, or that of a
+    sweep, of which each method has the run that the sweep's first rule selects.
+    """
+    given, _, place = ("", "", text) if Path(text).exists() or "=" not in text else text.partition("=")
+    path, name = Path(place), name or task.set_of("test")
+    if (path / "sweep.json").is_file():
+        from shiftdata.bench.selection import selected_predictions
+
+        chosen = selected_predictions(path, task, name)
+        return {f"{given}/{method}" if given else method: each for method, each in chosen.items()}
+    if (path / "run.json").is_file():
+        about = json.loads((path / "run.json").read_text(encoding="utf-8"))
+        file = path / f"predictions-{name.replace('/', '-')}.parquet"
+        if not file.is_file():
+            raise InputError(f"{path} has no predictions for {name}: it was trained on another task")
+        return {given or str(about.get("method", path.name)): str(file)}
+    return {given or path.stem: place}
+
+
 def _of_imagenet(task: Task, predictions: str, name: str | None, *, masked: bool) -> Evaluation:
-    """Judge a model with the 1,000 outputs of ImageNet; masked, only those of the task's labels compete."""
+    """Evaluate a model with the outputs of ImageNet; masked, only those of the task's labels compete."""
     outputs = imagenet_outputs(task)
     if not masked:
         return task.evaluate(predictions, name, outputs=outputs)
-    scores: NDArray[Any] = np.load(predictions) if predictions.endswith(".npy") else np.empty(0)
-    if scores.ndim != 2 or scores.shape[1] != len(outputs):
+    logits: NDArray[Any] = np.load(predictions) if predictions.endswith(".npy") else np.empty(0)
+    if logits.ndim != 2 or logits.shape[1] != len(outputs):
         raise InputError(
-            f"imagenet-masked chooses among scores, and {predictions} is not a .npy file of rows x 1000: "
+            f"imagenet-masked chooses among logits, and {predictions} is not a .npy file of rows x 1000: "
             "give one, or take --outputs imagenet"
         )
-    return task.evaluate(scores[:, outputs >= 0], name, outputs=outputs[outputs >= 0])
+    return task.evaluate(logits[:, outputs >= 0], name, outputs=outputs[outputs >= 0])
 
 
 def _task(words: list[str], dataset: str | None, base: str | None, on_empty: OnEmpty) -> Task:
-    """The task that words describe; a frozen one names its dataset and base."""
+    """Make the task that words describe; a frozen one names its dataset and base."""
     if not words:
         raise InputError("give the task, and then the file of predictions")
     frozen = Frozen.read(Path(words[0])) if words[0].endswith(".parquet") else None
@@ -168,6 +181,5 @@ def _task(words: list[str], dataset: str | None, base: str | None, on_empty: OnE
     dataset = dataset or (frozen.dataset if frozen else "")
     if not dataset:
         raise InputError(f"{words[0]} does not say of which dataset it is: give --dataset")
-    return task(
-        dataset, protocol_of(words), base=base or (frozen.base if frozen else None), on_empty=on_empty
-    )
+    base = base or (frozen.base if frozen else None)
+    return task(dataset, protocol_of(words), base=base, on_empty=on_empty)

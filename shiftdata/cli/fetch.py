@@ -11,7 +11,7 @@ import click
 from shiftdata.cli.verbs import GOES_ON, dataset_argument, progress, quiet_option, verb
 from shiftdata.data.fetching.run import Fetch, Preview
 
-#: Of one place; more would hide the others.
+#: Problems that are printed of one place; more would hide the others.
 MOST_PROBLEMS = 5
 
 
@@ -91,10 +91,9 @@ def _print_summary(job: Fetch) -> None:
         if size:
             print(f"{size / 1e6:,.1f} MB, {files:,} whole files from {store.address}")
         problems = sources.problems.get(store.address, [])
-        for problem in problems[:MOST_PROBLEMS]:
+        more = [f"{len(problems) - MOST_PROBLEMS:,} more problems"] if len(problems) > MOST_PROBLEMS else []
+        for problem in [*problems[:MOST_PROBLEMS], *more]:
             print(f"  {store.address}: {problem}")
-        if len(problems) > MOST_PROBLEMS:
-            print(f"  {store.address}: {len(problems) - MOST_PROBLEMS:,} more problems")
     for note in job.notes:
         print(note)
     print(f"{job.target}: load it with shiftdata.load_dataset({str(job.target)!r})")

@@ -52,7 +52,7 @@ def command(
     """
     from shiftdata.serve.pages.site import write_gallery
 
-    chosen = [*datasets] if datasets else [str(one.where) for one in list_datasets()]
+    chosen = [*datasets] if datasets else [str(dataset.where) for dataset in list_datasets()]
     if not chosen:
         raise InputError("no dataset on this machine: build or fetch one, or name one (see `shiftdata list`)")
 

@@ -1,4 +1,4 @@
-"""`shiftdata leaderboard`: submissions judged again from their predictions, as a page, a table or a check."""
+"""`shiftdata leaderboard`: submissions judged from their predictions, as a page, a table or a check."""
 
 from __future__ import annotations
 
@@ -18,40 +18,26 @@ from shiftdata.files import write_text
       shiftdata leaderboard submissions > board.md
       shiftdata leaderboard mine.parquet --check                       exit status 1 if it is refused
 
-    Every number is computed again from predictions; what a card claims is only compared.
+    Every number is computed again from predictions.
 """)
 @click.argument(
-    "places",
-    nargs=-1,
-    required=True,
-    metavar="PLACE...",
-    help="Files of `shiftdata submit`, or folders of them.",
+    "places", nargs=-1, required=True, metavar="PLACE...", help="Files of submissions, or folders."
 )
 @click.option("--data", type=Path, metavar="FOLDER", help="Where the datasets are, by name.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["markdown", "html"]),
-    help="[default: markdown, or what --out ends in]",
-)
-@click.option("--out", type=Path, metavar="FILE", help="Write there instead of printing.")
+@click.option("--out", type=Path, metavar="FILE", help="Write there instead of printing; .html is a page.")
 @click.option("--check", is_flag=True, help="Exit with 1 if a submission is refused.")
-def command(
-    places: tuple[str, ...], data: Path | None, form: str | None, out: Path | None, check: bool
-) -> int:
-    """Rank submissions on each task, by what their predictions are worth, and say which are refused."""
+def command(places: tuple[str, ...], data: Path | None, out: Path | None, check: bool) -> int:
+    """Rank submissions on each task by their predictions, and list the refused ones."""
     from shiftdata.bench.leaderboard import leaderboard
 
     board = leaderboard(*places, data=data)
-    ending = "html" if out and out.suffix == ".html" else "markdown"
-    write = board.to_html if (form or ending) == "html" else board.to_markdown
     if out is None:
-        print(write(), end="")
+        print(board.to_markdown(), end="")
     else:
-        write_text(out, write())
+        write_text(out, board.to_html() if out.suffix == ".html" else board.to_markdown())
         accepted = {line.entry.file for table in board.tables for line in table.lines}
         print(f"{out}: {len(accepted):,} submissions, {len(board.refused):,} refused")
     if board.refused and (check or out):
-        for one in board.refused:
-            print(f"refused: {one.file}: {one.reason}", file=sys.stderr)
+        for refused in board.refused:
+            print(f"refused: {refused.file}: {refused.reason}", file=sys.stderr)
     return int(check and bool(board.refused))

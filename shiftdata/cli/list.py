@@ -8,7 +8,6 @@ from shiftdata.cli.verbs import verb
 from shiftdata.data.loading.plain_datasets import list_datasets
 from shiftdata.data.places.catalog import VARIABLE, catalogued
 from shiftdata.data.places.search import is_offline, search_path
-from shiftdata.evaluation.protocols.rlsbench import ALPHAS, SEEDS, rlsbench
 
 
 @verb("""
@@ -24,18 +23,17 @@ def command(benchmark: bool) -> None:
     Looks in $SHIFTDATA_HOME, ./build/shift and ./shift, then in the catalogs of $SHIFTDATA_CATALOG.
     """
     if benchmark:
-        _rlsbench()
-        return
+        return _print_rlsbench()
     datasets = list_datasets()
-    width = max((len(one.name) for one in datasets), default=0) + 2
-    for one in datasets:
-        size = f"{one.rows:>10,} rows {one.bytes / 1e6:>9,.1f} MB"
-        print(f"{one.name:<{width}}{one.family:<12}{size}  {one.where}")
-        print(f"{'':<{width}}{one.license}")
-    known = catalogued(offline=is_offline())
-    for name in sorted(set(known) - {one.name for one in datasets}):
-        print(f"{name}: in the catalog {known[name]}; it opens by its name, or `shiftdata fetch {name}`")
-    if not datasets and not known:
+    width = max((len(dataset.name) for dataset in datasets), default=0) + 2
+    for dataset in datasets:
+        size = f"{dataset.rows:>10,} rows {dataset.bytes / 1e6:>9,.1f} MB"
+        print(f"{dataset.name:<{width}}{dataset.family:<12}{size}  {dataset.where}")
+        print(f"{'':<{width}}{dataset.license}")
+    named = catalogued(offline=is_offline())
+    for name in sorted(set(named) - {dataset.name for dataset in datasets}):
+        print(f"{name}: in the catalog {named[name]}; it opens by its name, or `shiftdata fetch {name}`")
+    if not datasets and not named:
         where = ", ".join(map(str, search_path()))
         print(
             f"no dataset in {where}. What to do:\n"
@@ -44,15 +42,19 @@ def command(benchmark: bool) -> None:
             "  shiftdata fetch <name or URL>         from the Hub, a server or a folder\n"
             "  python -m builders list               from a checkout of shiftdata: what can be built"
         )
+    return None
 
 
-def _rlsbench() -> None:
-    """The pairs, and how to make a task of one."""
-    for pair in rlsbench(alpha=None, seed=SEEDS[0]):
+def _print_rlsbench() -> None:
+    """Print the pairs, and how to make a task of one."""
+    from shiftdata.evaluation.protocols.rlsbench import ALPHAS, SEEDS, rlsbench
+
+    pairs = rlsbench(alpha=None, seed=SEEDS[0])
+    for pair in pairs:
         print(f"{pair.dataset:<20}{' + '.join(pair.source):<32}-> {' + '.join(pair.target)}")
     alphas = ", ".join("none" if alpha is None else f"{alpha:g}" for alpha in ALPHAS)
     print(
-        f"\n{len(rlsbench(alpha=None, seed=SEEDS[0]))} pairs, alpha {alphas}, seeds "
-        f"{' and '.join(map(str, SEEDS))}: {len(rlsbench())} tasks. One of them:\n"
+        f"\n{len(pairs)} pairs, alpha {alphas}, seeds {' and '.join(map(str, SEEDS))}: "
+        f"{len(rlsbench())} tasks. One of them:\n"
         "  shiftdata task visda label-shift rlsbench=visda target=validation alpha=3 seed=1"
     )

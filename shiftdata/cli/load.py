@@ -38,7 +38,7 @@ def command(dataset: str, config: str | None, split: str | None, rows: int) -> N
 
 
 def _shown(manifest: Manifest, column: str, value: Any) -> Any:
-    """A value of a row, with the name behind the number of a label, nuisance or group."""
+    """Show a value of a row, with the name behind the number of a label, nuisance or group."""
     labels, nuisances = manifest.labels, manifest.nuisances
     if column == "label":
         return f"{value} ({labels[value]})"

@@ -36,7 +36,7 @@ FORMATS: dict[str, Callable[[Results], str]] = {
 @click.option("--column", multiple=True, metavar="NAME", help="Only this column; repeatable.")
 @click.option("--method", multiple=True, metavar="NAME", help="Only this method; repeatable.")
 @click.option("--metric", multiple=True, metavar="NAME", help="Only this metric; repeatable.")
-@click.option("--file", type=Path, metavar="FILE", help="Your own results (Parquet) in place of the papers'.")
+@click.option("--file", type=Path, metavar="FILE", help="Your own results (Parquet) instead of the papers'.")
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text", help="How to print.")
 @click.option("--output", type=Path, metavar="FILE", help="Write there instead of printing.")
 @click.option("--picture", type=Path, metavar="FILE.png", help="Draw a chart of the numbers.")
@@ -58,7 +58,8 @@ def command(
     chosen = {name: values for name, values in choices.items() if values}
     if file is not None:
         named = {"paper": paper, "table": table}
-        results = Results.read(file).where(**{name: one for name, one in named.items() if one}, **chosen)
+        given = {name: value for name, value in named.items() if value}
+        results = Results.read(file).where(**given, **chosen)
     elif table is not None or chosen:
         results = published(paper, table, **chosen)
     else:
@@ -74,16 +75,16 @@ def command(
 
 
 def _tables(paper: str | None) -> str:
-    """The tables of one paper or of all; for one paper also each place that was damaged in its text."""
+    """The tables of one paper or of all; for one paper also the damaged places of its text."""
     lines = []
     for name in [paper] if paper else PAPERS:
         tables = published_tables(name)
         lines += ["", f"{name}: {citation(name)}"]
-        for one in tables:
-            lost = f"  ({len(one.left_out)} damaged places)" if one.left_out else ""
-            figure = f"  [figure {one.figure}]" if one.figure else ""
-            lines.append(f"  {one.table:<10}{one.numbers:>5} numbers  {one.title}{figure}{lost}")
-            for place in one.left_out if paper else ():
+        for table in tables:
+            damaged = f"  ({len(table.left_out)} damaged places)" if table.left_out else ""
+            figure = f"  [figure {table.figure}]" if table.figure else ""
+            lines.append(f"  {table.table:<10}{table.numbers:>5} numbers  {table.title}{figure}{damaged}")
+            for place in table.left_out if paper else ():
                 lines.append(f"{'':<14}left out, line {place['line']}: {place['row']}: {place['reason']}")
     return "\n".join(lines[1:]) + "\n"
 

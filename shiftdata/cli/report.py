@@ -1,4 +1,4 @@
-"""`shiftdata report`: tables, comparisons and charts of sweeps; what differs between two."""
+"""`shiftdata report`: tables, comparisons and charts of sweeps."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from pathlib import Path
 import click
 
 from shiftdata.bench.records import Records
-from shiftdata.bench.reporting import Report, difference, report
+from shiftdata.bench.reporting import Report, report
 from shiftdata.bench.reporting.making import CAPTIONS
 from shiftdata.bench.selection import RULES
 from shiftdata.cli.verbs import progress, verb
-from shiftdata.errors import InputError
 from shiftdata.evaluation.charts import WIDTHS
 from shiftdata.files import write_text
 
@@ -33,15 +32,8 @@ ENDINGS = {".txt": "text", ".md": "markdown", ".tex": "latex", ".csv": "csv", ".
       shiftdata report runs/a runs/b --rule iid --rule oracle  two sweeps as one, selected by two rules
       shiftdata report runs/fairness --format csv > numbers.csv
       shiftdata report runs/fairness --figures figures         each chart for a paper: SVG, PDF and captions
-      shiftdata report diff runs/before runs/after             what differs between two sweeps
 """)
-@click.argument(
-    "folders",
-    nargs=-1,
-    required=True,
-    metavar="FOLDER...",
-    help="Folders of sweeps; or diff, and two of them.",
-)
+@click.argument("folders", nargs=-1, required=True, metavar="FOLDER...", help="Folders of sweeps.")
 @click.option(
     "--rule",
     "rules",
@@ -76,30 +68,16 @@ def command(
 ) -> None:
     """Report on sweeps: tables like the papers', every number with its n, seeds, rule, dataset and commit.
 
-    Nothing is trained or selected again on other data: a report reads records, and takes seconds.
+    Nothing is trained: a report reads records.
     """
     form = form or (ENDINGS.get(out.suffix, "text") if out else "text")
-    if folders[0] == "diff":
-        if len(folders) != 3:
-            raise InputError(f"diff compares two folders, got {len(folders) - 1}: shiftdata report diff A B")
-        if form == "csv":
-            raise InputError("a diff has no CSV: take text, markdown, latex or html")
-        before, after = folders[1:]
-        made = difference(Records.read(before), Records.read(after), rules, _names(before, after))
-    else:
-        made = report(Records.read(*folders), rules, baseline=baseline)
+    result = report(Records.read(*folders), rules, baseline=baseline)
     if figures is not None:
-        with progress("figures", len(made.charts), "chart") as bar:
-            names = made.write_figures(figures, float(width), bar.update)
+        with progress("figures", len(result.charts), "chart") as bar:
+            names = result.write_figures(figures, float(width), bar.update)
         print(f"{figures}: {len(names):,} figures as SVG and PDF, {CAPTIONS}")
     if out is not None:
-        write_text(out, FORMATS[form](made))
-        print(f"{out}: {form}, {len(made.sections):,} sections")
+        write_text(out, FORMATS[form](result))
+        print(f"{out}: {form}, {len(result.sections):,} sections")
     elif figures is None:
-        print(FORMATS[form](made), end="")
-
-
-def _names(before: str, after: str) -> tuple[str, str]:
-    """What two folders are called: by their own names, where these differ."""
-    names = Path(before).resolve().name, Path(after).resolve().name
-    return names if names[0] != names[1] else (before, after)
+        print(FORMATS[form](result), end="")

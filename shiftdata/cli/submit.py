@@ -24,22 +24,22 @@ from shiftdata.files import whole_file
           --predictions source_test=s.csv --card card.toml --out mine.parquet
       shiftdata submit runs/fairness --method rwg --rule iid-worst --out rwg.parquet
 
-    Predictions are files as `shiftdata evaluate` reads them; a second file of a set is its next seed. Of a
-    sweep, the rule chooses trial and steps, and the records fill the card, over which --card goes. What is
-    written has passed every check of `shiftdata leaderboard`.
+    Predictions are files as `shiftdata evaluate` reads them; a second file of a set is its next seed. For a
+    sweep, the rule chooses trial and steps, and the records fill the card, which --card overrides. The file
+    is only written if it passes every check of `shiftdata leaderboard`.
 """)
 @click.argument(
     "words", nargs=-1, metavar="[FOLDER... | PROTOCOL...]", help="Folders of a sweep; with --dataset, a task."
 )
-@click.option("--dataset", metavar="NAME", help="Of your own predictions; of a sweep: which of its datasets.")
+@click.option("--dataset", metavar="NAME", help="The dataset of your predictions, or one of a sweep.")
 @click.option("--base", metavar="NAME", help="One that `shiftdata info` lists. [default: the default base]")
 @click.option("--predictions", multiple=True, metavar="[SET=]FILE", help="Repeatable: sets, and their seeds.")
-@click.option("--unlabelled", default="", metavar="SET", help="What the method saw without labels as well.")
+@click.option("--unlabelled", default="", metavar="SET", help="A set that the method saw without labels.")
 @click.option("--card", type=Path, metavar="FILE", help="The method card, in TOML.")
 @click.option("--method", metavar="NAME", help="Of a sweep.")
 @click.option("--variant", metavar="NAME", help="Of a sweep.")
 @click.option("--backbone", metavar="NAME", help="Of a sweep.")
-@click.option("--rule", metavar="NAME", help="Of a sweep: what chooses trial and steps.")
+@click.option("--rule", metavar="NAME", help="Of a sweep: chooses trial and steps.")
 @click.option("--m", default=3, help="How many of the worst groups iid-worst-m averages.")
 @click.option("--ties", type=click.Choice(["earliest", "latest"]), default="earliest", help="Among equals.")
 @click.option("--data", type=Path, metavar="FOLDER", help="Where the datasets are, by name.")
@@ -62,7 +62,7 @@ def command(
     out: Path | None,
     card_template: bool,
 ) -> None:
-    """Write predictions by key, and how they were made, as one file; it is checked before it is written."""
+    """Write predictions by key and a method card as one file, after checking them."""
     from shiftdata.bench import Records
     from shiftdata.bench.leaderboard.board import cell
     from shiftdata.bench.leaderboard.card import template
@@ -74,7 +74,7 @@ def command(
         print(template(), end="")
         return
     if out is None:
-        raise InputError("give --out FILE.parquet, where the submission goes")
+        raise InputError("give --out FILE.parquet, the file to write")
     if predictions:
         if dataset is None or card is None:
             raise InputError("--predictions go with --dataset and --card: `--card-template` prints a card")
@@ -85,15 +85,14 @@ def command(
         if rule is None or not words:
             raise InputError("give the folder of a sweep and --rule, or --dataset, --predictions and --card")
         given = {"method": method, "variant": variant, "backbone": backbone, "dataset": dataset}
-        records = Records.read(*words).where(**{name: one for name, one in given.items() if one})
+        records = Records.read(*words).where(**{name: value for name, value in given.items() if value})
         made = from_records(records, rule, data=data, card=card, m=m, ties=ties)
         judge = Judge(data)
-    with whole_file(out) as temporary:  # judged as a leaderboard does: a file that is refused is not written
+    with whole_file(out) as temporary:  # judged before it appears: a refused file is not written
         made.write(temporary)
         entries = judge.judge(Submission.read(temporary), out.name)
-    for one in entries:
-        scores = ", ".join(f"{name} {cell(score)}" for name, score in one.scores.items() if "@" not in name)
-        print(
-            f"{one.card.method} on {one.task}, {one.set}, {len(one.seeds)} seeds, {one.badge}\n    {scores}"
-        )
+    for entry in entries:
+        scores = ", ".join(f"{name} {cell(score)}" for name, score in entry.scores.items() if "@" not in name)
+        print(f"{entry.card.method} on {entry.task}, {entry.set}, {len(entry.seeds)} seeds, {entry.badge}")
+        print(f"    {scores}")
     print(f"{out}: {made.rows.num_rows:,} rows")

@@ -1,4 +1,4 @@
-"""`shiftdata task`: what a protocol makes of a dataset, without reading a picture."""
+"""`shiftdata task`: the task that a protocol makes of a dataset, without reading a picture."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 from shiftdata.cli.verbs import verb
 from shiftdata.evaluation.protocols import Protocol, parse_protocol, protocols, task
 from shiftdata.evaluation.tasks import OnEmpty, Task
+from shiftdata.evaluation.tasks.rows import row_set
 
 EMPTY = "A group that should have rows and has none: stop, or report it as n = 0."
 on_empty_option = click.option(
@@ -27,7 +28,6 @@ on_empty_option = click.option(
       shiftdata task dom_emoji leave-one-domain-out test=noto --picture groups.png
       shiftdata task cns_emoji 'severity<=1.5' label-shift alpha=3 --freeze mine.parquet
       shiftdata task cns_emoji mine.parquet
-      shiftdata task dom_emoji label-shift alpha=3 --explain                   the drawn marginal of labels
       shiftdata task sma_emoji gf_k8_mu10                          a canonical split, as `info` lists them
 
     Protocols may follow each other in any order: sets are cut first, then rows are chosen, then drawn. A
@@ -43,13 +43,12 @@ on_empty_option = click.option(
     metavar="[PROTOCOL [KEY=VALUE]...]...",
     help="Protocols with their parameters, and conditions; or a canonical split, or a file of --freeze.",
 )
-@click.option("--base", metavar="NAME", help="One that `shiftdata info` lists. [default: the default base]")
+@click.option("--base", metavar="NAME", help="A base of `shiftdata info`. [default: the default base]")
 @on_empty_option
 @click.option("--set", "name", metavar="SET", help="Print the keys of this set; with --filters, its filters.")
 @click.option("--filters", is_flag=True, help="Print `filters=` for pyarrow and `datasets`.")
 @click.option("--freeze", metavar="FILE", help="Write the keys of every set as Parquet.")
 @click.option("--picture", metavar="FILE", help="Draw the groups of every set.")
-@click.option("--explain", is_flag=True, help="Print the drawn marginal of labels against the base's.")
 def command(
     dataset: str | None,
     protocol: tuple[str, ...],
@@ -59,7 +58,6 @@ def command(
     filters: bool,
     freeze: str | None,
     picture: str | None,
-    explain: bool,
 ) -> None:
     """Make a task by a protocol, and print how many rows, origins and groups its sets have.
 
@@ -67,40 +65,36 @@ def command(
     """
     if dataset is None:
         return _print_protocols()
-    made = task(dataset, protocol_of(protocol), base=base, on_empty=on_empty)
+    chosen = task(dataset, protocol_of(protocol), base=base, on_empty=on_empty)
     if filters:
-        _print_filters(made, name)
+        _print_filters(chosen, name)
     elif name:
-        print("\n".join(made.keys(name)))
+        print("\n".join(chosen.keys(name)))
     else:
-        print(made.report())
-    if explain:
-        print(f"\n{made.report().explain()}")
+        print(chosen.report())
     if freeze:
-        print(f"{freeze}: {made.freeze(freeze)}")
+        print(f"{freeze}: {chosen.freeze(freeze)}")
     if picture:
-        made.picture().save(picture)
+        chosen.report().picture().save(picture)
     return None
 
 
 def protocol_of(words: Sequence[str]) -> Protocol | str | None:
-    """The protocols that the words describe, or the canonical split or frozen file that they name."""
+    """Read protocols from words, or the name of a canonical split or a frozen file."""
     named = len(words) == 1 and (words[0].endswith(".parquet") or re.fullmatch(r"[\w@*-]+", words[0]))
     return words[0] if named else parse_protocol(words)
 
 
-def _print_filters(made: Task, name: str | None) -> None:
-    if name is not None:
-        made.keys(name)  # refuses an unknown name
-    for one, filters in made.filters().items():
-        if name in (None, one):
-            text = f"filters={filters}" if filters is not None else f"no filters: {made.sets[one].reason}"
-            print(text if name else f"{one}: {text}")
+def _print_filters(chosen: Task, name: str | None) -> None:
+    for set_name in [name] if name else chosen.sets:
+        rows = row_set(chosen, set_name)
+        text = f"filters={rows.filters}" if rows.filters is not None else f"no filters: {rows.reason}"
+        print(text if name else f"{set_name}: {text}")
 
 
 def _print_protocols() -> None:
-    for one in protocols():
-        params = ", ".join(f"{name}={value}" for name, value in one.parameters().items())
-        print(f"{one.id}@{one.version}  {one.about}\n    {params}\n    {one.paper}")
-        for variant, text in one.variants.items():
+    for protocol in protocols():
+        params = ", ".join(f"{name}={value}" for name, value in protocol.parameters().items())
+        print(f"{protocol.id}@{protocol.version}  {protocol.about}\n    {params}\n    {protocol.paper}")
+        for variant, text in protocol.variants.items():
             print(f"    @{variant}: {text}")

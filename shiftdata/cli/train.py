@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -18,14 +20,14 @@ from shiftdata.extras import require
 @verb(
     """
     examples:
-      shiftdata train                                              every method, what it needs, its numbers
+      shiftdata train                                              list the methods with their numbers
       shiftdata train sma_glyphs group-fairness k=8 mu=0.05
       shiftdata train sma_glyphs gf_k8_mu5 --method group-dro --set eta=0.01 --seed 1
       shiftdata train sma_glyphs gf_k8_mu5 --method subg --backbone linear     on frozen features
       shiftdata train dom_glyphs uda source=serif target=script --method dann --folder runs/dann
       shiftdata train dom_glyphs uda source=serif target=script --method rs+rw+dann --format json
 
-    With --folder the run is kept: run.json, predictions, model.pt; a stopped one goes on there.
+    With --folder the run is saved: run.json, predictions, model.pt; a stopped one goes on there.
     On several GPUs: torchrun --nproc-per-node 4 -m shiftdata train ... --device cuda
     Needs torch; frozen features need EfficientNet-Lite0: pip install 'shiftdata[baselines]'.
     """,
@@ -42,16 +44,16 @@ from shiftdata.extras import require
 )
 @click.option("--method", default="erm", metavar="NAME", help="Wrappers go before it: rs+rw+dann.")
 @click.option("--variant", default="fixed", help="fixed, or paper or code where a method has them.")
-@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="A hyper-parameter of the method.")
+@click.option("--set", "hyper", multiple=True, metavar="NAME=VALUE", help="A hyper-parameter of the method.")
 @click.option("--backbone", metavar="NAME", help="The network. [default: a small one, from scratch]")
 @click.option("--seed", default=0, help="Of weights, order and draws.")
 @click.option("--steps", type=click.IntRange(1), help="[default: 800]")
 @click.option("--batch", type=click.IntRange(0), help="Rows of a step; 0: all.  [default: 64]")
-@click.option("--rate", type=float, help="The learning rate at its highest.  [default: 0.01]")
-@click.option("--decay", type=float, help="The weight decay.  [default: 0.05]")
+@click.option("--rate", "learning_rate", type=float, help="The peak learning rate.  [default: 0.01]")
+@click.option("--decay", "weight_decay", type=float, help="The weight decay.  [default: 0.05]")
 @click.option("--evaluate-every", type=click.IntRange(1), metavar="STEPS", help="Predict the validation set.")
 @click.option("--device", default="cpu", help="cpu, cuda, cuda:1, mps.")
-@click.option("--folder", metavar="FOLDER", help="Keep the run here.")
+@click.option("--folder", metavar="FOLDER", help="Save the run here.")
 @click.option("--base", metavar="NAME", help="One that `shiftdata info` lists. [default: the default base]")
 @click.option(
     "--format", "shape", type=click.Choice(["text", "markdown", "json"]), default="text", help="How to print."
@@ -61,46 +63,37 @@ from shiftdata.extras import require
 def command(
     dataset: str | None,
     protocol: tuple[str, ...],
+    hyper: tuple[str, ...],
     method: str,
     variant: str,
-    given: tuple[str, ...],
     backbone: str | None,
     seed: int,
-    steps: int | None,
-    batch: int | None,
-    rate: float | None,
-    decay: float | None,
-    evaluate_every: int | None,
     device: str,
     folder: str | None,
     base: str | None,
     shape: str,
     on_empty: OnEmpty,
     quiet: bool,
+    **settings: Any,
 ) -> None:
-    """Train a reference method on a task, and print the official metrics of its test."""
+    """Train a reference method on a task, and print the official metrics of its test set."""
     require("torch", "training")
-    from shiftdata.baselines import TRAINING, train
+    from shiftdata.baselines import Training, train
     from shiftdata.evaluation.protocols import task
 
     if dataset is None:
         return _print_methods()
-    settings: dict[str, Any] = {"steps": steps, "batch": batch, "learning_rate": rate, "weight_decay": decay}
-    settings["evaluate_every"] = evaluate_every
-    training = replace(TRAINING, **{name: one for name, one in settings.items() if one is not None})
-    made = task(dataset, protocol_of(protocol), base=base, on_empty=on_empty)
-    first = _join_processes(device)
-    bar = progress("read", None, " rows", quiet=quiet or not first)
+    training = Training(**{name: value for name, value in settings.items() if value is not None})
+    chosen = task(dataset, protocol_of(protocol), base=base, on_empty=on_empty)
+    with _processes(device) as first, progress("read", None, " rows", quiet=quiet or not first) as bar:
 
-    def stepped(done: int, total: int) -> None:
-        bar.total, bar.unit = total, " steps"
-        bar.set_description(f"train {method}", refresh=False)
-        bar.n = done
-        bar.update(0)
+        def on_step(done: int, total: int) -> None:
+            bar.total, bar.unit, bar.n = total, " steps", done
+            bar.set_description(f"train {method}", refresh=False)
+            bar.update(0)
 
-    with bar:
         run = train(
-            made,
+            chosen,
             method,
             variant=variant,
             backbone=backbone,
@@ -109,65 +102,54 @@ def command(
             device=device,
             folder=folder,
             on_rows=bar.update,
-            on_step=stepped,
-            **_numbers(given),
+            on_step=on_step,
+            **_numbers(hyper),
         )
-    _leave_processes()
     if first:
         _print_run(run, shape, folder)
     return None
 
 
-def _numbers(given: tuple[str, ...]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    for word in given:
-        name, equals, value = word.partition("=")
-        try:
-            made[name.replace("-", "_")] = float(value)
-        except ValueError:
-            raise InputError(f"--set {word}: give NAME=NUMBER, such as eta=0.1") from None
-        if not equals:
-            raise InputError(f"--set {word}: give NAME=NUMBER, such as eta=0.1")
-    return made
+def _numbers(words: tuple[str, ...]) -> dict[str, Any]:
+    """Read the words NAME=NUMBER of --set."""
+    try:
+        pairs = [word.split("=") for word in words]
+        return {name.replace("-", "_"): float(value) for name, value in pairs}
+    except ValueError:
+        raise InputError(f"--set {' '.join(words)}: give NAME=NUMBER, such as eta=0.1") from None
 
 
-def _join_processes(device: str) -> bool:
-    """Under torchrun, join the other processes; whether this one prints."""
-    import os
-
+@contextmanager
+def _processes(device: str) -> Iterator[bool]:
+    """Under torchrun, join the other processes; yield True in the one that prints."""
     import torch
 
     if "WORLD_SIZE" not in os.environ:
-        return True
+        yield True
+        return
     torch.distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    return torch.distributed.get_rank() == 0
-
-
-def _leave_processes() -> None:
-    import torch
-
-    if torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
+    yield torch.distributed.get_rank() == 0
+    torch.distributed.destroy_process_group()
 
 
 def _print_run(run: Any, shape: str, folder: str | None) -> None:
     results = {name: run.evaluate(name) for name in _tests(run.task)}
     if shape == "json":
-        tests = {name: one.to_dict() for name, one in results.items()}
-        print(json.dumps({"run": dict(run.about), "tests": tests}, indent=1))
+        judged = {name: result.to_dict() for name, result in results.items()}
+        print(json.dumps({"run": dict(run.about), "tests": judged}, indent=1))
         return
-    for one in results.values():
-        print(one.to_markdown() if shape == "markdown" else one)
+    for result in results.values():
+        print(result.to_markdown() if shape == "markdown" else result)
     if shape == "text":
         print(f"{run.about['method']} ({run.about['variant']}), {run.about['seconds']:.0f} s")
     if folder:
-        print(f"kept in {folder}")
+        print(f"saved in {folder}")
 
 
 def _tests(task: Task) -> list[str]:
-    """The test, or of a task that was cut into cells every set that tests."""
+    """Return the test set, or all test sets of a task that is cut into cells."""
     try:
         return [task.set_of("test")]
     except InputError:
@@ -180,23 +162,11 @@ def _print_methods() -> None:
 
     for name in METHODS:
         kind = method_class(name)
-        about = (kind.__doc__ or "").partition("\n")[0]
-        print(f"{name}{'+' if issubclass(kind, Wrapper) else ''}\n    {about}")
+        print(f"{name}{'+' if issubclass(kind, Wrapper) else ''}\n    {(kind.__doc__ or '').splitlines()[0]}")
         if kind.needs:
             print(f"    needs {', '.join(sorted(kind.needs))}")
-        for number, hyper in kind.space().items():
-            print(f"    {number}={hyper.default:g}{_range(hyper)}")
+        for key, hyper in kind.space().items():
+            print(f"    {key}={hyper.default:g}{hyper.range} ({hyper.source})")
         if len(kind.variants) > 1:
             print(f"    variants: {', '.join(kind.variants)}")
-    print("\nbackbones:")
-    for backbone in BACKBONES.values():
-        print(f"    {backbone.name:<20}{backbone.summary}")
-
-
-def _range(hyper: Any) -> str:
-    source = f" ({hyper.source})" if hyper.source else ""
-    if hyper.choices:
-        return f", one of {', '.join(f'{one:g}' for one in hyper.choices)}{source}"
-    if hyper.low is None:
-        return source
-    return f", {hyper.low:g} to {hyper.high:g}{' on a log scale' if hyper.log else ''}{source}"
+    print("\nbackbones:", *(f"    {name:<20}{about.summary}" for name, about in BACKBONES.items()), sep="\n")

@@ -1,4 +1,4 @@
-"""What all verbs share: a group that imports a verb when it is used, help, errors, progress, tokens."""
+"""The common parts of verbs: lazy import, help, errors, progress, tokens."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shiftdata.data.executors.ranks import Rank
 from shiftdata.errors import InputError, ShiftdataError
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-#: What Ctrl-C prints.
+    from shiftdata.data.executors.ranks import Rank
+
+#: The messages of Ctrl-C.
 STARTS_OVER = "interrupted: the same command starts again from the beginning"
 GOES_ON = "interrupted: run the same command again, and it goes on where it stopped"
 
@@ -37,7 +38,9 @@ class Verb(click.Command):
     def invoke(self, ctx: click.Context) -> int:
         try:
             return super().invoke(ctx) or 0
-        except KeyboardInterrupt:
+        except BaseException as error:
+            if not _interrupted(error):
+                raise
             click.echo(self.interrupted, err=True)
             return 130
 
@@ -46,9 +49,9 @@ class Verbs(Verb, click.Group):
     """The verbs of a package, each in a module of its name that is imported when it is used."""
 
     def __init__(self, package: str, summaries: Mapping[str, str], **options: Any) -> None:
-        known = {name: click.Command(name, short_help=summary) for name, summary in summaries.items()}
+        commands = {name: click.Command(name, short_help=summary) for name, summary in summaries.items()}
         settings = {"show_default": True, "max_content_width": 100, "help_option_names": ["-h", "--help"]}
-        super().__init__(commands=known, context_settings=settings, **options)
+        super().__init__(commands=commands, context_settings=settings, **options)
         self.package = package
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -79,9 +82,18 @@ class Verbs(Verb, click.Group):
         """Run a command line (None: that of the process), and return its exit status."""
         try:
             return int(self.main(None if arguments is None else list(arguments), standalone_mode=False))
+        except click.Abort:  # a second Ctrl-C
+            return 130
         except click.ClickException as error:
             error.show()
             return error.exit_code
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Return True for Ctrl-C, and for an error that it led to while blocks and generators were closed."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _reason(error: ShiftdataError | OSError) -> str:
@@ -103,13 +115,15 @@ quiet_option = click.option("--quiet", is_flag=True, help="Show no progress bar.
 
 
 def asked_rank(rank: int | None, world: int | None, slurm: bool) -> Rank | None:
-    """The rank that --rank and --world name, or with --slurm that of Slurm; None without them."""
+    """Return the rank of --rank and --world, or with --slurm that of Slurm; None without them."""
+    from shiftdata.data.executors.ranks import Rank
+
     if slurm:
         if rank is not None or world is not None:
             raise InputError("--slurm gives rank and world: leave --rank and --world out")
-        part, said = Rank.of_slurm()
-        print(f"{part} ({said})", file=sys.stderr)
-        return part
+        slurm_rank, variables = Rank.of_slurm()
+        print(f"{slurm_rank} ({variables})", file=sys.stderr)
+        return slurm_rank
     if (rank is None) != (world is None):
         raise InputError("--rank and --world go together, as in --rank 0 --world 8")
     return None if rank is None or world is None else Rank(rank, world)
@@ -123,7 +137,7 @@ def progress(title: str, total: int | None, unit: str, *, quiet: bool = False) -
 
 
 def begin_bar(*, quiet: bool = False) -> Callable[[str, int], Callable[[], object]]:
-    """What makes a progress bar of a name and a number of steps, and gives what is called at each step."""
+    """Return a function that makes a progress bar of a name and a number of steps, and returns its step."""
 
     def begin(name: str, steps: int) -> Callable[[], object]:
         bar = progress(name, steps, "file", quiet=quiet)
@@ -139,14 +153,14 @@ def begin_bar(*, quiet: bool = False) -> Callable[[str, int], Callable[[], objec
 
 
 def check_token(text: str, where: str) -> str:
-    """A token without the spaces around it; it must be one word."""
+    """Return a token, which must be one word, without the spaces around it."""
     if len(text.split()) != 1:
         raise InputError(f"{where} must be one word, the token, such as `openssl rand -hex 24` prints")
     return text.strip()
 
 
 def read_token(path: Path) -> str:
-    """The token in a file that contains nothing else."""
+    """Read the token in a file that contains nothing else."""
     if not path.is_file():
         raise InputError(f"--token-file {path} is not a file: name the one that contains the token")
     return check_token(path.read_text(encoding="utf-8"), f"--token-file {path}")

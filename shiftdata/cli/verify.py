@@ -6,7 +6,8 @@ import click
 
 from shiftdata.cli.verbs import dataset_argument, progress, quiet_option, verb
 from shiftdata.data.dataset import open_dataset
-from shiftdata.data.verifying import shortened, verify
+from shiftdata.data.verifying import shortened
+from shiftdata.evaluation.verify import verify
 
 
 @verb("""

@@ -26,7 +26,7 @@ from shiftdata.errors import (
     StorageError,
 )
 
-#: How long a place that is far away is believed to be unchanged, in seconds.
+#: Seconds for which a remote place without versions is believed to be unchanged.
 BELIEVED = 10.0
 
 T = TypeVar("T")
@@ -65,28 +65,28 @@ class OpenDataset:
 
     @property
     def address(self) -> str:
-        """Where it lies: an absolute path or a URL."""
+        """An absolute path or a URL."""
         return self.store.address
 
     @property
     def folder(self) -> Path | None:
-        """The folder on this machine, if it lies in one."""
+        """The folder on this machine, or None."""
         return self.store.folder
 
     @property
     def has_version(self) -> bool:
-        """Whether the place says when a file changes; if not, readers check the hash of each example."""
+        """True if the place reports when a file changes; else readers check the hash of each example."""
         return self.store.revision is not None or self._version is not None
 
     def keep(self, key: object, make: Callable[[], T]) -> T:
-        """What `make` gives, computed once for this dataset: metadata and pointers are read only once."""
+        """Return the result of `make`, computed once for this dataset, such as its metadata."""
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = make()
             return cast(T, self._kept[key])
 
     def read_file(self, path: str) -> bytes:
-        """A whole file of the manifest; one that is not as it is listed there is an `IntegrityError`."""
+        """Read a whole file of the manifest; one with another hash is an `IntegrityError`."""
         record = self.manifest.files.get(path)
         if record is None:
             raise IntegrityError(f"the manifest of {self.address} does not list {path}")
@@ -100,13 +100,12 @@ class OpenDataset:
     def check_unchanged(self, *, believe: float = 0.0, force: bool = False) -> None:
         """Raise `ChangedError` if the place has another manifest now.
 
-        A place that says when a file changed is asked for that alone. `believe`: a place that is far away
-        is not asked again within so many seconds. `force`: it is asked, whatever that costs.
+        `believe`: the seconds within which a remote place is not checked again. `force`: check in any case.
         """
         if self.store.revision is not None:
             return  # a commit does not change
         now = time.monotonic()
-        # Without a version the manifest itself is read again, which is too much for every step.
+        # Without a version the manifest itself is read again, which costs too much for every step.
         wait = believe if self.has_version else max(believe, BELIEVED)
         if self.store.is_far and not force and now - self._checked < wait:
             return
@@ -124,16 +123,16 @@ class OpenDataset:
     def _changed(self, what: str) -> ChangedError:
         return ChangedError(
             f"{self.address} has changed since it was opened: its manifest was {self.sha256[:12]}, {what}. "
-            "Open it again, and make tasks, loaders and exports anew"
+            "Open it again, and make tasks, loaders and exports again"
         )
 
 
-#: How a dataset is named: by an opened one, a name (`sma_emoji`), a repo id, a folder, or a URL.
+#: An opened dataset, a name (`sma_emoji`), a repo id, a folder, or a URL.
 DatasetName: TypeAlias = str | Path | OpenDataset
 
 
 def open_dataset(name: DatasetName) -> OpenDataset:
-    """Open a dataset by name, `shift/<name>`, folder or URL; one that is open already is given back.
+    """Open a dataset by name, `shift/<name>`, folder or URL; an opened one is returned as it is.
 
     The manifest is read now, and nothing else.
     """
@@ -166,7 +165,7 @@ def _open_by_name(name: str, hub: Hub) -> OpenDataset:
 
 
 def open_store(store: Store) -> tuple[OpenDataset, bytes]:
-    """Open the dataset in a store, and give its manifest as it is written; a Hub is pinned to a commit."""
+    """Open the dataset in a store, and return the bytes of its manifest; a Hub is pinned to a commit."""
     if isinstance(store, Hub):
         pinned, written = store.pinned(FILE_NAME)
         return opened(pinned, written), written
@@ -176,7 +175,7 @@ def open_store(store: Store) -> tuple[OpenDataset, bytes]:
 
 
 def opened(store: Store, written: bytes, version: str | None = None) -> OpenDataset:
-    """The dataset whose manifest has just been read as some bytes."""
+    """Make the dataset whose manifest was just read."""
     where = f"{store.address}/{FILE_NAME}"
     try:
         manifest = Manifest.from_json(written.decode(), where)

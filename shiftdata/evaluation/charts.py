@@ -11,7 +11,7 @@ import html
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -60,15 +60,14 @@ MOST_CELLS = 40  # along a side: more could not be read
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure, in inches."""
-    figure: Figure = require("matplotlib.figure", "a chart").Figure(
-        figsize=(width, height), layout="constrained"
-    )
-    return figure
+    """Return an empty figure, its size in inches."""
+    figure = require("matplotlib.figure", "a chart").Figure
+    made: Figure = figure(figsize=(width, height), layout="constrained")
+    return made
 
 
 def drawn_figure(figure: Figure, dpi: int = DPI) -> Image.Image:
-    """The picture of a figure; equal figures give equal pixels and no trace of the machine."""
+    """Return the picture of a figure; equal figures give equal pixels and no trace of the machine."""
     buffer = io.BytesIO()
     _literal(figure)
     figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
@@ -76,39 +75,38 @@ def drawn_figure(figure: Figure, dpi: int = DPI) -> Image.Image:
 
 
 def svg_figure(figure: Figure, name: str, about: str) -> str:
-    """A figure as an SVG element for a page: `name` begins its ids, `about` is what it shows.
+    """Return a figure as an SVG element for a page: `name` begins its ids, `about` says what it shows.
 
     What is black in it has the colour of the page's text; its texts stay texts, in the page's font. It has
     attributes and no styles, which a strict policy forbids. Equal figures give equal elements.
     """
-    rc_context = require("matplotlib", "a chart").rc_context
     buffer = io.StringIO()
     _literal(figure)
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
+    context = require("matplotlib", "a chart").rc_context({"svg.fonttype": "none", "svg.hashsalt": name})
+    with context, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's fonts may have it
-        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
+        of_machine = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(buffer, format="svg", transparent=True, metadata=of_machine)
     text = buffer.getvalue()
-    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], count=1, flags=re.DOTALL)
-    text = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<(metadata|style).*?</\1>", "", text[text.index("<svg") :], flags=re.DOTALL)
     text = re.sub(r"<[^>]*>", lambda tag: _without_styles(tag[0], name), text)
     size = re.search(r'viewBox="[^"]*"', text)
     assert size is not None
-    said = html.escape(about)
-    begin = f'<svg {size[0]} role="img" aria-label="{said}" stroke-linejoin="round" stroke-linecap="butt">'
-    return f"{begin}<title>{said}</title>{text[text.index('>') + 1 :].strip()}"
+    label = html.escape(about)
+    begin = f'<svg {size[0]} role="img" aria-label="{label}" stroke-linejoin="round" stroke-linecap="butt">'
+    return f"{begin}<title>{label}</title>{text[text.index('>') + 1 :].strip()}"
 
 
 def _without_styles(tag: str, name: str) -> str:
-    """A tag with the declarations of its style as attributes, and its ids under a name."""
+    """Return a tag with the declarations of its style as attributes, and its ids under a name."""
     tag = tag.replace("xlink:href", "href").replace("#000000", "currentColor")
     tag = re.sub(r'(?<= id=")|(?<=href="#)|(?<=url\(#)', f"{name}-", tag)
-    style = re.search(r'style="([^"]*)"', tag)
-    if style is None:
+    if (style := re.search(r'style="([^"]*)"', tag)) is None:
         return tag
     pairs = [pair.partition(": ") for pair in style[1].split("; ") if ": " in pair]
-    said = " ".join(f'{key}="{value}"' for key, _, value in pairs if key != "font-family")
-    return tag.replace(style[0], said)
+    return tag.replace(
+        style[0], " ".join(f'{key}="{value}"' for key, _, value in pairs if key != "font-family")
+    )
 
 
 def _literal(figure: Figure) -> None:
@@ -120,7 +118,7 @@ def _literal(figure: Figure) -> None:
 def bars(
     axes: Axes, groups: Sequence[str], series: Sequence[str], values: Values, errors: Values | None = None
 ) -> None:
-    """Groups of bars on some axes: a row of the values a group, a column a series."""
+    """Draw groups of bars: a row of the values a group, a column a series."""
     width = 0.8 / len(series)
     for place, name in enumerate(series):
         axes.bar(
@@ -128,7 +126,11 @@ def bars(
             label=name, yerr=_known(errors, (slice(None), place)), capsize=2,
             color=COLOURS[place % len(COLOURS)], hatch=("", "//")[place // len(COLOURS) % 2],
         )  # fmt: skip
-    named(axes, groups)
+    longest = max((len(line) for name in groups for line in name.splitlines()), default=0)
+    room = SIGNS * axes.figure.get_figwidth()  # type: ignore[union-attr]
+    crowded = len(groups) > MOST_LEVEL or longest * len(groups) > room
+    turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if crowded else {}
+    axes.set_xticks(np.arange(len(groups)), groups, **turned)
     if len(series) > 1:
         axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
 
@@ -136,7 +138,7 @@ def bars(
 def lines(
     axes: Axes, series: Sequence[str], scale: Sequence[str], values: Values, errors: Values | None = None
 ) -> None:
-    """Lines over the steps of a scale, evenly spaced: a row of the values a line."""
+    """Draw lines over the steps of a scale, evenly spaced: a row of the values a line."""
     for place, name in enumerate(series):
         axes.errorbar(
             range(len(scale)), values[place], _known(errors, place), markersize=4,
@@ -148,14 +150,6 @@ def lines(
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
 
 
-def named(axes: Axes, names: Sequence[str]) -> None:
-    """Names below an axis, turned where they have no room side by side."""
-    longest = max((len(line) for name in names for line in name.splitlines()), default=0)
-    crowded = len(names) > MOST_LEVEL or longest * len(names) > SIGNS * axes.figure.get_figwidth()  # type: ignore[union-attr]
-    turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if crowded else {}
-    axes.set_xticks(np.arange(len(names)), names, **turned)
-
-
 def _known(errors: Values | None, part: Any) -> Values | None:
     return errors[part] if errors is not None and np.isfinite(errors[part]).any() else None
 
@@ -164,14 +158,13 @@ def _known(errors: Values | None, part: Any) -> Values | None:
 
 
 def chart(tables: Sequence[Table], width: float = 11, cited: str = "", *, titles: bool = True) -> Figure:
-    """One chart a block, below each other, of a width in inches; `cited` stands under them."""
+    """Draw one chart a block, below each other, of a width in inches, with the line `cited` under them."""
     blocks = _blocks(tables)
-    figure, every = _axes(blocks, width, 1, lambda block: _height(block, 1.2, 0.22, 3.6), 0.5)
+    figure, every = _drawn_blocks(blocks, width, begin=1.2, line=0.22, usual=3.6)
     last = ""
     for axes, (title, block) in zip(every, blocks, strict=True):
-        _draw(axes, block)
-        said = (title if titles and title != last else "", block.part)
-        axes.set_title("\n".join(text for text in said if text), loc="left", fontsize=10)
+        lines_above = (title if titles and title != last else "", block.part)
+        axes.set_title("\n".join(filter(None, lines_above)), loc="left", fontsize=10)
         last = title
     if cited:
         figure.supxlabel(cited, fontsize=6, color="0.4")
@@ -179,7 +172,7 @@ def chart(tables: Sequence[Table], width: float = 11, cited: str = "", *, titles
 
 
 def svg_chart(table: Table, name: str) -> str:
-    """A table as a chart for a page; nothing where its numbers are too many to read, or a single one."""
+    """Return a table as a chart for a page; "" where its numbers are too many to read, or a single one."""
     try:
         figure = chart([table], PAGE_WIDTH, titles=False) if table.drawable else None
     except InputError:
@@ -189,7 +182,7 @@ def svg_chart(table: Table, name: str) -> str:
 
 
 def latex_figure(table: Table, width: float, name: str) -> str:
-    """LaTeX that includes a chart of `figure_files`, with the title and the notes of its table as caption."""
+    """Return LaTeX that includes a chart of `figure_files`; its caption is the table's title and notes."""
     kind = "figure" if width <= WIDTHS[0] else "figure*"
     caption = tex(" ".join([f"{table.title}.", *table.notes]))
     return (
@@ -199,7 +192,7 @@ def latex_figure(table: Table, width: float, name: str) -> str:
 
 
 def figure_files(table: Table, width: float, name: str) -> dict[str, bytes]:
-    """A table as a chart without its title, by the ending of the file: SVG with texts, PDF with its font.
+    """Return a chart without its title, by the ending of the file: SVG with texts, PDF with its font.
 
     Where there are too many blocks or none to draw, an `InputError` says so. `name` begins the SVG's ids.
     Equal tables give the same bytes on every machine.
@@ -208,9 +201,9 @@ def figure_files(table: Table, width: float, name: str) -> dict[str, bytes]:
     with style.context(["default", {**STYLE, "svg.hashsalt": name}]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's fonts may have it
         figure = _figure_of_paper(table, width)
-        nothing = {"svg": ("Date", "Creator"), "pdf": ("CreationDate", "Creator", "Producer")}
+        of_machine = {"svg": ("Date", "Creator"), "pdf": ("CreationDate", "Creator", "Producer")}
         files = {}
-        for ending, names in nothing.items():
+        for ending, names in of_machine.items():
             buffer = io.BytesIO()
             figure.savefig(buffer, format=ending, metadata=dict.fromkeys(names))
             files[ending] = buffer.getvalue()
@@ -219,18 +212,14 @@ def figure_files(table: Table, width: float, name: str) -> dict[str, bytes]:
 
 def _figure_of_paper(table: Table, width: float) -> Figure:
     blocks = _blocks([table])
-    across = 2 if width > max(WIDTHS) / 2 + 0.5 and len(blocks) > 1 else 1
-    low = min(2.2, 0.6 * width / across)
-    figure, every = _axes(blocks, width, across, lambda block: _height(block, 0.6, 0.17, low), 0.3)
+    figure, every = _drawn_blocks(blocks, width, begin=0.6, line=0.17, usual=min(2.2, 0.6 * width))
     for axes, (_, block) in zip(every, blocks, strict=True):
-        _draw(axes, block)
-        shape = _shape(block)
         if len(blocks) > 1:
             axes.set_title(block.part, loc="left")
-        elif shape != "points":  # there the columns are methods
+        else:
             axes.set_xlabel(block.part)
-        if shape != "map":
-            axes.set_ylabel("\n".join(text for text in (table.label, axes.get_ylabel()) if text))
+        if _shape(block) != "map":
+            axes.set_ylabel(table.label)
     _one_legend(figure, every)
     for text in figure.findobj(require("matplotlib.text", "a figure").Text):
         text.set_fontsize(min(text.get_fontsize(), SIZE))
@@ -238,45 +227,36 @@ def _figure_of_paper(table: Table, width: float) -> Figure:
     return figure
 
 
-def _axes(
-    blocks: Sequence[tuple[str, Block]],
-    width: float,
-    across: int,
-    height: Callable[[Block], float],
-    more: float,
+def _drawn_blocks(
+    blocks: Sequence[tuple[str, Block]], width: float, *, begin: float, line: float, usual: float
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with axes for each block, as high as the highest of their line."""
-    rows = [blocks[at : at + across] for at in range(0, len(blocks), across)]
-    heights = [max(height(block) for _, block in row) for row in rows]
-    figure = new_figure(width, sum(heights) + more)
-    every = list(figure.subplots(len(rows), across, height_ratios=heights, squeeze=False).flat)
-    for axes in every[len(blocks) :]:
-        axes.remove()
-    return figure, every[: len(blocks)]
-
-
-def _height(block: Block, begin: float, line: float, usual: float) -> float:
-    """Of a block's axes, in inches: a heat map grows with its lines."""
-    return begin + line * len(block.body) if _shape(block) == "map" else usual
+    """Draw blocks below each other, `usual` inches high; a heat map grows with its lines from `begin`."""
+    maps = {
+        at: begin + line * len(block.body) for at, (_, block) in enumerate(blocks) if _shape(block) == "map"
+    }
+    heights = [maps.get(at, usual) for at in range(len(blocks))]
+    figure = new_figure(width, sum(heights) + 0.5)
+    every = list(figure.subplots(len(blocks), height_ratios=heights, squeeze=False).flat)
+    for axes, (_, block) in zip(every, blocks, strict=True):
+        _draw(axes, block)
+    return figure, every
 
 
 def _one_legend(figure: Figure, every: Sequence[Axes]) -> None:
-    """One legend above all axes, where they share it; else each above its own."""
+    """Put one legend above all axes, where they share it."""
     listed = [axes.get_legend_handles_labels() for axes in every]
-    names = {tuple(labels) for _, labels in listed}
+    if len({tuple(labels) for _, labels in listed}) > 1:
+        return
     for axes in every:
         if (legend := axes.get_legend()) is not None:
             legend.remove()
-    if len(names) > 1:
-        for axes, (handles, labels) in zip(every, listed, strict=True):
-            axes.legend(handles, labels, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
-    elif len(listed[0][1]) > 1:
+    if len(listed[0][1]) > 1:
         across = max(1, round(figure.get_figwidth() / 0.95))
         figure.legend(*listed[0], loc="outside upper left", ncols=across, frameon=False, columnspacing=1.0)
 
 
 def _blocks(tables: Sequence[Table]) -> list[tuple[str, Block]]:
-    """The blocks that a figure shows, each with the title of its table."""
+    """Return the blocks that a figure shows, each with the title of its table."""
     blocks = [(table.title, _for_eyes(block)) for table in tables for block in table.drawn]
     if not 1 <= len(blocks) <= MOST_BLOCKS:
         raise InputError(
@@ -287,68 +267,46 @@ def _blocks(tables: Sequence[Table]) -> list[tuple[str, Block]]:
 
 
 def _for_eyes(block: Block) -> Block:
-    """A block without totals and spreads; where each row has columns of its own, by their number."""
-    shown = [place for place, name in enumerate(block.columns, 1) if name not in ("Total", "Std")]
-    columns = [block.header[place] for place in shown]
-    rows = [[line[place] for place in shown] for line in block.body]
-    if sum(bool(cell) for cells in rows for cell in cells) < 0.25 * len(rows) * len(columns):
-        numbers = [name.split()[0] for name in columns]  # "3 on track" is the third domain of its row
-        columns = sorted(set(numbers), key=lambda name: (len(name), name))
-        own = [{name: cell for name, cell in zip(numbers, cells, strict=True) if cell} for cells in rows]
-        rows = [[cells.get(name, "") for name in columns] for cells in own]
-    body = ((_short(line[0]), *cells) for line, cells in zip(block.body, rows, strict=True))
-    return Block((block.part, *map(_short, columns)), tuple(body))
+    """Return a block without totals and spreads, with names that leave room for the numbers."""
+    shown = [0, *(at for at, name in enumerate(block.columns, 1) if name not in ("Total", "Std"))]
+    body = ((_short(line[0]), *(line[at] for at in shown[1:])) for line in block.body)
+    header = (block.part, *(_short(block.header[at]) for at in shown[1:]))
+    return Block(header, tuple(body))
 
 
 def _short(name: str) -> str:
-    """A name that leaves room for what it names."""
     return name if len(name) <= MOST_SIGNS else f"{name[: MOST_SIGNS - 3]}..."
 
 
 def _shape(block: Block) -> str:
-    """Points of scenarios under their mean, lines along a scale, bars, or a heat map."""
-    if len(block.body) > 2 and any(name == "mean" for name, *_ in block.body):
-        return "points"
+    """Lines along a scale, bars, or a heat map."""
     if len(block.body) <= MOST_LINES and len(_scale(block)) > 2:
         return "lines"
     return "bars" if len(block.body) * len(block.columns) <= MOST_BARS else "map"
 
 
 def _scale(block: Block) -> list[int]:
-    """The columns that are steps of a scale: numbers, such as severities, or settings of one parameter."""
+    """Return the columns that are steps of a scale, such as severities, or settings of one parameter."""
     step = re.compile(r"(Alpha = \w+(\.\d)?|\d+(\.\d+)?)")
     steps = [place for place, name in enumerate(block.columns) if step.fullmatch(name)]
     return steps if len(steps) >= len(block.columns) - 1 else []
 
 
 def _draw(axes: Axes, block: Block) -> None:
-    """A block on some axes, in the shape that fits it."""
-    read = [
-        [(*map(float, filter(None, cell.split("±"))), np.nan, np.nan)[:2] for cell in cells]
-        for _, *cells in block.body
+    """Draw a block in the shape that fits it; a cell is a number with a spread or not."""
+    cells = [
+        [(*map(float, filter(None, cell.split("±"))), np.nan, np.nan)[:2] for cell in line]
+        for _, *line in block.body
     ]
-    values, spreads = np.moveaxis(np.array(read, dtype=float), 2, 0)
+    values, spreads = np.moveaxis(np.array(cells, dtype=float), 2, 0)
     rows, shape = [name for name, *_ in block.body], _shape(block)
     if shape == "bars":
         bars(axes, rows, block.columns, values, spreads)
     elif shape == "lines":
         scale = _scale(block)
         lines(axes, rows, [block.columns[place] for place in scale], values[:, scale], spreads[:, scale])
-    elif shape == "points":
-        _points(axes, block, rows.index("mean"), values, spreads)
     else:
         _map(axes, rows, block.columns, values)
-
-
-def _points(axes: Axes, block: Block, mean: int, values: Values, spreads: Values) -> None:
-    """Each scenario as a point, the mean with its standard error as a bar."""
-    scenarios = np.delete(values, mean, axis=0)
-    places, errors = np.arange(len(block.columns)), np.nan_to_num(spreads[mean])
-    axes.bar(places, values[mean], 0.6, yerr=errors, capsize=4, color=COLOURS[4], alpha=0.8)
-    shift = np.linspace(-0.22, 0.22, len(scenarios))[:, None]
-    axes.plot(places + shift, scenarios, ".", color="black", markersize=4, alpha=0.6)
-    named(axes, [f"{name}\n{cell}" for name, cell in zip(block.columns, block.body[mean][1:], strict=True)])
-    axes.set_ylabel(f"{len(scenarios)} scenarios and their mean")
 
 
 def _map(axes: Axes, rows: Sequence[str], columns: Sequence[str], values: Values) -> None:
@@ -385,7 +343,7 @@ def panel_of(
     counts: NDArray[np.int64],
     most: int | None = None,
 ) -> Panel | None:
-    """A panel of counts, of what has rows; None where nothing has or there is too much to read.
+    """Return a panel of the labels and nuisances with rows; None if there are none, or too many to read.
 
     A square of `most` rows is the darkest. [default: the largest count]
     """
@@ -393,17 +351,16 @@ def panel_of(
     if not rows or max(len(rows), len(columns)) > MOST_CELLS:
         return None
     shown = counts[np.ix_(rows, columns)]
-    names = [labels[y] for y in rows], [nuisances[x] for x in columns]
     shares = np.where(shown > 0, shown / (most or shown.max()), np.nan)
-    return Panel(title, *names, shares, [[_few_signs(count) for count in row] for row in shown.tolist()])
+    texts = [[_brief(count) for count in row] for row in shown.tolist()]
+    return Panel(title, [labels[y] for y in rows], [nuisances[x] for x in columns], shares, texts)
 
 
 def draw_panels(panels: Sequence[Panel]) -> Image.Image:
-    """Panels side by side."""
+    """Draw panels side by side."""
     pictures, gap = [_drawn_panel(panel) for panel in panels], 3 * PADDING
-    width = sum(picture.width for picture in pictures) + gap * (len(pictures) - 1)
-    sheet = Image.new("RGB", (width, max(picture.height for picture in pictures)), PAPER)
-    x = 0
+    width = sum(picture.width + gap for picture in pictures) - gap
+    sheet, x = Image.new("RGB", (width, max(picture.height for picture in pictures)), PAPER), 0
     for picture in pictures:
         sheet.paste(picture, (x, 0))
         x += picture.width + gap
@@ -414,7 +371,7 @@ def _drawn_panel(panel: Panel) -> Image.Image:
     left, top = margins(panel.labels, panel.nuisances)
     top += SIDE  # the title
     rows, columns = panel.shares.shape
-    width = max(left + columns * SIDE, widest([panel.title]) + PADDING)
+    width = max(left + columns * SIDE, _widest([panel.title]) + PADDING)
     picture = Image.new("RGB", (width, top + rows * SIDE), PAPER)
     pen = ImageDraw.Draw(picture)
     pen.text((PADDING, SIDE // 2), panel.title, INK, font(), anchor="lm")
@@ -423,24 +380,17 @@ def _drawn_panel(panel: Panel) -> Image.Image:
     for y, name in enumerate(panel.labels):
         pen.text((left - PADDING, top + y * SIDE + SIDE // 2), name, INK, font(), anchor="rm")
         for x, share in enumerate(panel.shares[y].tolist()):
-            corner = (left + x * SIDE, top + y * SIDE)
-            fill, ink = (NONE, INK) if np.isnan(share) else _shade(share)
-            pen.rectangle((*corner, corner[0] + SIDE - 2, corner[1] + SIDE - 2), fill)
-            middle = (corner[0] + SIDE // 2, corner[1] + SIDE // 2)
-            pen.text(middle, panel.texts[y][x], ink, font(), anchor="mm")
+            right, down, ink = left + x * SIDE, top + y * SIDE, PAPER if share > 0.5 else INK
+            fill = NONE if np.isnan(share) else tuple((FEW + (MANY - FEW) * share).astype(int).tolist())
+            pen.rectangle((right, down, right + SIDE - 2, down + SIDE - 2), fill)
+            pen.text((right + SIDE // 2, down + SIDE // 2), panel.texts[y][x], ink, font(), anchor="mm")
     return picture
 
 
-def _shade(share: float) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    """The colour of a square and of the number on it."""
-    red, green, blue = (FEW + (MANY - FEW) * share).astype(int).tolist()
-    return (red, green, blue), (PAPER if share > 0.5 else INK)
+def _brief(count: int) -> str:
+    """Write a number in at most four characters.
 
-
-def _few_signs(count: int) -> str:
-    """A number of at most four characters.
-
-    >>> [_few_signs(count) for count in (0, 999, 1000, 12_345, 2_000_000)]
+    >>> [_brief(count) for count in (0, 999, 1000, 12_345, 2_000_000)]
     ['0', '999', '1k', '12k', '2M']
     """
     for limit, unit in ((1_000_000, "M"), (1_000, "k")):
@@ -450,19 +400,18 @@ def _few_signs(count: int) -> str:
 
 
 def margins(rows: Sequence[str], columns: Sequence[str]) -> tuple[int, int]:
-    """The room for names at the left and at the top, as wide as the longest."""
-    return widest(rows) + 2 * PADDING, widest(columns) + 2 * PADDING
+    """Return the room for names at the left and at the top, as wide as the longest."""
+    return _widest(rows) + 2 * PADDING, _widest(columns) + 2 * PADDING
 
 
 def on_end(name: str, length: int, width: int) -> Image.Image:
-    """A name written upwards."""
+    """Draw a name that is written upwards."""
     strip = Image.new("RGB", (length, width), PAPER)
     ImageDraw.Draw(strip).text((PADDING, width // 2), name, INK, font(), anchor="lm")
     return strip.rotate(90, expand=True)
 
 
-def widest(names: Iterable[str]) -> int:
-    """The width of the longest of some texts, in pixels."""
+def _widest(names: Iterable[str]) -> int:
     return round(max(map(font().getlength, names), default=0))
 
 

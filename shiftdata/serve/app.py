@@ -66,7 +66,6 @@ ROUTES = [
     Route(f"{DATA}/rows.json", _later("page_data", "rows_json")),
     Route(f"{DATA}/example.json", _later("page_data", "example_json")),
     Route(f"{DATA}/counts.json", _later("page_data", "counts_json", "task")),
-    Route(f"{DATA}/look_alikes.json", _later("page_data", "look_alikes_json", "look-alikes")),
     Route(f"{DATA}/picture/{{base}}/{{row:int}}", _later("page_data", "picture", "picture")),
     Route(
         f"{DATA}/covers/{{base}}-{{label:int}}-{{step:int}}.webp",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, TypeVar, cast
+from typing import IO
 
 from shiftdata.data.dataset import OpenDataset, opened
 from shiftdata.data.format.manifest import FILE_NAME
@@ -17,10 +16,8 @@ from shiftdata.errors import ChangedError, IntegrityError, StorageError
 from shiftdata.serve.library import Repo
 from shiftdata.serve.repos import Changed, Commit
 
-#: Datasets whose metadata stay in memory, and answers that took seconds to make.
-MAX_DATASETS, MAX_ANSWERS = 8, 64
-
-T = TypeVar("T")
+#: Datasets whose metadata stay in memory.
+MAX_DATASETS = 8
 
 
 class CommitStore(Store):
@@ -75,7 +72,6 @@ class Live:
 
     def __init__(self) -> None:
         self._datasets: OrderedDict[tuple[str, str, str], OpenDataset] = OrderedDict()
-        self._answers: OrderedDict[tuple[str, str | None], Any] = OrderedDict()
         self._lock = threading.Lock()
 
     def dataset(self, repo: Repo, commit: Commit) -> OpenDataset | None:
@@ -94,17 +90,3 @@ class Live:
             while len(self._datasets) > MAX_DATASETS:
                 self._datasets.popitem(last=False)
         return dataset
-
-    def answer(self, dataset: OpenDataset, make: Callable[[], T]) -> T:
-        """Return the answer of `make` for a dataset at its commit, cached longer than its metadata."""
-        key = dataset.address, dataset.store.revision
-        with self._lock:
-            if key in self._answers:
-                self._answers.move_to_end(key)
-                return cast(T, self._answers[key])
-        answer = make()
-        with self._lock:
-            self._answers[key] = answer
-            while len(self._answers) > MAX_ANSWERS:
-                self._answers.popitem(last=False)
-        return answer

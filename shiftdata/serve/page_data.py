@@ -1,4 +1,4 @@
-"""What the scripts of the pages ask for: rows, examples, counts of a task, pictures by their bytes."""
+"""Answers to the scripts of the pages: rows, examples, counts of a task, pictures by their bytes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from shiftdata.errors import ChangedError, InputError, NotFoundError, ShiftdataE
 from shiftdata.serve.library import Repo
 from shiftdata.serve.names import Refusal
 from shiftdata.serve.pages.counts import counts_of
-from shiftdata.serve.pages.look_alikes import look_alikes
 from shiftdata.serve.pages.pages import cover
-from shiftdata.serve.pages.rows import MOST_ROWS, Choice, Rows
-from shiftdata.serve.pages.sprites import LargePictureError, for_browser
+from shiftdata.serve.pages.rows import MOST_ROWS, Rows
+from shiftdata.serve.pages.sprites import for_browser
 from shiftdata.serve.repos import Commit
 from shiftdata.serve.request import base_url, mirror_of, part, repo_of
 
@@ -29,7 +28,7 @@ SMALL = 24_000
 
 
 def for_scripts(answer: Callable[[Request, Rows], Any]) -> Callable[[Request], Response]:
-    """Make a route of what a page asks for: rows of the base that the query names, answered as JSON."""
+    """Make a route of a function of the rows of the base that the query names; it answers with JSON."""
 
     @wraps(answer)
     def route(request: Request) -> Response:
@@ -42,15 +41,11 @@ def for_scripts(answer: Callable[[Request, Rows], Any]) -> Callable[[Request], R
             raise Refusal(409, str(error)) from None
         except NotFoundError as error:
             raise Refusal(404, str(error)) from None
-        except LargePictureError as error:
-            raise Refusal(413, str(error)) from None
         except ShiftdataError as error:
             raise Refusal(400, str(error)) from None
-        return (
-            value
-            if isinstance(value, Response)
-            else JSONResponse(value, headers={"Cache-Control": "no-store"})
-        )
+        if isinstance(value, Response):
+            return value
+        return JSONResponse(value, headers={"Cache-Control": "no-store"})
 
     return route
 
@@ -59,20 +54,17 @@ def for_scripts(answer: Callable[[Request, Rows], Any]) -> Callable[[Request], R
 def rows_json(request: Request, rows: Rows) -> Mapping[str, Any]:
     """`data/rows.json`: rows of a label, a nuisance, a split and a severity, a stretch of them."""
     chosen = rows.choose(
-        Choice(
-            label=_number(request, "label"),
-            nuisance=_number(request, "nuisance"),
-            split=_text(request, "split") or None,
-            severity=_number(request, "severity", float),
-        )
+        label=_number(request, "label"),
+        nuisance=_number(request, "nuisance"),
+        split=_text(request, "split") or None,
+        severity=_number(request, "severity", float),
     )
     first, count = _number(request, "from") or 0, _number(request, "count")
     count = MOST_ROWS if count is None else min(count, MOST_ROWS)
     if first < 0 or count < 0:
         raise InputError(f"from={first} and count={count} must be 0 or more")
-    some = chosen[first : first + count]
-    full = _text(request, "full") == "1"
-    return {"total": len(chosen), "rows": rows.details(some) if full else rows.listed(some)}
+    read = rows.details if _text(request, "full") == "1" else rows.listed
+    return {"total": len(chosen), "rows": read(chosen[first : first + count])}
 
 
 @for_scripts
@@ -90,18 +82,6 @@ def counts_json(request: Request, rows: Rows) -> Mapping[str, Any]:
     if len(words) > MOST_WORDS:
         raise InputError(f"a task of {len(words):,} characters: at most {MOST_WORDS:,} are read")
     return counts_of(rows.dataset, rows.base, words)
-
-
-@for_scripts
-def look_alikes_json(request: Request, rows: Rows) -> Mapping[str, Any]:
-    """`data/look_alikes.json`: pairs of pictures that look alike; looked for when first asked."""
-
-    def found() -> Mapping[str, Any]:
-        if (alike := look_alikes(rows.dataset)) is None:
-            raise NotFoundError(f"{rows.dataset.manifest.name} has no pictures")
-        return alike.data()
-
-    return mirror_of(request).live.answer(rows.dataset, found)
 
 
 @for_scripts
@@ -123,18 +103,18 @@ def cover_image(request: Request, rows: Rows) -> Response:
     label, step = request.path_params["label"], request.path_params["step"]
     if label >= len(rows.metadata.labels) or step >= max(1, len(rows.severities)):
         raise NotFoundError(f"label {label} at step {step} does not exist")
-    made = rows.keep(("cover", label, step), lambda: cover(rows, label, step))
-    return picture_answer(request, commit, made, "image/webp")
+    data = rows.keep(("cover", label, step), lambda: cover(rows, label, step))
+    return picture_answer(request, commit, data, "image/webp")
 
 
 def repo_at_head(request: Request) -> tuple[Repo, Commit]:
-    """The repo that the path names, if the caller may read it, and its newest commit."""
+    """Return the repo that the path names, if the caller may read it, and its newest commit."""
     repo = repo_of(request)
     return repo, repo.commit("main")
 
 
 def opened_dataset(request: Request) -> tuple[Repo, Commit, OpenDataset]:
-    """The same as a dataset of ours; a repo that is none is refused."""
+    """Return them with the dataset in them; a repo without one is refused."""
     repo, commit = repo_at_head(request)
     try:
         dataset = mirror_of(request).live.dataset(repo, commit)
@@ -146,7 +126,7 @@ def opened_dataset(request: Request) -> tuple[Repo, Commit, OpenDataset]:
 
 
 def picture_answer(request: Request, commit: Commit, data: bytes, kind: str) -> Response:
-    """Bytes that no browser takes for a page; kept where the address names the commit that they are of."""
+    """Answer with bytes that no browser takes for a page; cached if the address names their commit."""
     version = _text(request, "v")
     if version and not commit.id.startswith(version):
         raise Refusal(409, "the dataset has changed: load the page again")

@@ -1,4 +1,4 @@
-"""What people see: the gallery over live data; and the catalog, for programs."""
+"""Pages of the gallery over live data, and the catalog for programs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ENDINGS = {"css": "text/css", "js": "text/javascript"}
 
 
 def for_people(answer: Callable[[Request], Response]) -> Callable[[Request], Response]:
-    """Make a route of a page: who needs the token is asked for it, and errors are pages too."""
+    """Make a route of a page, which asks for the token where one is needed."""
 
     @wraps(answer)
     def route(request: Request) -> Response:
@@ -59,15 +59,8 @@ def front_page(request: Request) -> HTMLResponse:
             dataset = mirror_of(request).live.dataset(repo, commit)
         url = f"/datasets/{quote(repo_id)}"
         if dataset is None:
-            others.append(
-                {
-                    "url": url,
-                    "name": repo_id,
-                    "files": len(commit.files),
-                    "size": commit.bytes,
-                    "changed": commit.date[:10],
-                }
-            )
+            facts = {"files": len(commit.files), "size": commit.bytes, "changed": commit.date[:10]}
+            others.append({"url": url, "name": repo_id, **facts})
         else:
             picture = f"{url}/card.webp?v={commit.id[:12]}"
             entries.append(Entry(manifest=dataset.manifest, url=url, repo_id=repo_id, picture=picture))
@@ -80,11 +73,11 @@ def front_page(request: Request) -> HTMLResponse:
 def dataset_page(request: Request) -> HTMLResponse:
     """`/datasets/<owner>/<name>`: its groups, tasks, card and files; of other repos their card and files."""
     repo, commit = repo_at_head(request)
+    place = _place(request, repo, commit)
     with suppress(ShiftdataError, Refusal):
         dataset = mirror_of(request).live.dataset(repo, commit)
         if dataset is not None and not dataset.manifest.is_webdataset:
-            return HTMLResponse(page(dataset, "dataset", _place(request, repo, commit)), headers=HEADERS)
-    place = _place(request, repo, commit)
+            return HTMLResponse(page(dataset, "dataset", place), headers=HEADERS)
     store = CommitStore(repo, commit)
     with_card = README in commit.files and commit.files[README].size < MOST_CARD
     text = render(
@@ -105,18 +98,17 @@ def dataset_page(request: Request) -> HTMLResponse:
 MOST_CARD = 2_000_000
 
 
-@for_people
-def example_page(request: Request) -> HTMLResponse:
-    """`/datasets/<owner>/<name>/example.html`."""
-    repo, commit, dataset = opened_dataset(request)
-    return HTMLResponse(page(dataset, "example", _place(request, repo, commit)), headers=HEADERS)
+def _page_of_dataset(name: str) -> Callable[[Request], Response]:
+    """Return the route `/datasets/<owner>/<name>/<page>.html`."""
+
+    def route(request: Request) -> HTMLResponse:
+        repo, commit, dataset = opened_dataset(request)
+        return HTMLResponse(page(dataset, name, _place(request, repo, commit)), headers=HEADERS)
+
+    return for_people(route)
 
 
-@for_people
-def severity_page(request: Request) -> HTMLResponse:
-    """`/datasets/<owner>/<name>/severity.html`."""
-    repo, commit, dataset = opened_dataset(request)
-    return HTMLResponse(page(dataset, "severity", _place(request, repo, commit)), headers=HEADERS)
+example_page, severity_page = map(_page_of_dataset, ("example", "severity"))
 
 
 @for_people
@@ -131,31 +123,33 @@ def asset(request: Request) -> Response:
     name = part(request, "name")
     if (file := assets().get(name)) is None:
         raise no_entry(name)
-    kept = "public, max-age=31536000, immutable" if request.url.query == asset_hash(name) else "no-cache"
+    caching = "public, max-age=31536000, immutable" if request.url.query == asset_hash(name) else "no-cache"
     kind = ENDINGS[name.rpartition(".")[2]]
-    return Response(file.read_bytes(), media_type=kind, headers={"Cache-Control": kept})
+    return Response(file.read_bytes(), media_type=kind, headers={"Cache-Control": caching})
 
 
 def card_image(request: Request) -> Response:
     """`/datasets/<owner>/<name>/card.webp`: its picture on the front page."""
     _, commit, dataset = opened_dataset(request)
     rows = Rows.of(dataset, dataset.manifest.default_base)
-    made = rows.keep("card picture", lambda: card_picture(dataset))
-    if made is None:
+    data = rows.keep("card picture", lambda: card_picture(dataset))
+    if data is None:
         raise no_entry("card.webp")
-    return picture_answer(request, commit, made, "image/webp")
+    return picture_answer(request, commit, data, "image/webp")
 
 
 def catalog(request: Request) -> JSONResponse:
     """`/catalog.json`: where `shiftdata fetch` finds each dataset, and the hash of its manifest."""
-    found = {}
-    for repo, commit in sorted(visible_repos(request), key=lambda one: one[0].owner == OWNER):  # its own win
+    datasets = {}
+    for repo, commit in sorted(
+        visible_repos(request), key=lambda pair: pair[0].owner == OWNER
+    ):  # its own win
         with suppress(Refusal):  # its list of files is damaged, which was reported
             manifest = commit.files.get(FILE_NAME)
             if manifest is not None:
                 place = f"hf+{base_url(request)}/datasets/{repo.owner}/{repo.name}"
-                found[repo.name] = {"manifest": manifest.sha256, "places": [place]}
-    return JSONResponse(dict(sorted(found.items())))
+                datasets[repo.name] = {"manifest": manifest.sha256, "places": [place]}
+    return JSONResponse(dict(sorted(datasets.items())))
 
 
 def _place(request: Request, repo: Repo, commit: Commit) -> Place:

@@ -1,11 +1,11 @@
-"""Pages of results beside the datasets of a mirror: predictions, reports, leaderboards, as they are."""
+"""Pages of results served with the datasets: predictions, reports, leaderboards, as they are."""
 
 from __future__ import annotations
 
 import json
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -21,37 +21,37 @@ from shiftdata.serve.names import no_entry
 from shiftdata.serve.pages import RECORD
 from shiftdata.serve.request import mirror_of, part, visible_repos
 
-#: What a page of results consists of; anything else that lies in its folder is not sent.
+#: Files of a page of results; nothing else in its folder is sent.
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".webp": "image/webp"}
 PLACE = "data/place.js"
 
 
 def read_results(places: Sequence[Path]) -> dict[str, Path]:
-    """The folders of `shiftdata evaluate --page`, and HTML files of reports and leaderboards, by name."""
-    known: dict[str, Path] = {}
+    """Return folders of `shiftdata evaluate --page`, and HTML files of reports and leaderboards, by name."""
+    results: dict[str, Path] = {}
     for place in places:
         name = place.resolve().name
         if not ((place / RECORD).is_file() or (place.suffix == ".html" and place.is_file())):
             raise InputError(
                 f"--results {place}: give a folder of `shiftdata evaluate --page`, or a report's HTML file"
             )
-        if name in known:
+        if name in results:
             raise InputError(f"--results {place}: there are two called {name}: give one of them another name")
-        known[name] = place.resolve()
-    return known
+        results[name] = place.resolve()
+    return results
 
 
 def listed(request: Request) -> list[dict[str, Any]]:
-    """What the front page says of each."""
-    made = []
+    """Return the records of results for the front page."""
+    records: list[dict[str, Any]] = []
     for name, place in mirror_of(request).results.items():
         if place.is_dir():
-            record: Mapping[str, Any] = json.loads((place / RECORD).read_text(encoding="utf-8"))
-            made.append({**record, "url": f"/results/{quote(name)}/index.html"})
+            record = json.loads((place / RECORD).read_text(encoding="utf-8"))
+            records.append(record | {"url": f"/results/{quote(name)}/index.html"})
         else:
             url = f"/results/{quote(name)}"
-            made.append({"title": place.stem, "dataset": "", "task": "a report", "lines": [], "url": url})
-    return made
+            records.append({"title": place.stem, "dataset": "", "task": "a report", "lines": [], "url": url})
+    return records
 
 
 def answer(request: Request) -> Response:
@@ -62,11 +62,10 @@ def answer(request: Request) -> Response:
     if place is None or kind is None or bool(path) != place.is_dir():
         raise no_entry(name)
     if path == PLACE:
-        return Response(
-            data_script("place", {"dataset": _pages_of(request, place), "live": True}), media_type=kind
-        )
+        script = data_script("place", {"dataset": _pages_of(request, place), "live": True})
+        return Response(script, media_type=kind)
     root, parts = (place, tuple(path.split("/"))) if path else (place.parent, (place.name,))
-    if any(one in ("", ".", "..") for one in parts):
+    if {"", ".", ".."} & set(parts):
         raise no_entry(path)
     try:
         with os.fdopen(open_below(root, parts), "rb") as file:
@@ -79,7 +78,7 @@ def answer(request: Request) -> Response:
 
 
 def _pages_of(request: Request, place: Path) -> str:
-    """Where the pages of the dataset are that some predictions are about; "" where they are not here."""
+    """Return the address of the dataset that predictions are about; "" if it is not served here."""
     content_id = json.loads((place / RECORD).read_text(encoding="utf-8"))["content_id"]
     for repo, commit in visible_repos(request):
         with suppress(ShiftdataError):

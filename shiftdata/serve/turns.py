@@ -14,15 +14,14 @@ from shiftdata.serve.names import Refusal
 #: Seconds after which a client that was refused may ask again.
 RETRY_AFTER = 5
 
-#: The catalog, which programs read; a page or its rows; a picture, which is decoded; and what takes seconds.
-Work: TypeAlias = Literal["catalog", "page", "picture", "task", "look-alikes"]
+#: The catalog, which programs read; a page or its rows; a picture, which is decoded; a task.
+Work: TypeAlias = Literal["catalog", "page", "picture", "task"]
 #: Threads for each kind of work, requests that wait for one, and for how many seconds.
 TURNS: Mapping[Work, tuple[int, int, float]] = {
     "catalog": (2, 256, 10),
     "page": (4, 64, 10),
     "picture": (2, 64, 30),
     "task": (2, 8, 10),
-    "look-alikes": (1, 8, 10),
 }
 
 T = TypeVar("T")

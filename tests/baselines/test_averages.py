@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from shiftdata.baselines import losses, make_method
-from shiftdata.baselines.methods.averages import renew_statistics
-from shiftdata.errors import InputError, ShiftdataError
 from tests.baselines.problems import inputs_of, problem, same, trainer_of
 
 
@@ -87,25 +83,6 @@ def test_swad_by_hand(values, held, every, expected):
     assert driven(losses.SWAD(ONE), values, held, every) == pytest.approx(expected)
 
 
-def test_swad_goes_on_from_its_state_and_its_value_changes_nothing():
-    held, values = [5, 1, 1.1, 1.2, 1.1, 1.2, 1.1, 1.3, 9, 9, 9, 9, 9, 9], np.arange(28.0) ** 1.5
-    whole, first, second = (losses.SWAD(ONE) for _ in range(3))
-    expected = driven(whole, values, held, every=2)
-    for step in range(0, 28, 2):
-        average = first if step < 14 else second
-        if step == 14:
-            second.load_state_dict(first.state_dict())
-        for value in values[step : step + 2]:
-            average.update([torch.tensor([value]).float()])
-        average.evaluated(held[step // 2])
-        assert torch.equal(average.value(), average.value())
-    assert float(second.value()) == expected
-    second.restart()
-    assert second.value() is None
-    with pytest.raises(InputError, match="1 or more"):
-        losses.SWAD(ONE, tolerance=0)
-
-
 def test_a_running_mean_begins_with_the_step_before_its_start():
     assert driven(losses.WeightAverage(ONE, start=5), np.arange(1.0, 11)) == np.mean(range(4, 11))
     assert driven(losses.WeightAverage(ONE, start=1), np.arange(1.0, 4)) == 2
@@ -138,14 +115,6 @@ def test_a_moving_average_is_its_formula(warm_up):
     assert all(torch.allclose(*pair, atol=1e-6) for pair in zip(model.parameters(), expected, strict=True))
 
 
-def test_swad_needs_evaluations(data):
-    with pytest.raises(InputError, match="set evaluate_every above 0"):
-        trainer_of(make_method("swad"), data).run()
-    with pytest.raises(ShiftdataError, match="role 'select'"):
-        trainer_of(make_method("swad"), replace(data, select=None, select_y=None), evaluate_every=2).run()
-    assert make_method("swad+cdan").needs == {"select", "target"}
-
-
 def test_swad_renews_the_statistics_of_batch_norm(data):
     trainer = trainer_of(make_method("swad"), data, backbone="mlp-bn", evaluate_every=4, batch=40)
     trainer.run()
@@ -158,36 +127,6 @@ def test_swad_renews_the_statistics_of_batch_norm(data):
     )
     frozen.run()
     assert not frozen.network.encoder[1].running_mean.any()
-
-
-def test_statistics_are_a_mean_over_batches_and_the_rest_counts_from_two_rows(data):
-    for batch in (34, 239):  # the rest of 240 rows: 2, and 1, which has no variance
-        trainer = trainer_of(make_method("erm"), data, backbone="mlp-bn", batch=batch)
-        renew_statistics(trainer)
-        rows = data.rows[trainer.drawn(0)]
-        parts = [rows[at : at + batch] for at in range(0, 240, batch)]
-        z = [trainer.network.encoder[0](inputs_of(trainer, part)) for part in parts if len(part) > 1]
-        norm = trainer.network.encoder[1]
-        assert len(z) == {34: 8, 239: 1}[batch]
-        assert torch.allclose(norm.running_mean, torch.stack([one.mean(0) for one in z]).mean(0), atol=1e-5)
-        assert torch.allclose(norm.running_var, torch.stack([one.var(0) for one in z]).mean(0), atol=1e-5)
-
-
-def test_statistics_are_of_at_most_500_batches():
-    trainer = trainer_of(make_method("erm"), problem(1010), backbone="mlp-bn", batch=2)
-    renew_statistics(trainer)
-    assert trainer.network.encoder[1].num_batches_tracked == 500
-
-
-@pytest.mark.parametrize("name", ["swad", "eoa"])
-def test_training_goes_its_way_beside_the_mean(name, data):
-    """The loss of each evaluation's step is that of training without an average."""
-    one, other = (trainer_of(make_method(n), data, evaluate_every=2) for n in (name, "erm"))
-    one.run()
-    other.run()
-    losses = [[entry["loss"] for entry in trainer.progress.history] for trainer in (one, other)]
-    assert losses[0] == losses[1]
-    assert not same(one, other) or name == "eoa"
 
 
 @pytest.mark.parametrize("variant", ["fixed", "code"])
@@ -212,39 +151,3 @@ def test_eoa_validates_and_predicts_with_the_mean(variant, data):
     wanted = torch.stack(buffers).mean(0) if variant == "fixed" else buffers[-1]
     assert torch.allclose(trainer.network.encoder[1].running_var, wanted, atol=1e-5)
     assert (trainer.progress.history[-1]["predicted"].numpy() == trainer.scores(data.select).argmax(1)).all()
-
-
-def test_one_stage_is_averaged_for_itself(data):
-    """JTT's second training alone; the pass of TENT not at all; DFR's head is fitted after the mean."""
-    one, other = trainer_of(make_method("eoa+jtt", up=1, start=3), data), None
-    one.run()
-    other = trainer_of(make_method("eoa", start=3), data)
-    other.run()
-    assert same(one, other)
-    tent, erm = (trainer_of(make_method(n, start=3), data, backbone="mlp-bn") for n in ("eoa+tent", "eoa"))
-    tent.run()
-    erm.run()
-    assert erm.method.active
-    assert not tent.method.active
-    assert torch.equal(tent.network.head.weight, erm.network.head.weight)
-    assert not torch.equal(tent.network.encoder[1].weight, erm.network.encoder[1].weight)
-    refitted = trainer_of(make_method("eoa+dfr", start=3, c=0.3, fits=1), data)
-    refitted.run()
-    averaged = trainer_of(make_method("eoa", start=3), data)
-    averaged.run()
-    pairs = zip(refitted.network.encoder.parameters(), averaged.network.encoder.parameters(), strict=True)
-    assert all(torch.equal(*pair) for pair in pairs)
-    assert not torch.equal(refitted.network.head.weight, averaged.network.head.weight)
-
-
-def test_variants_and_numbers_of_wrappers():
-    assert make_method("eoa", variant="code").own_variant == "code"
-    both = make_method("eoa+cdan", variant="code", start=5, trade_off=2.0)
-    assert (both.own_variant, both.inner.variant, both.variant) == ("code", "code", "code")
-    assert (both.hyper["start"], both.hyper["trade_off"]) == (5, 2.0)
-    around = make_method("rw+eoa+erm", variant="code")
-    assert (around.own_variant, around.variant, around.inner.own_variant) == ("fixed", "code", "code")
-    with pytest.raises(ShiftdataError, match="variant"):
-        make_method("swad+erm", variant="paper")
-    with pytest.raises(InputError, match="take one of them"):
-        make_method("swad+rw+eoa")

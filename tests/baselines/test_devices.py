@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import io
-import shutil
 
 import numpy as np
 import pytest
 import torch
 
 from shiftdata.baselines import make_method
-from shiftdata.baselines.networks import small_cnn
-from shiftdata.errors import InputError
-from tests.baselines.problems import PLAIN, fitting, picture_problem, problem, trainer_of, weights_of
+from tests.baselines.problems import PLAIN, fitting, problem, trainer_of, weights_of
 
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 DEVICES = ["cpu", pytest.param("cuda", marks=NO_GPU)]
@@ -94,42 +90,6 @@ def test_a_stopped_run_ends_in_the_same_bits(device):
     assert all(map(torch.equal, weights_of(whole), weights_of(second)))
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch itself
-@pytest.mark.skipif(not shutil.which("g++"), reason="compiling needs a compiler")
-@pytest.mark.parametrize("device", DEVICES)
-def test_a_compiled_encoder_takes_the_same_steps(device):
-    class Wrapped(torch.nn.Module):
-        """A module without a length, unlike torch.nn.Sequential."""
-
-        def __init__(self):
-            super().__init__()
-            self.layers = small_cnn(0, 3).encoder
-
-        def forward(self, x):
-            return self.layers(x)
-
-    torch.manual_seed(0)
-    encoder = Wrapped()
-    settings = {"steps": 6, **PLAIN}
-    eager, compiled = (
-        trainer_of(
-            make_method("erm"),
-            picture_problem(),
-            backbone=copy.deepcopy(encoder),
-            device=device,
-            compile=wanted,
-            **settings,
-        )
-        for wanted in (False, True)
-    )
-    for trainer in (eager, compiled):
-        trainer.run()
-    assert eager.network.state_dict().keys() == compiled.network.state_dict().keys()
-    rows = eager.data.select
-    assert np.allclose(eager.scores(rows), compiled.scores(rows), atol=1e-3)  # fused sums
-
-
 def test_accumulated_batches_are_one_larger_batch():
     data = problem()
     halves = trainer_of(make_method("erm"), data, batch=30, accumulate=2, steps=4, **PLAIN)
@@ -138,11 +98,6 @@ def test_accumulated_batches_are_one_larger_batch():
         trainer.run()
     for half, full in zip(weights_of(halves), weights_of(whole), strict=True):
         assert torch.allclose(half, full, atol=1e-6)
-
-
-def test_a_method_with_several_moves_cannot_accumulate():
-    with pytest.raises(InputError, match="takes several moves in a step"):
-        trainer_of(make_method("mcd"), problem(), accumulate=2)
 
 
 def test_gradients_are_clipped_to_a_norm():

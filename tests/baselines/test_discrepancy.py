@@ -70,12 +70,3 @@ def test_the_heads_part_on_the_target_and_the_encoder_brings_them_together(data)
     assert np.allclose(values, [fitted[0], fitted[1] - apart[1], *apart[2:]], rtol=1e-5)
     assert apart[1] < apart[2]  # the heads part
     assert (np.diff([*apart[2:], expected()[1]]) < 0).all()  # and the encoder brings them together
-
-
-def test_heads_begin_apart_and_their_logits_are_added(data):
-    trainer = trainer_of(make_method("mcd"), data)
-    method, network = trainer.method, trainer.network
-    assert not torch.equal(network.head.weight, method.other.weight)
-    with torch.no_grad():
-        z = network.features(inputs_of(trainer, data.select))
-        assert np.allclose(trainer.scores(data.select), network.head(z) + method.other(z), atol=1e-6)

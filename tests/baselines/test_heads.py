@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines import Hyper, Method, Source, Stage, head_runs, heads, make_method, mean
 from shiftdata.baselines.heads import HEAD_METHODS, HeadSpec, first_weights, train_heads
-from shiftdata.baselines.sets import Data
+from shiftdata.baselines.training_data import Data
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import make_sampler
 from shiftdata.stable import hash64
@@ -188,17 +188,6 @@ def padded(x, y, group):
 
 
 @pytest.mark.parametrize("shape", [(60, 40), (200, 12)], ids=["dual", "primal"])
-def test_predictions_on_the_way_are_those_of_a_shorter_training(shape):
-    x, y, group = rows_of(*shape)
-    specs = [one for method in HEAD_METHODS if method != "jtt" for one in specs_of(method, (0,))]
-    whole = train_heads(x[: len(y)], y, group, specs, steps=STEPS, evaluate=[x[:7], x], every=15)
-    short = train_heads(x[: len(y)], y, group, specs, steps=15, evaluate=[x])
-    assert whole.steps == (15, 26)
-    assert [one.shape[2] for one in whole.predicted] == [7, len(x)]
-    assert (whole.predicted[1][:, 0] == short.predicted[0][:, 0]).mean() > 0.99
-
-
-@pytest.mark.parametrize("shape", [(60, 40), (200, 12)], ids=["dual", "primal"])
 @pytest.mark.parametrize("method", ["erm", "group-dro", "jtt"])
 def test_one_that_diverges_says_so_and_touches_no_other(shape, method):
     x, y, group = rows_of(*shape)
@@ -211,31 +200,6 @@ def test_one_that_diverges_says_so_and_touches_no_other(shape, method):
     assert (made.predicted[0][1] == -1).all()
     assert np.abs(made.weights[[0, 2, 3]] - apart.weights).max() < CLOSE
     assert (made.predicted[0][[0, 2, 3]] == apart.predicted[0]).all()
-
-
-@pytest.mark.parametrize(("steps", "asked"), [(9, (3, 6, 9)), (10, (3, 6, 9, 10)), (11, (3, 6, 9, 11))])
-def test_predictions_are_made_every_so_many_steps_and_after_the_last(steps, asked):
-    x, y, group = rows_of(60, 40)
-    assert train_heads(x[:60], y, group, [HeadSpec()], steps=steps, every=3).steps == asked
-
-
-def test_what_diverges_is_noticed_after_fifty_steps():
-    x, y, group = rows_of(60, 40)
-    bad = HeadSpec(learning_rate=1e30, weight_decay=1e9)
-    made = train_heads(x[:60], y, group, [bad], steps=60)
-    assert "not finite after step 50," in made.failed[0]
-
-
-def test_an_absent_class_and_a_group_of_one_row():
-    x, y, group = rows_of(60, 40)
-    group = np.where(np.arange(60) == 0, 9, group)
-    specs = [HeadSpec(method=one, learning_rate=0.1) for one in ("erm", "rwg", "group-dro", "jtt", "subg")]
-    made = train_heads(x[:60], y, group, specs, steps=40, classes=5)
-    assert made.weights.shape == (5, 5, 41)
-    assert np.isfinite(made.weights).all()
-    assert not made.failed
-    for run in range(4):
-        assert set(made.scores(run, x[:60]).argmax(1)) <= {0, 1, 2}
 
 
 @pytest.mark.parametrize(
@@ -268,9 +232,3 @@ def test_first_weights_are_those_of_a_linear_layer():
     assert torch.allclose(made[:, :-1], layer.weight, atol=1e-7)
     assert torch.allclose(made[:, -1], layer.bias, atol=1e-7)
     assert not first_weights(HeadSpec(start="zeros"), 17, 4).any()
-
-
-def test_the_form_of_products_is_taken_below_two_rows_a_number():
-    """Rows x rows against two products of rows x numbers: the cheaper one, and never more memory."""
-    assert head_runs.is_dual(19, 10)
-    assert not head_runs.is_dual(20, 10)

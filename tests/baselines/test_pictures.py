@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 from shiftdata.baselines import losses, make_method
 from shiftdata.baselines.losses.pictures import crop_to_tiles, join_tiles, split_tiles, tile_orders
 from shiftdata.errors import InputError
-from tests.baselines.problems import inputs_of, picture_problem, same, trainer_of
+from tests.baselines.problems import inputs_of, picture_problem, trainer_of
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +38,6 @@ def pictures(rows=4, side=9, seed=0):
 
 
 # The scale of pictures.
-
-
-def test_black_is_0_and_white_is_1(data):
-    trainer, _ = begun(trainer_for("jigen", data))
-    x = trainer.prepared(torch.tensor([0, 51, 255], dtype=torch.uint8).view(1, 1, 1, 3).repeat(1, 3, 1, 1))
-    made = trainer.method.pictures(x)
-    assert torch.allclose(made[0, 0, 0], torch.tensor([0.0, 0.2, 1.0]), atol=1e-6)
-    assert torch.allclose(trainer.method.read(made), x, atol=1e-6)
 
 
 # FACT.
@@ -73,13 +65,6 @@ def test_divergences_by_hand():
     far = torch.tensor([[0.0, 3000.0, 0.0]])
     assert losses.distillation(far, teacher, 10.0).isfinite().all()
     assert not losses.distillation(far, teacher, 10.0, stable=False).isfinite().all()  # the released code
-
-
-def test_the_weight_of_the_teacher_rises():
-    method = make_method("fact")
-    assert method.weight(0.0) == pytest.approx(2 * math.exp(-5))
-    assert method.weight(0.05) == pytest.approx(2 * math.exp(-5 * 0.25))
-    assert method.weight(0.1) == method.weight(0.9) == 2
 
 
 def test_fact_is_its_formula(data, monkeypatch):
@@ -122,21 +107,6 @@ def test_the_teacher_follows_the_student(data, decay):
     assert np.allclose(trainer.scores(data.select), student, atol=1e-5)
 
 
-def test_partners_are_of_the_other_domain(data, monkeypatch):
-    trainer, batch = begun(trainer_for("fact", data))
-    seen = {}
-    monkeypatch.setattr(
-        losses, "amplitude_mix", lambda x, other, lam: seen.update(x=x, other=other, lam=lam) or x
-    )
-    trainer.method._changed(batch)
-    domain_of = {
-        tuple(one.flatten()[:40].tolist()): int(at) for one, at in zip(seen["x"], batch.domain, strict=True)
-    }
-    theirs = [domain_of[tuple(one.flatten()[:40].tolist())] for one in seen["other"]]
-    assert theirs == (1 - batch.domain).tolist()
-    assert 0 <= seen["lam"].min() < seen["lam"].max() <= 1
-
-
 def test_the_released_code_cuts_to_whole_bytes(data, monkeypatch):
     monkeypatch.setattr(losses, "amplitude_mix", lambda x, other, lam: torch.full_like(x, 100.7 / 255))
     values = {}
@@ -146,31 +116,7 @@ def test_the_released_code_cuts_to_whole_bytes(data, monkeypatch):
     assert values == pytest.approx({"fixed": 100.7, "code": 100.0}, abs=1e-3)
 
 
-def test_mixed_pictures_end_at_black_and_white(data, monkeypatch):
-    trainer, batch = begun(trainer_for("fact", data))
-    for value, end in ((1.3, 1.0), (-0.2, 0.0)):
-        monkeypatch.setattr(losses, "amplitude_mix", lambda x, other, lam, to=value: torch.full_like(x, to))
-        made = trainer.method.pictures(trainer.method._changed(batch))
-        assert torch.allclose(made, torch.full_like(made, end), atol=1e-6)
-
-
-def test_without_its_weights_fact_is_erm(data):
-    erm, mine = trainer_for("erm", data, steps=5), trainer_for("fact", data, steps=5, strength=0, trade_off=0)
-    for one in (erm, mine):
-        one.run()
-    assert same(erm, mine)
-
-
 # JiGen.
-
-
-def test_orders_are_far_apart():
-    orders = tile_orders().numpy()
-    assert orders.shape == (31, 9)
-    assert (orders[0] == np.arange(9)).all()
-    assert (np.sort(orders, axis=1) == np.arange(9)).all()
-    distances = (orders[:, None] != orders[None]).sum(axis=2)
-    assert distances[~np.eye(31, dtype=bool)].min() >= 7
 
 
 def test_tiles_are_cut_and_joined():
@@ -203,19 +149,6 @@ def test_rows_are_shuffled_as_their_order_says(variant, in_order):
         assert torch.equal(mine[row], tiles[tile_orders()[order[row]]])
 
 
-def test_grey_tiles_have_no_colour(data):
-    trainer, _ = begun(trainer_for("jigen", data, whole=1.0, grey=0.3))
-    x = trainer.method.read(pictures(rows=400))
-    made, order = trainer.method.shuffled(x)
-    assert (order == 0).all()
-    tiles, before = split_tiles(trainer.method.pictures(made)), split_tiles(pictures(rows=400))
-    grey = (tiles.amax(2) - tiles.amin(2)).amax((2, 3)) < 1e-5
-    assert grey.float().mean().item() == pytest.approx(0.3, abs=0.03)
-    assert torch.allclose(tiles[~grey], before[~grey], atol=1e-5)
-    light = (before[grey] * torch.tensor([0.299, 0.587, 0.114]).view(1, 3, 1, 1)).sum(1)
-    assert torch.allclose(tiles[grey][:, 0], light, atol=1e-4)
-
-
 def test_jigen_is_its_formula(data):
     trainer, batch = begun(trainer_for("jigen", data, trade_off=0.4, whole=0.5))
     method, network = trainer.method, trainer.network
@@ -226,20 +159,3 @@ def test_jigen_is_its_formula(data):
     each = each + 0.4 * cross_entropy(method.order_head(z), order, reduction="none")
     torch.manual_seed(2)
     assert torch.allclose(method.loss(batch), (each * batch.weight).sum() / batch.weight.sum(), atol=1e-5)
-
-
-def test_in_order_and_without_its_weight_jigen_is_erm(data):
-    erm = trainer_for("erm", data, steps=5)
-    mine = trainer_for("jigen", data, steps=5, trade_off=0, whole=1, grey=0)
-    for one in (erm, mine):
-        one.run()
-    assert same(erm, mine)
-    assert np.allclose(erm.scores(data.select), mine.scores(data.select))
-
-
-def test_predictions_are_of_the_middle():
-    data = picture_problem(rows=60, target=20, side=16)
-    trainer, _ = begun(trainer_for("jigen", data))
-    with torch.no_grad():
-        expected = trainer.network.eval()(inputs_of(trainer, data.select)[:, :, :15, :15])
-    assert np.allclose(trainer.scores(data.select), expected, atol=1e-5)

@@ -88,32 +88,3 @@ def test_the_loop_of_the_docs_equals_the_trainer(task):
         exec(compile(example, "docs/baselines.md", "exec"), {"sd": sd, "task": task})
     finally:
         torch.set_num_threads(threads)
-
-
-@pytest.mark.filterwarnings("ignore::FutureWarning")  # of Lightning itself
-def test_a_lightning_module_equals_the_trainer(task):
-    """Its trainer drives the loader: shuffling, ranks and prefetching are the loader's own."""
-    lightning = pytest.importorskip("lightning")
-
-    class Module(lightning.LightningModule):
-        def __init__(self):
-            super().__init__()
-            self.network, self.prepare = initial_network(task, side=24)
-
-        def training_step(self, batch, number):
-            x, y, info = batch
-            z = self.network.features(self.prepare(x))
-            return cross_entropy(self.network.head(z), y) + losses.coral(z, info["nuisance"])
-
-        def configure_optimizers(self):
-            return torch.optim.SGD(self.parameters(), **SGD)
-
-    run = sd.train(task, "coral", side=24, training=TRAINING)
-    module = Module()
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
-    trainer = lightning.Trainer(max_steps=STEPS, accelerator="cpu", enable_model_summary=False, **quiet)
-    options: dict[str, Any] = {"drop_last": True, "remap": True, "size": 24, "transform": Shift(2)}
-    trainer.fit(module, task.loader(sampler="per-domain", batch_size=BATCH, seed=0, **options))
-    trained = run.model.scorer.network.state_dict()
-    for name, value in module.network.state_dict().items():
-        assert torch.allclose(value.double(), trained[name].double(), atol=1e-6), name

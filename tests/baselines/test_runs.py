@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -133,12 +132,6 @@ def test_a_checkpoint_of_another_run_is_refused(task, tmp_path):
     sd.train(task, "erm", training=QUICK, **settings)
 
 
-def test_steps_and_batch_size_are_given_directly(task):
-    direct = sd.train(task, "erm", steps=3, batch_size=8, side=24)
-    assert direct.about["training"] == {**QUICK.__dict__, "steps": 3, "batch": 8, "evaluate_every": 0}
-    assert sd.train(task, "erm", training=QUICK, steps=3, side=24).about["training"]["batch"] == 16
-
-
 def test_a_setting_of_the_training_says_where_it_goes(task):
     for name, setting in {"learning_rate": "learning_rate", "lr": "learning_rate", "epochs": "steps"}.items():
         with pytest.raises(NotFoundError, match=rf"{name}.*give training=Training\({setting}=\.\.\.\)"):
@@ -158,7 +151,7 @@ def test_what_cannot_be_trained_says_why(task, tiny):
         sd.train(task, "focal-of-a-test", gama=1, side=24)
     with pytest.raises(NotFoundError, match="unknown variant of ERM 'papre'"):
         sd.train(task, variant="papre", side=24)
-    with pytest.raises(InputError, match="only wrappers stand before a"):
+    with pytest.raises(InputError, match="only wrappers go before a"):
         make_method("erm+dann")
     one = sd.task(tiny, "uda", source="red", target="blue")
     with pytest.raises(InputError, match="needs rows of several domains, and source_train has one"):
@@ -179,18 +172,12 @@ def test_a_loss_that_is_no_number_stops_the_run_and_says_where():
         trainer_of(make_method("erm"), problem(), optimizer="sgd", learning_rate=1e38, steps=50).run()
 
 
-def test_losses_and_weights_are_one_a_row():
-    with pytest.raises(InputError, match="one loss and one weight a row"):
-        mean(torch.ones(4), torch.ones(4, 1))
-    assert mean(torch.tensor([1.0, 5.0]), torch.tensor([1.0, 3.0])) == 4
-
-
 def test_the_command_trains_judges_and_keeps(tiny, tmp_path, capsys):
     words = ["train", str(tiny), "group-fairness", "k=4", "mu=0.2", "--steps", "5", "--quiet"]
     assert cli([*words, "--folder", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().out
     assert "worst" in said
-    assert f"kept in {tmp_path / 'run'}" in said
+    assert f"saved in {tmp_path / 'run'}" in said
     assert cli([*words, "--method", "focal-of-a-test", "--set", "gamma=3", "--format", "json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert made["run"]["hyper"] == {"gamma": 3.0}
@@ -203,12 +190,6 @@ def test_the_command_lists_what_there_is(capsys):
     said = capsys.readouterr().out
     for name in ("erm", "group-dro", "small-resnet", "needs groups", "rs+"):
         assert name in said
-
-
-def test_time_is_measured(task):
-    begun = time.monotonic()
-    run = sd.train(task, side=24, training=QUICK)
-    assert 0 < run.about["seconds"] < time.monotonic() - begun + 1
 
 
 def test_the_command_judges_every_cell_of_a_task_that_was_cut(tiny, task):

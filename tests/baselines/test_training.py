@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
 
 import shiftdata as sd
-from shiftdata.baselines import Run, Source, Training, fit, make_method, train
-from shiftdata.baselines.models import Standardised
-from shiftdata.baselines.sets import TaskSets
+from shiftdata.baselines import Source, Training, fit, train
 from shiftdata.baselines.training import schedule_of
 from shiftdata.errors import InputError
 
@@ -111,47 +107,6 @@ def test_what_cannot_be_trained_is_a_reason():
         fit(Source(x, line_of=np.array([0, 1, 2, -1, -1])), rows, np.arange(5))
     one_row = fit(x, rows[:1], np.array([2]), outputs=np.array([1, 2]), training=Training(steps=2))
     assert one_row.predict(none).tolist() == []
-
-
-def test_columns_are_standardised_and_unknown_numbers_are_the_mean():
-    x = np.array([[1.0, 7, np.nan], [3, 7, 4], [np.nan, 7, 8]], np.float32)
-    made = Standardised(x)(torch.tensor([[3, 8, np.nan]]))
-    assert made.tolist() == [[1.0, 1.0, 0.0]]
-
-
-def test_the_first_weights_depend_on_the_seed():
-    x, y = blobs(6, 40)
-    still = Training(steps=1, learning_rate=0.0)
-    scores = [fit(x, np.arange(40), y, training=still, seed=seed).scores(np.arange(40)) for seed in (0, 0, 1)]
-    assert (scores[0] == scores[1]).all()
-    assert not np.allclose(scores[0], scores[2])
-
-
-@pytest.mark.parametrize(("batch", "rows"), [(3, 3), (4, 3), (11, 9), (12, 12)])
-def test_batches_have_equally_many_rows_of_each_domain(batch, rows):
-    asked = SimpleNamespace(sampler=lambda rule, name, seed, batch_size: batch_size)
-    sets = TaskSets(asked, make_method("coral"), "train", None, None, np.zeros(0, int))
-    assert sets._sampler(batch, 3, 0) == rows
-    with pytest.raises(InputError, match="a batch of 2 has no room for 3 domains"):
-        sets._sampler(2, 3, 0)
-
-
-def test_predictions_are_those_of_the_rows_of_a_set_among_several():
-    task = SimpleNamespace(
-        rows=lambda name: np.array([7, 3]),
-        keys=lambda name: ["seven", "three"],
-        metadata=SimpleNamespace(labels=("dove", "gull")),
-    )
-    scores = np.array([[0, 1], [1, 0], [1, 0]], np.float32)
-    model = SimpleNamespace(outputs=np.array([0, 1]))
-    run = Run(task, {}, np.array([3, 5, 7]), scores, [], model)
-    assert run.predictions("test/one") == {"seven": "dove", "three": "gull"}
-
-
-def test_columns_of_any_scale_are_standardised():
-    x = np.array([[1.0, 5], [1 + 1e-3, 5], [1 - 1e-3, 5]], np.float32)
-    made = Standardised(x)(torch.from_numpy(x)).numpy()
-    assert made.std(axis=0) == pytest.approx([1, 0], abs=1e-3)
 
 
 def test_one_cycle_rises_over_a_tenth_of_the_steps():

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -13,12 +10,10 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
 from torch.nn.functional import cross_entropy
 
-from shiftdata.baselines import Batch, Source, losses, make_method
+from shiftdata.baselines import Batch, losses, make_method
 from shiftdata.baselines.losses.domains import dependence, fourier, fourier_released
-from shiftdata.baselines.zoo import adaclust
-from shiftdata.errors import InputError
 from shiftdata.stable import hash64
-from tests.baselines.problems import PLAIN, inputs_of, picture_problem, problem, same, trainer_of
+from tests.baselines.problems import PLAIN, inputs_of, problem, trainer_of
 
 
 @pytest.fixture(scope="module")
@@ -34,31 +29,6 @@ def ready(name, data, rows=24, step=0, variant="fixed", settings=PLAIN, backbone
     weight = torch.linspace(0.5, 1.5, rows)
     x = inputs_of(trainer, data.rows[at])
     return trainer, Batch(x, y, group, domain, torch.from_numpy(at), weight, step=step)
-
-
-@pytest.mark.parametrize(
-    ("name", "hyper"), [("stablenet", {"weight_steps": 0}), ("adaclust", {"multiple": 0})]
-)
-def test_at_its_limit_it_is_erm_bit_for_bit(data, name, hyper):
-    first, second = (
-        trainer_of(method, data, backbone="mlp-bn", steps=6)
-        for method in (make_method(name, **hyper), make_method("erm"))
-    )
-    for one in (first, second):
-        one.run()
-    assert same(first, second)
-    assert (first.scores(data.select) == second.scores(data.select)).all()
-
-
-@pytest.mark.parametrize(("name", "backbone"), [("stablenet", "small-cnn"), ("adaclust", "small-resnet")])
-def test_pictures_and_frozen_statistics(name, backbone):
-    data = picture_problem(rows=30)
-    trainer = trainer_of(make_method(name), data, backbone=backbone, steps=3, batch=10, frozen_norm=True)
-    before = {key: one.clone() for key, one in trainer.network.state_dict().items()}
-    trainer.run()
-    moved = {key for key, one in trainer.network.state_dict().items() if not torch.equal(one, before[key])}
-    assert moved
-    assert not {one for one in moved if "running" in one or "tracked" in one}
 
 
 # StableNet.
@@ -137,41 +107,6 @@ def test_weights_are_torchs_sgd(released, kept, steps):
     assert not torch.allclose(found, torch.ones(10), atol=1e-3)
 
 
-def dependent(rows=80, features=40):
-    """Pairs of features, of which the second one is the first one in most rows."""
-    generator = torch.Generator().manual_seed(0)
-    z = torch.randn(rows, features, generator=generator)
-    z[: rows * 3 // 4, features // 2 :] = z[: rows * 3 // 4, : features // 2]
-    return z
-
-
-def test_weights_shrink_the_dependence_of_features():
-    z = dependent(features=8)
-
-    def mean_dependence(share):
-        torch.manual_seed(9)
-        return float(torch.stack([dependence(fourier(z), share) for _ in range(100)]).mean())
-
-    for seed in range(3):
-        torch.manual_seed(seed)
-        share = losses.StableNet(8, penalty=1.0).update(z)
-        assert mean_dependence(share) < 0.85 * mean_dependence(torch.full((80,), 1 / 80))
-        assert share[60:].mean() > 1.15 * share[:60].mean()  # the rows in which pairs are apart
-        assert share.max() < 4 / 80
-
-
-def test_of_very_many_features_one_row_is_left_and_released_weights_stay_alike():
-    torch.manual_seed(0)
-    assert losses.StableNet(20_000, memory=0).update(torch.randn(16, 20_000)).max() > 0.99
-    away = []
-    for released in (False, True):
-        torch.manual_seed(0)
-        share = losses.StableNet(40, released=released).update(dependent())
-        away.append(float((80 * share - 1).abs().max()))
-    assert away[1] < 2e-3
-    assert away[0] > 20 * away[1]
-
-
 @pytest.mark.parametrize("variant", ["fixed", "code"])
 def test_the_loss_of_stablenet_is_its_formula(data, variant):
     trainer, batch = ready("stablenet", data, variant=variant, penalty=0.1, rate=3.0)
@@ -205,34 +140,7 @@ def test_the_memory_is_a_mean_and_then_a_moving_one():
         assert torch.allclose(state.w, memory_w, atol=1e-6)
 
 
-def test_slots_without_a_row_do_not_count():
-    state, z = losses.StableNet(12, memory=6), torch.randn(4, 12)
-    state.update(z[:3])
-    assert state.counts.tolist() == [1, 1, 1, 0, 0, 0]
-    assert torch.equal(state.z[:3], z[:3])
-    assert not state.z[3:].any()
-    state.update(z)
-    assert state.counts.tolist() == [2, 2, 2, 1, 0, 0]
-    assert torch.equal(state.z[3], z[3])
-    assert losses.StableNet(12, memory=0).update(z).shape == (4,)
-
-
-def test_one_row_weighs_one(data):
-    trainer, batch = ready("stablenet", data, rows=1)
-    assert torch.allclose(trainer.method.loss(batch), cross_entropy(trainer.network(batch.x), batch.y))
-
-
 # AdaClust.
-
-
-@pytest.mark.parametrize(("size", "rows"), [(1, 1), (3, 10), (10, 10), (25, 10), (7, 1000), (240, 240)])
-def test_clusters_are_made_at_epochs_0_1_2_4_8(size, rows):
-    steps = 30 * max(1, rows // size)
-    made = [step for step in range(steps) if adaclust.begins_epoch(step, size, rows)]
-    epochs, expected = [0, *(2**power for power in range(12))], []
-    for epoch in epochs:  # the first step from which on so many epochs are done
-        expected.append(-(-epoch * rows // size))
-    assert made == sorted({one for one in expected if one < steps})
 
 
 def pipeline(z, wanted, left_out, number, seed):
@@ -260,12 +168,6 @@ def test_clusters_are_scikit_learns(data, backbone, offset, left_out, axes):
         assert method.get_buffer("centroids")[cluster].numpy() == pytest.approx(expected, abs=1e-5)
 
 
-def test_means_of_clusters():
-    z, cluster = torch.arange(8.0).view(4, 2), torch.tensor([2, 0, 2, 0])
-    made = adaclust.cluster_means(z, cluster, 4)
-    assert made.tolist() == [[4, 5], [3, 4], [2, 3], [3, 4]]
-
-
 def test_the_head_reads_features_and_their_centroid(data):
     trainer, batch = ready("adaclust", data)
     trainer.method.step(batch, trainer)
@@ -283,83 +185,3 @@ def test_the_head_reads_features_and_their_centroid(data):
     wanted = torch.autograd.grad(fitted, [*network.parameters(), method.context.weight])
     assert all(torch.allclose(*pair, atol=1e-6) for pair in zip(made, wanted, strict=True))
     assert made[-1].abs().sum() > 0
-
-
-def test_one_cluster_is_a_constant(data):
-    trainer, batch = ready("adaclust", data, multiple=1 / 3)
-    z = torch.from_numpy(trainer.features(data.rows))
-    trainer.method.step(batch, trainer)
-    method = trainer.method
-    assert method.number == 1
-    assert torch.allclose(method.get_buffer("centroids")[0], z.mean(0), atol=1e-5)
-    added = method.scores(z) - trainer.network.head(z)
-    assert torch.allclose(added, added[:1].expand_as(added), atol=1e-5)
-    assert added.abs().max() > 1e-3
-
-
-def test_an_answer_does_not_depend_on_its_neighbours(data):
-    trainer = trainer_of(make_method("adaclust"), data)
-    trainer.run()
-    rows = data.select
-    alone = np.concatenate([trainer.scores(rows[[at]]) for at in range(len(rows))])
-    assert np.allclose(trainer.scores(rows), alone, atol=1e-4)
-
-
-def test_labels_domains_and_the_target_have_no_say_in_clusters(data):
-    other = replace(data, y=np.roll(data.y, 1), domain=np.roll(data.domain, 1), target=data.target[:5])
-    centres = []
-    for one in (data, other):
-        trainer, _ = ready("adaclust", one)
-        trainer.method.cluster(trainer.features(one.rows), 0)
-        centres.append(trainer.method.get_buffer("centroids"))
-    assert torch.equal(*centres)
-
-
-@pytest.mark.parametrize("stop", [8, 33])
-def test_a_stop_beside_new_clusters_changes_no_bit(data, stop):
-    """240 rows in batches of 30: clusters are new at steps 0, 8, 16 and 32."""
-
-    def fresh():
-        return trainer_of(make_method("adaclust"), data, steps=36)
-
-    whole, first, second = fresh(), fresh(), fresh()
-    whole.run()
-    first.run(until=stop)
-    kept = io.BytesIO()
-    torch.save(first.state_dict(), kept)
-    kept.seek(0)
-    second.load_state_dict(torch.load(kept, weights_only=True))
-    second.run()
-    assert same(whole, second)
-    assert (whole.scores(data.target) == second.scores(data.target)).all()
-
-
-@pytest.mark.parametrize(
-    ("batch", "taken", "expected"), [(30, 36, [0, 8, 16, 32]), (0, 10, [0, 1, 2, 4, 8]), (480, 4, [0, 1, 2])]
-)
-def test_clusters_are_new_when_an_epoch_begins(data, monkeypatch, batch, taken, expected):
-    trainer = trainer_of(make_method("adaclust"), data, steps=taken, batch=batch, backbone="mlp-bn")
-    steps, modes, cluster = [], [], trainer.method.cluster
-
-    def counted(z, seed):
-        steps.append(trainer.progress.done)
-        modes.append(trainer.network.encoder[1].training)
-        assert z.shape == (240, 128)
-        return cluster(z, seed)
-
-    monkeypatch.setattr(trainer.method, "cluster", counted)
-    trainer.run()
-    assert steps == expected
-    assert modes == [True] * len(expected)
-    assert int(trainer.network.encoder[1].num_batches_tracked) == taken  # none by clustering
-
-
-def test_rows_that_are_alike_and_features_that_are_no_number(data):
-    alike = replace(data, source=Source(np.ones_like(data.source.array)))
-    trainer = trainer_of(make_method("adaclust"), alike, steps=2)
-    trainer.run()
-    assert np.isfinite(trainer.scores(data.select)).all()
-    with pytest.raises(InputError, match="not finite"):
-        trainer.method.cluster(np.full((240, 128), np.nan, np.float32), 0)
-    with pytest.raises(InputError, match="from 0 on"):
-        trainer_of(make_method("adaclust", offset=-1), data)

@@ -17,8 +17,8 @@ GF = "group-fairness k=4 mu=0.2"
 CARD: dict[str, Any] = {
     "method": "mine", "authors": ["A. Author"], "url": "https://example.org/paper", "code": "",
     "code_license": "", "backbone": "small-cnn", "pretraining": "none", "trained_on": "train", "rule": "last",
-    "m": 3, "ties": "earliest", "saw_test": False, "trials": 1, "cost": "", "date": "2026-01-31",
-    "leaks": False, "hyper": {"eta": 0.1}, "claims": {},
+    "m": 3, "ties": "earliest", "trials": 1, "cost": "", "date": "2026-01-31",
+    "leaks": False, "hyper": {"eta": 0.1},
 }  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def synthetic(
     dataset or the content_id.
     """
     tasks = tasks or {
-        one: made_task(one) for one in ("group-fairness k=4 mu=0.5", "group-fairness k=4 mu=0.2")
+        words: made_task(words) for words in ("group-fairness k=4 mu=0.5", "group-fairness k=4 mu=0.2")
     }
     methods = methods or METHODS
     for protocol, task in tasks.items():
@@ -89,9 +89,9 @@ def synthetic(
         "name": sweep, "about": "made up", "rules": list(rules), "backbones": [backbone],
         "search": {"kind": "random", "trials": trials, "seeds": seeds, "seeds_of": "each",
         "rule": "iid-worst"},
-        "tasks": [{"dataset": other.get("dataset", "table"), "protocol": one, "base": None,
-        "unlabelled": ""} for one in tasks],
-        "methods": [{"name": one, "variant": "fixed"} for one in methods],
+        "tasks": [{"dataset": other.get("dataset", "table"), "protocol": words, "base": None,
+        "unlabelled": ""} for words in tasks],
+        "methods": [{"name": method, "variant": "fixed"} for method in methods],
     }  # fmt: skip
     (folder / "sweep.json").write_text(json.dumps(asked))
     return Records.read(folder)
@@ -118,13 +118,13 @@ def _run(folder, protocol, task, method, skill, trial, seed, steps, failed, swee
     }  # fmt: skip
     if (method, trial, seed) in failed:
         return row | {"status": "diverged", "reason": "the loss is nan after step 7"}
-    sets = [name for name, one in task.sets.items() if one.role in ("select", "test") and len(one)]
+    sets = [name for name, rows in task.sets.items() if rows.role in ("select", "test") and len(rows)]
     for place, step in enumerate(steps):
-        share = [one * (1 - 0.05 * trial) * (0.9 if place + 1 < len(steps) else 1) for one in skill]
+        share = [right * (1 - 0.05 * trial) * (0.9 if place + 1 < len(steps) else 1) for right in skill]
         keys = (protocol, method, trial, seed, step, other)
         labels = {name: predictions(task, name, tuple(share), *keys) for name in sets}
-        results = {name: task.evaluate(one, name) for name, one in labels.items()}
+        results = {name: task.evaluate(predicted, name) for name, predicted in labels.items()}
         write_task(folder, task.content_id(), results)
-        row["evaluations"] += [evaluated(step, one) for one in results.values()]
-        row["predicted"] += [one.tolist() if keep else None for one in labels.values()]
+        row["evaluations"] += [evaluated(step, result) for result in results.values()]
+        row["predicted"] += [predicted.tolist() if keep else None for predicted in labels.values()]
     return row

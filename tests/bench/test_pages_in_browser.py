@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from shiftdata.bench.leaderboard import leaderboard
+from shiftdata.bench.leaderboard import Submission, leaderboard
 from shiftdata.bench.reporting import report
-from tests.bench.submissions import GF, fair, part, submitted, written
+from tests.bench.submissions import fair, part, submitted, written
 from tests.bench.synthetic import made_task, synthetic
 from tests.browser import accessibility_problems, broken_numbers
 
@@ -41,7 +41,8 @@ def pages(tiny, tmp_path_factory):
     for name, share in (("low", 0.3), ("high", 0.95), (HOSTILE, 0.6), ("w" * 200, 0.5)):
         sent = submitted(task, [part(task, "test", share)], method=name, cost=HOSTILE)
         written(folder / "sent", f"{name[:4].strip('<')}.parquet", sent)
-    written(folder / "sent", "forged.parquet", submitted(task, method=HOSTILE, claims={GF: {"worst": 0.99}}))
+    refused = submitted(task, method=HOSTILE)
+    written(folder / "sent", "refused.parquet", Submission(refused.card, refused.rows.slice(1)))
     board = leaderboard(folder / "sent", data=tiny.parent)
     (folder / "board.html").write_text(board.to_html(), encoding="utf-8")
     return folder

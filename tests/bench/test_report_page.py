@@ -7,9 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from shiftdata.bench.reporting import Report, report
-from shiftdata.bench.reporting.scores import Section
-from shiftdata.tables import Table
+from shiftdata.bench.reporting import report
 from tests.bench.synthetic import made_task, synthetic
 from tests.evaluation.protocols.made import metadata
 
@@ -73,9 +71,9 @@ def test_the_page_needs_nothing_else(page):
     read = Page(text)
     assert not read.open
     assert {"script", "img", "image", "iframe", "object", "base", "form"}.isdisjoint(read.elements)
-    inside = [one for one in read.refers if one.startswith("#")]
+    inside = [address for address in read.refers if address.startswith("#")]
     assert read.refers == ["data:,", *inside]  # no icon is asked for
-    assert {one[1:] for one in inside} <= set(read.ids)
+    assert {anchor[1:] for anchor in inside} <= set(read.ids)
     assert not re.search(r"@import|url\((?!#)", text)
 
 
@@ -95,27 +93,12 @@ def test_each_chart_says_what_it_shows_and_has_its_table(page):
     assert len(read.ids) == len(set(read.ids))
 
 
-def test_charts_have_the_colour_of_the_text_and_no_styles(page):
-    body = page.to_html().partition("</style>")[2]
-    assert "currentColor" in body
-    assert not re.search(r"#000000|style=|<style", body)
-
-
 def test_the_order_is_that_of_a_reader(page):
-    titles = [one.title for one in page.sections]
+    titles = [section.title for section in page.sections]
     assert titles[:3] == ["In short", "What was run", "How models were chosen"]
-    assert titles[-2:] == ["Failures and missing runs", "Exact versions"]
-
-
-def test_equal_records_give_equal_pages(page):
-    assert page.to_html() == page.to_html()
+    assert titles[-2:] == ["Failures", "Exact versions"]
 
 
 def test_csv_runs_nothing_in_a_spreadsheet(tmp_path):
     records = synthetic(tmp_path, tasks={"=1+1": made_task()}, trials=1)
     assert ",'=1+1," in report(records, ["last"]).to_csv()
-
-
-def test_a_table_without_a_line_is_a_table():
-    made = Report("empty", (Section("Gains", (Table.plain("Gains", ["", "1", "10"], []),)),), ()).to_html()
-    assert made.count("<th") >= 3

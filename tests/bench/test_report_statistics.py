@@ -33,22 +33,22 @@ def test_verdicts_need_interval_holm_and_sign_flips(differences, adjusted, flipp
 
 
 def test_tasks_are_compared_by_their_mean_over_shared_seeds(tmp_path):
-    tasks = {one: made_task(one) for one in ("group-fairness k=4 mu=0.5", "group-fairness k=4 mu=0.2")}
+    tasks = {words: made_task(words) for words in ("group-fairness k=4 mu=0.5", "group-fairness k=4 mu=0.2")}
     records = synthetic(tmp_path, tasks=tasks, trials=1, failed=[("rwg", 0, 2)])
     scores, _ = scores_of(records, "last")
     (rwg, dro) = compared(scores, "erm")
     assert (rwg.method, dro.method, rwg.pairs, dro.pairs) == ("rwg", "group-dro", 4, 6)
     worst = {
-        (one.method, one.selected.study.task_id): [
-            100 * records.evaluation(at.run, None, at.step).worst for at in one.selected.runs
+        (score.method, score.selected.study.task_id): [
+            100 * records.evaluation(at.run, None, at.step).worst for at in score.selected.runs
         ]
-        for one in scores
+        for score in scores
     }
-    by_hand = [
+    expected = [
         np.mean(worst["rwg", task.content_id()]) - np.mean(worst["erm", task.content_id()][:2])
         for task in tasks.values()
     ]
-    assert rwg.differences == pytest.approx(by_hand)
+    assert rwg.differences == pytest.approx(expected)
     assert rwg.of == "tasks"
 
 

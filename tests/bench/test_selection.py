@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shiftdata.bench import RULES, select
 from shiftdata.bench.selection import run_scores
 from shiftdata.errors import NotFoundError
-from shiftdata.evaluation.tasks.evaluation import Cells
+from shiftdata.evaluation.tasks.cells import Cells
 from tests.bench.made import TASK, predicted, records, run, shares
 
 # Validation has 4 rows a group, so that shares are quarters. By rule another one is best.
@@ -47,7 +47,11 @@ def test_scores_are_those_of_an_evaluation(rule, tmp_path):
     name = "test" if RULES[rule].oracle else "validation"
     result = TASK.evaluate(predicted(right if name == "validation" else shares(*[0.25] * 16), name), name)
     means = {"iid-mean-class": "label", "iid-mean-domain": "nuisance"}
-    expected = {"iid-worst": result.worst, "iid-worst-m": result.worst_of(3), "iid-mean-group": result.mean}
+    expected = {
+        "iid-worst": result.worst,
+        "iid-worst-m": result.groups.worst_of(3),
+        "iid-mean-group": result.mean,
+    }
     expected |= {one: result.by(column).mean for one, column in means.items()}
     assert score == pytest.approx(expected.get(rule, result.overall))
 

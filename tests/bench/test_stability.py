@@ -12,14 +12,14 @@ METHODS = {"erm": (0.5, 0.5), "rwg": (0.7, 0.6)}
 
 
 def tables(made):
-    (section,) = [one for one in made.sections if one.title.startswith("Test variance")]
+    (section,) = [section for section in made.sections if section.title.startswith("Test variance")]
     cells = [
         {
             (row, column): cell
-            for row, *of in one.blocks[0].body
-            for column, cell in zip(one.blocks[0].columns, of, strict=True)
+            for row, *of in table.blocks[0].body
+            for column, cell in zip(table.blocks[0].columns, of, strict=True)
         }
-        for one in section.tables
+        for table in section.tables
     ]
     return section, cells
 
@@ -54,11 +54,14 @@ def test_the_spread_is_over_the_last_ten_steps_of_each_run(records):
     _, (spread, _) = tables(report(records))
     for method in METHODS:
         of = {
-            one.study.task_id: np.mean(
-                [np.std([worst(records, at.run, step) for step in range(3, 13)], ddof=1) for at in one.runs]
+            selected.study.task_id: np.mean(
+                [
+                    np.std([worst(records, at.run, step) for step in range(3, 13)], ddof=1)
+                    for at in selected.runs
+                ]
             )
-            for one in select(records, "iid-worst")
-            if one.study.method == method
+            for selected in select(records, "iid-worst")
+            if selected.study.method == method
         }
         assert spread[method, "selected by iid-worst"] == expected(of)
 
@@ -83,7 +86,7 @@ def test_the_gap_is_paired_by_seed(records):
 def test_records_that_do_not_have_them_are_said_to(records, tmp_path):
     section, cells = tables(report(records, ["iid-worst"]))
     assert len(cells) == 1
-    assert [one.partition(":")[0] for one in section.notes] == ["Gap of oracle to source selection"]
+    assert [note.partition(":")[0] for note in section.notes] == ["Gap of oracle to source selection"]
     once = synthetic(tmp_path, methods=METHODS, steps=(20,), trials=1)
     section, cells = tables(report(once, ["iid-worst", "oracle"]))
     assert not cells

@@ -14,9 +14,9 @@ import pytest
 import shiftdata as sd
 from shiftdata.bench.leaderboard.card import MOST_CARD, read_card, template
 from shiftdata.bench.leaderboard.judging import Judge
-from shiftdata.bench.leaderboard.submission import CARD, Part, Submission, fit_rows, rows_of
+from shiftdata.bench.leaderboard.submission import CARD, Submission
 from shiftdata.cli.app import main as cli
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.evaluation.tasks import LeakWarning
 from tests.bench.submissions import GF, card_of, edited, fair, guess, part, submitted, written
 from tests.bombs import growth, write_equal_rows
@@ -60,12 +60,6 @@ def test_every_figure_is_the_mean_over_seeds_of_what_the_task_says(task, judge, 
     assert (entry.rows, overall.n) == (len(task.rows("test")),) * 2
 
 
-def test_the_order_of_rows_does_not_matter(task, judge, path):
-    made = submitted(task, [part(task, "test", 0.6, seed) for seed in (0, 1)])
-    mixed = Submission(made.card, made.rows.take(np.random.default_rng(0).permutation(len(made.rows))))
-    assert repr(judge(made, path)) == repr(judge(mixed, path))
-
-
 def test_a_task_by_its_canonical_name_or_by_its_words_is_one(tiny, judge, path):
     task = sd.task(tiny, "gf_k2_mu10")
     names = "gf_k2_mu10", "group-fairness k=2 mu=0.1"
@@ -80,7 +74,7 @@ def test_every_set_that_tests_is_judged_and_an_oracles_is_not_asked_for(tiny, ju
     task = sd.task(tiny, "uda", source=styles[0], target=styles[1])
     parts = [part(task, name, 0.5) for name in ("target_test", "source_test")]
     entries = judge(submitted(task, parts, words), path)
-    assert [(one.set, one.main) for one in entries] == [("target_test", True), ("source_test", False)]
+    assert [(entry.set, entry.main) for entry in entries] == [("target_test", True), ("source_test", False)]
     with pytest.raises(InputError, match=r"predictions for seed 0 of source_test are missing"):
         judge(submitted(task, parts[:1], words), path)
     task = sd.task(tiny, "domainbed", test=styles[0])
@@ -230,26 +224,10 @@ def test_each_seed_of_the_chosen_trial_is_judged(task, judge, path):
         judge(submitted(task, [*more, part(task, "test", 0.9, 0, 0, 1)], rule="iid"), path)
 
 
-def test_training_on_origins_of_the_test_is_refused(task, judge, path):
-    fit = fit_rows(task.content_id(), task.keys("train"))
-    assert judge(submitted(task, [part(task, "test", 0.7), fit]), path)
-    origin = task.metadata.origin
-    twins = np.flatnonzero(np.isin(origin, origin[task.rows("test")]))
-    twin = next(one for one in twins.tolist() if one not in set(task.rows("test").tolist()))
-    for keys, message in (
-        (task.keys("test")[:1], "trained on 1 origins of test"),
-        (task.metadata.keys(np.array([twin])).to_pylist(), "trained on 1 origins of test"),
-        (["elsewhere"], "1 keys of fit are not in tiny.*'elsewhere'"),
-    ):
-        with pytest.raises(InputError, match=message):
-            judge(submitted(task, [part(task, "test", 0.7), fit_rows(task.content_id(), keys)]), path)
-
-
 # --- what a card says
 
 
 CARDS = {
-    "saw the test": ({"saw_test": True}, "saw the test, and its rule is 'last'"),
     "look-alike rule": ({"rule": "\u043eracle"}, "unknown selection rule"),
     "other, empty": ({"rule": "other:  "}, "unknown selection rule"),
     "path": ({"dataset": "../tiny"}, "give the name, no path"),
@@ -261,7 +239,7 @@ CARDS = {
     "line": ({"method": "a\nb"}, "line break or control character"),
     "turned": ({"method": "a\u202eb"}, "control character"),
     "long": ({"backbone": "x" * 2000}, "2,000 characters"),
-    "empty": ({"method": " "}, "method is"),
+    "empty": ({"method": ""}, "method is empty"),
     "date": ({"date": "yesterday"}, "2026-01-31"),
     "trials": ({"trials": 0}, "1 or more"),
     "type": ({"trials": "many"}, "trials is 'many', not a int"),
@@ -293,22 +271,6 @@ def test_a_card_that_misleads_is_refused(name, task):
 def test_a_card_that_is_none_is_refused(text, message):
     with pytest.raises(InputError, match=message):
         read_card(text)
-
-
-def test_claims_are_compared_and_never_taken(task, judge, path):
-    value = task.evaluate(guess(task, "test", 0.7), "test").worst
-    for claimed in (value, round(value, 3), round(value, 1)):
-        (entry,) = judge(submitted(task, claims={GF: {"worst": claimed}}), path)
-        assert entry.scores["worst"].value == value
-    near = sorted((round(place / 100, 2) for place in range(101)), key=lambda one: abs(one - value))
-    assert 0.005 < abs(near[1] - value) < 0.01  # within a digit, and not its rounding
-    for claimed in (near[1], round(value, 3) + 0.001, 100 * value, 1):
-        with pytest.raises(InputError, match=rf"claims worst {claimed:g} on .*give {value:.4f}"):
-            judge(submitted(task, claims={GF: {"worst": claimed}}), path)
-    with pytest.raises(InputError, match=r"unknown figure of a claim 'best'"):
-        judge(submitted(task, claims={GF: {"best": 1.0}}), path)
-    with pytest.raises(InputError, match=r"unknown task of a claim"):
-        judge(submitted(task, claims={"uda": {"worst": 1.0}}), path)
 
 
 # --- files
@@ -354,7 +316,7 @@ def test_files_that_are_no_submissions_are_refused_and_not_run(task, tmp_path, m
     refused("cannot be read", rows.set_column(2, "seed", pa.array([2**40] * len(rows))))
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(sd.ShiftdataError, match="not a regular file"):
+    with pytest.raises(ShiftdataError, match="not a regular file"):
         Submission.read(path)
     assert not (tmp_path / "exploded").exists()
 
@@ -387,12 +349,6 @@ def test_equal_rows_do_not_fill_the_memory(task, tmp_path):
     assert bytes_more < 200e6
 
 
-def test_a_row_that_is_drawn_twice_has_one_key(tiny, task):
-    rows = task.rows("test")
-    table = rows_of(Part("0" * 64, "test", 0), task, rows, guess(task, "test", 0.5))
-    assert table["key"].to_pylist() == task.keys("test")
-
-
 # --- the command line
 
 
@@ -423,7 +379,7 @@ def test_the_template_is_a_card_and_predictions_become_a_submission(tiny, task, 
     assert cli(["submit", "--dataset", str(tiny), *GF.split(), *given]) == 0
     assert "2 seeds, selection as stated" in capsys.readouterr().out
     made = Submission.read(out)
-    assert [one.seed for one in made.parts] == [0, 1]
+    assert [part.seed for part in made.parts] == [0, 1]
     worst = np.mean([task.evaluate(file, "test").worst for file in files])
     (entry,) = Judge(tiny.parent).judge(made, "mine")
     assert entry.scores["worst"].value == pytest.approx(worst)
@@ -431,10 +387,9 @@ def test_the_template_is_a_card_and_predictions_become_a_submission(tiny, task, 
 
 def test_what_a_leaderboard_refuses_is_not_written(tiny, task, tmp_path, capsys):
     file, out = csv_of(task, tmp_path / "p.csv", 0.7), tmp_path / "mine.parquet"
-    card = filled(tmp_path, **{"[claims]": f'[claims]\n"{GF}" = {{ worst = 0.999 }}\n'})
     line = ["submit", "--dataset", str(tiny), *GF.split(), "--predictions", file, "--out", str(out), "--card"]
-    assert cli([*line, card]) == 1
-    assert "claims worst 0.999" in capsys.readouterr().err
+    assert cli([*line, filled(tmp_path, **{"trials = 1": "trials = 0"})]) == 1
+    assert "give 1 or more" in capsys.readouterr().err
     assert cli([*line, filled(tmp_path, **{'method = "my-method"': ""})]) == 1
     assert "method is missing" in capsys.readouterr().err
     assert cli([*line, filled(tmp_path, **{"m = 3": "k = 3"})]) == 1

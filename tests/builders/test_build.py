@@ -26,8 +26,8 @@ from shiftdata.data.format import writer
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import RENDERINGS
 from shiftdata.data.format.records import FileRecord
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError, NotFoundError
+from shiftdata.evaluation.verify import verify
 from tests.paths import ROOT
 from tests.tiny import edit_file, edit_manifest, write_recipe
 

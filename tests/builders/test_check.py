@@ -87,7 +87,7 @@ def test_what_datasets_counts_is_compared_with_the_promise(copy, monkeypatch):
     assert broken != text
     edit_file(copy, "README.md", lambda _: broken.encode())
     monkeypatch.setattr(module, "renderings", lambda manifest: {})
-    monkeypatch.setattr("shiftdata.data.verifying.contents.card_problems", lambda *_: [])
+    monkeypatch.setattr("shiftdata.data.verifying.audit.card_problems", lambda *_: [])
     said = found(copy)
     assert "README.md: `datasets` reads 0 rows of gf_k2_mu10/test, streaming, the manifest says 24" in said
     assert "README.md: `datasets` does not read gf_k2_mu10: NonMatchingSplitsSizesError" in said

@@ -89,8 +89,8 @@ def test_ctrl_c_says_how_to_go_on(slowly, tmp_path, cluster):
         until(process, lambda: how_many(tmp_path, BLOCKS) >= 4)
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert errors == "interrupted: run the same command again, and it goes on where it stopped\n"
+    said = "interrupted: run the same command again, and it goes on where it stopped\n"
+    assert (process.returncode, errors) == (130, said), errors
 
 
 def test_a_node_with_another_library_is_refused_by_name(slowly, tmp_path, cluster):

@@ -15,8 +15,8 @@ import torch
 import shiftdata as sd
 from builders.make.build import build
 from shiftdata.cli.app import main
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError
+from shiftdata.evaluation.verify import verify
 from tests.builders import raw_albums
 from tests.builders.replicas import cns_bench as replica
 from tests.paths import ROOT
@@ -91,7 +91,7 @@ class TestImageNetModels:
         assert figures == [1, 1, 1, 0, 0, 0]
         assert result["mean_drop"] == 0.5
         assert result["mean_failure_point"] == 1.5
-        assert "132 predictions are outputs that stand for no label: they count as wrong" in result.notes
+        assert "132 predictions are outputs without a label: they count as wrong" in result.notes
 
     def test_a_mask_leaves_the_classes_of_the_task(self, task, scores):
         outputs = sd.imagenet_outputs(task)
@@ -114,7 +114,7 @@ class TestImageNetModels:
         assert overall["imagenet-masked"] == json.loads(json.dumps(masked.to_dict()))
         np.save(file, scores.argmax(axis=1))
         assert main(["evaluate", *words]) == 1
-        assert "chooses among scores" in capsys.readouterr().err
+        assert "chooses among logits" in capsys.readouterr().err
 
     def test_the_example_of_the_page_runs(self, folder, task, scores, capsys):
         page = (ROOT / "docs/raw/cns_bench.md").read_text(encoding="utf-8")
@@ -127,4 +127,4 @@ class TestImageNetModels:
 
     def test_labels_without_numbers_are_refused(self, tiny):
         with pytest.raises(InputError, match="does not begin with the number of an ImageNet class"):
-            sd.imagenet_outputs(sd.Task.canonical(sd.read_metadata(tiny)))
+            sd.imagenet_outputs(sd.task(sd.read_metadata(tiny)))

@@ -22,7 +22,7 @@ from builders.raw.album import RawAlbum
 from builders.raw.domain_class import DomainClass, spelled
 from shiftdata.data.format import written
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.verifying import verify
+from shiftdata.evaluation.verify import verify
 
 DOMAINS, LABELS = ("art", "photo", "sketch"), ("cat", "dog")
 OWNER = ("--license", "CC0-1.0", "--attribution", "A. Maker", "--creator", "A. Maker")

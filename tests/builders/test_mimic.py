@@ -17,8 +17,8 @@ from builders.cli.app import main
 from builders.make.build import build
 from builders.publish.publishing import Publication
 from builders.raw.album import RawAlbum
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError
+from shiftdata.evaluation.verify import verify
 from tests.builders import raw_albums
 from tests.builders.replicas import mimic as replica
 

@@ -96,7 +96,7 @@ def test_classic_dg_takes_the_common_domains_alone(rows, split, trained):
     assert domains(task, "train") == dict.fromkeys(trained, 20 * 90)
     assert domains(task, "validation") == dict.fromkeys(trained, 20 * 36)
     assert domains(task, "test") == dict.fromkeys(set(COMMON) - trained, 20 * 54)
-    assert not task.leaks()
+    assert not task.report().leaks
 
 
 @pytest.mark.parametrize("variant", ["", "compositional"])
@@ -114,7 +114,7 @@ def test_flexible_dg_has_the_domains_and_pictures_of_the_paper(rows, variant):
         assert not set(fitted) & set(of["test"])
         dominant |= {rows.nuisances[domain] for domain, count in fitted.items() if count == 126}
     assert dominant <= set(COMMON)
-    assert not task.leaks()
+    assert not task.report().leaks
     if variant:
         assert len(dominant) <= 4
         assert not dominant & set(domains(task, "test"))

@@ -10,8 +10,8 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError
+from shiftdata.evaluation.verify import verify
 from tests.builders.raw_albums import album_of
 from tests.builders.replicas import nico_domainnet
 from tests.builders.replicas.drawing import put
@@ -85,4 +85,4 @@ def test_a_pair_of_nico_is_held_out_by_the_lists_and_without_them(nico):
     assert verify(built) == []
     task = sd.task(built, "listed_autumn_rock_train_val_test")
     tested = set(task.table("test", named=True)["domain"].to_pylist())
-    assert (tested, len(task.row_set("test")), len(task.row_set("validation"))) == ({"autumn", "rock"}, 60, 6)
+    assert (tested, len(task.sets["test"]), len(task.sets["validation"])) == ({"autumn", "rock"}, 60, 6)

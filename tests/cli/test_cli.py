@@ -83,13 +83,6 @@ def test_a_reader_that_has_seen_enough_is_no_error(home):
     assert (done.stdout.count("\n"), done.stderr) == (1, "")
 
 
-@pytest.mark.parametrize("main", [shiftdata.cli.app.main, builders_cli.main])
-def test_help_teaches_with_examples(main, capsys):
-    status, output, _ = run(main, capsys, "--help")
-    assert status == 0
-    assert "examples:" in output
-
-
 VERBS = [
     (group, name, command) for group in (APP, builders_cli.APP) for name, command in group.commands.items()
 ]
@@ -140,10 +133,6 @@ def test_ctrl_c_says_what_the_same_command_will_do(words, said, monkeypatch, cap
     assert said in errors
 
 
-def test_builders_list(capsys):
-    assert "sma_emoji" in run(builders_cli.main, capsys, "list")[1]
-
-
 def test_builders_build_and_check(recipe, tmp_path, capsys):
     out = str(tmp_path)
     options = ("--out", out, "--bases", "mini", "--workers", "1", "--quiet")
@@ -156,13 +145,6 @@ def test_builders_build_and_check(recipe, tmp_path, capsys):
     )
     (tmp_path / "shift/tiny/README.md").unlink()
     assert run(builders_cli.main, capsys, "check", f"{out}/shift/tiny")[0] == 1
-
-
-def test_builders_refuses_bad_numbers_and_names(recipe, tmp_path, capsys):
-    out = str(tmp_path)
-    build = ("build", str(recipe), "--out", out)
-    assert "0 is not in the range x>=1" in run(builders_cli.main, capsys, *build, "--workers", "0")[2]
-    assert "unknown base 'huge'" in run(builders_cli.main, capsys, *build, "--bases", "mini,huge")[2]
 
 
 def test_contact_sheet(tiny, tmp_path, capsys):
@@ -229,7 +211,3 @@ def test_a_dataset_that_is_not_built_names_its_recipe_licence_and_commands(home,
         raw = source(short)
         assert f"python -m builders raw get {raw.name} " in error
         assert f"(licence: {raw.license})" in error
-
-
-def test_a_name_like_that_of_a_recipe_names_the_recipe(home, capsys):
-    assert "builders list (sma_brd, " in run(shiftdata.cli.app.main, capsys, "info", "sma_brb")[2]

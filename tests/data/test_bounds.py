@@ -15,9 +15,9 @@ import pytest
 from shiftdata.data.format import bounds
 from shiftdata.data.format.bounds import read_flat
 from shiftdata.data.format.page_headers import pages_fault
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
 from shiftdata.evaluation.tasks.prediction_files import read_prediction_file
+from shiftdata.evaluation.verify import verify
 from shiftdata.files import sha256_of
 from tests.bombs import growth, with_small_footer, write_equal_rows
 from tests.tiny import edit_file, edit_manifest
@@ -94,27 +94,21 @@ def test_a_flat_file_is_read_as_it_is(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("columns", "what"),
+    ("columns", "message"),
     [
         ({"other": [1]}, "has 0 columns 'key'"),
         ({"key": [[1, 2]]}, r"has list<.*> in its column 'key': give numbers or texts"),
-        ({"key": ["a"], "key.b": ["c"]}, "has the column 'key.b' besides"),
+        ({"key": ["a"], "key.b": ["c"]}, "has the column 'key.b' next"),
         ({"key": ["a"] * 11}, "has 11 rows or more in .* bytes: at most 10 rows are read"),
         ({"key": ["a"], **{f"c{n}": [0] for n in range(31)}}, "has 32 columns: give at most 30"),
         ({"key": ["x" * 300_000] * 10}, "would unpack .* bytes to 10 rows of 3,000,080 bytes or more"),
     ],
 )
-def test_a_file_that_is_not_read_says_why(tmp_path, monkeypatch, columns, what):
+def test_a_file_that_is_not_read_says_why(tmp_path, monkeypatch, columns, message):
     monkeypatch.setattr(bounds, "ALWAYS", 1 << 20)
     monkeypatch.setattr(bounds, "MOST_COLUMNS", 30)
     pq.write_table(pa.table(columns), tmp_path / "x.parquet")
-    with pytest.raises(IntegrityError, match=f"x.parquet {what}"):
-        read_flat(tmp_path / "x.parquet", ["key"], most_rows=10)
-
-
-def test_a_file_that_is_no_table_says_so(tmp_path):
-    (tmp_path / "x.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
-    with pytest.raises(IntegrityError, match=r"x.parquet cannot be read as Parquet"):
+    with pytest.raises(IntegrityError, match=f"x.parquet {message}"):
         read_flat(tmp_path / "x.parquet", ["key"], most_rows=10)
 
 
@@ -124,17 +118,6 @@ def test_predictions_that_cannot_be_read_say_why_once(tmp_path):
         read_prediction_file(tmp_path / "x.parquet", 10)
     with pytest.raises(NotFoundError, match=r"^there are no predictions at .*other.parquet: name a file"):
         read_prediction_file(tmp_path / "other.parquet", 10)
-
-
-def test_an_archive_of_arrays_is_not_unpacked_to_far_more(tmp_path):
-    np.savez_compressed(tmp_path / "x.npz", np.zeros(40_000_000))
-    with pytest.raises(InputError, match=r"it would unpack to 320,000,\d+ bytes: at most 268,435,456"):
-        read_prediction_file(tmp_path / "x.npz", 10)
-    np.savez_compressed(tmp_path / "two.npz", a=np.arange(3), b=np.ones(2))
-    assert {name: one.tolist() for name, one in read_prediction_file(tmp_path / "two.npz", 10).items()} == {
-        "a": [0, 1, 2],
-        "b": [1, 1],
-    }
 
 
 def test_pages_are_larger_than_the_footer_says(tmp_path):
@@ -154,8 +137,10 @@ def pages_of(path: Path) -> str | None:
         return pages_fault(file, pq.read_metadata(path))
 
 
-@pytest.mark.parametrize("version", ["1.0", "2.0"])
-@pytest.mark.parametrize("compression", ["none", "snappy", "zstd", "gzip", "lz4"])
+@pytest.mark.parametrize(
+    ("version", "compression"),
+    [("1.0", "none"), ("1.0", "snappy"), ("2.0", "zstd"), ("2.0", "gzip"), ("2.0", "lz4")],
+)
 def test_headers_of_pages_are_read_whatever_they_have(tmp_path, version, compression):
     count = 2_000
     table = pa.table(
@@ -197,3 +182,10 @@ def test_verify_names_a_table_whose_footer_is_false(copy):
     edit_file(copy, path, with_small_footer)
     (problem, *_) = [problem for problem in verify(copy) if problem.path == path]
     assert "and 1 by its footer: it is not read" in problem.what
+
+
+def test_an_archive_called_an_array_is_not_unpacked(tmp_path):
+    np.savez_compressed(tmp_path / "x.npz", np.zeros(40_000_000))
+    (tmp_path / "x.npz").rename(tmp_path / "x.npy")
+    with pytest.raises(InputError, match=r"x.npy cannot be read as npy: the magic string is not correct"):
+        read_prediction_file(tmp_path / "x.npy", 10)

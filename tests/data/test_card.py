@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import datasets
 import pytest
 import yaml
 from PIL import Image
@@ -26,14 +25,14 @@ from tests.tiny import write_recipe
 
 
 @pytest.mark.parametrize("name", embedded_recipes())
-def test_the_cards_of_the_house_are_fresh(name):
+def test_the_cards_of_the_house_are_fresh_complete_and_linked(name):
     # `python -m builders card` writes them again.
-    assert (CARDS / f"{name}.md").read_text(encoding="utf-8") == card_of_recipe(load_recipe(name))
-
-
-@pytest.mark.parametrize("name", embedded_recipes())
-def test_a_recipe_of_the_house_answers_every_question(name):
-    assert "Not stated" not in card_of_recipe(load_recipe(name))
+    recipe = load_recipe(name)
+    card = card_of_recipe(recipe)
+    assert (CARDS / f"{name}.md").read_text(encoding="utf-8") == card
+    assert "Not stated" not in card
+    cited = re.findall(r"arXiv:(\d{4}\.\d{4,5})", recipe.citation)
+    assert re.findall(r"https://arxiv\.org/abs/(\d{4}\.\d{4,5})", card) == cited
 
 
 def test_every_picture_and_file_that_a_card_names_is_there(tiny):
@@ -59,13 +58,6 @@ def test_names_cannot_break_the_page(tiny):
     card = render_card(manifest)
     assert "a\\|b, \\*c\\*, d e, Étoile.v2, \\<script\\>" in card
     assert yaml.safe_load(card.split("---\n")[1])["pretty_name"] == "A: B # C"
-
-
-def test_many_names_are_not_all_listed(tiny):
-    manifest = replace(Manifest.read(tiny), labels=[f"class{n}" for n in range(10_000)])
-    card = render_card(manifest)
-    assert "class59 and 9,940 more" in card
-    assert "class60" not in card
 
 
 @pytest.mark.parametrize(
@@ -110,6 +102,8 @@ def test_the_first_canonical_splits_are_configs_and_the_others_key_files(tmp_pat
     manifest = Manifest.read(folder)
     assert [len(split.configs) for split in manifest.canonical_splits] == [1] * 24 + [0] * 2
     assert check(folder) == []
+    import datasets
+
     with pytest.raises(ValueError, match="not found"):
         datasets.load_dataset(str(folder), "gf_k2_mu50_s25", streaming=True)
     for streaming in (False, True):
@@ -161,10 +155,3 @@ def test_arxiv_ids_lead_to_their_papers(tiny):
         ("arXiv:2305.15253v2", "2305.15253"),
         ("arXiv:0902.3430", "0902.3430"),
     ]
-
-
-@pytest.mark.parametrize("name", embedded_recipes())
-def test_a_card_of_the_house_links_every_arxiv_id_that_it_cites(name):
-    cited = re.findall(r"arXiv:(\d{4}\.\d{4,5})", load_recipe(name).citation)
-    linked = re.findall(r"https://arxiv\.org/abs/(\d{4}\.\d{4,5})", card_of_recipe(load_recipe(name)))
-    assert linked == cited

@@ -9,6 +9,7 @@ import pytest
 
 import shiftdata as sd
 from shiftdata.data.metadata import stored
+from shiftdata.evaluation.tasks.rows import counts_of
 from shiftdata.stable import hash64
 
 
@@ -60,15 +61,9 @@ def test_stretches_of_few_rows_give_the_same(tiny, copy, monkeypatch, tmp_path):
     assert all(np.array_equal(again.sets[one].indices, task.sets[one].indices) for one in task.sets)
 
 
-def test_no_rows_have_columns_too(tiny):
-    rows = sd.task(str(tiny)).metadata
-    assert rows.take(["key", "label"], np.zeros(0, np.int64)).schema.names == ["key", "label"]
-    assert rows.keys(np.zeros(0, np.int64)).to_pylist() == []
-
-
 def test_a_row_that_was_drawn_twice_is_one_origin(tiny):
     task = sd.task(str(tiny), "label-shift", alpha=3, replacement=True, on_empty="report")
-    result = task.evaluate(np.repeat(task.metadata.label[task.rows("test")], task.counts("test")))
+    result = task.evaluate(np.repeat(task.metadata.label[task.rows("test")], counts_of(task, "test")))
     assert result.groups.n.sum() == len(task.sets["test"])
     assert result.groups.origins.sum() == len(task.rows("test")) < len(task.sets["test"])
 

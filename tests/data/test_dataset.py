@@ -80,13 +80,6 @@ def test_readers_that_are_open_notice_it_too(copy, other):
         list(loader)
 
 
-def test_metadata_of_another_version_is_refused(copy, other):
-    opened = sd.open_dataset(copy)
-    replace(copy, other)
-    with pytest.raises(sd.errors.ChangedError):
-        sd.task(opened)
-
-
 def test_a_dataset_that_is_gone_is_refused(copy):
     task = sd.task(copy)
     shutil.rmtree(copy)

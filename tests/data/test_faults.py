@@ -1,11 +1,11 @@
-"""What may befall a dataset, from its album to a disk: a named error, or the fallback that is documented."""
+"""Damage to a dataset, from its album to a disk: a named error, or the documented fallback."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
-import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,9 +16,11 @@ from builders.make.build import build
 from builders.make.check import check
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.schema import SPLITS
-from shiftdata.errors import InputError, IntegrityError
+from shiftdata.errors import InputError, IntegrityError, ShiftdataError
 
 SHARD = "data/mini/train-00000-of-00001.parquet"
+METADATA = "metadata/mini/train.parquet"
+FROZEN = "protocols/gf_k2_mu10.parquet"
 CONFIGS = ["content", "mini", "extended", "gf_k2_mu10", "gf_k4_mu20_s1"]
 
 RECIPE = """
@@ -51,13 +53,15 @@ RECIPE = Recipe(
 
 
 def keys(folder: Path, config: str) -> dict[str, set[str]]:
-    """What plain `datasets` reads."""
+    """The keys that plain `datasets` reads."""
+    import datasets
+
     loaded = datasets.load_dataset(str(folder), config, streaming=True)
     return {split: {row["key"] for row in rows.select_columns(["key"])} for split, rows in loaded.items()}
 
 
 def own_recipe(folder: Path, pictures: dict[str, int]) -> str:
-    """A recipe over so many pictures of each label, in two domains by turns."""
+    """Write a recipe over `pictures` of each label, in two domains by turns."""
     (folder / "pictures").mkdir(parents=True)
     for label, count in pictures.items():
         for number in range(count):
@@ -71,15 +75,57 @@ def own_recipe(folder: Path, pictures: dict[str, int]) -> str:
 # On a user's disk
 
 
+@pytest.mark.parametrize("at", [0.3, *(pytest.param(at, marks=pytest.mark.slow) for at in (0, 0.5, 0.7, 1))])
 @pytest.mark.parametrize(
-    "path",
-    [SHARD, "metadata/mini/train.parquet", "protocols/gf_k2_mu10.parquet", "preview.jpg", "groups.png"],
+    "path", [SHARD, METADATA, FROZEN, "README.md", "croissant.json", "preview.jpg", "groups.png"]
 )
-def test_a_flipped_byte_is_found_in_every_kind_of_file(copy, path):
+def test_a_flipped_byte_is_found_in_every_kind_of_file(copy, path, at):
     data = bytearray((copy / path).read_bytes())
-    data[len(data) // 2] ^= 1
+    data[min(int(len(data) * at), len(data) - 1)] ^= 1
     (copy / path).write_bytes(data)
-    assert [problem.path for problem in shiftdata.verify(copy)].count(path) >= 1
+    paths = {problem.path for problem in shiftdata.verify(copy)}
+    assert path in (paths or {problem.path for problem in check(copy)})
+
+
+def test_a_flipped_byte_anywhere_in_the_manifest_is_found(copy):
+    """Its words are in the card, its hashes are compared with files."""
+    data = (copy / "manifest.json").read_bytes()
+    missed = []
+    for number in range(40):
+        at = number * (len(data) - 1) // 39
+        flipped = bytearray(data)
+        flipped[at] ^= 1 << number % 8
+        (copy / "manifest.json").write_bytes(flipped)
+        with suppress(ShiftdataError):
+            missed += [] if shiftdata.verify(copy) or check(copy) else [at]
+    assert missed == []
+
+
+def damaged(written: bytes) -> Iterator[bytes]:
+    """Yield a file with other bytes: one, or one in a thousand."""
+    for number in range(120):
+        data = bytearray(written)
+        step = 997 if number % 3 == 0 else len(data)
+        for at in range(number * 31 % 997, len(data), step):
+            data[at * (number + 1) % len(data)] ^= 1 + number * 2 % 255
+        yield bytes(data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [SHARD, METADATA, FROZEN, "manifest.json"])
+def test_no_damage_makes_a_traceback(copy, path):
+    for data in damaged((copy / path).read_bytes()):
+        (copy / path).write_bytes(data)
+        with suppress(IntegrityError):
+            assert path in {problem.path for problem in shiftdata.verify(copy)} or path == "manifest.json"
+
+
+def test_line_endings_of_a_clone_are_reported(copy):
+    """As git on Windows converts them."""
+    texts = ["ATTRIBUTION.md", "README.md", "croissant.json"]
+    for name in texts:
+        (copy / name).write_bytes((copy / name).read_bytes().replace(b"\n", b"\r\n"))
+    assert [problem.path for problem in shiftdata.verify(copy)] == texts
 
 
 @pytest.mark.slow
@@ -137,38 +183,22 @@ def test_an_edited_card_still_loads_and_is_named(copy, change):
     assert [problem.path for problem in check(copy)] == ["README.md"]
 
 
-def test_a_manifest_of_a_newer_format_says_what_to_do(copy):
-    told = json.loads((copy / "manifest.json").read_text())
-    (copy / "manifest.json").write_text(json.dumps(told | {"format": 2, "unheard_of": 1}))
-    for use in (shiftdata.info, shiftdata.verify, shiftdata.load_dataset):
-        with pytest.raises(IntegrityError, match=r"manifest format 2; .*install a newer shiftdata"):
-            use(copy)
-
-
-def test_a_link_out_of_the_folder_is_refused(copy, tmp_path):
-    (copy / SHARD).rename(tmp_path / "elsewhere.parquet")
-    (copy / SHARD).symlink_to(tmp_path / "elsewhere.parquet")
-    assert f"{SHARD}: points out of the dataset's folder" in "\n".join(map(str, shiftdata.verify(copy)))
-
-
 # In the album
 
 
-def test_names_with_dots_marks_and_any_script_go_all_the_way(tmp_path):
-    labels = {
-        "Étoile.v2": 20,
-        "狗": 20,
-        "猫": 20,
-        'naïve "quoted"': 20,
-        "a, b: c": 20,
-        "Grüße": 20,
-        "Größe": 20,
-    }
-    folder = build(own_recipe(tmp_path, labels), tmp_path / "out", workers=1, quiet=True)
+LABELS = """Étoile.v2;狗;猫;naïve "quoted";a, b: c;Grüße;Größe;😀 smile;@at;%percent; spaced;#hash;- dash;null
+yes;1e3;{brace};back\\slash;'single';|pipe|""".replace("\n", ";").split(";")
+
+
+def test_names_with_marks_of_any_script_or_yaml_go_all_the_way(tmp_path):
+    import datasets
+
+    folder = build(own_recipe(tmp_path, dict.fromkeys(LABELS, 8)), tmp_path / "out", workers=1, quiet=True)
     assert check(folder) == []
-    loaded = datasets.load_dataset(str(folder), split="train")
-    assert set(loaded.features["label"].names) == set(labels)
-    assert len(set(loaded["key"])) == len(loaded)
+    for config in ("all", "metadata"):
+        loaded = datasets.load_dataset(str(folder), config, split="train", streaming=True)
+        assert loaded.features["label"].names == sorted(LABELS)
+        assert len({row["key"] for row in loaded}) == 4 * len(LABELS)
 
 
 def test_an_empty_folder_is_refused(tmp_path):
@@ -176,17 +206,16 @@ def test_an_empty_folder_is_refused(tmp_path):
         build(own_recipe(tmp_path, {}), tmp_path / "out", workers=1, quiet=True)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_too_few_pictures_for_three_splits_are_refused(tmp_path, count):
+def test_too_few_pictures_for_three_splits_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"none of them falls into .*test: some label needs at least 4"):
-        build(own_recipe(tmp_path, {"cat": count}), tmp_path / "out", workers=1, quiet=True)
+        build(own_recipe(tmp_path, {"cat": 3}), tmp_path / "out", workers=1, quiet=True)
     assert not (tmp_path / "out/shift").exists()
 
 
 def test_one_row_a_group_is_enough(tmp_path):
     folder = build(own_recipe(tmp_path, {"cat": 8}), tmp_path / "out", workers=1, quiet=True)
     assert check(folder) == []
-    assert [len(found) for found in keys(folder, "all").values()] == [4, 2, 2]
+    assert [len(split) for split in keys(folder, "all").values()] == [4, 2, 2]
 
 
 @pytest.mark.slow
@@ -201,3 +230,25 @@ def test_ten_thousand_classes(tmp_path):
     # Classes of a few rows share row groups: ten thousand of them would make a footer larger than the data.
     assert pq.read_metadata(folder / "data/all/train-00000-of-00001.parquet").num_row_groups < 1_000
     assert check(folder) == []
+
+
+def test_an_album_of_which_nothing_can_be_used_is_refused(tmp_path):
+    recipe = Path(own_recipe(tmp_path, {"a": 8, "b": 8}))
+    for number, path in enumerate(recipe.parent.glob("pictures/*/*/*.png")):
+        Image.new("RGB", (3, 3), (number, 0, 0)).save(path)
+    with pytest.raises(
+        InputError, match=r"all 16 pictures of own were dropped: 16: a side below 8 pixels \(3 x 3\)"
+    ):
+        build(str(recipe), tmp_path / "out", workers=1, quiet=True)
+    assert not (tmp_path / "out/shift").exists()
+
+
+def test_a_label_of_one_origin_is_in_training_alone(tmp_path):
+    folder = build(own_recipe(tmp_path, {"a": 8, "b": 1}), tmp_path / "out", workers=1, quiet=True)
+    assert check(folder) == []
+    assert Manifest.read(folder).labels == ["a", "b"]
+    labels = {
+        split: set(pq.read_table(folder / f"metadata/all/{split}.parquet")["label"].to_pylist())
+        for split in ("train", "test")
+    }
+    assert labels == {"train": {0, 1}, "test": {0}}

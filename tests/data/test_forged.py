@@ -1,8 +1,9 @@
-"""Datasets whose hashes all agree and whose meaning is wrong: `verify` derives again what can be derived."""
+"""Datasets whose hashes agree and whose content is wrong: `verify` derives what can be derived."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,10 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import shiftdata as sd
-from builders.make.build import build
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import ShiftdataError
-from tests.contracts.kinds import prepare
+from tests.shared import dataset_of
 from tests.tiny import edit_file, edit_manifest
 
 SHARD = "data/mini/train-00000-of-00001.parquet"
@@ -55,8 +55,8 @@ def shape(path: tuple[str | int, ...]) -> tuple[str | int, ...]:
 
 
 @pytest.mark.slow
-def test_every_field_of_a_manifest_is_derived_again_or_named_as_stated(tmp_path):
-    copy = build(str(prepare("text", tmp_path)), tmp_path / "out", workers=1, quiet=True)
+def test_every_field_of_a_manifest_is_derived_or_named_as_stated(tmp_path, tmp_path_factory):
+    copy = Path(shutil.copytree(dataset_of(tmp_path_factory, "text"), tmp_path / "shift" / "text"))
     text = (copy / "manifest.json").read_bytes()
     of_each = {shape(path): path for path in leaves(json.loads(text)) if path[0] != "checksum"}
     missed = set()
@@ -103,7 +103,7 @@ def test_false_statistics_are_named(copy, path):
     problems = sd.verify(copy)
     assert {problem.kind for problem in problems} <= {"statistics", "filters"}
     assert any(
-        problem.path == path and "says of quantile in row group 0" in problem.what for problem in problems
+        problem.path == path and "states of quantile in row group 0" in problem.what for problem in problems
     )
 
 
@@ -111,9 +111,7 @@ def test_false_statistics_are_named(copy, path):
     ("old", "new", "what"),
     [
         ('- {"config_name": "mini"', '- {"config_name": "mine"', "other configs"),
-        ("configs:\n", '"configs": []\nconfigs:\n', "other configs"),
         ('"num_examples": 200', '"num_examples": 201', "other dataset_info"),
-        ("data/mini/train-*", "data/mini/*-*", "other configs"),
         ("---\n\n", 'configs:\n- {"config_name": "x"}\n---\n\n', "other configs"),
     ],
 )
@@ -176,8 +174,8 @@ SLOW = [pytest.param(500, seed, marks=pytest.mark.slow) for seed in range(1, 5)]
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("changes", "seed"), [(60, 0), *SLOW])
-def test_no_accidental_change_is_missed(tmp_path, changes, seed):
-    folder = build(str(prepare("text", tmp_path)), tmp_path / "out", workers=1, quiet=True)
+def test_no_accidental_change_is_missed(tmp_path, tmp_path_factory, changes, seed):
+    folder = Path(shutil.copytree(dataset_of(tmp_path_factory, "text"), tmp_path / "shift" / "text"))
     whole = {path: path.read_bytes() for path in files_of(folder)}
     rng, missed = np.random.default_rng(seed), []
     for _ in range(changes):

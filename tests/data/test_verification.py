@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import shiftdata
-from builders.make.build import build
 from builders.make.check import check
 from shiftdata.cli.app import main
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.verifying import Problem, shortened, verify
 from shiftdata.errors import IntegrityError
-from tests.contracts.kinds import prepare
+from shiftdata.evaluation.verify import verify
 from tests.data.test_places import at_once, files, hub, memory, on_hub
-from tests.tiny import edit_file, edit_manifest, forged
+from tests.shared import dataset_of
+from tests.tiny import edit_file, edit_manifest
 
 __all__ = ["at_once", "memory"]  # fixtures
 
@@ -63,24 +63,10 @@ def key_of(folder: Path, row: int, path: str = METADATA) -> str:
     return str(pq.read_table(folder / path)["key"][row].as_py())
 
 
-@pytest.fixture(scope="module")
-def kinds(tmp_path_factory) -> Callable[[str], Path]:
-    """The folder of a small dataset of a kind of the contract, built once."""
-    built: dict[str, Path] = {}
-
-    def of(kind: str) -> Path:
-        if kind not in built:
-            folder = tmp_path_factory.mktemp(kind)
-            built[kind] = build(str(prepare(kind, folder)), folder / "out", workers=1, quiet=True)
-        return built[kind]
-
-    return of
-
-
 @pytest.fixture
-def copied(kinds, tmp_path) -> Callable[[str], Path]:
-    """A copy of one's own of a small dataset of a kind of the contract."""
-    return lambda kind: Path(shutil.copytree(kinds(kind), tmp_path / "shift" / kind))
+def copied(tmp_path, tmp_path_factory) -> Callable[[str], Path]:
+    """Copies of small datasets of kinds of the contract."""
+    return lambda kind: Path(shutil.copytree(dataset_of(tmp_path_factory, kind), tmp_path / "shift" / kind))
 
 
 # Whole files
@@ -88,13 +74,12 @@ def copied(kinds, tmp_path) -> Callable[[str], Path]:
 
 def test_a_fresh_build_is_well(tiny):
     assert check(tiny) == []
-    assert shiftdata.verify(tiny) == []
     assert shiftdata.verify(tiny, deep=False) == []
 
 
 @pytest.mark.parametrize("kind", ["domain", "continuous", "text", "table"])
-def test_a_fresh_build_of_every_kind_is_well(kinds, kind):
-    assert verify(kinds(kind)) == []
+def test_a_fresh_build_of_every_kind_is_well(tmp_path_factory, kind):
+    assert verify(dataset_of(tmp_path_factory, kind)) == []
 
 
 def test_a_truncated_a_missing_and_an_extra_file_are_found(copy):
@@ -109,12 +94,14 @@ def test_a_truncated_a_missing_and_an_extra_file_are_found(copy):
     assert problems.count("\n") == 2
 
 
-def test_what_tools_keep_beside_a_clone_is_not_extra(copy):
+def test_files_of_tools_and_links_inside_are_well(copy):
     (copy / ".gitattributes").write_text("*.parquet filter=lfs")
     (copy / ".git").mkdir()
     (copy / ".git/HEAD").write_text("ref: refs/heads/main")
     (copy / ".cache/huggingface/download").mkdir(parents=True)
     (copy / ".cache/huggingface/download/README.md.metadata").write_text("")
+    (copy / "data").rename(copy / ".store")
+    (copy / "data").symlink_to(".store")
     assert verify(copy) == []
 
 
@@ -134,38 +121,23 @@ def test_a_link_out_of_the_folder_is_found(copy, tmp_path):
     assert "metadata: is not" not in problems
 
 
-def test_a_link_inside_the_folder_is_well(copy):
-    (copy / "data").rename(copy / ".store")
-    (copy / "data").symlink_to(".store")
-    assert verify(copy) == []
-
-
-@pytest.mark.parametrize(
-    "change", [lambda t: t.replace("\n", "\r\n"), lambda t: t.replace("\n ", "\n  "), lambda t: t + "\n"]
-)
-def test_a_manifest_that_was_edited_or_converted_is_found(copy, change):
-    (copy / "manifest.json").write_bytes(change((copy / "manifest.json").read_text()).encode())
-    with pytest.raises(IntegrityError, match="is damaged, was edited, or had its line endings converted"):
-        verify(copy)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         (
             '"modality": "image"',
             '"modality": "sound"',
-            "is not a shiftdata manifest: roles.modality is 'sound', not a 'image' or 'text' or 'table'",
+            "is not a shiftdata manifest: roles.modality is 'sound'",
         ),
         (
             '"image": "image"',
             '"image": "jpg"',
-            "gives examples the columns {'image': 'jpg'}; of the modality image",
+            "gives examples the columns {'image': 'jpg'}; of the modality",
         ),
         (
             '"validation": {',
             '"dev": {',
-            "gives the base 'content' the splits 'train', 'dev', 'test'; they are train,",
+            "gives the base 'content' the splits 'train', 'dev', 'test'; they are",
         ),
     ],
 )
@@ -173,9 +145,8 @@ def test_a_manifest_by_which_no_row_can_be_read_is_an_error(copy, old, new, mess
     text = (copy / "manifest.json").read_text()
     assert old in text
     edit_manifest(copy, lambda raw: raw.update(json.loads(text.replace(old, new, 1))))
-    with pytest.raises(IntegrityError) as raised:
+    with pytest.raises(IntegrityError, match=re.escape(f"manifest.json {message}")):
         verify(copy)
-    assert f"manifest.json {message}" in str(raised.value)
 
 
 def test_a_manifest_that_lacks_a_file_or_names_another_is_found(copy):
@@ -205,6 +176,7 @@ def test_counts_of_the_manifest_are_checked(copy):
         raw["files"][METADATA]["rows"] = 7
         raw["credits"][0]["rows"] -= 1
         raw["origins_shared"] = not raw["origins_shared"]
+        raw["bases"][2].update(content_id="0" * 64)
 
     edit_manifest(copy, change)
     problems = found(copy)
@@ -217,56 +189,61 @@ def test_counts_of_the_manifest_are_checked(copy):
     assert f"{FROZEN}: keeps in test 24 rows, the manifest says 5" in problems
     assert "manifest.json: credits 1359 rows to 'made here' (CC0-1.0), 1360 are" in problems
     assert "manifest.json: says origins_shared False, and the rows say True" in problems
-
-
-def test_other_content_under_the_same_names_is_found(copy):
-    edit_manifest(copy, lambda raw: raw["bases"][1].update(content_id="0" * 64))
-    problems = found(copy)
-    assert "metadata/mini: has the content_id" in problems
+    assert "metadata/extended: has the content_id" in problems
     assert "has a content_id that is not the hash of those of its bases" in problems
 
 
 # Rows
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        ("offset", 5, "is not at byte offset 5 with length"),
-        ("offset", 1 << 62, "is not at byte offset"),
-        ("offset", None, "has no offset: each image needs one"),
-        ("length", 3, "with length 3, as metadata/mini/test.parquet says"),
-        ("sha256", b"x" * 32, f"metadata/mini/test.parquet says {(b'x' * 32).hex()}"),
-        ("sha256", None, "has no sha256"),
-        ("label", 99, "has the label 99; the manifest names 4, from 0 to 3"),
-        ("label", None, "has the label None; the manifest names 4"),
-        ("style", 5, "has the style 5; the manifest names 5, from 0 to 4"),
-        ("style", None, "has the style None; the manifest names 5"),
-        ("group", 19, "has the group 19, not label * 5 + style = "),
-        ("severity", 0.5, "has the severity 0.5; the manifest lists 1.0"),
-        ("severity", None, "has the severity None; the manifest lists 1.0"),
-        ("key", "Not A Key", "has a key that is not made of [a-z0-9_-]{1,120}: 'Not A Key'"),
-        ("fold", 3, "has the fold 3, which does not give the split 'test' (train from 0, validation from 50"),
-        ("fold", 100, "has the fold 100; folds run from 0 to 99"),
-        ("split", "train", "has the split 'train' in a file of 'test'"),
-        ("license", " ", "has no licence: every row needs one"),
-        ("attribution", None, "has no attribution: every row needs one"),
-        ("row", 77, "has the row 77, and stands where 2 would"),
-        ("shard", 1, "has the shard 1, and stands where 0 would"),
-        ("params", "{}", "has the params '{"),
-    ],
-)
-def test_a_row_that_lies_is_named(copy, column, value, message):
-    key = value if column == "key" else key_of(copy, 2)
-    retold(copy, METADATA, with_column(column, lambda v: [*v[:2], value, *v[3:]]))
-    told = [str(problem) for problem in verify(copy) if problem.key == key]
-    assert any(message in problem and f"row {key!r}" in problem for problem in told), found(copy)
+#: A wrong value of a column, and the message that names its row.
+LIES: list[tuple[str, Any, str]] = [
+    ("offset", 5, "is not at byte offset 5 with length"),
+    ("offset", 1 << 62, "is not at byte offset"),
+    ("offset", None, "has the offset None; each image needs one"),
+    ("length", 3, "with length 3, as metadata/mini/test.parquet says"),
+    ("sha256", b"x" * 32, f"metadata/mini/test.parquet says {(b'x' * 32).hex()}"),
+    ("sha256", None, "has the sha256 None; every row needs one"),
+    ("label", 99, "has the label 99; the manifest names 4, from 0 to 3"),
+    ("label", None, "has the label None; the manifest names 4"),
+    ("style", 5, "has the style 5; the manifest names 5, from 0 to 4"),
+    ("style", None, "has the style None; the manifest names 5"),
+    ("group", 19, "has the group 19; label * 5 + style is "),
+    ("severity", 0.5, "has the severity 0.5; the manifest lists 1.0"),
+    ("severity", None, "has the severity None; the manifest lists 1.0"),
+    ("key", "Not A Key", "has the key 'Not A Key'; keys are made of [a-z0-9_-]{1,120}"),
+    ("fold", 3, "has the fold 3; its split is 'test' (train from 0, validation from 50"),
+    ("fold", 100, "has the fold 100; folds run from 0 to 99"),
+    ("split", "train", "has the split 'train'; it is in a file of 'test'"),
+    ("license", " ", "has the license ' '; every row needs one"),
+    ("attribution", None, "has the attribution None; every row needs one"),
+    ("row", 77, "has the row 77; its place is 21"),
+    ("shard", 1, "has the shard 1; its place is 0"),
+    ("params", "{}", "has the params '{"),
+]
 
 
-def test_a_key_that_occurs_twice_is_named(copy):
-    retold(copy, METADATA, with_column("key", lambda v: [v[1], *v[1:]]))
-    second = key_of(copy, 1)
-    assert f"row {second!r} has the key of an earlier row, in {METADATA}: keys must be unique" in found(copy)
+def test_every_row_that_lies_is_named(copy):
+    keys = pq.read_table(copy / METADATA)["key"].to_pylist()
+
+    def change(table: pa.Table) -> pa.Table:
+        for row, (column, value, _) in enumerate(LIES, 2):
+            lie = partial(replaced, row=row, value=value)
+            table = with_column(column, lie)(table)
+        return with_column("key", lambda v: [v[1], *v[1:]])(table)
+
+    retold(copy, METADATA, change)
+    problems = verify(copy)
+    for row, (column, value, message) in enumerate(LIES, 2):
+        key = value if column == "key" else keys[row]
+        texts = [str(problem) for problem in problems if problem.key == key]
+        assert any(message in text and f"row {key!r}" in text for text in texts), (column, value, texts)
+    twice = f"row {keys[1]!r} has the key {keys[1]!r}; an earlier row has it, in {METADATA}: keys are unique"
+    assert twice in "\n".join(map(str, problems))
+
+
+def replaced(values: list[Any], row: int, value: Any) -> list[Any]:
+    return [*values[:row], value, *values[row + 1 :]]
 
 
 def test_a_cell_with_other_quantiles_is_named(copy):
@@ -292,9 +269,9 @@ def test_untouched_content_has_no_nuisance_and_severity_0(copy):
     path = "metadata/content/test.parquet"
     retold(copy, path, with_column("style", lambda v: [1, *v[1:]]))
     retold(copy, path, with_column("severity", lambda v: [v[0], 1.0, *v[2:]]))
-    first, second = key_of(copy, 0, path), key_of(copy, 1, path)
-    assert f"{path}: row {first!r} has the style 1; untouched content has none" in found(copy)
-    assert f"{path}: row {second!r} has the severity 1.0; untouched content has 0" in found(copy)
+    first, second, problems = key_of(copy, 0, path), key_of(copy, 1, path), found(copy)
+    assert f"{path}: row {first!r} has the style 1; untouched content has none" in problems
+    assert f"{path}: row {second!r} has the severity 1.0; untouched content has 0" in problems
 
 
 def test_a_trajectory_without_a_severity_is_named(copied):
@@ -396,7 +373,7 @@ def test_damaged_metadata_hides_no_problem_of_other_files(copy, damage):
     retold(copy, train, with_column("group", lambda v: [*v[:5], 19, *v[6:]]))
     problems = found(copy)
     assert f"{SHARD}: has sha256" in problems
-    assert f"{train}: row {key_of(copy, 5, train)!r} has the group 19, not label * 5 + style" in problems
+    assert f"{train}: row {key_of(copy, 5, train)!r} has the group 19; label * 5 + style is " in problems
 
 
 @pytest.mark.parametrize("kind", ["text", "table"])
@@ -412,17 +389,7 @@ def test_examples_that_are_no_images_are_checked_row_by_row(copied, kind):
     retold(folder, shard, with_column(column, lambda v: [*v[:3], value, *v[4:]]))
     problems = found(folder)
     assert f"{shard}: row {key!r} has an example of sha256" in problems
-    assert f"row {key_of(folder, 0, metadata)!r} has an offset: only images have one" in problems
-
-
-@pytest.mark.parametrize("kind", ["stylized", "text"])
-def test_a_shard_that_was_written_again_is_one_problem(copied, kind):
-    folder = copied(kind)
-    shard = next(path for path in Manifest.read(folder).files if path.startswith("data/"))
-    pq.write_table(pq.read_table(folder / shard), folder / shard, row_group_size=7, compression="none")
-    (problem,) = verify(folder)
-    assert problem.path == shard
-    assert "fetch it again" in str(problem)
+    assert f"row {key_of(folder, 0, metadata)!r} has the offset 7; only images have one" in problems
 
 
 # Canonical splits
@@ -431,15 +398,16 @@ def test_a_shard_that_was_written_again_is_one_problem(copied, kind):
 def test_a_canonical_split_with_other_rows_names_them(copy):
     train = key_of(copy, 0, FROZEN)
     retold(copy, FROZEN, lambda table: table.slice(1))
-    assert f"{FROZEN}: row {train!r} is kept by the filters of train, and not frozen" in found(copy)
-    assert f"{FROZEN}: has 55 rows, the manifest says 56" in found(copy)
     retold(copy, FROZEN, with_column("key", lambda v: ["nobody", v[1], v[1], *v[3:]]))
-    assert f"{FROZEN}: row 'nobody' is frozen in train, and not a row of train" in found(copy)
-    assert f"{FROZEN}: row {key_of(copy, 1, FROZEN)!r} is frozen twice" in found(copy)
     retold(copy, FROZEN, with_column("count", lambda v: [2, *v[1:]]))
-    assert "row 'nobody' has the count 2, and filters keep a row once" in found(copy)
-    retold(copy, FROZEN, with_column("split", lambda v: ["dev", *v[1:]]))
-    assert "row 'nobody' has the set 'dev'; the manifest lists train, validation, test" in found(copy)
+    retold(copy, FROZEN, with_column("split", lambda v: [*v[:-1], "dev"]))
+    problems, last = found(copy), key_of(copy, -1, FROZEN)
+    assert f"{FROZEN}: row {train!r} is kept by the filters of train, and not frozen" in problems
+    assert f"{FROZEN}: has 55 rows, the manifest says 56" in problems
+    assert f"{FROZEN}: row 'nobody' is frozen in train, and not a row of train" in problems
+    assert f"{FROZEN}: row {key_of(copy, 1, FROZEN)!r} is frozen twice" in problems
+    assert "row 'nobody' has the count 2, and filters keep a row once" in problems
+    assert f"row {last!r} has the set 'dev'; the manifest lists train, validation, test" in problems
 
 
 def test_filters_that_cannot_be_used_are_named(copy):
@@ -462,25 +430,22 @@ def test_files_alone_can_be_verified(copy):
     assert f"{SHARD}: has sha256" in found(copy, deep=False)
 
 
-def test_progress_is_told_to_the_end(tiny):
+def test_progress_is_reported_to_the_end(tiny):
     manifest = Manifest.read(tiny)
-    seen: list[str] = []
     sizes: list[int] = []
     rows: list[int] = []
-    verify(tiny, on_file=seen.append, on_bytes=sizes.append, on_rows=rows.append)
-    assert sorted(seen) == sorted(manifest.files)
+    verify(tiny, on_bytes=sizes.append, on_rows=rows.append)
     assert sum(sizes) == sum(record.bytes for record in manifest.files.values())
     assert sum(rows) == sum(split.rows for base in manifest.bases for split in base.splits.values())
 
 
-@pytest.mark.parametrize("which", ["on_bytes", "on_rows", "on_file"])
-def test_ctrl_c_ends_a_verification(memory, tmp_path, monkeypatch, which):
+def test_ctrl_c_ends_a_verification(memory, tmp_path, monkeypatch):
     def stop(_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(KeyboardInterrupt):
-        verify(memory, **{which: stop})
+        verify(memory, on_rows=stop)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -496,14 +461,6 @@ def test_the_command_line_cuts_long_lists_short(copy, capsys):
     assert len(capsys.readouterr().out.splitlines()) == total + 3
 
 
-def test_problems_are_cut_by_file_and_kind():
-    problems = [Problem(path=p, what=f"is {n}", kind=k) for p in "ab" for k in "xy" for n in range(12)]
-    lines = list(shortened(problems))
-    assert len(lines) == 4 * 11
-    assert lines[10] == "a: ... and 2 more like it"
-    assert list(shortened(problems[:11])) == [str(problem) for problem in problems[:11]]
-
-
 # Elsewhere
 
 
@@ -512,7 +469,7 @@ def test_a_dataset_in_memory_is_verified(memory, capsys):
     assert main(["verify", memory]) == 0
     checked, pinned, result = capsys.readouterr().out.splitlines()
     assert checked == (
-        "checked: 25 files by their hash, 1,360 rows, 1,360 examples, 2 canonical splits made again"
+        "checked: 25 files by their hash, 1,360 rows, 1,360 examples, 2 canonical splits recomputed"
     )
     assert pinned.startswith(f"manifest.json has the sha256 {shiftdata.open_dataset(memory).sha256}: compare")
     assert result == "all well"
@@ -526,22 +483,6 @@ def test_a_dataset_in_memory_is_verified(memory, capsys):
     assert f"{SHARD}: has " in problems
     assert f"{METADATA}: is missing" in problems
     assert "HEAD" not in problems
-
-
-@pytest.mark.slow
-def test_a_dataset_on_a_plain_server_is_verified(copy, capsys):
-    (copy / "data/notes.txt").write_text("mine")
-    with files(copy.parent) as url:
-        assert found(f"{url}/tiny") == found(copy)
-        assert "data/notes.txt: is not in the manifest" in found(f"{url}/tiny", deep=False)
-    notes: list[str] = []
-    with files(copy.parent, index=False) as url:
-        assert verify(f"{url}/tiny", on_note=notes.append) == []
-        assert len(notes) == 3
-        assert main(["verify", f"{url}/tiny"]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == "extra files could not be looked for: the place gives no list of its files"
-    assert said[-1] == "all well"
 
 
 def test_what_a_server_does_not_give_is_named(copy, at_once, tmp_path, monkeypatch):
@@ -578,15 +519,3 @@ def test_a_dataset_on_the_hub_is_verified(tiny, tmp_path):
     code = f"from shiftdata.cli.app import main\nfor name in {names}: main(['verify', name])"
     with hub(tiny) as endpoint:
         assert on_hub(endpoint, tmp_path, code).splitlines()[2::3] == ["all well", "all well"]
-
-
-def test_a_manifest_cannot_make_us_ask_elsewhere(memory):
-    system = fsspec.filesystem("memory")
-
-    def elsewhere(raw: dict[str, Any]) -> None:
-        raw["files"]["../../etc/passwd"] = raw["files"].pop(METADATA)
-
-    text = forged(system.cat(f"{memory}/manifest.json").decode(), elsewhere)
-    system.pipe(f"{memory}/manifest.json", text.encode())
-    with pytest.raises(IntegrityError, match=r"'\.\./\.\./etc/passwd', which leads out of"):
-        verify(memory)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import json
@@ -16,7 +15,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import datasets
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -113,9 +111,6 @@ def test_a_tar_is_of_nobody_and_no_time_and_the_places_of_its_members_hold(tmp_p
     raw = (tmp_path / "a.tar").read_bytes()
     assert raw == (tmp_path / "b.tar").read_bytes()
     assert len(raw) % tarfile.BLOCKSIZE == 0
-    assert write_tar(tmp_path / "a.tar.gz", iter(samples)) == places
-    with gzip.open(tmp_path / "a.tar.gz") as packed:
-        assert packed.read() == raw
     with tarfile.open(tmp_path / "a.tar") as tar:
         found = tar.getmembers()
         assert [m.name for m in found] == [f"{key}.{member}" for key, of in samples for member in of]
@@ -179,6 +174,8 @@ def as_row(sample, manifest):
 
 @pytest.mark.parametrize("streaming", [False, True])
 def test_plain_datasets_reads_the_same_rows_with_class_labels(both_formats, streaming):
+    import datasets
+
     parquet, tars = both_formats
     manifest = Manifest.read(tars)
     base = manifest.default_base
@@ -244,21 +241,13 @@ def test_nodes_share_the_tars_and_nobody_goes_without(tars, tiny, tmp_path, monk
 
 
 def start(source, out, **popen):
-    command = [
-        sys.executable,
-        "-m",
-        "shiftdata",
-        "export",
-        str(source),
-        "--to",
-        "webdataset",
-        "--quiet",
-    ]
+    command = [sys.executable, "-m", "shiftdata", "export", str(source), "--to", "webdataset", "--quiet"]
     command += ["--out", str(out), "--shard-mb", str(SMALL_TAR / 2**20)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, **popen)
 
 
-@pytest.mark.parametrize("counts", [(20, 90), pytest.param((1, 20, 60, 90), marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("counts", [(1, 20, 60, 90)])
 def test_killed_at_any_moment_and_started_again_it_ends_in_the_same_bytes(tiny, tars, tmp_path, counts):
     kills = 0
     for count in counts:
@@ -274,21 +263,6 @@ def test_killed_at_any_moment_and_started_again_it_ends_in_the_same_bytes(tiny, 
     assert kills >= len(counts) / 2
     assert files(tmp_path / "tiny_wds") == files(tars)
     assert [path.name for path in tmp_path.iterdir()] == ["tiny_wds"]
-
-
-def test_an_export_killed_before_its_last_move_is_only_moved(tiny, tars, tmp_path, monkeypatch):
-    def killed(*_):
-        raise KeyboardInterrupt
-
-    out = tmp_path / "tiny_wds"
-    with monkeypatch.context() as patch:
-        patch.setattr("shiftdata.files.swap", killed)
-        with pytest.raises(KeyboardInterrupt):
-            export(tiny, out, shard_bytes=SMALL_TAR)
-    assert not out.exists()
-    before = sorted(path.stat().st_ino for path in tmp_path.rglob("*.tar"))
-    assert files(export(tiny, out, shard_bytes=SMALL_TAR)) == files(tars)
-    assert sorted(path.stat().st_ino for path in out.rglob("*.tar")) == before
 
 
 def test_a_finished_export_is_left_alone_but_for_its_words(tiny, copied, tars):
@@ -354,7 +328,7 @@ def test_what_cannot_be_exported_is_said(tiny, tars, tmp_path, capsys):
             export(tiny, tmp_path / "mine", overwrite=overwrite)
     with pytest.raises(InputError, match="exists and is not a WebDataset export"):
         export(tiny, tiny, overwrite=True)
-    with pytest.raises(NotFoundError, match="unknown config 'huge'"):
+    with pytest.raises(NotFoundError, match="unknown base 'huge'"):
         export(tiny, tmp_path / "out", configs=["huge"])
     with pytest.raises(InputError, match="is in WebDataset format already"):
         export(tars, tmp_path / "out")
@@ -458,6 +432,7 @@ def test_verify_finds_another_content(copied):
 # --- building
 
 
+@pytest.mark.slow
 def test_a_build_makes_either_format_or_both(recipe, tiny, tmp_path):
     both = build(str(recipe), tmp_path / "both", format="both", workers=1, quiet=True)
     alone = build(str(recipe), tmp_path / "alone", format="webdataset", workers=1, quiet=True)
@@ -479,12 +454,9 @@ RENDERING, PACKING = (".work/tiny/spool-*/*/*", 9), (".work/tiny/packing/**/*", 
 EXPORTING = ("shift/.exp*/*/index/*/*", 3)
 
 
-@pytest.mark.parametrize(
-    "stages",
-    [[PACKING, EXPORTING], pytest.param([RENDERING, PACKING, EXPORTING], marks=pytest.mark.slow)],
-    ids=["some", "every"],
-)
-def test_a_build_of_tars_killed_at_any_moment_ends_in_the_same_bytes(recipe, tiny, tmp_path, stages):
+@pytest.mark.slow
+def test_a_build_of_tars_killed_at_any_moment_ends_in_the_same_bytes(recipe, tiny, tmp_path):
+    stages = [RENDERING, PACKING, EXPORTING]
     options = ("--workers", "1", "--format", "webdataset")
     kills = 0
     for pattern, count in stages:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
-import datasets
 import pytest
 
 import shiftdata as sd
@@ -17,9 +17,9 @@ from builders.recipe_files import load_recipe
 from shiftdata.data.exporting.webdataset import export
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.loading.byte_ranges import ExampleReader
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.evaluation.protocols import parse_protocol
+from shiftdata.evaluation.verify import verify
 from tests.contracts.kinds import prepare
 
 SAID = r"not the examples: .* does not allow publishing them.*`python -m builders build tiny\w*`"
@@ -36,7 +36,7 @@ def local(request, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def published(local, tmp_path_factory) -> Path:
-    """What others see of it."""
+    """The published dataset."""
     return write_without_pixels(local, tmp_path_factory.mktemp("published") / "shift" / local.name)
 
 
@@ -82,6 +82,8 @@ def test_a_file_that_is_withheld_is_extra_and_a_missing_one_is_missed(local, pub
 
 
 def test_the_metadata_loads_and_tasks_are_made(local, published):
+    import datasets
+
     for loaded in (datasets.load_dataset(str(published)), sd.load_dataset(published, "metadata")):
         splits = Manifest.read(local).splits_of("metadata")
         assert {split: len(rows) for split, rows in loaded.items()} == {
@@ -95,20 +97,22 @@ def test_the_metadata_loads_and_tasks_are_made(local, published):
         }
 
 
-def test_what_needs_examples_says_how_to_build_them(published, tmp_path):
-    manifest = Manifest.read(published)
+NEEDS_EXAMPLES: dict[str, Callable[[Path, Path], object]] = {
+    "load": lambda published, out: sd.load_dataset(published),
+    "canonical": lambda published, out: sd.load_dataset(
+        published, Manifest.read(published).canonical_splits[0].name, split="train"
+    ),
+    "reader": lambda published, out: ExampleReader(published, Manifest.read(published).default_base),
+    "tars": lambda published, out: export(published, out),
+    "fetch": lambda published, out: sd.fetch(str(published), out=out, split="test"),
+    "folders": lambda published, out: sd.export(sd.task(published), "lists", out),
+}
+
+
+@pytest.mark.parametrize("use", NEEDS_EXAMPLES)
+def test_uses_of_examples_say_how_to_build_them(published, tmp_path, use):
     with pytest.raises(NotFoundError, match=SAID):
-        sd.load_dataset(published)
-    with pytest.raises(NotFoundError, match=SAID):
-        sd.load_dataset(published, manifest.canonical_splits[0].name, split="train")
-    with pytest.raises(NotFoundError, match=SAID):
-        ExampleReader(published, manifest.default_base)
-    with pytest.raises(NotFoundError, match=SAID):
-        export(published, tmp_path / "tars")
-    with pytest.raises(NotFoundError, match=SAID):
-        sd.fetch(str(published), out=tmp_path / "part", split="test")
-    with pytest.raises(NotFoundError, match=SAID):
-        sd.export(sd.task(published), "lists", tmp_path / "folders")
+        NEEDS_EXAMPLES[use](published, tmp_path / "out")
 
 
 def test_the_card_says_so_and_gives_the_command(local, published):

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
-from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
 import shiftdata as sd
 from shiftdata.cli import app as cli
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.evaluation.metrics import std
+from shiftdata.evaluation.protocols import protocols
 from shiftdata.evaluation.tasks import Evaluation
 from shiftdata.evaluation.tasks.making import choose
 from shiftdata.evaluation.tasks.official import OFFICIAL
@@ -44,11 +42,13 @@ def some_right(task, share=0.7, seed=0):
     return np.where(generator.random(len(true)) < share, true, generator.choice(task.label_ids, len(true)))
 
 
-def column(task, name, of=None):
+def column(task, name):
     """A column of names of the test set, in the order of its rows."""
-    rows = task.metadata.columns[name][task.rows(of or task.set_of("test"))]
-    names = task.metadata.labels if name == "label" else task.metadata.nuisances
-    return np.array(names)[rows]
+    return np.array(task.table(task.set_of("test"), named=True)[name].to_pylist())
+
+
+def mean_of_classes(true, predicted):
+    return np.mean([np.mean(predicted[true == label] == label) for label in np.unique(true)])
 
 
 # --- forms of predictions
@@ -58,140 +58,114 @@ PREDICTED = some_right(FAIR)
 KEYS = FAIR.keys("test")
 NAMES = np.array(FAIR.metadata.labels)[PREDICTED]
 SHUFFLED = np.random.default_rng(1).permutation(len(KEYS))
-
-
-def scores(of, width):
-    """Scores whose largest stands at the given columns."""
-    return np.random.default_rng(2).random((len(of), width)) + 5 * np.eye(width)[of]
-
-
-def shuffled(make):
-    return make([KEYS[i] for i in SHUFFLED], PREDICTED[SHUFFLED])
-
-
-IN_ORDER = {
-    "list": PREDICTED.tolist(),
-    "numpy": PREDICTED,
-    "floats": PREDICTED.astype(float),
-    "tensor": torch.tensor(PREDICTED),
-    "series": pd.Series(PREDICTED),
-    "arrow": pa.array(PREDICTED),
-    "chunks": pa.chunked_array([PREDICTED[:9], PREDICTED[9:]]),
-    "names": NAMES,
-    "names in a list": NAMES.tolist(),
-    "names, loosely": [f" {name.upper()} " for name in NAMES],
-    "names in arrow": pa.array(NAMES).dictionary_encode(),
-    "categories": pd.Series(NAMES, dtype="category"),
-    "names and numbers": [
-        name if i % 2 else i_ for i, (name, i_) in enumerate(zip(NAMES, PREDICTED, strict=True))
-    ],
-    "scores of the dataset": scores(PREDICTED, 6),
-    "scores of the task": scores(FAIR.remapped[PREDICTED], 3),
-    "scores, lists": pa.array(scores(PREDICTED, 6).tolist()),
-    "scores, tensor": torch.tensor(scores(PREDICTED, 6), dtype=torch.float32),
-    "scores, columns by name": pd.DataFrame(scores(FAIR.remapped[PREDICTED], 3), columns=FAIR.labels),
-    "scores, columns in another order": pd.DataFrame(
-        scores(FAIR.remapped[PREDICTED], 3)[:, ::-1], columns=FAIR.labels[::-1]
-    ),
-    "scores, columns by number": pd.DataFrame(scores(FAIR.remapped[PREDICTED], 3)),
-    "frame": pd.DataFrame({"prediction": PREDICTED}),
-}
-BY_KEY = {
-    "mapping": shuffled(lambda keys, values: dict(zip(keys, values.tolist(), strict=True))),
-    "mapping to names": dict(zip(KEYS, NAMES.tolist(), strict=True)),
-    "mapping to scores": dict(zip(KEYS, scores(PREDICTED, 6), strict=True)),
-    "two columns": shuffled(lambda keys, values: {"prediction": values, "key": keys}),
-    "arrow": shuffled(lambda keys, values: pa.table({"key": keys, "prediction": values, "more": keys})),
-    "pandas": shuffled(lambda keys, values: pd.DataFrame({"key": keys, "prediction": values})),
-    "series by key": shuffled(lambda keys, values: pd.Series(values, index=keys)),
-    "polars": shuffled(lambda keys, values: pl.DataFrame({"key": keys, "prediction": values})),
-    "key and scores": pd.DataFrame(scores(PREDICTED, 6), columns=FAIR.metadata.labels).assign(key=KEYS),
-}
 EXPECTED = FAIR.evaluate(PREDICTED).to_dict()
 
 
-FORMS = IN_ORDER | {f"{name}, by key": given for name, given in BY_KEY.items()}
+def logits(labels, width):
+    return np.random.default_rng(2).random((len(labels), width)) + 5 * np.eye(width)[labels]
 
 
-@pytest.mark.parametrize("given", FORMS.values(), ids=FORMS.keys())
-def test_every_form_gives_the_same(given):
-    assert FAIR.evaluate(given).to_dict() == EXPECTED
+def frame(columns):
+    import pandas as pd
+
+    return pd.DataFrame(columns)
 
 
-@pytest.mark.parametrize(
-    "suffix", ["csv", "tsv", "parquet", "json", "records.json", "npy", "npz", "only.npz"]
-)
-def test_every_file_gives_the_same(suffix, tmp_path):
-    path = tmp_path / f"mine.{suffix}"
-    frame = BY_KEY["pandas"]
-    writers = {
-        "csv": lambda: frame.to_csv(path, index=False),
-        "tsv": lambda: frame.to_csv(path, index=False, sep="\t"),
-        "parquet": lambda: frame.to_parquet(path),
-        "json": lambda: path.write_text(json.dumps(BY_KEY["mapping to names"])),
-        "records.json": lambda: frame.to_json(path, orient="records"),
-        "npy": lambda: np.save(path, PREDICTED),
-        "npz": lambda: np.savez(path, key=np.array(frame["key"], str), prediction=frame["prediction"]),
-        "only.npz": lambda: np.savez(path, scores(PREDICTED, 6)),
-    }
-    writers[suffix]()
-    assert FAIR.evaluate(path).to_dict() == FAIR.evaluate(str(path)).to_dict() == EXPECTED
+def series(values, **options):
+    import pandas as pd
+
+    return pd.Series(values, **options)
+
+
+MAPPING = {KEYS[at]: int(PREDICTED[at]) for at in SHUFFLED}
+OF_TASK = logits(FAIR.remapped[PREDICTED], 3)
+BY_KEY = {"key": [KEYS[at] for at in SHUFFLED], "prediction": PREDICTED[SHUFFLED]}
+FORMS = {
+    "list": lambda: PREDICTED.tolist(),
+    "floats": lambda: PREDICTED.astype(float),
+    "tensor": lambda: importlib.import_module("torch").tensor(PREDICTED),
+    "series": lambda: series(PREDICTED),
+    "chunks": lambda: pa.chunked_array([PREDICTED[:9], PREDICTED[9:]]),
+    "names in a list": lambda: NAMES.tolist(),
+    "names, loosely": lambda: [f" {name.upper()} " for name in NAMES],
+    "names in arrow": lambda: pa.array(NAMES).dictionary_encode(),
+    "categories": lambda: series(NAMES, dtype="category"),
+    "names and numbers": lambda: [n if i % 2 else NAMES[i] for i, n in enumerate(PREDICTED.tolist())],
+    "logits of the dataset": lambda: logits(PREDICTED, 6),
+    "logits of the task": lambda: OF_TASK,
+    "logits, lists": lambda: pa.array(logits(PREDICTED, 6).tolist()),
+    "logits, columns in another order": lambda: frame(
+        dict(zip(FAIR.labels[::-1], OF_TASK.T[::-1], strict=True))
+    ),
+    "logits, columns by number": lambda: frame(OF_TASK),
+    "mapping": lambda: MAPPING,
+    "mapping to names": lambda: dict(zip(KEYS, NAMES.tolist(), strict=True)),
+    "mapping to logits": lambda: dict(zip(KEYS, logits(PREDICTED, 6), strict=True)),
+    "two columns": lambda: BY_KEY,
+    "table": lambda: pa.table({**BY_KEY, "more": KEYS}),
+    "pandas": lambda: frame(BY_KEY),
+    "series by key": lambda: series(BY_KEY["prediction"], index=BY_KEY["key"]),
+    "polars": lambda: importlib.import_module("polars").DataFrame(BY_KEY),
+    "key and logits": lambda: frame(dict(zip(FAIR.labels, OF_TASK.T, strict=True)) | {"key": KEYS}),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same(form):
+    assert FAIR.evaluate(FORMS[form]()).to_dict() == EXPECTED
+
+
+def test_every_file_gives_the_same(tmp_path):
+    pa.csv.write_csv(pa.table(BY_KEY), tmp_path / "mine.csv")
+    pq.write_table(pa.table(BY_KEY), tmp_path / "mine.parquet")
+    (tmp_path / "mine.json").write_text(json.dumps(MAPPING))
+    np.save(tmp_path / "mine.npy", PREDICTED)
+    for path in tmp_path.iterdir():
+        assert FAIR.evaluate(path).to_dict() == FAIR.evaluate(str(path)).to_dict() == EXPECTED
+    (tmp_path / "broken.parquet").write_text("no")
+    with pytest.raises(InputError, match=r"broken.parquet cannot be read as parquet"):
+        FAIR.evaluate(tmp_path / "broken.parquet")
 
 
 def test_numbers_of_the_task_are_read_with_remap():
-    assert FAIR.evaluate(FAIR.remapped[PREDICTED], remap=True).to_dict() == EXPECTED
-    assert FAIR.evaluate(scores(FAIR.remapped[PREDICTED], 3), remap=True).to_dict() == EXPECTED
-    assert FAIR.evaluate(NAMES, remap=True).to_dict() == EXPECTED
+    for predictions in (FAIR.remapped[PREDICTED], OF_TASK, NAMES):
+        assert FAIR.evaluate(predictions, remap=True).to_dict() == EXPECTED
     with pytest.raises(InputError, match="allowed are 0 to 2"):
         FAIR.evaluate(PREDICTED, remap=True)
-    with pytest.raises(InputError, match=r"6 columns of scores; give one a label: 3 \(labels of the task\)"):
-        FAIR.evaluate(scores(PREDICTED, 6), remap=True)
+    with pytest.raises(InputError, match=r"6 columns of logits; give one a label: 3 \(labels of the task\)"):
+        FAIR.evaluate(logits(PREDICTED, 6), remap=True)
 
 
 def test_labels_that_the_task_does_not_have_warn_and_alone_are_refused():
-    with pytest.warns(
-        UserWarning, match=r"36 of 54 predictions are labels .* not have \(label00, label01\); .* remap"
-    ):
+    with pytest.warns(UserWarning, match=r"36 of 54 predictions are labels .*\(label00, label01\); .* remap"):
         FAIR.evaluate(FAIR.remapped[truth(FAIR)])
     with pytest.raises(InputError, match="54 of 54 predictions are labels that the task does not have"):
         FAIR.evaluate([0] * 54)
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("predictions", "message"),
     [
-        (
-            PREDICTED[1:],
-            r"53 for the 54 rows of test: give one a row in the order of task.keys\('test'\), or .* by key",
-        ),
+        (PREDICTED[1:], r"53 for the 54 rows of test: .* order of task.keys\('test'\), or .* by key"),
         ([], "predictions: empty"),
         ([*PREDICTED[1:].tolist(), None], "1 of 54 are nan or missing"),
         ([*NAMES[1:], None], r"1 are missing \(first in row 53\)"),
         ([*PREDICTED[1:].tolist(), 0.5], "not whole numbers"),
-        ([*PREDICTED[1:].tolist(), -1], "negative"),
         ([*PREDICTED[1:].tolist(), 6], r"too large \(first in row 53: 6\); allowed are 0 to 5"),
         ([*NAMES[1:], "label99"], r"unknown label 'label99'; did you mean"),
         ([*NAMES[1:], "unknown"], "unknown label 'unknown'"),
-        (scores(PREDICTED, 7), r"7 columns of scores; give one a label: 3 \(.* task\), 6 \(.* dataset\)"),
-        ({"nobody": 0, **BY_KEY["mapping"]}, r"1 unknown \(nobody\)"),
-        (dict(list(BY_KEY["mapping"].items())[1:]), "1 missing"),
+        (logits(PREDICTED, 7), r"7 columns of logits; give one a label: 3 \(.* task\), 6 \(.* dataset\)"),
+        ({"nobody": 0, **MAPPING}, r"1 unknown \(nobody\)"),
         ({"key": [*KEYS[1:], KEYS[1]], "prediction": PREDICTED}, "1 missing .* 1 repeated"),
         ({"key": KEYS[1:], "prediction": PREDICTED}, "53 keys and 54 predictions"),
         (pa.table({"key": KEYS}), "has no column 'prediction', and no column named as a label"),
-        (pd.DataFrame({"key": KEYS, "guess": PREDICTED}), "unknown label 'guess'"),
-        ([[0.5, 0.5], [1.0]], "predictions: cannot be read"),
-        ("mine.txt", r"mine.txt ends in '.txt'; give a file of .csv, .tsv"),
+        (pa.table({"key": KEYS, "guess": PREDICTED}), "unknown label 'guess'"),
+        ("mine.txt", r"mine.txt ends in '.txt'; give a file of .csv, .parquet"),
     ],
 )
-def test_predictions_that_do_not_fit_are_refused(given, message):
+def test_predictions_that_do_not_fit_are_refused(predictions, message):
     with pytest.raises(InputError, match=message):
-        FAIR.evaluate(given)
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    (tmp_path / "broken.parquet").write_text("no")
-    with pytest.raises(InputError, match=r"broken.parquet cannot be read as parquet"):
-        FAIR.evaluate(tmp_path / "broken.parquet")
+        FAIR.evaluate(predictions)
 
 
 def test_examples_may_be_called_key_and_prediction():
@@ -203,7 +177,7 @@ def test_examples_may_be_called_key_and_prediction():
 
 def test_rows_that_were_drawn_twice_count_twice():
     task = sd.task(metadata(4, 2, 40), "label-shift", alpha=3, replacement=True, on_empty="report")
-    name = next(name for name, rows in task.sets.items() if rows.counts is not None and rows.role == "test")
+    name = task.set_of("test")
     counts, true = task.table(name)["count"].to_numpy(), truth(task, name)
     predicted = np.where(np.arange(len(true)) % 3 > 0, true, (true + 1) % 4)
     result = task.evaluate(predicted, name)
@@ -215,54 +189,39 @@ def test_rows_that_were_drawn_twice_count_twice():
 
 
 def test_an_unlabelled_set_is_evaluated_by_hashed_keys_and_in_their_order():
-    task = UNIDA
-    name = task.set_of("unlabelled")
-    true = truth(task, name)
-    assert task.evaluate(true, name).overall == 1
+    name = UNIDA.set_of("unlabelled")
+    true = truth(UNIDA, name)
+    assert UNIDA.evaluate(true, name).overall == 1
     order = np.random.default_rng(0).permutation(len(true))
-    by_key = dict(zip(np.array(task.keys(name))[order].tolist(), true[order].tolist(), strict=True))
-    result = task.evaluate(by_key, name)
+    by_key = dict(zip(np.array(UNIDA.keys(name))[order].tolist(), true[order].tolist(), strict=True))
+    result = UNIDA.evaluate(by_key, name)
     assert (result.overall, result.role) == (1, "unlabelled")
 
 
 # --- official metrics
 
 
-def test_a_task_without_a_protocol_has_plain_figures():
-    task = sd.task(metadata(4, 3, 20))
-    predicted, true = some_right(task), truth(task)
-    result = task.evaluate(predicted)
-    assert list(result.figures) == ["overall", "mean_class", "mean", "worst"]
-    assert result["overall"] == pytest.approx(accuracy_score(true, predicted))
-    assert result["mean_class"] == pytest.approx(balanced_accuracy_score(true, predicted))
-    assert (result["mean"], result["worst"]) == (result.groups.mean, result.groups.worst)
-
-
 @pytest.mark.parametrize("share", [0, 0.7, 1])
-def test_every_evaluation_has_an_accuracy_with_its_rows_and_standard_error(share):
+def test_an_evaluation_has_an_accuracy_with_its_rows_and_standard_error(share):
     task = sd.task(metadata(4, 3, 20))
     true = truth(task)
     right = np.arange(len(true)) < share * len(true)
-    result = task.evaluate(np.where(right, true, (true + 1) % 4))
+    predicted = np.where(right, true, (true + 1) % 4)
+    result = task.evaluate(predicted)
+    assert list(result.figures) == ["overall", "mean_class", "mean", "worst"]
+    assert result["mean_class"] == pytest.approx(mean_of_classes(true, predicted))
+    assert (result["mean"], result["worst"]) == (result.groups.mean, result.groups.worst)
     accuracy = result["accuracy"]
     assert accuracy == result["overall"] == result.accuracy == result.overall == np.mean(right)
-    assert isinstance(accuracy, float)
-    assert accuracy.n == len(true)
     # Each origin has a row of every nuisance, so that the overall accuracy is the mean over origins.
-    of_origins = pd.Series(right).groupby(task.metadata.origin[task.rows("test")]).mean()
-    assert accuracy.origins == len(of_origins) == len(true) / 3
-    assert accuracy.sem == pytest.approx(of_origins.sem())
-    assert f"n={len(true):,} of {len(of_origins):,} origins" in str(accuracy)
-    assert result["mean"].n == len(true)
+    origin = np.unique(task.metadata.origin[task.rows("test")], return_inverse=True)[1]
+    means = np.bincount(origin, right) / 3
+    assert (accuracy.n, accuracy.origins) == (len(true), len(means)) == (3 * len(means), len(means))
+    assert accuracy.sem == pytest.approx(np.std(means, ddof=1) / math.sqrt(len(means)))
+    assert f"n={len(true):,} of {len(means):,} origins" in str(accuracy)
     assert pickle.loads(pickle.dumps(accuracy)).sem == accuracy.sem
     with pytest.raises(NotFoundError, match="Known: accuracy, mean, mean_class, overall, worst"):
         result["acuracy"]
-
-
-def test_an_evaluation_without_an_official_accuracy_has_one_too():
-    result = UNIDA.evaluate(truth(UNIDA))
-    assert "overall" not in result.figures
-    assert (result["accuracy"], result["accuracy"].n) == (1, result.n)
 
 
 def test_the_oracle_a_constant_and_hand_counts_under_group_fairness():
@@ -270,12 +229,8 @@ def test_the_oracle_a_constant_and_hand_counts_under_group_fairness():
     assert {oracle[name] for name in ("mean", "worst", "worst_3", "worst_5", "overall")} == {1}
     assert (oracle["worst_by_chance"], oracle["worst_by_chance_p"]) == (1, 1)
     constant = FAIR.evaluate(["label03"] * 54)
-    assert [constant[name] for name in ("mean", "worst", "worst_3", "worst_5")] == [
-        pytest.approx(1 / 3),
-        0,
-        0,
-        0,
-    ]
+    assert constant["mean"] == pytest.approx(1 / 3)
+    assert [constant[name] for name in ("worst", "worst_3", "worst_5")] == [0, 0, 0]
     # 6 rows a group; wrong: 3 of label02 / kind0, 2 of label05 / kind4, 1 of label03 / kind2.
     predicted, label, nuisance = truth(FAIR), column(FAIR, "label"), column(FAIR, "a")
     for (y, z), wrong in {("label02", "kind0"): 3, ("label05", "kind4"): 2, ("label03", "kind2"): 1}.items():
@@ -283,24 +238,22 @@ def test_the_oracle_a_constant_and_hand_counts_under_group_fairness():
         predicted[rows] = np.where(predicted[rows] == 2, 3, 2)
     result = FAIR.evaluate(predicted)
     assert result["mean"] == pytest.approx((6 + 3 / 6 + 4 / 6 + 5 / 6) / 9)
-    assert result["worst_3"] == pytest.approx((3 / 6 + 4 / 6 + 5 / 6) / 3) == result.worst_of(3)
+    assert result["worst_3"] == pytest.approx((3 / 6 + 4 / 6 + 5 / 6) / 3) == result.groups.worst_of(3)
     assert result["worst_5"] == pytest.approx((3 / 6 + 4 / 6 + 5 / 6 + 2) / 5)
     assert result["overall"] == pytest.approx(48 / 54)
     worst = result.figures["worst"]
     assert (worst.value, worst.n, worst.of) == (0.5, 6, "label02 / kind0")
     assert worst.sem == pytest.approx(np.std([1, 1, 1, 0, 0, 0], ddof=1) / math.sqrt(6))
-    assert result.groups.worst_group == "label02 / kind0"
     chance = result.groups.worst_by_chance()
     assert (result.worst_by_chance, result.worst_by_chance_p) == (chance.expected, chance.at_most(0.5))
 
 
 def test_domains_are_averaged_and_not_cells():
-    """Two domains of unequal sizes and difficulty: equation 9 is over domains."""
+    """Equation 9 is over domains, here of unequal difficulty."""
     nico = metadata(4, ("rock", "sand", "dim", "dark", "water", "grass"), 30, shared=False)
     task = sd.task(nico, "domainbed-v2", test=("rock", "sand", "dim"))
-    true, domain = truth(task), column(task, "a")
+    predicted, domain = truth(task), column(task, "a")
     right = {"rock": 110, "sand": 60, "dim": 90}
-    predicted = true.copy()
     for name, count in right.items():
         rows = np.flatnonzero(domain == name)[count:]
         predicted[rows] = (predicted[rows] + 1) % 4
@@ -310,20 +263,13 @@ def test_domains_are_averaged_and_not_cells():
     assert by_name == dict(zip(right, shares, strict=True))
     assert result["mean_domain"] == pytest.approx(np.mean(shares))
     assert result["std_domain"] == pytest.approx(np.std(shares, ddof=1)) == std(shares, "nico++")
-    assert result["std_domain"] != pytest.approx(np.std(result.groups.accuracy, ddof=1))
     assert result["overall"] == pytest.approx(sum(right.values()) / 360)
     assert (result["worst_domain"], result.figures["worst_domain"].of) == (0.5, "sand")
 
 
 def test_unequal_domains_weigh_the_same_in_the_average():
-    table = pa.table(
-        {
-            "id": [f"k{i}" for i in range(9)],
-            "y": ["a"] * 8 + ["b"],
-            "z": ["u"] * 6 + ["v"] * 3,
-            "s": ["test"] * 8 + ["train"],
-        }
-    )
+    columns = {"id": [f"k{i}" for i in range(9)], "y": ["a"] * 8 + ["b"], "z": ["u"] * 6 + ["v"] * 3}
+    table = pa.table({**columns, "s": ["test"] * 8 + ["train"]})
     task = sd.task(sd.metadata_from_table(table, key="id", label="y", nuisance="z", split="s"))
     judged = Evaluation.from_dict(task.evaluate(["a"] * 6 + ["b"] * 2).to_dict())
     assert judged.by("z").mean == 0.5
@@ -334,6 +280,8 @@ def test_h_scores_in_both_conventions():
     true = truth(UNIDA)
     oracle = UNIDA.evaluate(true)
     assert [oracle[name] for name in ("h_score", "known", "unknown", "h_score_classes")] == [1, 1, 1, 1]
+    assert "overall" not in oracle.figures
+    assert (oracle["accuracy"], oracle["accuracy"].n) == (1, oracle.n)
     # One of the ten shared classes wrong altogether, and a third of another: as unknown.
     shared = sorted(set(true.tolist()) & set(UNIDA.label_ids.tolist()))
     private = ~np.isin(true, shared)
@@ -341,13 +289,11 @@ def test_h_scores_in_both_conventions():
     names[private] = "unknown"
     wrong = np.flatnonzero(true == shared[0]).tolist() + np.flatnonzero(true == shared[1])[:1].tolist()
     names[wrong] = "Unknown"
-    false_known = np.flatnonzero(private)[:3]
-    names[false_known] = UNIDA.labels[0]
+    names[np.flatnonzero(private)[:3]] = UNIDA.labels[0]
     result = UNIDA.evaluate(names)
     n_known, n_unknown = int((~private).sum()), int(private.sum())
-    sizes = [int((true == one).sum()) for one in shared[:2]]
     known, unknown = 1 - len(wrong) / n_known, 1 - 3 / n_unknown
-    by_class = (10 - 1 - 1 / sizes[1]) / 10
+    by_class = (10 - 1 - 1 / int((true == shared[1]).sum())) / 10
     assert (result["known"], result["unknown"]) == (pytest.approx(known), pytest.approx(unknown))
     assert result["h_score"] == pytest.approx(2 * known * unknown / (known + unknown)) == result.h_score
     assert result["known_classes"] == pytest.approx(by_class)
@@ -362,9 +308,9 @@ def test_h_scores_in_both_conventions():
     [
         lambda task, numbers: np.where(numbers == 15, -1, task.label_ids[np.minimum(numbers, 14)]),
         lambda task, numbers: np.array([*task.labels, "unknown"])[numbers],
-        lambda task, numbers: ["-1" if one == 15 else str(task.label_ids[one]) for one in numbers],
-        lambda task, numbers: pd.DataFrame(scores(numbers, 16), columns=[*task.labels, "unknown"]),
-        lambda task, numbers: scores(numbers, 16),
+        lambda task, numbers: ["-1" if n == 15 else str(task.label_ids[n]) for n in numbers],
+        lambda task, numbers: frame(dict(zip([*task.labels, "unknown"], logits(numbers, 16).T, strict=True))),
+        lambda task, numbers: logits(numbers, 16),
     ],
     ids=["-1", "names", "text", "columns by name", "k + 1 columns"],
 )
@@ -377,75 +323,40 @@ def test_unknown_has_many_names(form):
     assert UNIDA.evaluate(np.where(numbers == 15, -1, numbers), remap=True).to_dict() == expected.to_dict()
 
 
-def test_ambiguous_columns_of_scores_are_refused():
+def test_ambiguous_columns_of_logits_are_refused():
     task = sd.task(metadata(16, 3, 12), "unida", source="kind0", target="kind1", target_private=1)
-    with pytest.raises(
-        InputError, match=r"16 columns of scores may be labels of the dataset or .* and unknown"
-    ):
-        task.evaluate(scores(np.zeros(len(truth(task)), int), 16))
-    assert task.evaluate(scores(task.remapped[truth(task)], 16), remap=True)["h_score"] == 1
+    with pytest.raises(InputError, match=r"16 columns of logits may be .* dataset or .* and unknown"):
+        task.evaluate(logits(np.zeros(len(truth(task)), int), 16))
+    assert task.evaluate(logits(task.remapped[truth(task)], 16), remap=True)["h_score"] == 1
 
 
-def test_adaptation_and_label_shift_have_accuracy_over_rows_and_classes():
-    task = sd.task(metadata(4, 3, 40), "uda", source="kind0", target="kind1")
-    predicted, true = some_right(task), truth(task)
-    result = task.evaluate(predicted)
-    assert list(result.figures) == ["overall", "mean_class"]
-    assert result["mean_class"] == pytest.approx(balanced_accuracy_score(true, predicted))
-    assert result.overall == pytest.approx(accuracy_score(true, predicted))
-    constant = task.evaluate(["label01"] * len(true))
-    assert (constant["overall"], constant["mean_class"]) == (0.25, 0.25)
-
-
-def test_the_marginal_error_is_of_predictions_or_of_an_estimate():
+def test_the_marginal_error_and_a_mean_over_the_labels_that_are_left():
     task = sd.task(metadata(4, 3, 200), "label-shift", alpha=10, source="kind0", target="kind1")
     true = truth(task)
-    shares = np.bincount(true, minlength=4) / len(true)
     assert task.evaluate(true)["marginal_error"] == pytest.approx(0)
     constant = task.evaluate(np.zeros(len(true), int))
-    assert constant["marginal_error"] == pytest.approx(2 * (1 - shares[0]))
-    estimate = [0.4, 0.3, 0.2, 0.1]
-    result = task.evaluate(true, marginal=estimate)
-    assert result["marginal_error"] == pytest.approx(np.abs(shares - estimate).sum())
-    assert result.figures["marginal_error"].of == "the given marginal"
-    drawn = sd.protocol("label-shift", alpha=0.2, replacement=True, seed=3)(
-        sd.task(metadata(6, 3, 40)), on_empty="report"
-    )
-    there = truth(drawn)
-    assert len(set(there.tolist())) < 6  # some labels vanish, and the mean is over the others
-    assert drawn.evaluate(there)["mean_class"] == 1
-    assert (
-        drawn.evaluate(there)
-        .figures["mean_class"]
-        .of.startswith(f"{len(set(there.tolist()))} of 6 classes, those")
-    )
-    with pytest.raises(InputError, match="marginal: 3 shares; give one a label, of the dataset's 4"):
-        task.evaluate(true, marginal=[0.5, 0.3, 0.2])
-    with pytest.raises(InputError, match="sum to 1"):
-        task.evaluate(true, marginal=[0.5, 0.3, 0.2, 0.2])
-    with pytest.raises(InputError, match="marginal= goes with a task of label shift"):
-        FAIR.evaluate(PREDICTED, marginal=estimate)
+    assert constant["marginal_error"] == pytest.approx(2 * (1 - np.mean(true == 0)))
+    shift = sd.protocol("label-shift", alpha=0.2, replacement=True, seed=3)
+    drawn = shift(sd.task(metadata(6, 3, 40)), on_empty="report")
+    left = truth(drawn)
+    assert len(set(left.tolist())) < 6
+    figure = drawn.evaluate(left).figures["mean_class"]
+    assert figure == 1
+    assert figure.of.startswith(f"{len(set(left.tolist()))} of 6 classes, those")
 
 
 def test_along_the_severity_by_hand():
     task = sd.task(STEPS, "continuous")
-    true, shift, severity = (
-        truth(task),
-        column(task, "a"),
-        task.metadata.columns["severity"][task.rows("test")],
-    )
+    true, shift, severity = truth(task), column(task, "a"), column(task, "severity")
     # Every trajectory of kind0 fails at 2.5; a third of those of kind1 at 1 (and is right again at 2.5).
-    predicted = true.copy()
     late = (shift == "kind0") & (severity == 2.5)
     early = (shift == "kind1") & (severity == 1) & (true == 0)
-    predicted[late | early] = (true[late | early] + 1) % 3
-    result = task.evaluate(predicted)
+    result = task.evaluate(np.where(late | early, (true + 1) % 3, true))
     assert [result[f"accuracy@{step}"] for step in (0, 1, 2.5)] == pytest.approx([1, (1 + 2 / 3) / 2, 0.5])
     assert [result[f"drop@{step}"] for step in (1, 2.5)] == pytest.approx([1 / 6, 0.5])
     assert result["mean_drop"] == pytest.approx((0 + 1 / 6 + 1 / 2) / 3)
     assert result["mean_failure_point"] == pytest.approx((2.5 * 3 + 1 + 3.0 * 2) / 6)
     assert result["failures"] == pytest.approx(4 / 6)
-    assert result.failure_points.shifts == ("kind0", "kind1")
     assert result.failure_points.of("kind0").counts.tolist() == [0, 0, 18]
     assert result.by("severity").names == ("0", "1", "2.5")
     assert result.by("a", "severity").names[:3] == ("kind0 / 0", "kind0 / 1", "kind0 / 2.5")
@@ -454,60 +365,47 @@ def test_along_the_severity_by_hand():
 
 def test_failure_points_need_complete_trajectories_and_the_result_says_so():
     task = sd.task(STEPS, "continuous")
-    kept = task.metadata.columns["severity"][task.sets["test"].indices] < 2
-    kept[: len(kept) // 2] = True
-    partial = choose(task, "test", task.sets["test"].indices[kept], "some steps are missing")
+    mask = task.metadata.columns["severity"][task.sets["test"].indices] < 2
+    mask[: len(mask) // 2] = True
+    partial = choose(task, "test", task.sets["test"].indices[mask], "some steps are missing")
     result = partial.evaluate(truth(partial))
     assert "mean_failure_point" not in result.figures
     assert any("trajectories lack a severity" in note for note in result.notes)
-    assert "no failure points" in str(result)
     cells = sd.task(STEPS, "continuous", cells=True)
-    one = cells.evaluate(truth(cells, "test/kind0@1"), "test/kind0@1")
-    assert one["accuracy@1"] == 1
-    assert "only 1 occurs" in one.notes[0]
+    cell = cells.evaluate(truth(cells, "test/kind0@1"), "test/kind0@1")
+    assert cell["accuracy@1"] == 1
+    assert "only 1 occurs" in cell.notes[0]
 
 
 def test_protocols_that_are_composed_have_all_their_figures():
-    nico = metadata(4, 6, 60, shared=False)
-    task = sd.task(
-        nico, sd.protocol("domainbed-v2", test=("kind1", "kind2")) & sd.protocol("label-shift", alpha=30)
-    )
-    assert set(task.metrics) == {"domains", "label-shift"}
-    result = task.evaluate(truth(task))
-    assert {"mean_domain", "std_domain", "worst_domain", "overall", "mean_class", "marginal_error"} == set(
-        result.figures
-    )
-
-
-def test_every_official_metric_is_named_by_a_protocol_and_the_reverse():
-    from shiftdata.evaluation.protocols import protocols
-
-    assert {metric for one in protocols() for metric in one.metrics} == set(OFFICIAL)
+    task = sd.task(metadata(4, 6, 60, shared=False), "domainbed-v2 test=kind1,kind2 label-shift alpha=30")
+    assert set(task.evaluate(truth(task)).figures) == {
+        *("mean_domain", "std_domain", "worst_domain", "overall", "mean_class", "marginal_error")
+    }
+    assert {metric for protocol in protocols() for metric in protocol.metrics} == set(OFFICIAL)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_truth_a_constant_and_random_predictions_under_every_protocol(name):
     task = sd.task(SHARED, name.strip(), on_empty="report", **CASES[name])
-    one = task.set_of("test")
-    times = 1 if task.sets[one].counts is None else task.table(one)["count"].to_numpy()
-    true, universal = np.repeat(truth(task), times), "universal" in task.metrics
+    test = task.set_of("test")
+    times = 1 if task.sets[test].counts is None else task.table(test)["count"].to_numpy()
+    true, universal = np.repeat(truth(task), times), "universal" in task.history.metrics
     label = np.where(task.remapped == len(task.label_ids), -1, np.arange(len(task.remapped)))[true]
     right = {"mean", "worst", "worst_3", "worst_5", "overall", "mean_class", "mean_domain", "worst_domain"}
     right |= {"h_score", "known", "unknown", "h_score_classes", "known_classes"}
     figures = task.evaluate(true).figures
-    assert figures
-    assert {figures[one].value for one in right & set(figures) if not math.isnan(figures[one].value)} == {1}
+    values = {figures[figure].value for figure in right & set(figures)}
+    assert {value for value in values if not math.isnan(value)} == {1}
     guesses = np.random.default_rng(0).choice(task.label_ids, len(true))
     for predicted in (np.full(len(true), task.label_ids[-1]), guesses):
         result = task.evaluate(predicted)
-        assert result.overall == pytest.approx(accuracy_score(label, predicted))
+        assert result.overall == pytest.approx(np.mean(label == predicted))
         if "mean_class" in result.figures and not math.isnan(result["mean_class"]):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of labels that a draw left without rows
-                assert result["mean_class"] == pytest.approx(balanced_accuracy_score(true, predicted))
+            assert result["mean_class"] == pytest.approx(mean_of_classes(true, predicted))
         if universal:
             assert result["unknown"] == result["h_score"] == 0
-            assert result["known"] == pytest.approx(accuracy_score(true[label >= 0], predicted[label >= 0]))
+            assert result["known"] == pytest.approx(np.mean((true == predicted)[label >= 0]))
 
 
 # --- what a result shows
@@ -529,15 +427,11 @@ def test_an_empty_promised_group_shows_with_no_rows():
     lacking = sd.Metadata(rows.table.filter(pa.array(~group)), rows.labels, rows.nuisances, "a", True)
     task = sd.task(lacking, "group-fairness", k=4, mu=1, on_empty="report")
     result = task.evaluate(truth(task))
-    assert len(result.groups.n) == 16
-    assert result.groups.empty == ("label01 / kind2",)
-    assert [math.isnan(result[name]) for name in ("mean", "worst", "worst_3", "overall")] == [True] * 3 + [
-        False
-    ]
+    assert (len(result.groups.n), result.groups.empty) == (16, ("label01 / kind2",))
+    undefined = [math.isnan(result[name]) for name in ("mean", "worst", "worst_3", "overall")]
+    assert undefined == [True, True, True, False]
     assert (result.figures["worst"].n, result.figures["worst"].of) == (0, "label01 / kind2: no rows")
-    assert len(result.notes) == 2
     assert result.notes[0].startswith("1 groups have no rows (label01 / kind2): what needs them is undefined")
-    assert "label01 / kind2" in str(result)
     assert "| label01 / kind2 | - | - | 0 |" in result.to_markdown("group")
     assert result.table("group").to_pylist()[6]["n"] == 0
     assert json.loads(json.dumps(result.to_dict(), allow_nan=False))["figures"]["worst"]["value"] is None
@@ -546,7 +440,9 @@ def test_an_empty_promised_group_shows_with_no_rows():
 
 
 def test_results_are_shown_by_name_with_their_rows():
-    result = FAIR.evaluate(PREDICTED)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = FAIR.evaluate(PREDICTED)
     text = str(result)
     assert repr(result) == text
     assert text.startswith(f"{FAIR.describe()}\nof rows, test (test): 54 rows\n")
@@ -555,11 +451,8 @@ def test_results_are_shown_by_name_with_their_rows():
     assert result.by("group").names[0] == "label02 / kind0"
     assert result.table().column_names == ["figure", "value", "sem", "n", "origins", "of"]
     assert result.table("label", "a").column_names == ["label", "a", "accuracy", "sem", "n"]
-    assert result.table("label")["n"].to_pylist() == [18, 18, 18]
     assert result.to_markdown().startswith("| figure | value | sem | n | over |\n| --- | --: |")
     assert result.mean == result["mean"] == result.figures["mean"].value
-    with pytest.raises(NotFoundError, match="did you mean 'worst'"):
-        result["wurst"]
     with pytest.raises(AttributeError, match="an evaluation has no 'wurst'; figures: mean, worst"):
         result.wurst  # noqa: B018
     with pytest.raises(NotFoundError, match=r"unknown column 'severity'.* Known: a, group, label, nuisance"):
@@ -569,31 +462,23 @@ def test_results_are_shown_by_name_with_their_rows():
 
 
 @pytest.mark.parametrize(
-    "task", [FAIR, UNIDA, sd.task(STEPS, "continuous")], ids=lambda task: task.history[0]
+    "task", [FAIR, UNIDA, sd.task(STEPS, "continuous")], ids=lambda task: task.history.steps[0]
 )
 def test_results_come_back_from_json(task):
     result = task.evaluate(some_right(task))
     again = Evaluation.from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
     assert again.to_dict() == result.to_dict()
     assert str(again) == str(result)
-    assert again.worst_of(2) == result.worst_of(2)
-    shown = [(one.accuracy.tolist(), one.n.tolist(), one.names) for one in (again.groups, result.groups)]
-    assert shown[0] == shown[1]
+    assert again.groups.accuracy.tolist() == result.groups.accuracy.tolist()
     assert np.isnan(again.groups.sem).all() == (task is not UNIDA), "JSON leaves out which rows share origins"
 
 
 def test_every_picture_is_drawn():
     steps = sd.task(STEPS, "continuous").evaluate(truth(sd.task(STEPS, "continuous")))
     nico = sd.task(metadata(4, 6, 30, shared=False), "domainbed-v2", test=("kind1", "kind2"))
-    domains, fair = nico.evaluate(some_right(nico)), FAIR.evaluate(PREDICTED)
-    pictures = [
-        steps.picture(),
-        steps.picture("severity"),
-        steps.picture("label", "severity"),
-        domains.picture(),
-    ]
-    pictures += [fair.picture(), fair.picture("label")]
-    for picture in pictures:
+    fair = FAIR.evaluate(PREDICTED)
+    pictures = [steps.picture(), steps.picture("severity"), nico.evaluate(some_right(nico)).picture()]
+    for picture in [*pictures, fair.picture(), fair.picture("label")]:
         assert len(picture.convert("L").getcolors(256)) > 20  # more than a frame and letters
     assert fair.picture().width < pictures[0].width == 1320
     with pytest.raises(InputError, match="one or two columns, got label, a, severity"):
@@ -606,32 +491,19 @@ def test_every_picture_is_drawn():
 
 
 def test_a_dataset_is_judged_by_key_and_group(tiny):
-    made = sd.task(tiny, "group-fairness", k=2, mu=0.1)
-    table = made.table("test")
+    task = sd.task(tiny, "group-fairness", k=2, mu=0.1)
+    table = task.table("test")
     labels = dict(zip(table["key"].to_pylist(), table["label"].to_pylist(), strict=True))
-    assert made.evaluate(labels).worst == made.evaluate(labels).mean == 1
-    other = dict(zip(made.label_ids.tolist(), made.label_ids.tolist()[::-1], strict=True))
-    wrong = {key: (label if "blue" in key else other[label]) for key, label in labels.items()}
-    result = made.evaluate(wrong)
+    assert task.evaluate(labels).worst == task.evaluate(labels).mean == 1
+    swapped = dict(zip(task.label_ids.tolist(), task.label_ids.tolist()[::-1], strict=True))
+    wrong = {key: (label if "blue" in key else swapped[label]) for key, label in labels.items()}
+    result = task.evaluate(wrong)
     assert result.groups.n.tolist() == [6, 6, 6, 6]
-    assert set(result.groups.names) == {made.metadata.group_name(one) for one in table["group"].to_pylist()}
     assert result.overall == pytest.approx(sum("blue" in key for key in labels) / len(labels))
-    validated = made.table("validation")
-    kept = dict(zip(validated["key"].to_pylist(), validated["label"].to_pylist(), strict=True))
-    assert made.evaluate(kept, "validation").worst == 1
-
-
-def test_untouched_content_has_no_accuracy_by_group(tiny):
-    made = sd.task(tiny, base="content")
+    assert task.evaluate(truth(task, "validation"), "validation").worst == 1
+    content = sd.task(tiny, base="content")
     with pytest.raises(InputError, match="untouched content has no accuracy by group"):
-        made.evaluate(truth(made))
-
-
-def test_no_warning_where_all_is_well():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        FAIR.evaluate(PREDICTED)
-        UNIDA.evaluate(truth(UNIDA))
+        content.evaluate(truth(content))
 
 
 # --- the command line
@@ -645,7 +517,7 @@ def files(tiny, tmp_path, monkeypatch):
     task = sd.task("tiny", "group-fairness", k=3, mu=0.3)
     task.freeze("mine.parquet")
     predicted = some_right(task)
-    pd.DataFrame({"key": task.keys("test"), "prediction": predicted}).to_csv("p.csv", index=False)
+    pa.csv.write_csv(pa.table({"key": task.keys("test"), "prediction": predicted}), "p.csv")
     return task.evaluate(predicted)
 
 
@@ -654,7 +526,7 @@ def run(capsys, *words):
     return status, *capsys.readouterr()
 
 
-def test_the_command_line_prints_the_same_in_every_format(files, capsys):
+def test_the_command_line_prints_the_same_in_every_format(files, capsys, tmp_path):
     described = ["tiny", "group-fairness", "k=3", "mu=0.3"]
     frozen = run(capsys, "mine.parquet", "p.csv")
     assert frozen == run(capsys, *described, "p.csv") == run(capsys, *described, "--predictions", "p.csv")
@@ -664,16 +536,13 @@ def test_the_command_line_prints_the_same_in_every_format(files, capsys):
     assert run(capsys, "mine.parquet", "p.csv", "--by", "style")[1] == f"{files.by('style')}\n"
     assert json.loads(run(capsys, "mine.parquet", "p.csv", "--format", "json")[1]) == files.to_dict()
     assert run(capsys, "mine.parquet", "p.csv", "--picture", "groups.png")[0] == 0
-    with Image.open("groups.png") as drawn:
-        assert drawn.size == files.picture().size
+    assert (tmp_path / "groups.png").stat().st_size > 1000
 
 
 def test_the_command_line_says_what_is_missing(files, capsys):
     assert "give the task, and then the file" in run(capsys, "p.csv")[2]
     assert "predictions do not fit" in run(capsys, "mine.parquet", "p.csv", "--set", "train")[2]
-    assert "did you mean 'test'" in run(capsys, "mine.parquet", "p.csv", "--set", "tset")[2]
-    table = pq.read_table("mine.parquet").replace_schema_metadata(None)
-    pq.write_table(table, "plain.parquet")
+    pq.write_table(pq.read_table("mine.parquet").replace_schema_metadata(None), "plain.parquet")
     assert "does not say of which dataset it is: give --dataset" in run(capsys, "plain.parquet", "p.csv")[2]
     assert run(capsys, "plain.parquet", "p.csv", "--dataset", "tiny")[0] == 0
 
@@ -705,17 +574,15 @@ def test_the_error_of_a_figure_is_its_spread_over_models(task, figures):
     known = task.label_ids
     wrong = known[(np.searchsorted(known, true) + 1) % len(known)]
     if task is UNIDA:
-        true, wrong = (
-            np.where(np.isin(true, known), true, -1),
-            np.where(np.isin(true, known), wrong, known[0]),
-        )
+        wrong = np.where(np.isin(true, known), wrong, known[0])
+        true = np.where(np.isin(true, known), true, -1)
     drawn = []
     for _ in range(300):
         hard = generator.random(len(task.metadata.origin_names)) < 0.2
         right = ~hard[origin] & (generator.random(len(rows)) < 0.8)
         drawn.append(task.evaluate(np.where(right, true, wrong)).figures)
     for name in figures:
-        values, errors = np.array([(one[name].value, one[name].sem) for one in drawn]).T
+        values, errors = np.array([(result[name].value, result[name].sem) for result in drawn]).T
         assert np.sqrt(np.mean(errors**2)) / np.std(values) == pytest.approx(1, abs=0.13), name
 
 
@@ -725,5 +592,4 @@ def test_rows_that_are_drawn_again_add_nothing_to_what_is_known():
     overall = result["overall"]
     assert (overall.n, overall.origins) == (n, origins)
     assert overall.sem > 1.3 * math.sqrt(overall * (1 - overall) / (n - 1))
-    assert f"{n:,} of {origins:,} origins" in str(result)
     assert f"{n:,} rows of {origins:,} origins: standard errors are over origins" in result.notes[-1]

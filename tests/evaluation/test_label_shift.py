@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from functools import partial
 
@@ -9,39 +7,36 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy import optimize, special, stats
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import confusion_matrix
 
-from shiftdata.errors import InputError, NotFoundError, ShiftdataError
+from shiftdata.errors import InputError, NotFoundError
 from shiftdata.evaluation.label_shift import (
     ESTIMATORS,
     AbsentClassError,
-    EstimationError,
     NotConvergedError,
     SingularMatrixError,
-    calibration,
     estimate_marginal,
-    estimators,
     fit_calibrator,
     importance_weights,
     label_weights,
-    regularized,
     reweight,
     rlls_rho,
 )
-from shiftdata.evaluation.label_shift.regularized import solve
+from shiftdata.evaluation.label_shift.regularized import Solution, _one_by_one, ridge, solve
 
-#: The estimators as such: uncalibrated, and silent on tables that are small enough to compute by hand.
+#: The estimators without calibration.
 mean_prediction, bbse, rlls, mlls = (
-    partial(estimate_marginal, name, calibration=None, diagnose=False)
-    for name in ("mean", "bbse", "rlls", "mlls")
+    partial(estimate_marginal, name, calibration=None) for name in ("mean", "bbse", "rlls", "mlls")
 )
 
-#: A table to compute by hand: 10 hold-out rows of 2 classes, 8 of class 0 (6 right), 2 of class 1 (1 right).
+#: A worked example: 10 hold-out rows of 2 classes, 8 of class 0 (6 right), 2 of class 1 (1 right).
 LABELS = np.array([0] * 8 + [1] * 2)
 PREDICTED = np.array([0] * 6 + [1] * 2 + [0, 1])
 TARGET = np.array([0] * 13 + [1] * 7)
+
+
+def softmax(logits):
+    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
 class World:
@@ -60,7 +55,7 @@ class World:
         labels = self.generator.choice(len(marginal), size=n, p=marginal)
         points = self.centres[labels] + self.generator.normal(size=(n, 2))
         distances = ((points[:, None] - self.centres) ** 2).sum(axis=2)
-        return special.softmax(np.log(self.prior) - distances / 2, axis=1), labels
+        return softmax(np.log(self.prior) - distances / 2), labels
 
     @property
     def given(self):
@@ -72,10 +67,10 @@ class World:
 
 def distorted(probabilities, temperature, bias):
     """Miscalibrated: as from logits multiplied by `temperature`, with `bias` added."""
-    return special.softmax(np.log(probabilities) * temperature + bias, axis=1)
+    return softmax(np.log(probabilities) * temperature + bias)
 
 
-# --- by hand --------------------------------------------------------------------------------------
+# --- worked examples ------------------------------------------------------------------------------
 
 
 def test_the_table_by_hand():
@@ -85,7 +80,7 @@ def test_the_table_by_hand():
     found = bbse(PREDICTED, LABELS, TARGET)
     assert found.weights.tolist() == pytest.approx([0.75, 2])
     assert found.marginal.tolist() == pytest.approx([0.6, 0.4])
-    assert (found.method, found.iterations, found.converged) == ("bbse-paper-hard", 1, True)
+    assert (found.method, found.iterations) == ("bbse-paper-hard", 1)
     soft = np.eye(2)[PREDICTED], LABELS, np.eye(2)[TARGET]
     names = [bbse(*soft, hard=hard).method for hard in (False, True)]
     assert names == ["bbse-paper-soft", "bbse-paper-hard"]
@@ -95,31 +90,6 @@ def test_negative_weights_become_zero():
     found = bbse(PREDICTED, LABELS, np.zeros(5, dtype=int))  # w = [2.5, -5]
     assert found.marginal.tolist() == [1, 0]
     assert found.weights.tolist() == pytest.approx([1.25, 0])
-
-
-def test_class_numbers_are_probabilities_of_one():
-    one_hot = np.eye(2)
-    for estimator in (mean_prediction, bbse, rlls):
-        numbers = estimator(PREDICTED, LABELS, TARGET)
-        soft = estimator(one_hot[PREDICTED], LABELS, one_hot[TARGET])
-        hard = estimator(one_hot[PREDICTED] * 0.2 + 0.4, LABELS, one_hot[TARGET] * 0.2 + 0.4, hard=True)
-        assert numbers.marginal.tolist() == soft.marginal.tolist() == pytest.approx(hard.marginal.tolist())
-
-
-def test_the_matrix_is_scikit_learns():
-    world = World(0)
-    counts = confusion_matrix(world.labels, world.source.argmax(axis=1)).T / len(world.labels)
-    observed = np.bincount(world.target.argmax(axis=1), minlength=5) / len(world.target)
-    expected = np.linalg.solve(counts, observed) * np.bincount(world.labels) / len(world.labels)
-    assert (expected > 0).all()
-    assert bbse(*world.given, hard=True).marginal == pytest.approx(expected)
-
-
-def test_rho_by_hand():
-    logarithm = np.log(2 * 10 / 0.05)
-    expected = 0.01 * 3 * (2 * logarithm / 3000 + np.sqrt(2 * logarithm / 1000))
-    assert rlls_rho(1000, 10) == pytest.approx(expected)
-    assert rlls_rho(1000, 10, delta=0.1, coefficient=1) < 100 * expected
 
 
 # --- the optimisation -----------------------------------------------------------------------------
@@ -140,8 +110,10 @@ def random_problem(seed):
 
 
 @pytest.mark.parametrize("with_prior", [False, True])
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(12))
 def test_the_optimum_is_scipys(seed, with_prior):
+    from scipy import optimize
+
     confusion, observed, prior, rho = random_problem(seed)
     found = solve(confusion, observed, rho, prior if with_prior else None)
 
@@ -167,48 +139,6 @@ def test_the_optimum_is_scipys(seed, with_prior):
     assert found.gap <= 1e-8 * found.objective
 
 
-@pytest.mark.parametrize("with_prior", [False, True])
-def test_where_no_digit_is_left_the_best_that_was_found_is_returned(with_prior):
-    for seed in range(30):
-        confusion, observed, prior, rho = random_problem(seed)
-        problem = regularized._Problem(confusion, observed, 1e-4 * rho, prior if with_prior else None)
-        curvature = confusion.T @ confusion
-        kappa = regularized.SMALLEST * np.linalg.norm(curvature, 2)
-        first = regularized._fitted(problem, curvature, kappa, 1e-9)
-        found = solve(confusion, observed, problem.rho, problem.prior)
-        assert found.gap <= first.gap + 1e-9 * first.objective
-
-
-@pytest.mark.parametrize("with_prior", [False, True])
-@pytest.mark.parametrize("seed", range(20))
-def test_the_gap_is_honest(seed, with_prior):
-    # At any kappa, the true minimum lies within the gap below.
-    confusion, observed, prior, rho = random_problem(seed)
-    prior = prior if with_prior else None
-    best = solve(confusion, observed, rho, prior).objective
-    problem = regularized._Problem(confusion, observed, rho, prior)
-    for kappa in (1e-6, 1e-4, 1e-2, 1.0):
-        curvature, pull = confusion.T @ confusion, confusion.T @ observed
-        weights = regularized.ridge(curvature, pull, kappa, prior, np.ones(len(observed)))
-        now = problem.solution(weights, confusion @ weights - observed, kappa, 1)
-        assert now.objective - now.gap - 1e-9 <= best <= now.objective + 1e-12
-
-
-@given(st.integers(0, 10_000), st.floats(-6, 1))
-def test_quadratic_problems_are_solved_both_ways(seed, exponent):
-    confusion, observed, prior, _ = random_problem(seed)
-    kappa, ones = 10**exponent, np.ones(len(observed))
-    matrix, aim = confusion.T @ confusion + kappa * np.eye(len(ones)), confusion.T @ observed + kappa
-    together = regularized.ridge(confusion.T @ confusion, confusion.T @ observed, kappa, None, ones)
-    single = regularized._one_by_one(matrix, aim, None, ones)
-    stacked = np.vstack([confusion, np.sqrt(kappa) * np.eye(len(ones))])
-    oracle = optimize.nnls(stacked, np.concatenate([observed, np.sqrt(kappa) * ones]))[0]
-    assert together == pytest.approx(oracle, abs=1e-6)
-    assert single == pytest.approx(oracle, abs=1e-6)
-    together = regularized.ridge(confusion.T @ confusion, confusion.T @ observed, kappa, prior, ones)
-    assert regularized._one_by_one(matrix, aim, prior, ones) == pytest.approx(together, abs=1e-6)
-
-
 @pytest.mark.parametrize("seed", [14, 32, 44, 48, *range(8)])
 def test_quadratic_problems_have_no_slope_that_the_constraints_allow(seed):
     """The conditions of Karush, Kuhn and Tucker; in the first four weights leave and return without end."""
@@ -220,8 +150,8 @@ def test_quadratic_problems_have_no_slope_that_the_constraints_allow(seed):
     matrix, aim = curvature + kappa * np.eye(size), pull + kappa
     for prior in (None, shares):
         for found in (
-            regularized.ridge(curvature, pull, kappa, prior, ones),
-            regularized._one_by_one(matrix, aim, prior, ones),
+            ridge(curvature, pull, kappa, prior, ones),
+            _one_by_one(matrix, aim, prior, ones),
         ):
             free, slope = found > 0, matrix @ found - aim
             if prior is not None:
@@ -233,6 +163,8 @@ def test_quadratic_problems_have_no_slope_that_the_constraints_allow(seed):
 
 
 def test_rlls_paper_and_code_solve_their_own_problems():
+    from scipy import optimize
+
     world = World(3, prior=[0.4, 0.3, 0.15, 0.1, 0.05])
     # Not calibrated, so that the predicted and the true source marginal differ.
     source, labels, target = (
@@ -279,49 +211,29 @@ def test_with_a_small_rho_rlls_is_bbse_and_with_a_large_one_no_shift():
     assert rlls(*world.given, rho=100.0).weights == pytest.approx(np.ones(5), abs=1e-6)
 
 
-@pytest.mark.parametrize(("variant", "ridge"), [("code", 1e-8), ("authors", 1 / 300)])
 @pytest.mark.parametrize("hard", [False, True])
-def test_bbse_as_released_is_ridge_regression_and_does_not_sum_to_1(variant, ridge, hard):
+def test_bbse_as_released_is_ridge_regression_and_does_not_sum_to_1(hard):
     # |C w - mu|^2 + ridge |w|^2 by ordinary least squares on stacked rows.
     world = World(8, prior=[0.4, 0.3, 0.15, 0.1, 0.05], n=400)
     target = world.target[:300]
     source, predicted = (
-        np.eye(5)[one.argmax(axis=1)] if hard else distorted(one, 1, np.arange(5) / 4)
-        for one in (world.source, target)
+        np.eye(5)[rows.argmax(axis=1)] if hard else distorted(rows, 1, np.arange(5) / 4)
+        for rows in (world.source, target)
     )
     given = (source, world.labels, predicted)
     confusion = np.stack([source[world.labels == j].sum(axis=0) for j in range(5)], axis=1) / 400
-    stacked = np.vstack([confusion, ridge**0.5 * np.eye(5)])
+    stacked = np.vstack([confusion, 1e-4 * np.eye(5)])
     weights = np.linalg.lstsq(stacked, np.r_[predicted.mean(axis=0), np.zeros(5)], rcond=None)[0]
-    found = bbse(*given, variant=variant)
-    expected = np.maximum(weights, 0) if variant == "code" else weights
+    found, expected = bbse(*given, variant="code"), np.maximum(weights, 0)
     assert found.weights == pytest.approx(expected, abs=1e-6)
     assert found.marginal == pytest.approx(expected * np.bincount(world.labels) / 400, abs=1e-6)
     paper = bbse(*given)
     assert paper.marginal.sum() == pytest.approx(1)
-    if variant == "authors":
-        assert found.marginal.sum() < 0.999  # the ridge pulls every weight to 0
-    else:
-        assert found.marginal / found.marginal.sum() == pytest.approx(paper.marginal, abs=1e-4)
-
-
-def test_negative_weights_by_bbses_variants():
-    nothing_but_zeros = np.zeros(5, dtype=int)  # w = [2.5, -5] where no ridge changes it
-    assert bbse(PREDICTED, LABELS, nothing_but_zeros).marginal.tolist() == [1, 0]
-    code = bbse(PREDICTED, LABELS, nothing_but_zeros, variant="code")
+    assert found.marginal / found.marginal.sum() == pytest.approx(paper.marginal, abs=1e-4)
+    code = bbse(PREDICTED, LABELS, np.zeros(5, dtype=int), variant="code")
     assert code.marginal.tolist() == pytest.approx([2, 0], abs=1e-4)  # 2.5 x .8, not divided by its sum
-    many = (np.tile(PREDICTED, 10**4), np.tile(LABELS, 10**4), np.zeros(10**5, dtype=int))
-    authors = bbse(*many, variant="authors")
-    assert authors.marginal.tolist() == pytest.approx([2, -1], abs=0.02)
-    assert authors.method == "bbse-authors-hard"
-    assert importance_weights(authors, [1]).tolist() == [0]  # as its authors use it
-
-
-def test_bbse_as_released_estimates_where_the_paper_cannot():
-    for variant in ("code", "authors"):
-        assert np.isfinite(bbse(*ABSENT, variant=variant).marginal).all()
-        assert np.isfinite(bbse(*ALIKE, variant=variant).marginal).all()
-    assert bbse(*ABSENT, variant="code").marginal[2] == 0
+    assert bbse(*ABSENT, variant="code").marginal[2] == 0  # where the paper's cannot be computed
+    assert np.isfinite(bbse(*ALIKE, variant="code").marginal).all()
 
 
 # --- MLLS -----------------------------------------------------------------------------------------
@@ -329,18 +241,19 @@ def test_bbse_as_released_estimates_where_the_paper_cannot():
 
 @pytest.mark.parametrize("variant", ["paper", "code"])
 def test_mlls_maximises_the_likelihood(variant):
+    from scipy import optimize
+
     world = World(2, n=600, prior=[0.4, 0.3, 0.15, 0.1, 0.05])
     source, target = (distorted(p, 1, np.arange(5) / 4) for p in (world.source, world.target))
     found = mlls(source, world.labels, target, variant=variant, tolerance=1e-10)
     base = np.bincount(world.labels) / 600 if variant == "paper" else source.mean(axis=0)
 
-    def loss(scores):
-        return -np.log(target / base @ special.softmax(scores)).mean()
+    def loss(logits):
+        return -np.log(target / base @ softmax(logits)).mean()
 
     best = optimize.minimize(loss, np.zeros(5), method="BFGS", options={"gtol": 1e-9})
     assert loss(np.log(np.maximum(found.marginal, 1e-300))) <= best.fun + 1e-9
-    assert found.marginal == pytest.approx(special.softmax(best.x), abs=1e-3)
-    assert found.converged
+    assert found.marginal == pytest.approx(softmax(best.x), abs=1e-3)
     assert found.iterations > 1
 
 
@@ -359,19 +272,11 @@ def test_mlls_stops_when_the_marginal_moves_less_in_l1(tolerance):
 
 
 def test_mlls_ends_at_a_change_of_a_millionth_and_may_take_thousands_of_steps():
-    """Of a share a of class 0, 45 % + 10 % a of the rows look like it: 52.5 % for a = 3 / 4."""
     looks = np.array([[0.55, 0.45], [0.45, 0.55]])
     given = looks, [0, 1], looks[np.repeat([0, 1], [21, 19])]
     found = mlls(*given)
     assert found.iterations == mlls(*given, tolerance=1e-6).iterations > 500
     assert found.marginal == pytest.approx([0.75, 0.25], abs=1e-3)
-
-
-def test_rlls_is_regularised_by_the_size_of_the_hold_out():
-    source, labels, target = World(1, n=60, radius=0.5).given
-    found = rlls(source, labels, target[:10]).marginal
-    assert (found == rlls(source, labels, target[:10], rho=rlls_rho(60, 5)).marginal).all()
-    assert not np.allclose(found, rlls(source, labels, target[:10], rho=rlls_rho(10, 5)).marginal)
 
 
 @pytest.mark.parametrize(("apart", "refused"), [(1e-7, False), (2e-8, True)])
@@ -405,25 +310,13 @@ def test_probabilities_are_divided_by_their_sum_where_it_is_nearly_1():
             mean_prediction(world.source * wrong, world.labels, world.target)
 
 
-def test_five_classes_are_named():
-    few, many = np.repeat(np.eye(6), 2, axis=0), np.repeat(np.eye(7), 2, axis=0)
-    with pytest.raises(AbsentClassError, match="classes 1, 2, 3, 4, 5 of 6"):
-        bbse(few, np.zeros(12, int), few)
-    with pytest.raises(AbsentClassError, match=r"classes 1, 2, 3, 4, 5, \.\.\. of 7"):
-        bbse(many, np.zeros(14, int), many)
-
-
-def test_the_variants_of_mlls_agree_when_calibrated():
-    world = World(4, n=20_000)
-    paper, code = (mlls(*world.given, variant=variant).marginal for variant in ("paper", "code"))
-    assert np.abs(paper - code).sum() < 0.02
-
-
 # --- calibration ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["temperature", "bcts"])
 def test_calibration_is_the_maximum_of_the_likelihood(kind):
+    from scipy import optimize, special
+
     world = World(5, n=800)
     source = distorted(world.source, 2.5, np.arange(5) / 2)
     fitted = fit_calibrator(source, world.labels, kind)
@@ -443,22 +336,6 @@ def test_calibration_is_the_maximum_of_the_likelihood(kind):
     assert -np.log(calibrated[np.arange(800), world.labels]).mean() == pytest.approx(best.fun)
 
 
-def test_with_two_classes_bias_correction_is_platts_scaling():
-    world = World(6, n_classes=2, radius=0.7, n=500)
-    fitted = fit_calibrator(distorted(world.source, 3, [0, 1]), world.labels, "bcts")
-    log_odds = np.log(distorted(world.source, 3, [0, 1])) @ [-1, 1]
-    platt = LogisticRegression(C=np.inf, tol=1e-10).fit(log_odds[:, None], world.labels)
-    assert 1 / fitted.temperature == pytest.approx(platt.coef_.item(), abs=1e-4)
-    assert fitted.bias @ [-1, 1] == pytest.approx(platt.intercept_.item(), abs=1e-4)
-
-
-def test_calibration_undoes_what_was_done():
-    world = World(7, n=50_000)
-    fitted = fit_calibrator(distorted(world.source, 4, [0.5, 0, 0, -0.5, 0]), world.labels, "bcts")
-    assert fitted.temperature == pytest.approx(4, abs=0.1)
-    assert fitted.bias * 4 == pytest.approx([-0.5, 0, 0, 0.5, 0], abs=0.2)
-
-
 @pytest.mark.parametrize("kind", ["temperature", "bcts"])
 @pytest.mark.parametrize("scale", [5, 10])
 def test_calibration_of_what_is_far_too_sure(scale, kind):
@@ -469,38 +346,10 @@ def test_calibration_of_what_is_far_too_sure(scale, kind):
     assert sure.bias == pytest.approx(usual.bias, abs=1e-4)
 
 
-def test_at_the_fitted_temperature_the_likelihood_has_no_slope():
-    for seed in range(30):
-        world = World(seed, n=100)
-        logs = np.log(distorted(world.source, 1 + seed / 10, 0))
-        fitted = fit_calibrator(np.exp(logs), world.labels)
-        expected = (fitted(np.exp(logs)) * logs).sum(axis=1)
-        assert expected.mean() == pytest.approx(logs[np.arange(100), world.labels].mean(), abs=1e-5)
-
-
-def test_derivatives_of_calibration_are_those_of_differences():
-    generator = np.random.default_rng(0)
-    logs, labels = np.log(generator.dirichlet(np.ones(3), size=12)), generator.integers(3, size=12)
-    point, step = np.array([0.7, 0.0, 0.4, -0.3]), 1e-5 * np.eye(4)
-    gradient, curvature = calibration._derivatives(logs, labels, point)
-    differences = [
-        calibration._loss(logs, labels, point + one) - calibration._loss(logs, labels, point - one)
-        for one in step
-    ]
-    assert gradient == pytest.approx(np.array(differences) / 2e-5, abs=1e-8)
-    for row, one in zip(curvature, step, strict=True):
-        above, below = (calibration._derivatives(logs, labels, point + by)[0] for by in (one, -one))
-        assert row == pytest.approx((above - below) / 2e-5, abs=1e-8)
-
-
-def test_a_temperature_just_below_0_is_worse_than_chance_too():
-    source = np.tile([0.6, 0.4], (20, 1))  # of the class that it prefers 9 rows of 20: 1 / T is -0.5
-    with pytest.raises(NotConvergedError, match="worse than chance"):
-        fit_calibrator(source, np.arange(20) >= 9)
-
-
 def test_calibration_without_a_finite_best_is_refused():
-    right = np.eye(3)[[0, 1, 2]] * 0.4 + 0.2
+    right, unsure = np.eye(3)[[0, 1, 2]] * 0.4 + 0.2, np.tile([0.6, 0.4], (20, 1))
+    with pytest.raises(NotConvergedError, match="worse than chance"):
+        fit_calibrator(unsure, np.arange(20) >= 9)  # right in 9 rows of 20: 1 / T is -0.5
     with pytest.raises(NotConvergedError, match="the best temperature is 0"):
         fit_calibrator(right, [0, 1, 2])
     with pytest.raises(NotConvergedError, match="worse than chance"):
@@ -516,19 +365,17 @@ def test_calibration_without_a_finite_best_is_refused():
 # --- recovery -------------------------------------------------------------------------------------
 
 RECOVERING = [
-    ("bbse", {}),
-    ("bbse", {"hard": True}),
-    ("bbse", {"variant": "code"}),
-    ("rlls", {}),
-    ("rlls", {"hard": True}),
-    ("rlls", {"variant": "code"}),
-    ("mlls", {}),
-    ("mlls", {"variant": "code"}),
+    pytest.param(method, options, marks=[pytest.mark.slow] if options else [])
+    for method in ("bbse", "rlls", "mlls")
+    for options in ({}, {"hard": True}, {"variant": "code"})
+    if (method, options) != ("mlls", {"hard": True})
 ]
 
 
 def interval(values):
     """The 99 % interval of a mean."""
+    from scipy import stats
+
     half = stats.t.ppf(0.995, len(values) - 1) * stats.sem(values)
     return np.mean(values) - half, np.mean(values) + half
 
@@ -543,17 +390,6 @@ def test_estimators_recover_a_drawn_marginal(method, options, prior):
     assert interval(errors - baseline)[1] < 0
 
 
-@pytest.mark.slow
-def test_more_examples_bring_the_estimates_closer():
-    for method in ("bbse", "rlls", "mlls"):
-        small, large = ([World(seed, n=n) for seed in range(15)] for n in (300, 30_000))
-        few, many = (
-            np.mean([world.error(estimate_marginal(method, *world.given)) for world in worlds])
-            for worlds in (small, large)
-        )
-        assert many < few / 4  # 1 / sqrt(100), with room
-
-
 def test_mlls_needs_calibration_and_gets_it():
     bias = np.array([1.0, 0.5, 0, -0.5, -1.0])
     raw, corrected, warm = [], [], []
@@ -566,12 +402,6 @@ def test_mlls_needs_calibration_and_gets_it():
     assert interval(np.subtract(raw, corrected))[0] > 0.05
     assert interval(np.subtract(warm, corrected))[0] > 0.02
     assert np.mean(corrected) < 0.4 * np.mean(raw)
-
-
-def test_without_shift_nothing_is_found():
-    world = World(0, alpha=1e6)
-    for method in ESTIMATORS:
-        assert np.abs(estimate_marginal(method, *world.given).marginal - world.prior).sum() < 0.1
 
 
 @pytest.mark.parametrize("prior", [None, [0.4, 0.3, 0.15, 0.1, 0.05]], ids=["balanced", "imbalanced"])
@@ -647,21 +477,17 @@ ALIKE = (np.full((4, 2), 0.5), [0, 0, 1, 1], np.array([[0.6, 0.4]]))
 
 
 @pytest.mark.parametrize("method", ["bbse", "rlls", "mlls"])
-def test_a_class_without_examples_is_an_error_unless_asked_otherwise(method):
+def test_a_class_without_examples_is_an_error(method):
     with pytest.raises(AbsentClassError, match="classes 2 of 3 have no example among the 4"):
         estimate_marginal(method, *ABSENT)
-    fallen = estimate_marginal(method, *ABSENT, fallback="mean")
-    assert (fallen.method, fallen.converged) == (f"{method} -> mean", False)
-    assert fallen.marginal.tolist() == pytest.approx([1 / 3] * 3)
 
 
-def test_a_matrix_without_inverse_is_an_error_unless_asked_otherwise():
-    with pytest.raises(SingularMatrixError, match=r"cannot be inverted.*rlls, or fallback=\"mean\""):
+def test_a_matrix_without_inverse_is_an_error():
+    with pytest.raises(SingularMatrixError, match=r"cannot be inverted.*or rlls"):
         estimate_marginal("bbse", *ALIKE)
     never = (np.array([0, 1, 1, 0]), np.array([0, 1, 2, 2]), np.array([0, 1]))  # class 2 is never predicted
     with pytest.raises(SingularMatrixError):
         bbse(*never)
-    assert estimate_marginal("bbse", *ALIKE, fallback="mean").marginal.tolist() == [0.6, 0.4]
     assert rlls(*ALIKE).marginal.tolist() == pytest.approx([0.5, 0.5])  # nothing known: no shift
 
 
@@ -672,21 +498,14 @@ def test_a_class_that_is_never_predicted_is_an_error_for_mlls_as_released():
     assert np.isfinite(mlls(*given).marginal).all()
 
 
-def test_an_iteration_that_does_not_end_is_an_error_unless_asked_otherwise(monkeypatch):
+def test_an_iteration_that_does_not_end_is_an_error(monkeypatch):
     world = World(0)
     with pytest.raises(NotConvergedError, match=r"MLLS still changed by .* after 3 steps"):
         mlls(*world.given, max_iterations=3)
-    far = regularized.Solution(weights=np.ones(5), objective=1.0, gap=0.1, iterations=79)
-    monkeypatch.setattr(estimators, "solve", lambda *given: far)
+    far = Solution(weights=np.ones(5), objective=1.0, gap=0.1, iterations=79)
+    monkeypatch.setattr("shiftdata.evaluation.label_shift.estimators.solve", lambda *given: far)
     with pytest.raises(NotConvergedError, match=r"RLLS stopped 1.0e-01 above the minimum: pass another rho"):
         rlls(*world.given)
-    assert estimate_marginal("rlls", *world.given, fallback="mean").method == "rlls -> mean"
-
-
-def test_the_errors_have_one_base():
-    assert issubclass(EstimationError, ShiftdataError)
-    for kind in (AbsentClassError, SingularMatrixError, NotConvergedError):
-        assert issubclass(kind, EstimationError)
 
 
 # --- input ----------------------------------------------------------------------------------------
@@ -712,19 +531,16 @@ P = [[0.5, 0.5], [0.2, 0.8]]
 @pytest.mark.parametrize("method", ESTIMATORS)
 def test_what_cannot_be_used_is_refused(method, source, labels, target, message):
     with pytest.raises(InputError, match=message):
-        estimate_marginal(method, source, labels, target, fallback="mean")
+        estimate_marginal(method, source, labels, target)
 
 
 @pytest.mark.parametrize(
     ("method", "options", "message"),
     [
         ("mean", {"variant": "code"}, "the estimator 'mean' takes no variant, only calibration, hard"),
-        ("bbse", {"variant": "papre"}, "variant must be 'paper' or 'code' or 'authors'"),
+        ("bbse", {"variant": "papre"}, "variant must be 'paper' or 'code'"),
         ("mlls", {"hard": True}, "the estimator 'mlls' takes no hard"),
-        ("rlls", {"variant": "papre"}, "variant must be 'paper' or 'code'"),
-        ("mlls", {"variant": "papre"}, "variant must be 'paper' or 'code'"),
         ("bbse", {"calibration": "platt"}, "calibration must be 'temperature' or 'bcts'"),
-        ("bbse", {"fallback": "baseline"}, "fallback must be 'mean' or None"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(method, options, message):
@@ -737,7 +553,7 @@ def test_other_refusals():
         estimate_marginal("blls", P, [0, 1], P)
     with pytest.raises(InputError, match="mlls needs probabilities"):
         mlls([0, 1], [0, 1], [0, 1])
-    with pytest.raises(InputError, match="class numbers cannot be calibrated"):
+    with pytest.raises(InputError, match="class ids cannot be calibrated"):
         bbse([0, 1], [0, 1], [0, 1], calibration="temperature")
     for rho in (0, -1.0, np.inf, np.nan):
         with pytest.raises(InputError, match="rho must be above 0 and finite"):
@@ -765,17 +581,3 @@ def test_estimates_are_marginals_and_do_not_depend_on_the_order_of_rows(seed, me
         method, world.source[:, back], renamed[world.labels], world.target[:, back], **options
     )
     assert swapped.marginal[renamed] == pytest.approx(found.marginal, abs=1e-6)
-
-
-def test_single_precision_is_good_enough():
-    world = World(0)
-    source, labels, target = world.given
-    for method in ESTIMATORS:
-        single = estimate_marginal(method, source.astype(np.float32), labels, target.astype(np.float32))
-        assert single.marginal == pytest.approx(estimate_marginal(method, *world.given).marginal, abs=1e-4)
-
-
-def test_it_loads_no_other_library():
-    code = "import sys, shiftdata.evaluation.label_shift\n"
-    code += "print({'torch', 'scipy', 'sklearn'} & set(sys.modules))"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"

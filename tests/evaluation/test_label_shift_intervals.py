@@ -1,32 +1,24 @@
-"""Intervals of label shares, the calibration that mlls does by itself, and the warnings of weak evidence."""
+"""Intervals of label shares, and the default calibration of mlls."""
 
 from __future__ import annotations
 
-import warnings
-from functools import partial
-
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy import optimize, special, stats
 
 from shiftdata.errors import InputError
 from shiftdata.evaluation.label_shift import (
     ESTIMATORS,
-    LabelShiftWarning,
-    diagnosis,
-    estimate,
     estimate_marginal,
     fit_calibrator,
-    intervals,
 )
 from shiftdata.evaluation.label_shift.calibration import PENALTY
 from shiftdata.evaluation.label_shift.evidence import evidence_of
+from shiftdata.evaluation.label_shift.intervals import Replicates, replicate
 from shiftdata.evaluation.metrics import Resampling
-from tests.evaluation.test_label_shift import World, distorted
+from tests.evaluation.test_label_shift import World, distorted, softmax
 
-quiet = partial(estimate_marginal, diagnose=False)
 FEW = Resampling(replicates=100)
 
 
@@ -38,6 +30,8 @@ def at(scale: float, world: World):
 
 
 def test_mlls_calibrates_and_is_the_maximum_of_the_likelihood_that_scipy_finds():
+    from scipy import optimize, special
+
     world = World(2, n=500, prior=[0.4, 0.3, 0.15, 0.1, 0.05])
     source, labels, target = at(3, world)
     logs, rows = np.log(source), np.arange(500)
@@ -48,10 +42,10 @@ def test_mlls_calibrates_and_is_the_maximum_of_the_likelihood_that_scipy_finds()
         return -likelihood.sum() + PENALTY / 2 * ((point[1:] ** 2).sum() + 0.01 * spread * point[0] ** 2)
 
     point = optimize.minimize(calibration_loss, np.r_[1.0, np.zeros(5)], method="BFGS").x
-    found = quiet("mlls", source, labels, target, tolerance=1e-9)
+    found = estimate_marginal("mlls", source, labels, target, tolerance=1e-9)
     assert found.method == "mlls-paper+bcts"
     assert 1 / found.calibrator.temperature == pytest.approx(point[0], rel=1e-3)
-    calibrated = special.softmax(np.log(target) * point[0] + point[1:], axis=1)
+    calibrated = softmax(np.log(target) * point[0] + point[1:])
     ratios = calibrated / (np.bincount(labels) / 500)
     best = optimize.minimize(
         lambda shares: -np.log(ratios @ shares).mean(),
@@ -62,12 +56,14 @@ def test_mlls_calibrates_and_is_the_maximum_of_the_likelihood_that_scipy_finds()
         options={"ftol": 1e-12, "maxiter": 500},
     )
     assert found.marginal == pytest.approx(best.x, abs=2e-3)
-    assert quiet("mlls", source, labels, target, calibration=None).marginal != pytest.approx(best.x, abs=0.02)
+    assert estimate_marginal("mlls", source, labels, target, calibration=None).marginal != pytest.approx(
+        best.x, abs=0.02
+    )
 
 
 def test_the_shares_behind_the_intervals_solve_the_equation_and_scatter_as_samples_do():
     world = World(1, n=400, n_classes=3, radius=1.5)
-    found = intervals.replicate(evidence_of(*world.given), Resampling(replicates=1000))
+    found = replicate(evidence_of(*world.given), Resampling(replicates=1000))
     generator = np.random.default_rng(0)
 
     def solved(source_rows, target_rows):
@@ -77,16 +73,22 @@ def test_the_shares_behind_the_intervals_solve_the_equation_and_scatter_as_sampl
 
     everything = np.arange(400)
     assert found.solution == pytest.approx(solved(everything, everything))
-    by_hand = np.array([solved(*generator.integers(400, size=(2, 400))) for _ in range(1000)])
+    resampled = np.array([solved(*generator.integers(400, size=(2, 400))) for _ in range(1000)])
     for drawn in (0.1, 0.9):
-        ours, theirs = (np.quantile(one, drawn, axis=0) - found.solution for one in (found.drawn, by_hand))
+        ours, theirs = (
+            np.quantile(sets, drawn, axis=0) - found.solution for sets in (found.drawn, resampled)
+        )
         assert ours == pytest.approx(theirs, rel=0.2)
 
 
 def test_with_a_classifier_that_is_always_right_they_are_wilsons():
+    from scipy import stats
+
     labels, target = np.arange(3000) % 3, np.repeat([0, 1], [198, 2])
     for level in (0.5, 0.95):
-        low, high = quiet("bbse", labels, labels, target).bounds(Resampling(replicates=2000, level=level))
+        low, high = estimate_marginal("bbse", labels, labels, target).bounds(
+            Resampling(replicates=2000, level=level)
+        )
         for label, count in enumerate([198, 2, 0]):
             wilson = stats.binomtest(count, 200).proportion_ci(level, method="wilson")
             wald = count / 200 + np.array([-1, 1]) * stats.norm.ppf((1 + level) / 2) * np.sqrt(
@@ -94,24 +96,6 @@ def test_with_a_classifier_that_is_always_right_they_are_wilsons():
             )
             assert low[label] == pytest.approx(max(0, min(wilson.low, wald[0])), abs=3e-3)
             assert high[label] == pytest.approx(min(1, max(wilson.high, wald[1])), abs=3e-3)
-
-
-@given(st.integers(1, 40), st.floats(0, 200))
-def test_the_tail_of_chi_squared_is_scipys(freedom, value):
-    ours, exact = diagnosis._chi_squared_tail(value, freedom), stats.chi2.sf(value, freedom)
-    assert ours == pytest.approx(exact, rel=1e-9, abs=1e-12)
-
-
-def test_the_error_of_the_smallest_singular_value_is_that_of_samples():
-    world = World(3, n=20_000, n_classes=3, radius=1.0)
-    smallest, errors = [], []
-    for start in range(0, 20_000, 500):
-        part = slice(start, start + 500)
-        evidence = evidence_of(world.source[part], world.labels[part], world.target[part])
-        left, values, right = np.linalg.svd(evidence.class_means)
-        smallest.append(values[-1])
-        errors.append(diagnosis._error(evidence, left[:, -1], right[-1]))
-    assert np.mean(errors) == pytest.approx(np.std(smallest), rel=0.35)
 
 
 # --- coverage -------------------------------------------------------------------------------------
@@ -122,14 +106,14 @@ def coverage(method: str, seeds: range, scale: float, n: int, **options) -> floa
     hits = []
     for seed in seeds:
         world = World(seed, n=n, n_classes=3 + seed % 3, alpha=[0.15, 0.5, 2][seed % 3], radius=2.5)
-        low, high = quiet(method, *at(scale, world), **options).bounds(FEW)
+        low, high = estimate_marginal(method, *at(scale, world), **options).bounds(FEW)
         hits.append((low <= world.marginal) & (world.marginal <= high))
     return float(np.concatenate(hits).mean())
 
 
 @pytest.mark.parametrize("method", ["bbse", "mlls"])
 def test_intervals_hold_of_an_overconfident_classifier(method):
-    assert coverage(method, range(240), 3, 500) >= 0.9
+    assert coverage(method, range(60), 3, 500) >= 0.9
 
 
 @pytest.mark.slow
@@ -146,46 +130,39 @@ def test_intervals_of_every_estimator_hold(method, options, scale, n):
 def test_a_small_hold_out_without_an_error_is_not_taken_for_a_classifier_without_errors():
     """12 rows of a class are all right at an accuracy of .95 too (54 %): 5 % of class 0 look like class 1."""
     labels, target = np.arange(24) % 2, np.repeat([0, 1], [1900, 100])
-    assert quiet("bbse", labels, labels, target).low[1] < 0.005
+    assert estimate_marginal("bbse", labels, labels, target).low[1] < 0.005
     many = np.arange(4000) % 2
-    assert quiet("bbse", many, many, target).low[1] > 0.03
+    assert estimate_marginal("bbse", many, many, target).low[1] > 0.03
 
 
 def test_an_end_solves_its_equation():
     """A share whose solution is about 0: its variance at the end t is s^2 + t (1 - t) / n."""
+    from scipy import optimize
+
     drawn = np.random.default_rng(0).normal([0.001, 0.999], 0.01, size=(100_000, 2))
     solution, how = np.array([0.001, 0.999]), Resampling(replicates=len(drawn))
-    known = intervals.Replicates(solution=solution, drawn=drawn, target_size=200.0, how=how)
+    replicates = Replicates(solution=solution, drawn=drawn, target_size=200.0, how=how)
     variance = 0.01**2 - 0.001 * 0.999 / 200
     end = optimize.brentq(lambda t: (t - 0.001) ** 2 - 1.96**2 * (variance + t * (1 - t) / 200), 0.001, 0.5)
-    assert known.bounds()[1][0] == pytest.approx(end, rel=0.02)
-    assert known.bounds()[0] == pytest.approx([0, 1 - end], rel=0.02)
-
-
-def test_a_class_without_rows_may_have_as_many_as_the_origins_allow():
-    labels, target = np.arange(3000) % 3, np.repeat([0, 1], 100)
-    by_row, by_origin = (
-        quiet("bbse", labels, labels, target, origins=of) for of in (None, np.arange(200) // 10)
-    )
-    for found, n in ((by_row, 200), (by_origin, 20)):
-        assert found.high[2] == pytest.approx(
-            stats.binomtest(0, n).proportion_ci(method="wilson").high, rel=0.1
-        )
+    assert replicates.bounds()[1][0] == pytest.approx(end, rel=0.02)
+    assert replicates.bounds()[0] == pytest.approx([0, 1 - end], rel=0.02)
 
 
 def test_rows_of_one_origin_are_one_row():
     world = World(4, n=900, n_classes=3)
     source, labels, target = world.given
-    plain = quiet("bbse", source, labels, target)
+    plain = estimate_marginal("bbse", source, labels, target)
     copies = np.repeat(np.arange(900), 4)
     given = source[copies], labels[copies], target[copies]
-    by_origin = quiet("bbse", *given, origins=copies, source_origins=[f"row {row}" for row in copies])
-    by_row = quiet("bbse", *given)
-    widths = [(one.high - one.low).mean() for one in (plain, by_origin, by_row)]
+    by_origin = estimate_marginal(
+        "bbse", *given, origins=copies, source_origins=[f"row {row}" for row in copies]
+    )
+    by_row = estimate_marginal("bbse", *given)
+    widths = [(found.high - found.low).mean() for found in (plain, by_origin, by_row)]
     assert widths[1] == pytest.approx(widths[0], rel=0.1)
     assert widths[2] == pytest.approx(widths[0] / 2, rel=0.1)
     with pytest.raises(InputError, match="lengths differ: origins 3, rows 900"):
-        quiet("bbse", *world.given, origins=[0, 1, 2])
+        estimate_marginal("bbse", *world.given, origins=[0, 1, 2])
 
 
 # --- what an estimate shows -----------------------------------------------------------------------
@@ -194,27 +171,18 @@ def test_rows_of_one_origin_are_one_row():
 @given(st.integers(0, 1000), st.sampled_from(sorted(ESTIMATORS)))
 def test_intervals_hold_the_estimate_and_grow_with_their_level(seed, method):
     world = World(seed, n=120, n_classes=3, alpha=0.3)
-    found = quiet(method, *world.given, fallback="mean")
+    assume(np.isin(np.arange(3), world.labels).all())
+    found = estimate_marginal(method, *world.given)
     wide, narrow = (found.bounds(Resampling(replicates=50, level=level)) for level in (0.95, 0.5))
     for low, high in (wide, narrow):
         assert ((low >= 0) & (low <= found.marginal)).all()
         assert ((high <= 1) & (high >= found.marginal)).all()
     assert ((wide[0] <= narrow[0]) & (wide[1] >= narrow[1])).all()
-    assert found.low.tolist() == quiet(method, *world.given, fallback="mean").low.tolist()
-
-
-def test_intervals_are_computed_when_they_are_read(monkeypatch):
-    calls = []
-    real = estimate.replicate
-    monkeypatch.setattr(estimate, "replicate", lambda *given: calls.append(0) or real(*given))
-    found = quiet("rlls", *World(0, n=200).given)
-    assert calls == []
-    assert (found.low < found.high).all()
-    assert len(calls) == 1
+    assert found.low.tolist() == estimate_marginal(method, *world.given).low.tolist()
 
 
 def test_an_estimate_is_a_table():
-    found = quiet("mean", *World(0, n=200, n_classes=3).given)
+    found = estimate_marginal("mean", *World(0, n=200, n_classes=3).given)
     lines = found.table(["ant", "bee", "cat"]).splitlines()
     assert lines[0] == "mean-soft, 200 source and 200 target rows"
     assert lines[1].split() == ["label", "share", "95", "%", "interval", "source"]
@@ -231,100 +199,26 @@ def test_an_estimate_is_a_table():
 
 def test_estimates_that_may_be_biased_say_so():
     given = World(0, n=200, n_classes=3).given
-    assert "miscalibrated" in quiet("mlls", *given, calibration=None).caveat
-    assert "miscalibrated" in quiet("mlls", *given, variant="code").caveat
-    assert quiet("bbse", [0, 0], [0, 1], [0, 1], fallback="mean").caveat.startswith("the mean prediction")
+    assert "miscalibrated" in estimate_marginal("mlls", *given, calibration=None).caveat
+    assert "miscalibrated" in estimate_marginal("mlls", *given, variant="code").caveat
     for method in ("bbse", "rlls", "mlls"):
-        assert quiet(method, *given).caveat == ""
-
-
-def test_weights_and_the_distance_have_intervals_too():
-    world = World(6, n=2000, prior=[0.4, 0.3, 0.15, 0.1, 0.05])
-    found = quiet("mlls", *world.given)
-    prior = np.bincount(world.labels) / 2000
-    low, high = found.weight_bounds()
-    assert low * prior == pytest.approx(found.low)
-    assert high * prior == pytest.approx(found.high)
-    distance = found.distance(prior)
-    assert distance.estimate == pytest.approx(np.abs(found.marginal - prior).sum())
-    assert distance.low <= np.abs(world.marginal - prior).sum() <= distance.high < distance.low + 0.5
-    unmoved = quiet("bbse", *World(0, alpha=1e6, n=500).given)
-    assert unmoved.distance(np.full(5, 0.2)).low == 0
-    with pytest.raises(InputError, match="lengths differ: reference 2, marginal 5"):
-        found.distance([0.5, 0.5])
+        assert estimate_marginal(method, *given).caveat == ""
 
 
 def test_where_the_data_say_nothing_an_interval_is_everything():
-    alike = quiet("rlls", np.full((40, 2), 0.5), np.arange(40) % 2, np.full((40, 2), 0.5))
-    absent = quiet("mean", np.eye(3)[[0, 1]], [0, 1], np.eye(3)[[0, 1, 2]])
+    alike = estimate_marginal("rlls", np.full((40, 2), 0.5), np.arange(40) % 2, np.full((40, 2), 0.5))
+    absent = estimate_marginal("mean", np.eye(3)[[0, 1]], [0, 1], np.eye(3)[[0, 1, 2]])
     for found in (alike, absent):
         assert found.low.tolist() == [0] * len(found.marginal)
         assert found.high.tolist() == [1] * len(found.marginal)
-        assert (found.distance(found.marginal).low, found.distance(found.marginal).high) == (0, 2)
 
 
 # --- calibration by default -----------------------------------------------------------------------
-
-
-def test_mlls_on_an_overconfident_classifier_improves_with_n():
-    errors = {
-        n: np.mean([(world := World(seed, n=n)).error(quiet("mlls", *at(3, world))) for seed in range(12)])
-        for n in (500, 5000)
-    }
-    assert errors[5000] < 0.5 * errors[500]
 
 
 def test_a_penalised_calibration_is_finite_where_every_prediction_is_right():
     sure = distorted(np.eye(3)[np.arange(60) % 3] * 0.9 + 0.1 / 3, 1, 0)
     fitted = fit_calibrator(sure, np.arange(60) % 3, "bcts", penalty=PENALTY)
     assert 0.3 < fitted.temperature < 1
-    found = quiet("mlls", sure, np.arange(60) % 3, sure[[0, 0, 0, 1]])
+    found = estimate_marginal("mlls", sure, np.arange(60) % 3, sure[[0, 0, 0, 1]])
     assert found.marginal == pytest.approx([0.75, 0.25, 0], abs=0.02)
-
-
-def test_few_rows_of_many_classes_are_not_overfitted():
-    given = World(0, n=60, n_classes=10).given
-    free, held = (fit_calibrator(*given[:2], "bcts", penalty=by) for by in (1e-6, PENALTY))
-    assert np.abs(held.bias).max() < 0.8 * np.abs(free.bias).max()
-
-
-# --- warnings -------------------------------------------------------------------------------------
-
-
-def test_a_miscalibrated_classifier_is_reported_with_figures():
-    world = World(0, n=1000)
-    source, labels, target = at(3, world)
-    expected = (
-        r"miscalibrated: on 1,000 hold-out rows its mean confidence is 0\.9.*temperature [23]\.\d\d .*p = "
-    )
-    with pytest.warns(LabelShiftWarning, match=expected + r".*`reweight` estimate\.calibrator\("):
-        estimate_marginal("mlls", source, labels, target)
-    with pytest.warns(LabelShiftWarning, match=expected + ".*leave `calibration` to its default"):
-        estimate_marginal("mlls", source, labels, target, calibration=None)
-
-
-def test_nothing_is_reported_of_good_evidence():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for seed in range(10):
-            for method in ESTIMATORS:
-                estimate_marginal(method, *World(seed, n=1000).given)
-        estimate_marginal("bbse", *at(3, World(0, n=1000)))  # holds for any probabilities
-        quiet("mlls", *at(3, World(0, n=1000)))
-
-
-def test_classes_that_are_hardly_told_apart_are_named():
-    world = World(0, n=300, n_classes=4)
-    world.centres[3] = world.centres[1] + 0.05
-    source, labels = world.draw(world.prior, 300)
-    expected = (
-        r"nearly singular: its smallest singular value is 0\.\d+ \+- 0\.\d+ .*mostly for classes 1 and 3"
-    )
-    for method in ("bbse", "rlls"):
-        with pytest.warns(LabelShiftWarning, match=expected):
-            estimate_marginal(method, source, labels, world.target)
-
-
-def test_absent_classes_are_reported_where_an_estimate_can_be_made():
-    with pytest.warns(LabelShiftWarning, match="classes 2 have no row in the hold-out"):
-        estimate_marginal("mean", np.eye(3)[[0, 1]], [0, 1], np.eye(3))

@@ -15,8 +15,8 @@ from hypothesis import example, given
 
 import shiftdata as sd
 from shiftdata.data.places.catalog import VARIABLE, Catalog, Entry
-from shiftdata.data.verifying import verify
 from shiftdata.errors import ShiftdataError
+from shiftdata.evaluation.verify import verify
 from tests.fuzz.guard import SECRET, confined, no_reader_waits
 from tests.fuzz.mutations import SEEDS, fuzzed
 

@@ -5,7 +5,7 @@ from builders.raw.imagenet import STYLES, TERMS, Renditions, Validation, labels
 from builders.recipe import Base, Recipe
 from builders.recipes.shared import public
 from builders.shifts.steps import Domains
-from shiftdata.evaluation.protocols.evaluate_only import EvaluateOnly
+from shiftdata.evaluation.protocols import EvaluateOnly
 
 
 def recipe(

@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from builders.albums.folder import ENDINGS, picture_of, slug
+from builders.look_alikes import on_white
 from builders.sample import BadItem
 from builders.shifts.styles.listed import LISTED, read_listed
 from builders.shifts.styles.network import ASSETS
 from builders.shifts.stylizers import Arbitrary, Stylizer
 from builders.shifts.stylizers.stylizer import FloatArray
 from shiftdata.data.format.names import check_names
-from shiftdata.data.look_alikes import on_white
 from shiftdata.errors import InputError, not_found
 from shiftdata.files import whole_file
 from shiftdata.stable import content_hash

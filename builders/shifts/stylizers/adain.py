@@ -70,9 +70,8 @@ class AdaIN(Decoding):
                 to_mean, to_deviation = wanted.chunk(2, 1)
                 mixed = plain * (deviation + amount * (to_deviation - deviation))
                 mixed = mixed + mean + amount * (to_mean - mean)
-                pictures = list(
-                    shown(self._decoder(features.to(self.kind)), self._vgg.layout.gives, picture.size)
-                )
+                decoded = self._decoder(mixed.to(self.kind))
+                pictures = list(shown(decoded, self._vgg.layout.gives, picture.size))
             yield from pictures
 
     def _columns(self, codes: Sequence[FloatArray], strengths: Sequence[float]) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Adversarial losses: features in which a discriminator cannot see the domain, and adversarial examples."""
+"""Adversarial losses: features that hide the domain from a discriminator, and adversarial examples."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def dann(
 
 
 def cdan_map(z: Tensor, probabilities: Tensor, projection: tuple[Tensor, Tensor] | None = None) -> Tensor:
-    """Return what CDAN's discriminator reads: vec(p outer z), class after class (Long et al., NeurIPS 2018).
+    """Return the input of CDAN's discriminator: vec(p outer z), class by class (Long et al., 2018).
 
     With `projection`, normal matrices R_z (d x m) and R_p (K x m), it is (z R_z) * (p R_p) / sqrt(m), whose
     inner products are those of vec(p outer z) on average. Detach the probabilities, or the head moves too, as

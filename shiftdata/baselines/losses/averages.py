@@ -21,13 +21,13 @@ __all__ = ["EMA", "SWAD", "WeightAverage", "ema_"]
 
 
 def flat(tensors: Iterable[Tensor]) -> Tensor:
-    """Return all numbers of some tensors, one after another."""
+    """Concatenate tensors into one vector."""
     return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
 
 
 @torch.no_grad()
 def write(values: Tensor, tensors: Iterable[Tensor]) -> None:
-    """Put numbers that `flat` lined up back into their tensors."""
+    """Copy a vector made by `flat` back into the tensors."""
     tensors = list(tensors)
     parts = torch.split(values, [tensor.numel() for tensor in tensors])
     for tensor, part in zip(tensors, parts, strict=True):
@@ -36,7 +36,7 @@ def write(values: Tensor, tensors: Iterable[Tensor]) -> None:
 
 @contextmanager
 def in_place(values: Tensor, tensors: Iterable[Tensor]) -> Iterator[None]:
-    """Put other numbers into some tensors, and afterwards their own again."""
+    """Put a vector's values into tensors for a while, then restore their own."""
     tensors = list(tensors)
     own = flat(tensors)
     write(values, tensors)
@@ -47,7 +47,7 @@ def in_place(values: Tensor, tensors: Iterable[Tensor]) -> Iterator[None]:
 
 
 class Average(State):
-    """An average of weights, which is `value()`, None before there is one."""
+    """An average of weights: `value()`, None before the first one."""
 
     def value(self) -> Tensor | None:
         """Return the average as one vector."""
@@ -62,7 +62,7 @@ class Average(State):
 
     @contextmanager
     def applied(self, parameters: Iterable[Tensor]) -> Iterator[None]:
-        """Have the average in the parameters, and afterwards the weights of training again."""
+        """Put the average into the parameters for a while, then restore the weights of training."""
         value = self.value()
         with nullcontext() if value is None else in_place(value, parameters):
             yield
@@ -102,7 +102,7 @@ class EMA(Average):
         return self.average if self.steps else None
 
     def restart(self) -> None:
-        """Forget that there were steps."""
+        """Start again from the current average."""
         self.steps.zero_()
 
 
@@ -121,7 +121,7 @@ class WeightAverage(Average):
         """Take the weights after a step into account."""
         self.steps += 1
         count = self.steps - self.first + 1
-        # Without a branch on `count`: a GPU would have to be waited for.
+        # No branch on `count`: it would wait for a GPU.
         self.average += (flat(parameters) - self.average) * (count > 0) / count.clamp(min=1)
 
     def value(self) -> Tensor | None:
@@ -157,7 +157,7 @@ class SWAD(Average):
         self.converge, self.tolerance, self.ratio = converge, tolerance, ratio
         self.slots, weights = max(converge, tolerance), torch.zeros_like(flat(parameters))
         super().__init__(
-            average=weights,  # of the segments that are not stored any more
+            average=weights,  # of segments no longer stored
             segment=weights.clone(),
             segments=weights.repeat(self.slots, 1),
             losses=torch.zeros(self.slots),
@@ -222,6 +222,6 @@ class SWAD(Average):
         self.at.copy_(torch.tensor([0, 0, -1, -1]))
 
     def _recent(self) -> dict[int, float]:
-        """Return the losses of the segments that are stored, in order."""
+        """Return the losses of the stored segments, in order."""
         count = int(self.at[1])
         return {k: float(self.losses[k % self.slots]) for k in range(max(0, count - self.slots), count)}

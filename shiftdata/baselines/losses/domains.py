@@ -51,7 +51,7 @@ def coral(z: Tensor, domain: Tensor, means: bool = True) -> Tensor:
 
 
 def _mean_gap(values: Sequence[Tensor]) -> Tensor:
-    """The mean over pairs of the mean squared difference is twice the variance."""
+    """Return the mean over pairs of the mean squared difference, which is twice the variance."""
     return 2 * torch.stack(list(values)).var(0).mean() if len(values) > 1 else values[0].new_zeros(())
 
 
@@ -68,7 +68,7 @@ def _covariance_gap(sets: Sequence[Tensor]) -> Tensor:
         return zero
     if sum(map(len, centred)) >= features:
         return _mean_gap([z.T @ z / (len(z) - 1) for z in centred])
-    fine = torch.float32 if zero.device.type == "mps" else torch.float64  # mps has no 64 bits
+    fine = torch.float32 if zero.device.type == "mps" else torch.float64  # mps lacks float64
     rows = torch.cat([z.to(fine) / (len(z) - 1) ** 0.5 for z in centred])
     sizes = torch.tensor([len(z) for z in centred], device=rows.device)
     member = one_hot(torch.arange(n, device=rows.device).repeat_interleave(sizes), n).to(rows)
@@ -101,7 +101,8 @@ def mmd(z: Tensor, domain: Tensor, gammas: Sequence[float] = GAMMAS) -> Tensor:
 
 def gaussian_kernels(z: Tensor, gammas: Sequence[float] = GAMMAS) -> Tensor:
     """Return the sum of the Gaussian kernels between all rows."""
-    # From differences: the rounding of |x|^2 + |y|^2 - 2 xy, times 1000, would part a row from itself.
+    # Computed from x - y: the rounding error of |x|^2 + |y|^2 - 2 xy, times 1000, would part a row from
+    # itself.
     distances = torch.cdist(z, z, compute_mode="donot_use_mm_for_euclid_dist") ** 2
     return torch.stack([torch.exp(-gamma * distances) for gamma in gammas]).sum(0)
 
@@ -124,7 +125,7 @@ def irm(logits: Tensor, y: Tensor, domain: Tensor, halves: bool = True) -> Tenso
 
 
 def domain_means(losses: Tensor, domain: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Return the weighted mean loss of each domain that is there: its risk."""
+    """Return the weighted mean loss of each domain of the batch: its risk."""
     each = rows_of_each(domain).values()
     return torch.stack([mean(losses[rows], None if weight is None else weight[rows]) for rows in each])
 
@@ -159,17 +160,19 @@ def eqrm(
 
     L_e is the mean loss of a domain's rows, s the deviation of the E risks. q is found by bisection; its
     gradient is that of the implicit function. `implicit=False`, the variant `code` (DomainBed): the gradient
-    of the bisection, in which q is a fixed share of the way between two ends, so that of the risks only the
-    least and the largest have one, but for s.
+    of the bisection, in which q is a fixed share of the way between the least and the largest risk, which
+    alone get a gradient (besides s).
     """
     if not 0 < quantile < 1:
         raise InputError(f"eqrm with a quantile of {quantile:g}: give one between 0 and 1")
     risks = precise(domain_means(losses, domain, weight))
     if len(risks) < 2:
         return risks[0]
-    # TINY: equal risks have a gradient too.
+    # TINY keeps the square root differentiable where all risks are equal.
     h = (risks.var() + TINY).sqrt() * (1.06 * math.pow(len(risks), -0.2))
     fixed, away = risks.detach(), h * NormalDist().inv_cdf(quantile)
+    # The quantile of kernels at equal risks is risk + h Phi^-1(quantile): q lies between those of the
+    # extremes.
     low, high = first, last = fixed.min() + away.detach(), fixed.max() + away.detach()
     for _ in range(32):
         middle = (low + high) / 2
@@ -179,7 +182,8 @@ def eqrm(
     if not implicit:
         share = (q - first) / (last - first).clamp(min=TINY)
         return torch.lerp(risks.min(), risks.max(), share) + away
-    # One step of Newton from the root: its value is q, its derivative that of the implicit function.
+    # With F(q, L) = mean Phi((q - L_e) / h) - quantile = 0, dq/dL = -F_L / F_q. One Newton step from the
+    # root, q - F / F_q with a constant F_q, has the value q (F = 0) and exactly this derivative.
     excess: Tensor = torch.special.ndtr((q - risks) / h).mean() - quantile
     density = torch.exp(-((q - fixed) / h.detach()).square() / 2).mean() / math.sqrt(2 * math.pi)
     return q - excess * h.detach() / density
@@ -256,11 +260,11 @@ def rsc_mask(
 
 
 def top_share(values: Tensor, share: float, strict: bool = True) -> Tensor:
-    """Return which values along the last dimension are the top share; strictly, above the quantile."""
+    """Mask the top share along the last dimension: above the quantile 1 - share, or at it if not strict."""
     if strict and share <= 0:
         return torch.zeros_like(values, dtype=torch.bool)
-    ordered, last = values.sort(-1).values, values.shape[-1] - 1  # torch.quantile refuses large inputs
-    at = (1 - share) * last
+    ordered, last = values.sort(-1).values, values.shape[-1] - 1  # torch.quantile is limited to 16 M values
+    at = (1 - share) * last  # the quantile lies between two order statistics: interpolate linearly
     low = min(int(at), last)
     least = torch.lerp(ordered[..., low], ordered[..., min(low + 1, last)], at - low)[..., None]
     return values > least if strict else values >= least
@@ -283,7 +287,7 @@ def mldg(
 
         1/E sum over pairs (i, j) of G_i + beta G_j'     G_j' the gradient of l_j at theta - rate G_i
 
-    The domains of a batch stand in a circle, in a random order: each is i once and j once. `rate` is a number
+    The domains of a batch form a circle in a random order: each is i once and j once. `rate` is a number
     or one for each name of a parameter; `share` averages gradients over processes. Passes at theta, one a
     domain, move the running statistics of batch norm; those at theta - rate G_i do not. `released`, the
     variant `code` (DomainBed): the inner step is a fresh Adam's, rate sign(G_i), and neither pass moves
@@ -304,8 +308,8 @@ def mldg(
     parts = [next(network.parameters()).new_zeros(())]
     for i, j in domain_pairs(torch.randperm(len(rows)).tolist(), meta_test):
         own = risk(i, copied() if released else {})
-        found = torch.autograd.grad(own, list(moved.values()), retain_graph=True, allow_unused=True)
-        gradients = {name: g for name, g in zip(moved, found, strict=True) if g is not None}
+        inner = torch.autograd.grad(own, list(moved.values()), retain_graph=True, allow_unused=True)
+        gradients = {name: g for name, g in zip(moved, inner, strict=True) if g is not None}
         share(gradients.values())
         clone = {
             name: moved[name] - rates[name] * (g / (g.abs() + ADAM_EPS) if released else g)
@@ -316,7 +320,7 @@ def mldg(
 
 
 def domain_pairs(order: Sequence[int], meta_test: int = 0) -> list[tuple[int, int]]:
-    """Return domains to step on, each with the one that must profit: a circle, or DomainBed's split."""
+    """Pair domains of inner steps with those of outer losses: a circle, or DomainBed's split."""
     if not meta_test:
         return list(zip(order, [*order[1:], *order[:1]], strict=True)) if len(order) > 1 else []
     return list(zip(order[: max(0, len(order) - meta_test)], cycle(order[-meta_test:]), strict=False))

@@ -1,4 +1,4 @@
-"""Losses of groups: the mean of each, the worst of them, copies of errors, a last layer on balanced rows."""
+"""Losses of groups: means, the worst group, copies of errors, a last layer on balanced rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NEVER = -1e4
 def group_means(
     losses: Tensor, group: Tensor, groups: int, weight: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the weighted mean loss of each group, 0 for one without rows; and which groups have rows.
+    """Return the weighted mean loss of each group, 0 for one without rows; and a mask of groups with rows.
 
     `losses` has one loss a row, `group` numbers from 0 to `groups` - 1.
     """
@@ -75,7 +75,7 @@ class GroupDRO(State):
         self.eta, self.absent_grow = eta, absent_grow
 
     def update(self, losses: Tensor, group: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Return the loss of a batch under the weights that it leads to."""
+        """Update q by a batch, and return the batch's loss."""
         means, present = group_means(losses, group, len(self.log_q), weight)
         grows = present | self.absent_grow
         self.log_q.copy_(group_dro_log_q(self.log_q, means.detach(), self.eta, self.bonus, grows))
@@ -136,7 +136,7 @@ def _array(tensor: Tensor, dtype: Any) -> NDArray[Any]:
 
 
 def _choose_c(z: Floats, y: Ints, group: Ints, classes: int, seed: int, released: bool) -> float:
-    """Return the C whose worst group is best, then whose mean group is."""
+    """Return the C with the best worst group, then the best mean group."""
     generator = rng(seed, "baselines", "dfr", "choice")
     fitted = balanced(group, generator, share=0.5)
     judged = np.setdiff1d(np.arange(len(y)), fitted)

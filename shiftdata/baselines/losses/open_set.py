@@ -44,13 +44,13 @@ def ovanet(logits_open: Tensor, y: Tensor, weight: Tensor | None = None) -> Tens
 
 
 def ovanet_unknown(logits: Tensor, logits_open: Tensor) -> Tensor:
-    """Return whether p_k < 1/2 for each row's likeliest class k by `logits`: then the row is unknown."""
+    """Return a mask of unknown rows: p_k < 1/2 for the likeliest class k by `logits`."""
     margin = logits_open[:, 0] - logits_open[:, 1]
     return margin.gather(1, logits.argmax(1, keepdim=True)).squeeze(1) > 0
 
 
 def unit_range(weight: Tensor) -> Tensor:
-    """Return one number a row brought to 0 to 1 within the batch; equal ones become 1."""
+    """Scale a batch's weights to the range 0 to 1; equal ones become 1."""
     check_1d(weight=weight)
     spread = weight.max() - weight.min()
     return torch.where(spread > 0, (weight - weight.min()) / spread, 1)
@@ -137,7 +137,7 @@ class UniOT(State):
 
     @torch.no_grad()
     def update(self, z: Tensor, row: Tensor) -> None:
-        """Put rows, known by their numbers in the target, into the queue instead of the oldest."""
+        """Replace the oldest rows of the queue; `row` numbers rows of the target."""
         for queue, new in ((self.queue, z), (self.queue_row, row)):
             queue.copy_(torch.cat([queue, new])[-len(queue) :])
 
@@ -161,7 +161,7 @@ class UniOT(State):
 
     @torch.no_grad()
     def couple(self, z: Tensor, prototypes: Tensor) -> tuple[Tensor, Tensor]:
-        """Couple rows with classes, which decides about every row from now on; return labels and masses."""
+        """Couple rows with classes, by which `predict` decides from now on; return labels and masses."""
         similarity = own = similarities(z, prototypes)
         missing = len(z) - 2 * int((own.amax(1) > self.similar).sum())
         if missing > 0:
@@ -177,7 +177,7 @@ class UniOT(State):
         return label[-len(z) :], columns
 
     def _solve(self, similarity: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return rows' labels and what each class gets of all, then v with the plan's sum."""
+        """Return rows' labels, each class's share of the mass, and v with the plan's sum."""
         v = unbalanced_scaling(similarity, self.mass)
         plan = unbalanced_plan(similarity, v, len(similarity))
         total, columns = plan.sum(), plan.sum(0) / plan.sum()

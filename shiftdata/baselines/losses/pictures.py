@@ -23,7 +23,7 @@ FEATURE_EPS = 1e-5
 def partners(domain: Tensor) -> Tensor:
     """Draw a partner of another domain for each row, the same one about equally often.
 
-    Domains stand in a circle, in a random order; a row's partner is a random one of the next domain, each is
+    Domains form a circle in a random order; a row's partner is a random one of the next domain, each is
     partner once where the numbers are equal. With one domain it is any row.
     """
     domains = list(rows_of_each(domain).values())
@@ -92,8 +92,8 @@ def amplitude_mix(x: Tensor, others: Tensor, lam: Tensor) -> Tensor:
     F is the Fourier transform of each channel from black, 0, to white, 1, where the mean's phase is 0. The
     result may leave that range: cut it.
     """
-    spectrum, other = torch.fft.rfft2(x), torch.fft.rfft2(others)
-    amplitude = torch.lerp(spectrum.abs(), other.abs(), lam.view(-1, 1, 1, 1).to(x))
+    spectrum, spectrum_others = torch.fft.rfft2(x), torch.fft.rfft2(others)
+    amplitude = torch.lerp(spectrum.abs(), spectrum_others.abs(), lam.view(-1, 1, 1, 1).to(x))
     mixed: Tensor = torch.fft.irfft2(torch.polar(amplitude, spectrum.angle()), s=x.shape[2:])
     return mixed
 

@@ -37,7 +37,7 @@ def cross_entropy(logits: Tensor, y: Tensor, weight: Tensor | None = None) -> Te
 
 
 def rows_of_each(domain: Tensor) -> dict[int, Tensor]:
-    """Return the positions of the rows of each domain (or group) that is there, in the order of numbers."""
+    """Return the positions of the rows of each domain (or group) of the batch, in the order of numbers."""
     check_1d(domain=domain)
     order = torch.argsort(domain, stable=True)
     numbers, counts = torch.unique_consecutive(domain[order], return_counts=True)
@@ -52,7 +52,7 @@ def check_1d(**tensors: Tensor) -> None:
 
 
 class State(nn.Module):
-    """What a loss remembers between batches, as buffers: saved and moved with the model it is a part of."""
+    """The memory of a loss between batches, as buffers: saved and moved with the model."""
 
     def __init__(self, **buffers: Tensor) -> None:
         super().__init__()
@@ -65,10 +65,10 @@ class State(nn.Module):
 
 
 def exactly(x: Tensor) -> torch.autocast:
-    """Switch mixed precision off: differences of moments would drown in the rounding of 16 bits."""
+    """Switch mixed precision off: rounding to 16 bits would exceed differences of moments."""
     return torch.autocast(x.device.type, enabled=False)
 
 
 def precise(x: Tensor) -> Tensor:
-    """Return numbers of 16 bits in 32, and all others as they are."""
+    """Return 16-bit tensors as float32, others unchanged."""
     return x.float() if x.dtype.itemsize < 4 else x

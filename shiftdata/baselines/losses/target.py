@@ -89,7 +89,7 @@ class RecentShares(State):
     def update(self, logits: Tensor) -> Tensor:
         """Add a batch's predictions, forget the oldest, and return q."""
         self.queue.copy_(torch.cat([self.queue, logits.detach().argmax(1)])[-len(self.queue) :])
-        counts = 1 + one_hot(self.queue + 1, self.classes + 1).sum(0)[1:]  # a place without a class has -1
+        counts = 1 + one_hot(self.queue + 1, self.classes + 1).sum(0)[1:]  # -1: not filled yet
         return counts / counts.sum()
 
 

@@ -1,4 +1,4 @@
-"""Optimal transport: balanced in a few rounds, of masses that may change, and exact between two batches."""
+"""Optimal transport: balanced in a few rounds, unbalanced, and exact between two batches."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ def balanced_transport(similarity: Tensor, regularisation: float = 0.05, rounds:
 
     Sinkhorn's rounds on exp(similarity / regularisation): columns, then rows, are divided by their sums.
     """
+    # On logarithms: exp(s / .05) of cosines near 1 times many rows would overflow 16 bits, and sums lose
+    # digits.
     logs = similarity / regularisation
     for _ in range(rounds):
         logs = logs - logs.logsumexp(0, keepdim=True)
@@ -35,11 +37,13 @@ def unbalanced_scaling(
 ) -> Tensor:
     """Return v of the plan P_ij = u_i exp(s_ij / r) v_j, in double precision (Chizat et al., 2018).
 
-    P has the least sum P (r log P - r - s) + m KL(P 1 | a) + m KL(P' 1 | b), with the similarities s, rows of
-    equal mass a, 1 together, the `mass` b of the columns, r = `regularisation` and m = `penalty`. As u_i
-    follows from v and row i of s, rows that were not there can be coupled as well: `unbalanced_plan`.
+    P minimises sum P (r log P - r - s) + m KL(P 1 | a) + m KL(P' 1 | b), with similarities s, rows of equal
+    mass a (of sum 1), the `mass` b of the columns, r = `regularisation` and m = `penalty`. As u_i follows
+    from v and row i of s alone, new rows can be coupled later: `unbalanced_plan`.
     """
-    # On the processor: hundreds of rounds on few columns take longer to launch on an accelerator than here.
+    # Alternate the two conditions of the minimum, with K = exp(s / r) and the power m / (m + r), which is 1
+    # in a balanced transport:  u = (a / K v)^power,  v = (b / K' u)^power.  On the processor: launching
+    # hundreds of rounds on few columns on an accelerator takes longer than computing them here.
     kernel = torch.exp(similarity.detach().cpu().double() / regularisation)
     mass, power = mass.detach().cpu().double(), penalty / (penalty + regularisation)
     v = torch.full_like(mass, 1 / len(mass))
@@ -54,9 +58,9 @@ def unbalanced_scaling(
 def unbalanced_plan(
     similarity: Tensor, v: Tensor, rows: float, regularisation: float = 0.01, penalty: float = 0.5
 ) -> Tensor:
-    """Return what each row of the mass 1 / rows gives to each column in the plan of `unbalanced_scaling`."""
+    """Return the mass that each row of 1 / rows gives to each column in the plan of `unbalanced_scaling`."""
     weighted = torch.exp(similarity.detach().cpu().double() / regularisation) * v
-    reached = weighted.sum(1, keepdim=True).clamp(min=TINY)
+    reached = weighted.sum(1, keepdim=True).clamp(min=TINY)  # K v: the formula of u, times K_ij v_j
     return (1 / rows / reached) ** (penalty / (penalty + regularisation)) * weighted
 
 
@@ -68,8 +72,8 @@ def squared_distances(z: Tensor, other: Tensor) -> Tensor:
 def exact_transport(cost: Tensor) -> Tensor:
     """Return the cheapest plan from equal masses on the rows to equal masses on the columns.
 
-    For as many rows as columns a cheapest plan is a permutation (Birkhoff): the assignment problem. Other
-    shapes are a linear programme. Needs scipy. Where a cost is not finite, all is equal.
+    With as many rows as columns a cheapest plan is a permutation (Birkhoff): the assignment problem. Other
+    shapes are a linear programme. Needs scipy. With a cost that is not finite the plan is uniform.
     """
     rows, columns = cost.shape
     c = cost.detach().cpu().double().numpy()
@@ -80,6 +84,7 @@ def exact_transport(cost: Tensor) -> Tensor:
         plan = torch.zeros_like(cost)
         plan[optimize.linear_sum_assignment(c)] = 1 / rows
         return plan
+    # Plan entries in row order: A_eq sums them over each row, then over each column.
     of_rows = sparse.kron(sparse.eye_array(rows), np.ones((1, columns)))
     of_columns = sparse.kron(np.ones((1, rows)), sparse.eye_array(columns))
     masses = np.concatenate([np.full(rows, 1 / rows), np.full(columns, 1 / columns)])
@@ -101,8 +106,8 @@ def jdot_cost(
     """Return DeepJDOT's cost of each source row (y, z) with each target row (Damodaran et al., ECCV 2018).
 
     distance |z_i - z_j|^2 + label L(y_i, f_j), L the cross-entropy (`paper`), or |onehot(y_i) - p_j|^2
-    (`fixed`). `code` (SMA): the cosine *similarity* of z_i and z_j and the probability p_j[y_i], both of the
-    wrong sign: it couples the rows that are least alike.
+    (`fixed`). `code` (SMA): the cosine *similarity* of z_i and z_j and the probability p_j[y_i], both of
+    the wrong sign: it couples the rows that are least alike.
     """
     one_of("variant", variant, ("fixed", "paper", "code"))
     if variant == "code":

@@ -1,28 +1,24 @@
-"""What SWAD and EoA share: means of the weights of each stage that trains the whole network.
+"""Means of the weights of each stage that trains the whole network; SWAD.
 
 The mean is put into the network before the next stage begins, unless that begins from the first weights, and
 before the inner method finishes: DFR refits the head of the mean.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.losses import EMA, SWAD, WeightAverage
-from shiftdata.baselines.method import Batch, Method, Setup, Stage, Wrapper
+from shiftdata.baselines import losses
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, TrainerAPI, Wrapper
 from shiftdata.baselines.methods.batch_norm import batch_norms, batch_statistics
+from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError
 
-#: Batches that the statistics of batch norm are taken of, at most.
+#: The most batches from which statistics of batch norm are taken.
 BATCHES = 500
 
 
 @torch.no_grad()
-def renew_statistics(trainer: Trainer) -> None:
+def renew_statistics(trainer: TrainerAPI) -> None:
     """Pool batch norm's statistics over batches of the training set; frozen ones stay."""
     layers = batch_norms(trainer.network)
     if trainer.training.frozen_norm or not layers:
@@ -43,7 +39,7 @@ def renew_statistics(trainer: Trainer) -> None:
 class Averaged(Wrapper):
     """A wrapper with an average of weights."""
 
-    average: SWAD | WeightAverage | EMA
+    average: losses.SWAD | losses.WeightAverage | losses.EMA
     _is_active: bool | None = None
 
     def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
@@ -51,16 +47,16 @@ class Averaged(Wrapper):
         if any(isinstance(part, Averaged) for part in inner.modules()):
             raise InputError("swad, eoa and ema all average the weights: take one of them")
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
         self.register_buffer("active", torch.tensor(False))
         self.register_load_state_dict_post_hook(lambda *_: setattr(self, "_is_active", None))  # type: ignore[no-untyped-call]
 
     def averaged(self) -> list[Tensor]:
-        """Return what is averaged: the parameters of the network, and of what the method adds to it."""
+        """Return the tensors to average: parameters of the network, and of the method's own modules."""
         return list(self.inner.parameters())
 
-    def begin(self, stage: Stage, trainer: Trainer) -> None:
+    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
         if not stage.fresh:
             self.place(trainer)
         self.average.restart()
@@ -72,18 +68,56 @@ class Averaged(Wrapper):
 
     def after_step(self, batch: Batch) -> None:
         super().after_step(batch)
-        if self._is_active is None:  # asked once: every look at a GPU's memory waits for it
+        if self._is_active is None:  # read once: each read of a GPU's memory waits for it
             self._is_active = bool(self.get_buffer("active"))
         if self._is_active:
             self.average.update(self.averaged())
 
-    def finish(self, trainer: Trainer) -> None:
+    def finish(self, trainer: TrainerAPI) -> None:
         self.place(trainer)
         super().finish(trainer)
 
-    def place(self, trainer: Trainer) -> bool:
+    def place(self, trainer: TrainerAPI) -> bool:
         """Put the mean into the network, if there is one; nothing is averaged after it in this stage."""
         placed = self.average.copy_to(self.averaged())
         if placed:
             self.average.restart()
+        return placed
+
+
+class SWAD(Averaged):
+    """Any method, its weights averaged by `losses.SWAD` in a valley of the validation loss.
+
+    Cha et al., NeurIPS 2021. It needs `Training(evaluate_every=...)`. In a run's `history`, `select_loss` is
+    of the weights as they are; predictions are those of the mean, as if training ended at that step.
+    """
+
+    code_version = 2  # 2: evaluations predict with the mean
+    average: losses.SWAD
+    converge = Hyper(3, low=1, high=10, source="Cha et al.: N_s")
+    tolerance = Hyper(6, low=1, high=20, source="Cha et al.: N_e")
+    ratio = Hyper(0.3, low=0.0, high=1.0, source="Cha et al.: r")
+
+    def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
+        super().__init__(inner, variant=variant, **given)
+        self.needs = inner.needs | {"select"}
+
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        self.average = losses.SWAD(self.averaged(), int(self.converge), int(self.tolerance), self.ratio)
+
+    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+        if not trainer.training.evaluate_every:
+            raise InputError("swad needs the validation loss: set evaluate_every above 0")
+        super().begin(stage, trainer)
+
+    def evaluated(self, step: int, loss: float) -> None:
+        super().evaluated(step, loss)
+        if self.get_buffer("active"):
+            self.average.evaluated(loss)
+
+    def place(self, trainer: TrainerAPI) -> bool:
+        placed = super().place(trainer)
+        if placed:
+            renew_statistics(trainer)
         return placed

@@ -1,1 +1,1 @@
-"""Methods beside the first-class ones: one small file each over `shiftdata.baselines.losses`."""
+"""The methods that are not first-class, by family, over `shiftdata.baselines.losses`."""

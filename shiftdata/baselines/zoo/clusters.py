@@ -1,14 +1,24 @@
 """k-means on principal axes, for methods that make domains of clusters."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
 
+from shiftdata.baselines import losses
+from shiftdata.baselines.losses.pictures import style
+from shiftdata.baselines.losses.reduce import precise
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup, TrainerAPI
+from shiftdata.baselines.methods.adversarial import discriminator
+from shiftdata.baselines.methods.erm import ERM
+from shiftdata.baselines.networks import Network, evaluating
+from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError
 from shiftdata.extras import require
+from shiftdata.stable import hash64
 
 
 def clusters_of(
@@ -31,3 +41,177 @@ def clusters_of(
             placed = placed / np.linalg.norm(placed, axis=1, keepdims=True).clip(1e-12)
         fitted = cluster.KMeans(min(number, len(x)), n_init=1, random_state=seed).fit(placed)
     return principal.mean_, chosen, fitted
+
+
+AXES = 512
+
+
+def begins_epoch(step: int, size: int, rows: int) -> bool:
+    """Return True if epoch 0, 1, 2, 4, 8, .. has begun since the step before."""
+    if not step:
+        return True
+    before, now = (step - 1) * size // rows, step * size // rows
+    return now.bit_length() > before.bit_length()  # a power of two lies between
+
+
+def cluster_means(z: Tensor, cluster: Tensor, number: int) -> Tensor:
+    """Return the mean of the rows of each cluster; of one without a row, the mean of all."""
+    sums = z.new_zeros(number, z.shape[1]).index_add_(0, cluster, z)
+    counts = torch.bincount(cluster, minlength=number)[:, None]
+    return torch.where(counts > 0, sums / counts.clamp(min=1), z.mean(0))
+
+
+class AdaClust(Method):
+    """ERM whose head also reads the centroid of each row's cluster (Thomas et al., 2021).
+
+        logits  W [z, c] + b     c the centroid, in z, of the cluster of z; it carries no gradient
+
+    k-means, k = `multiple` K, on the features of the training set, on their principal axes but the first
+    `offset`, at length 1; computed again when epoch 0, 1, 2, 4, 8, .. begins. The authors' code reads means
+    over the rows that are predicted together, on which an answer then depends.
+    """
+
+    multiple = Hyper(5, choices=(1, 3, 5), source="the authors: num_clusters, times the number of classes")
+    offset = Hyper(8, choices=(8, 64, 512), source="the authors: offset")
+
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        if min(self.multiple, self.offset) < 0:
+            raise InputError(f"adaclust with {self.hyper}: give numbers from 0 on")
+        self.number = min(sizes.rows, round(self.multiple * sizes.classes))
+        self.context = nn.Linear(sizes.features, sizes.classes, bias=False)
+        axes = min(sizes.rows, sizes.features)
+        self.left_out = min(int(self.offset), axes // 2)
+        axes = min(AXES, axes - self.left_out)
+        self.register_buffer("origin", torch.zeros(sizes.features))
+        self.register_buffer("axes", torch.zeros(axes, sizes.features))
+        self.register_buffer("centres", torch.zeros(self.number, axes))
+        self.register_buffer("centroids", torch.zeros(self.number, sizes.features))
+
+    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
+        size = trainer.training.batch or self.sizes.rows
+        if self.number and begins_epoch(batch.step, size, self.sizes.rows):
+            with evaluating(self):
+                z = trainer.features(trainer.data.rows)
+            self.cluster(z, hash64(trainer.seed, "adaclust", batch.step) % 2**32)
+        return super().step(batch, trainer)
+
+    def cluster(self, features: Any, seed: int) -> None:
+        """Take clusters of the training set's features."""
+        axes = len(self.get_buffer("axes"))
+        origin, chosen, fitted = clusters_of(
+            "adaclust", features, self.number, axes, seed, self.left_out, unit=True
+        )
+        for name, value in (("origin", origin), ("axes", chosen), ("centres", fitted.cluster_centers_)):
+            self.get_buffer(name).copy_(torch.from_numpy(value))
+        z = torch.from_numpy(features).to(self.get_buffer("axes"))
+        self.get_buffer("centroids").copy_(cluster_means(z, self.cluster_of(z), self.number))
+
+    def cluster_of(self, z: Tensor) -> Tensor:
+        """Return the number of the nearest centre, on the chosen axes, at length 1."""
+        placed = normalize((z - self.get_buffer("origin")) @ self.get_buffer("axes").T, dim=1)
+        return torch.cdist(placed, self.get_buffer("centres")).argmin(dim=1)
+
+    def scores(self, z: Tensor) -> Tensor:
+        """Return logits of features and of the centroids of their clusters."""
+        logits: Tensor = self.network.head(z)
+        if not self.number:
+            return logits
+        with losses.exactly(z):
+            cluster = self.cluster_of(precise(z))
+        added: Tensor = self.context(self.get_buffer("centroids")[cluster])
+        return logits + added
+
+    def loss(self, batch: Batch) -> Tensor:
+        return losses.cross_entropy(self.scores(self.network.features(batch.x)), batch.y, batch.weight)
+
+    def predict(self, x: Tensor) -> Tensor:
+        return self.scores(self.network.features(x))
+
+
+AXES = 256
+MAPS = 2  # of the first ones
+
+
+def renamed(new: IntArray, old: IntArray, number: int) -> IntArray:
+    """Return new clusters, numbered so that as many rows as possible keep their old number."""
+    shared = np.zeros((number, number), np.int64)
+    np.add.at(shared, (new, old), 1)
+    _, name = require("scipy.optimize", "mmld").linear_sum_assignment(-shared)
+    chosen: IntArray = name[new]
+    return chosen
+
+
+class MMLD(ERM):
+    """ERM on features that hide the cluster of a row's style (Matsuura and Harada, AAAI 2020).
+
+        l + trade_off mean w_d CE(D(GRL_c(z)), d) + entropy c mean H(p)
+
+    c is `losses.reversal_schedule`; d is the cluster of a row's style: k-means on `losses.pictures.style` of
+    the first two feature maps; w_d gives clusters equal weight. Clusters are computed again each
+    epoch, and numbered so that most rows keep theirs.
+    """
+
+    needs = frozenset({"maps"})
+    clusters = Hyper(3, choices=(2, 3, 4, 5), source="authors: 3, one for each source domain")
+    trade_off = Hyper(1.0, low=0.01, high=10.0, log=True, source="authors: 1, no range")
+    entropy = Hyper(1.0, low=0.01, high=10.0, log=True, source="authors: 1, no range")
+    slope = Hyper(10.0, source="authors, as Ganin et al.")
+    width = Hyper(256, low=64, high=1024, log=True, source="as dann; authors: 1024")
+    dropout = Hyper(0.5, choices=(0.0, 0.1, 0.5), source="authors: .5")
+
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        if self.clusters < 1 or self.clusters != round(self.clusters):
+            raise InputError(f"mmld with clusters={self.clusters:g}: give a whole number from 1 on")
+        hidden = discriminator(sizes.features, int(self.width), self.dropout)[:-2]
+        self.adversary = nn.Sequential(hidden, nn.Linear(int(self.width), int(self.clusters)))
+        self.register_buffer("cluster", torch.full((sizes.rows,), -1))
+
+    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
+        size, rows = trainer.training.batch or self.sizes.rows, self.sizes.rows
+        if self.trade_off and (not batch.step or batch.step * size // rows > (batch.step - 1) * size // rows):
+            with evaluating(self):
+                self.recluster(trainer, hash64(trainer.seed, "mmld", batch.step) % 2**32)
+        return super().step(batch, trainer)
+
+    def recluster(self, trainer: TrainerAPI, seed: int) -> None:
+        """Cluster the training set by the styles that its maps have now."""
+        buffer, number = self.get_buffer("cluster"), int(self.clusters)
+        styles = trainer.applied(self.styles, trainer.data.rows)
+        *_, fitted = clusters_of("mmld", styles, number, min(AXES, *styles.shape), seed)
+        new, old = fitted.labels_.astype(np.int64), buffer.cpu().numpy()
+        buffer.copy_(torch.from_numpy(new if old.min() < 0 else renamed(new, old, number)))
+
+    def styles(self, x: Tensor) -> Tensor:
+        """Return means and deviations of the channels of the first maps, a line a row."""
+        seen: list[Tensor] = []
+        hooks = [
+            stage.register_forward_hook(lambda _, __, maps: seen.extend(style(maps)))
+            for stage in self.network.maps[:MAPS]
+        ]
+        try:
+            self.network.features(x)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return torch.cat([part.flatten(1) for part in seen], 1)
+
+    def loss(self, batch: Batch) -> Tensor:
+        z = self.network.features(batch.x)
+        logits = self.network.head(z)
+        each = losses.cross_entropies(logits, batch.y)
+        risen = losses.reversal_schedule(batch.progress, self.slope)
+        if self.entropy:
+            each = each + self.entropy * risen * losses.entropy(precise(logits))
+        if self.trade_off:
+            judged = self.adversary(losses.reverse_gradient(z, risen))
+            each = each + self.trade_off * self.domain_losses(judged, batch.row)
+        return losses.mean(each, batch.weight)
+
+    def domain_losses(self, judged: Tensor, rows: Tensor) -> Tensor:
+        """Return the discriminator's loss on each row, each cluster with the same weight."""
+        cluster = self.get_buffer("cluster")
+        counts = torch.bincount(cluster, minlength=judged.shape[1]).clamp(min=1)
+        weight = len(cluster) / (len(counts) * counts)
+        return weight[cluster[rows]] * losses.cross_entropies(judged, cluster[rows])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup
+from shiftdata.baselines.networks import Network
 
 
 class StableNet(Method):
@@ -20,10 +19,10 @@ class StableNet(Method):
     memory = Hyper(128, choices=(128,), source="the authors: n_feature, their batch")
     keep = Hyper(0.9, low=0.5, high=0.99, source="the authors: presave_ratio .9, no range")
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
         numbers = int(self.weight_steps), self.rate, self.penalty, int(self.memory), self.keep
-        self.weights = losses.StableNet(known.features, *numbers, released=self.variant == "code")
+        self.weights = losses.StableNet(sizes.features, *numbers, released=self.variant == "code")
 
     def loss(self, batch: Batch) -> Tensor:
         z = self.network.features(batch.x)

@@ -5,7 +5,7 @@ One coupling over the unlabelled rows, after training, decides about every row b
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from shiftdata.baselines import losses
-from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, TrainerAPI
+from shiftdata.baselines.networks import Network
 from shiftdata.data.arrays import IntArray
 
 HIDDEN, WIDTH = 2048, 256
@@ -35,25 +35,25 @@ class UniOT(Method):
     queue = Hyper(2000, choices=(32, 500, 2000), source="authors' code: Office-31", variants={"code": 32})
     delay = Hyper(0.01, low=0.0, high=0.1, source="authors' code: 100 of 10,000 steps", variants={"code": 0})
 
-    def setup(self, network: Any, known: Setup) -> None:
-        super().setup(network, known)
-        self.project = nn.Sequential(nn.Linear(known.features, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, WIDTH))
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        self.project = nn.Sequential(nn.Linear(sizes.features, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, WIDTH))
         self.classes, self.centres = (
             nn.Parameter(normalize(torch.randn(number, WIDTH), dim=1))
-            for number in (known.classes, int(self.clusters))
+            for number in (sizes.classes, int(self.clusters))
         )
-        size = max(1, min(int(self.queue), known.target_rows))
-        self.state = losses.UniOT(known.classes, WIDTH, size, self.momentum, self.similar, self.temperature)
+        size = max(1, min(int(self.queue), sizes.target_rows))
+        self.state = losses.UniOT(sizes.classes, WIDTH, size, self.momentum, self.similar, self.temperature)
 
-    def begin(self, stage: Stage, trainer: Trainer) -> None:
-        first = torch.randperm(self.known.target_rows)[: len(self.state.queue)]
+    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+        first = torch.randperm(self.sizes.target_rows)[: len(self.state.queue)]
         z = self.target(trainer, first.numpy())
         self.state.update(z, first.to(z.device))
         self.state.couple(z, self.classes)
 
     def loss(self, batch: Batch) -> Tensor:
         features, of_target = self.network.features(batch.x), self.network.features(batch.unlabelled)
-        assert batch.target_row is not None  # the target's rows have numbers
+        assert batch.target_row is not None
         with losses.exactly(features):
             z, z_target = self.unit(features), self.unit(of_target)
             loss = losses.cross_entropy(z @ self.classes.T / self.temperature, batch.y, batch.weight)
@@ -69,10 +69,9 @@ class UniOT(Method):
         return normalize(self.project(features.to(self.classes)), dim=1)
 
     @torch.no_grad()
-    def target(self, trainer: Trainer, rows: IntArray) -> Tensor:
+    def target(self, trainer: TrainerAPI, rows: IntArray) -> Tensor:
         """Return the projection of rows of the target."""
-        assert trainer.data.target is not None  # the method needs one
-        features = trainer.features(trainer.data.target[rows])
+        features = trainer.features(trainer.data.unlabelled[rows])
         return self.unit(torch.from_numpy(features).to(self.classes.device))
 
     @torch.no_grad()
@@ -80,8 +79,8 @@ class UniOT(Method):
         for prototypes in (self.classes, self.centres):
             prototypes.copy_(normalize(prototypes, dim=1))
 
-    def finish(self, trainer: Trainer) -> None:
-        self.state.couple(self.target(trainer, np.arange(self.known.target_rows)), self.classes)
+    def finish(self, trainer: TrainerAPI) -> None:
+        self.state.couple(self.target(trainer, np.arange(self.sizes.target_rows)), self.classes)
 
     def predict(self, x: Tensor) -> Tensor:
         return self.state.predict(self.unit(self.network.features(x)), self.classes)

@@ -1,4 +1,4 @@
-"""The leaderboard: submissions judged again from their predictions, and ranked on each task.
+"""The leaderboard: figures computed again from predictions, ranked on each task.
 
 A submission is a file of predictions by key with a method card (`submission`, `card`), made of the records of
 a sweep or of any predictions (`submitting`). It is judged (`judging`), ranked (`board`) and shown
@@ -14,16 +14,14 @@ from pathlib import Path
 from shiftdata.bench.leaderboard.board import Refused, Table, tables_of
 from shiftdata.bench.leaderboard.judging import Entry, Judge
 from shiftdata.bench.leaderboard.rendering import markdown_of, page_of
-from shiftdata.bench.leaderboard.submission import Submission
+from shiftdata.bench.leaderboard.submission import Submission as Submission
 from shiftdata.data.format.names import shown
 from shiftdata.errors import InputError
-
-__all__ = ["Board", "Submission", "leaderboard"]
 
 
 @dataclass(frozen=True)
 class Board:
-    """Tables of what was accepted, and what was refused."""
+    """Tables of accepted submissions, and the refused ones."""
 
     tables: tuple[Table, ...]
     refused: tuple[Refused, ...]
@@ -38,13 +36,11 @@ class Board:
 
 
 def leaderboard(*places: str | Path, data: str | Path | None = None) -> Board:
-    """Judge every submission in some folders or files, and rank them on each task.
-
-    Every number comes from predictions; what a card claims is only compared.
+    """Judge every submission in files or folders, and rank them on each task.
 
     Args:
-        places: files of `shiftdata submit`, or folders of them.
-        data: a folder with datasets by name, such as build/shift; default: they are looked for by name.
+        places: Files of `shiftdata submit`, or folders of them.
+        data: A folder with datasets by name, such as build/shift; by default they are looked for by name.
 
     """
     judge = Judge(None if data is None else Path(data))
@@ -62,13 +58,13 @@ def leaderboard(*places: str | Path, data: str | Path | None = None) -> Board:
 
 
 def _files(places: Sequence[str | Path]) -> dict[str, Path]:
-    """Every file by the name that the board shows."""
+    """Every file by its name on the board."""
     files: dict[str, Path] = {}
     for place in map(Path, places):
         if place.is_dir():
             below = sorted(path for path in place.rglob("*.parquet") if path.is_file())
-            before = f"{place.name}/" if len(places) > 1 else ""
-            files |= {shown(before + path.relative_to(place).as_posix()): path for path in below}
+            prefix = f"{place.name}/" if len(places) > 1 else ""
+            files |= {shown(prefix + path.relative_to(place).as_posix()): path for path in below}
         elif place.is_file():
             files[shown(place.as_posix())] = place
         else:

@@ -1,4 +1,4 @@
-"""What was accepted, ranked on each set of each task, and what was refused."""
+"""Submissions ranked on each test set of each task."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from shiftdata.bench.leaderboard.judging import HEADLINES, Entry, Score
 from shiftdata.evaluation.metrics import ranks
 
-#: Figures of which less is better.
+#: Figures that are better when lower.
 LESS = ("drop@", "mean_drop", "failures", "marginal_error", "std_domain")
 
 
 @dataclass(frozen=True)
 class Refused:
-    """A file that is not on the board, and why."""
+    """A file that is not on the board, and the reason."""
 
     file: str
     method: str
@@ -25,16 +25,15 @@ class Refused:
 
 @dataclass(frozen=True)
 class Ranked:
-    """An entry with its rank, and what a reader should know of it."""
+    """An entry with its rank."""
 
     rank: float
     entry: Entry
-    flags: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Table:
-    """The entries of one set of one task, the best first; those whose selection saw the test are apart."""
+    """The entries of one set of one task, the best first; oracles have a table of their own."""
 
     oracle: bool
     headline: str
@@ -42,7 +41,7 @@ class Table:
 
     @property
     def entry(self) -> Entry:
-        """The first, which has dataset, task and set in common with the others."""
+        """The first; dataset, task and set are the same for all."""
         return self.lines[0].entry
 
     @property
@@ -51,16 +50,15 @@ class Table:
 
     @property
     def title(self) -> str:
-        """The dataset, the protocol and the set."""
         apart = " (oracle: selection saw the test)" if self.oracle else ""
         return f"{self.entry.card.dataset}, {self.protocol or 'canonical'}, {self.entry.set}{apart}"
 
     @property
     def about(self) -> str:
-        """What a reader must know to read a table alone."""
+        """The task, the data and the meaning of the numbers."""
         entry, card = self.entry, self.entry.card
         leaks = (
-            " An origin is on two of its sides, as in its paper: results are too good." if entry.leaky else ""
+            " Origins are in two of its sets, as in its paper: results are too good." if entry.leaky else ""
         )
         return (
             f"{entry.task}, {entry.rows:,} rows, base {card.base or 'default'}, content_id "
@@ -70,23 +68,23 @@ class Table:
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """The official figures, the one that ranks first; of curves only what sums them up."""
-        every = [name for name in self.entry.scores if "@" not in name]
-        return (self.headline, *(name for name in every if name != self.headline))
+        """The official figures, the headline first, without the points of curves."""
+        others = (name for name in self.entry.scores if "@" not in name and name != self.headline)
+        return (self.headline, *others)
 
     @property
     def header(self) -> list[str]:
         return ["method", "rank", *self.figures, "seeds", "selection"]
 
     def row(self, line: Ranked) -> list[str]:
-        """A line's cells, as `header` names them."""
+        """The cells of a line, in the order of `header`."""
         entry = line.entry
         figures = (cell(entry.scores[name]) for name in self.figures)
         selection = f"{entry.card.rule}: {entry.badge}"
         return [entry.card.method, f"{line.rank:g}", *figures, f"{len(entry.seeds)}", selection]
 
     def score(self, line: Ranked) -> Score:
-        """The figure of a line that ranks."""
+        """The headline figure of a line."""
         return line.entry.scores[self.headline]
 
 
@@ -96,40 +94,28 @@ def tables_of(entries: Sequence[Entry]) -> tuple[Table, ...]:
     for entry in entries:
         groups[entry.card.dataset, entry.task, entry.task_id, not entry.main, entry.set].append(entry)
     return tuple(
-        _table(mine, of, oracle)
+        _table(same, oracle)
         for _, of in sorted(groups.items())
         for oracle in (False, True)
-        if (mine := [entry for entry in of if entry.card.oracle == oracle])
+        if (same := [entry for entry in of if entry.card.oracle == oracle])
     )
 
 
-def _table(entries: Sequence[Entry], every: Sequence[Entry], oracle: bool) -> Table:
+def _table(entries: Sequence[Entry], oracle: bool) -> Table:
     first = entries[0].scores
     defined = [name for name, score in first.items() if not math.isnan(score.value)] or list(first)
     headline = next((name for name in HEADLINES if name in defined), defined[0])
     less = headline.startswith(LESS)
     values = [entry.scores[headline].value for entry in entries]
-    last = 1e9 if less else -1e9
-    places = ranks([last if math.isnan(value) else value for value in values], lower_is_better=less)
-    lines = [
-        Ranked(float(place), entry, _same_predictions(entry, every))
-        for place, entry in zip(places, entries, strict=True)
-    ]
+    worst = 1e9 if less else -1e9
+    places = ranks([worst if math.isnan(value) else value for value in values], lower_is_better=less)
+    lines = [Ranked(float(place), entry) for place, entry in zip(places, entries, strict=True)]
     lines.sort(key=lambda line: (line.rank, line.entry.card.method, line.entry.file))
     return Table(oracle, headline, tuple(lines))
 
 
-def _same_predictions(entry: Entry, entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Which entries of different methods predict the same, in some seed."""
-    return tuple(
-        f"same predictions as {other.file}"
-        for other in entries
-        if other.card.method != entry.card.method and set(entry.prints) & set(other.prints)
-    )
-
-
 def cell(score: Score) -> str:
-    """A figure as boards show it: the value, and its interval where it has one."""
+    """Format a figure: the value, and its interval if it has one."""
     if math.isnan(score.value):
         return "-"
     interval = "" if math.isnan(score.low) else f" [{score.low:.4f}, {score.high:.4f}]"

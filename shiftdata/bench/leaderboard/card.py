@@ -1,15 +1,14 @@
-"""The method card of a submission: what was done, as its authors say it, and for which tasks.
+"""The method card of a submission: its authors' statement of the method, and the tasks it is for.
 
-A card is data: JSON in the file, TOML in an editor. Every text is one line, and none is ever run.
+A card is data: JSON in the file, TOML in an editor. Every text is one line.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from datetime import date
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,9 +17,9 @@ from shiftdata.data.format.names import PATH_PART, line_fault
 from shiftdata.data.format.typed import read_json, record
 from shiftdata.errors import InputError, not_found
 
-#: Bytes of a card, and characters of each of its texts.
+#: Limits: bytes of a card, characters of a text.
 MOST_CARD, MOST_TEXT = 64_000, 1_000
-#: What a rule of one's own begins with.
+#: The prefix of a selection rule of your own.
 OTHER = "other: "
 _HEX = re.compile("[0-9a-f]{64}")
 
@@ -29,7 +28,7 @@ TEMPLATE = Path(__file__).parents[1] / "templates" / "card.toml"
 
 @dataclass(frozen=True, kw_only=True)
 class TaskName:
-    """How a task is made again: its protocol, and the set that methods saw without labels as well."""
+    """The protocol of a task, and the set that methods also saw without labels."""
 
     protocol: str
     unlabelled: str = ""
@@ -37,7 +36,7 @@ class TaskName:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """What a submission says of itself; `tasks` names each task by its hash."""
+    """The fields of a method card; `tasks` names each task by its hash."""
 
     method: str
     authors: Sequence[str]
@@ -50,13 +49,11 @@ class Card:
     rule: str
     m: int
     ties: Literal["earliest", "latest"]
-    saw_test: bool
     trials: int
     cost: str
     date: str
     leaks: bool
     hyper: Mapping[str, Any]
-    claims: Mapping[str, Mapping[str, float]]
     dataset: str
     base: str
     content_id: str
@@ -64,15 +61,22 @@ class Card:
 
     @property
     def oracle(self) -> bool:
-        """Whether its selection saw the test, as its rule says."""
+        """True if its rule selects by the test set."""
         return self.rule in RULES and RULES[self.rule].oracle
 
     def check(self) -> Card:
-        """Refuse a card that cannot be shown in a line, or that contradicts itself."""
-        self._check_texts()
+        """Refuse a card that cannot be shown on a page or read again."""
+        for text in _texts(asdict(self)):
+            fault = line_fault(text)
+            if len(text) > MOST_TEXT:
+                fault = f"has {len(text):,} characters, more than {MOST_TEXT:,}"
+            _check(not fault, f"the card's text {text!a:.40} {fault}: give one line of text")
+        for name in ("method", "backbone", "pretraining", "trained_on", "rule"):
+            _check(getattr(self, name).strip(), f"the card's {name} is empty: give it, or none")
         url = not self.url or re.fullmatch(r"https?://[^\s\"'<>\\]+", self.url)
         _check(url, f"the card's url is {self.url!r:.100}: give https://..., or leave it empty")
-        _check(_is_date(self.date), f"the card's date is {self.date!r:.40}: give it as 2026-01-31")
+        date_ok = re.fullmatch(r"\d{4}-\d\d-\d\d", self.date)
+        _check(date_ok, f"the card's date is {self.date!r:.40}: give it as 2026-01-31")
         _check(self.trials >= 1, f"the card's trials are {self.trials}: give 1 or more that were tried")
         for name in ("dataset", "base"):
             text = getattr(self, name)
@@ -81,44 +85,27 @@ class Card:
             _check(_HEX.fullmatch(text), f"{text!r:.100} is not a hash: `shiftdata submit` writes one")
         if self.rule not in RULES and not (self.rule.startswith(OTHER) and self.rule[len(OTHER) :].strip()):
             raise not_found("selection rule", self.rule, RULES, f"Or describe your own: {OTHER!r}...")
-        oracles = ", ".join(name for name, rule in RULES.items() if rule.oracle)
-        _check(
-            self.oracle or not self.saw_test,
-            f"the card says that its selection saw the test, and its rule is {self.rule!r}: give an oracle's "
-            f"rule ({oracles}), and it goes on the board of oracles",
-        )
         return self
 
-    def _check_texts(self) -> None:
-        texts = [(field.name, getattr(self, field.name)) for field in fields(self)]
-        texts += [("authors", name) for name in self.authors]
-        texts += [("hyper", f"{name}={value}") for name, value in self.hyper.items()]
-        texts += [("claims", name) for of, figures in self.claims.items() for name in (of, *figures)]
-        texts += [("tasks", text) for of in self.tasks.values() for text in (of.protocol, of.unlabelled)]
-        for name, text in texts:
-            if isinstance(text, str) and text:
-                fault = line_fault(text)
-                long = f"the card's {name} has {len(text):,} characters: give at most {MOST_TEXT:,}"
-                _check(len(text) <= MOST_TEXT, long)
-                _check(not fault, f"the card's {name} {fault}: give one line of text")
-        for name in ("method", "backbone", "pretraining", "trained_on", "rule", "date"):
-            _check(getattr(self, name), f"the card's {name} is empty: say it, or say none")
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every non-empty text in a card, keys included."""
+    if isinstance(value, Mapping):
+        value = [*value, *value.values()]
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)
+    elif isinstance(value, str) and value:
+        yield value
 
 
-def _check(fine: object, message: str) -> None:
-    if not fine:
+def _check(valid: object, message: str) -> None:
+    if not valid:
         raise InputError(message)
 
 
-def _is_date(text: str) -> bool:
-    try:
-        return bool(date.fromisoformat(text))
-    except ValueError:
-        return False
-
-
 def read_card(text: str | bytes) -> Card:
-    """The card of a submission's file."""
+    """Read the card in a submission's file."""
     _check(len(text) <= MOST_CARD, f"the card has {len(text):,} bytes: give at most {MOST_CARD:,}")
     try:
         return record(Card, read_json(text)).check()
@@ -130,7 +117,7 @@ def read_card(text: str | bytes) -> Card:
 
 
 def read_card_file(path: Path, known: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a card that somebody wrote, as `--card-template` prints it, over known ones."""
+    """Read the fields of a card in TOML, over known ones."""
     try:
         _check(path.stat().st_size <= MOST_CARD, f"{path} is larger than {MOST_CARD:,} bytes: it is no card")
         given = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -138,9 +125,9 @@ def read_card_file(path: Path, known: Mapping[str, Any]) -> dict[str, Any]:
         raise
     except (OSError, ValueError) as error:
         raise InputError(f"{path} is not a card in TOML ({error}): see --card-template") from error
-    return {"hyper": {}, "claims": {}, "leaks": False, "m": 3, "ties": "earliest"} | dict(known) | given
+    return {"hyper": {}, "leaks": False, "m": 3, "ties": "earliest"} | dict(known) | given
 
 
 def template() -> str:
-    """A card to fill in."""
+    """Return a card to fill in."""
     return TEMPLATE.read_text(encoding="utf-8").replace("{rules}", ", ".join(RULES))

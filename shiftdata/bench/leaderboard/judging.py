@@ -1,4 +1,4 @@
-"""What a submission is worth: every number computed again from its predictions, or why it is refused."""
+"""Judge submissions: compute every number from predictions, or refuse with a reason."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +14,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shiftdata.bench.leaderboard.card import Card
-from shiftdata.bench.leaderboard.submission import FIT, Part, Submission, tests_of
+from shiftdata.bench.leaderboard.submission import Part, Submission, tests_of
 from shiftdata.bench.records import DONE, SCHEMA, STUDY, Records, evaluated
 from shiftdata.bench.selection import RULES, Selected, select
 from shiftdata.data.arrays import FloatArray
 from shiftdata.data.dataset import OpenDataset, open_dataset
 from shiftdata.data.metadata import Metadata, read_metadata
 from shiftdata.errors import InputError, not_found
-from shiftdata.evaluation.metrics.records import number, some
+from shiftdata.evaluation.metrics.records import some
 from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.evaluation.protocols import task as make_task
 from shiftdata.evaluation.tasks import Evaluation, LeakWarning, Task
 from shiftdata.evaluation.tasks.intervals import intervals_of
 from shiftdata.evaluation.tasks.predictions import predicted_rows
-from shiftdata.stable import content_hash
 
-#: The figure that ranks, the first that a task has.
+#: The figure by which a table is ranked: the first that its task has.
 HEADLINES = ("worst", "mean_domain", "h_score", "mean_drop", "overall")
 
 
@@ -38,8 +36,8 @@ HEADLINES = ("worst", "mean_domain", "h_score", "mean_drop", "overall")
 class Score:
     """A figure: its mean over seeds, a 95 % interval over origins (nan for none), its spread over seeds.
 
-    `influence` is how far each origin moves a figure that may rank, the mean over seeds; `reach` how many
-    standard errors its interval reaches.
+    `influence` is that of each origin on a headline figure, the mean over seeds; `reach` is half the width of
+    its interval in standard errors.
     """
 
     value: float
@@ -54,7 +52,7 @@ class Score:
 
     @property
     def rows(self) -> str:
-        """The rows for a table, "300 of 34 origins" where these are fewer."""
+        """The number of rows, as "300 of 34 origins" if origins are fewer."""
         return f"{self.n:,}" + (f" of {self.origins:,} origins" if 0 < self.origins < self.n else "")
 
     def minus(self, other: Score) -> tuple[float, float]:
@@ -68,10 +66,9 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A submission's result on a set that tests.
+    """The result of a submission on a test set.
 
-    `repeated` counts the models among which its selection was repeated, 0 where it is only stated.
-    `prints` are hashes of the predictions of each seed.
+    `repeated` counts the models among which its selection was repeated, 0 if it is only stated.
     """
 
     file: str
@@ -86,19 +83,18 @@ class Entry:
     scores: Mapping[str, Score]
     repeated: int
     trials: int
-    prints: tuple[str, ...]
 
     @property
     def badge(self) -> str:
-        """How its selection is known."""
+        """The evidence for its selection."""
         if not self.repeated:
             return "selection as stated"
-        fewer = f", {self.trials} of {self.card.trials} trials" if self.trials < self.card.trials else ""
-        return f"selection repeated ({self.repeated:,} models{fewer})"
+        part = f", {self.trials} of {self.card.trials} trials" if self.trials < self.card.trials else ""
+        return f"selection repeated ({self.repeated:,} models{part})"
 
 
 def scores_of(results: Sequence[Evaluation], task: Task) -> dict[str, Score]:
-    """Each official figure over seeds; an end of the interval is the mean of the seeds' ends."""
+    """Each official figure over seeds; the ends of intervals are means over seeds."""
     scores, intervals = {}, [intervals_of(result, task) for result in results]
     for name, first in results[0].figures.items():
         figures = [result.figures[name] for result in results]
@@ -121,7 +117,7 @@ def scores_of(results: Sequence[Evaluation], task: Task) -> dict[str, Score]:
 
 
 class Judge:
-    """Judges submissions on datasets of this machine; each dataset and task is read once."""
+    """Judge submissions on datasets of this machine; each dataset and task is read once."""
 
     def __init__(self, data: Path | None = None, *opened: OpenDataset) -> None:
         self.data = data
@@ -130,28 +126,27 @@ class Judge:
         self._tasks: dict[tuple[str, ...], Task] = {}
 
     def judge(self, submission: Submission, file: str) -> list[Entry]:
-        """A result for each set that tests; what is not as it should be is an `InputError`."""
+        """Return a result for each test set; any fault is an `InputError`."""
         card = submission.card
         metadata = self.metadata(card.dataset, card.base, card.content_id)
         given = {part.task_id for part in submission.parts}
-        if strange := sorted(given - set(card.tasks)):
-            raise InputError(f"it predicts the task {strange[0]!r:.80}, which its card does not name")
+        if unnamed := sorted(given - set(card.tasks)):
+            raise InputError(f"it predicts the task {unnamed[0]!r:.80}, which its card does not name")
         if missing := sorted(set(card.tasks) - given):
             raise InputError(f"its card names the task {missing[0]}, for which it has no predictions")
         entries = []
         for task_id in card.tasks:
             entries += _Judged(submission, task_id, self._task(card, task_id, metadata)).entries(file)
-        _check_claims(card, entries)
         return entries
 
     def metadata(self, name: str, base: str, content_id: str) -> Metadata:
-        """The rows of a base of a dataset; another build than the one that is meant is refused."""
+        """The metadata of a base of a dataset; refuse another build."""
         if name not in self._datasets:
             self._datasets[name] = open_dataset(name if self.data is None else self.data / name)
         dataset = self._datasets[name]
-        known = dataset.manifest.base(base).content_id
-        if known != content_id:
-            build = f"another build of {name}, {base}: content_id {content_id[:16]}, here {known[:16]}"
+        here = dataset.manifest.base(base).content_id
+        if here != content_id:
+            build = f"another build of {name}, {base}: content_id {content_id[:16]}, here {here[:16]}"
             raise InputError(f"it is for {build}: predict this build, or judge it where that build is")
         if (name, base) not in self._metadata:
             self._metadata[name, base] = read_metadata(dataset, base)
@@ -163,8 +158,8 @@ class Judge:
         if place not in self._tasks:
             self._tasks[place] = task_named(metadata, named.protocol, named.unlabelled)
         task = self._tasks[place]
-        if (known := task.content_id()) != task_id:
-            tasks = f"is the task {known[:16]}, and the submission has {task_id[:16]}"
+        if (here := task.content_id()) != task_id:
+            tasks = f"is the task {here[:16]}, and the submission has {task_id[:16]}"
             hint = "the protocol has another version, or its rows were changed"
             raise InputError(f"{named.protocol} of this dataset {tasks}: {hint}")
         if is_leaky(task) and not card.leaks:
@@ -173,17 +168,17 @@ class Judge:
 
 
 def task_named(metadata: Metadata, protocol: str, unlabelled: str = "") -> Task:
-    """The task that a card or a command line names: a canonical split or protocols, never a file."""
-    file = protocol.endswith(".parquet")  # which a word is not: it is refused as an unknown protocol
+    """The task of a canonical split or of protocols; a path of a file is refused."""
+    file = protocol.endswith(".parquet")  # parsed as a protocol, which is unknown
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LeakWarning)  # a board says it in its own place
+        warnings.simplefilter("ignore", LeakWarning)  # the board says it in `Table.about`
         task = make_task(metadata, parse_protocol(protocol) if file else protocol, on_empty="report")
     return task.also(unlabelled, "unlabelled") if unlabelled else task
 
 
 def is_leaky(task: Task) -> bool:
-    """Whether an origin is on two sides; a task from a file of keys does not remember it."""
-    return task.leaky or bool(task.leaks())
+    """Return True if an origin is on two sides; a task from a file of keys does not remember it."""
+    return task.history.leaky or task.report().leaks > 0
 
 
 class _Judged:
@@ -199,8 +194,10 @@ class _Judged:
         seeds = {seed for of in self.tests.values() for seed in of} or {0}
         for name, of in self.tests.items():
             if missing := seeds - set(of):
-                lost = f"predictions for seed {min(missing)} of {name} are missing: give one for each key"
-                raise InputError(f"{task.describe()} is tested on {', '.join(self.tests)}, and {lost}")
+                raise InputError(
+                    f"{task.describe()} is tested on {', '.join(self.tests)}, and predictions for seed "
+                    f"{min(missing)} of {name} are missing: give one for each key"
+                )
 
     def _place(self, part: Part) -> None:
         if part.set in self.tests:
@@ -208,17 +205,14 @@ class _Judged:
                 models = [f"trial {of.trial} step {of.step}" for of in (first, part)]
                 where = f"{part.set}, seed {part.seed}, has predictions of two models"
                 raise InputError(f"{where}, {' and '.join(models)}: give those of the chosen one")
-        elif part.set not in (*self.select, FIT):
-            known = [*self.tests, *self.select, FIT]
+        elif part.set not in self.select:
             hint = f"It is for {self.task.describe()}."
-            raise not_found("set of a submission", part.set[:100], known, hint)
+            raise not_found("set of a submission", part.set[:100], [*self.tests, *self.select], hint)
 
     def entries(self, file: str) -> list[Entry]:
-        self._check_fit()
         repeated, trials = self._repeat()
         entries: list[Entry] = []
         for name, seeds in self.tests.items():
-            judged = [self._evaluate(part) for _, part in sorted(seeds.items())]
             entry = Entry(
                 file=file,
                 card=self.card,
@@ -229,20 +223,18 @@ class _Judged:
                 leaky=is_leaky(self.task),
                 rows=len(self.task.sets[name]),
                 seeds=tuple(sorted(seeds)),
-                scores=scores_of([result for result, _ in judged], self.task),
+                scores=scores_of([self._evaluate(part) for _, part in sorted(seeds.items())], self.task),
                 repeated=repeated,
                 trials=trials,
-                prints=tuple(sorted(digest for _, digest in judged)),
             )
             entries.append(entry)
         return entries
 
-    def _evaluate(self, part: Part) -> tuple[Evaluation, str]:
-        """The evaluation of a part, and a hash of what it predicts."""
+    def _evaluate(self, part: Part) -> Evaluation:
         try:
             self._check_names(self.parts[part]["prediction"])
             predicted = predicted_rows(self.task, part.set, self.parts[part])[1]
-            return self.task.evaluate(predicted, part.set), content_hash(part.set, predicted.tobytes())
+            return self.task.evaluate(predicted, part.set)
         except InputError as error:
             model = "" if part.trial is None else f", trial {part.trial}, step {part.step}"
             raise InputError(f"{part.set}, seed {part.seed}{model}: {error}") from error
@@ -250,33 +242,15 @@ class _Judged:
     def _check_names(self, names: pa.ChunkedArray) -> None:
         """Refuse a prediction that is not exactly the name of a label of the task."""
         labels = np.array(self.task.metadata.labels, object)[self.task.remapped >= 0].tolist()
-        labels += ["unknown"] if "universal" in self.task.metrics else []
+        labels += ["unknown"] if "universal" in self.task.history.metrics else []
         for name, rows in (count.values() for count in pc.value_counts(names).to_pylist()):
             if name not in labels:
                 shown = f"{rows:,} predictions are {name if name is None else name[:60]!a}"
                 hint = f"not a label of the task, character by character: it has {some(labels, 20)}"
                 raise InputError(f"{shown}, which is {hint}")
 
-    def _check_fit(self) -> None:
-        """Refuse training on an origin of the test."""
-        metadata = self.task.metadata
-        for keys in (pc.unique(rows["key"]) for part, rows in self.parts.items() if part.set == FIT):
-            rows = metadata.rows_of(keys)
-            if strange := int((rows < 0).sum()):
-                example = keys[int(np.argmax(rows < 0))].as_py()
-                unknown = f"{strange:,} keys of {FIT} are not in {metadata.name}, such as {example!a:.80}"
-                raise InputError(f"{unknown}: list those of this dataset, and say the others in trained_on")
-            trained = set(metadata.origin[rows].tolist())
-            for name in self.tests:
-                shared = trained & set(metadata.origin[self.task.sets[name].indices].tolist())
-                if shared and not (self.card.leaks and is_leaky(self.task)):
-                    example = metadata.origin_names[min(shared)].as_py()
-                    leak = f"{len(shared):,} origins of {name}, such as {example!a:.80}"
-                    hint = "train without their rows, whatever their nuisance"
-                    raise InputError(f"it was trained on {leak}: {hint}")
-
     def _repeat(self) -> tuple[int, int]:
-        """Repeat the stated selection: among how many models and trials; none where it cannot be repeated."""
+        """Repeat the stated selection; count its models and trials, 0 if it cannot be repeated."""
         rule = RULES.get(self.card.rule)
         parts = [part for part in self.parts if part.set in self.select]
         if rule is None or rule.role != "select" or rule.held_out or not parts:
@@ -295,24 +269,27 @@ class _Judged:
         chosen = {run.seed: (selected.trial, run.step) for run in selected.runs}
         for name, seeds in self.tests.items():
             if set(seeds) != set(chosen):
-                best = f"the trial that {self.card.rule} chooses ({selected.trial})"
-                given, wanted = some(sorted(seeds), 9), some(sorted(chosen), 9)
-                raise InputError(f"{name} has the seeds {given}, and {best} has {wanted}: give each")
+                raise InputError(
+                    f"{name} has the seeds {some(sorted(seeds), 9)}, and the trial that {self.card.rule} "
+                    f"chooses ({selected.trial}) has {some(sorted(chosen), 9)}: give each"
+                )
             for seed, part in seeds.items():
-                if (part.trial, part.step) != chosen[seed]:
-                    (trial, step), rule = chosen[seed], f"test-tuned: {self.card.rule}"
-                    model = f"trial {trial} step {step} for seed {seed}"
-                    given = f"{name} has predictions of trial {part.trial} step {part.step}"
-                    raise InputError(f"{rule}, repeated on its own candidates, chooses {model}, and {given}")
+                trial, step = chosen[seed]
+                if (part.trial, part.step) != (trial, step):
+                    raise InputError(
+                        f"test-tuned: {self.card.rule}, repeated on its own candidates, chooses trial "
+                        f"{trial} step {step} for seed {seed}, and {name} has predictions of trial "
+                        f"{part.trial} step {part.step}"
+                    )
 
     def _records(self, parts: Sequence[Part]) -> Records:
-        """The candidates as records: what the bench selects from."""
+        """The candidates as records, from which rules select."""
         runs: dict[tuple[int, int], list[dict[str, Any]]] = {}
         sets: dict[str, Evaluation] = {}
         for part in sorted(parts, key=lambda part: (part.trial or 0, part.seed, part.step or 0)):
             if part.trial is None or part.step is None:
                 raise InputError(f"predictions of {part.set} lack trial or step: candidates have both")
-            result, _ = self._evaluate(part)
+            result = self._evaluate(part)
             sets.setdefault(part.set, result)
             runs.setdefault((part.trial, part.seed), []).append(evaluated(part.step, result))
         same: Mapping[str, Any] = dict.fromkeys((*STUDY, "study", "held_out"), "") | {
@@ -322,32 +299,5 @@ class _Judged:
             "status": DONE,
             "about": "{}",
         }
-        rows = [
-            {**same, "trial": trial, "seed": seed, "evaluations": evaluations}
-            for (trial, seed), evaluations in runs.items()
-        ]
+        rows = [{**same, "trial": at[0], "seed": at[1], "evaluations": of} for at, of in runs.items()]
         return Records(pa.Table.from_pylist(rows, SCHEMA), {self.task_id: sets})
-
-
-def _check_claims(card: Card, entries: Sequence[Entry]) -> None:
-    """Refuse a card whose numbers are not those of its predictions, up to the digits that it gives."""
-    by_name = {
-        name: entry
-        for entry in entries[::-1]
-        if entry.main
-        for name in (entry.task_id, card.tasks[entry.task_id].protocol)
-    }
-    for of, figures in card.claims.items():
-        if of not in by_name:
-            raise not_found("task of a claim", of[:100], [task.protocol for task in card.tasks.values()])
-        entry = by_name[of]
-        for name, claimed in figures.items():
-            if name not in entry.scores:
-                raise not_found("figure of a claim", name[:60], entry.scores, f"It was made of {of}.")
-            value = entry.scores[name].value
-            exponent = Decimal(repr(claimed)).as_tuple().exponent
-            half = 0.5 * 10.0 ** int(exponent) if isinstance(claimed, float) else 0.0
-            if not abs(claimed - value) <= half + 1e-9:
-                over = f"{entry.set}, mean over {len(entry.seeds)} seeds; shares, not percent"
-                result = f"its predictions give {number(value)} ({over})"
-                raise InputError(f"its card claims {name} {claimed:g} on {of}, and {result}")

@@ -11,18 +11,16 @@ from shiftdata.evaluation.metrics.records import number
 from shiftdata.evaluation.pages.shell import render_alone
 from shiftdata.tables import harmless, markdown
 
-#: Methods that are named where several may be the best.
+#: The most methods to name as possibly the best.
 MOST = 3
 
 
 def markdown_of(tables: Sequence[Table], refused: Sequence[Refused]) -> str:
-    """Every table and what was refused; texts of submissions are shown as they are, none as markup."""
+    """Every table and the refused files; texts of submissions are never read as markup."""
     parts = []
     for table in tables:
-        flags = [f"{line.entry.file}: {flag}" for line in table.lines for flag in line.flags]
         parts += [f"### {harmless(table.title)}", harmless(table.about)]
         parts += [_table(table.header, map(table.row, table.lines))]
-        parts += [f"- {harmless(flag)}" for flag in flags]
     if refused:
         lines = [[of.file, of.method or "-", of.reason] for of in refused]
         parts += ["### Refused", _table(["file", "method", "reason"], lines)]
@@ -34,7 +32,7 @@ def _table(header: list[str], rows: Iterable[list[str]]) -> str:
 
 
 def page_of(tables: Sequence[Table], refused: Sequence[Refused]) -> str:
-    """The whole page; every text of a submission is escaped."""
+    """The page; every text of a submission is escaped."""
     shown = [
         {
             "id": f"t{number}",
@@ -51,16 +49,16 @@ def page_of(tables: Sequence[Table], refused: Sequence[Refused]) -> str:
 
 
 def _ahead(table: Table) -> str:
-    """Who is first, and whether the differences from the others, paired by origin, leave that open."""
-    name, known = table.headline, [line for line in table.lines if math.isfinite(table.score(line).value)]
-    if not known:
+    """The first method, and the methods from which its difference, paired by origin, may be 0."""
+    name, lines = table.headline, [line for line in table.lines if math.isfinite(table.score(line).value)]
+    if not lines:
         return f"No method has a {name}."
-    first, *others = known
+    first, *others = lines
     best = table.score(first)
 
     def behind(line: Ranked) -> bool:
         low, high = best.minus(table.score(line))
-        return high < 0 if name.startswith(LESS) else low > 0  # nan: not
+        return high < 0 if name.startswith(LESS) else low > 0  # False for nan
 
     text = f"{first.entry.card.method} is first by {name}, {number(best.value)}"
     if not others:
@@ -76,10 +74,10 @@ def _ahead(table: Table) -> str:
 
 
 def _facts(line: Ranked) -> list[tuple[str, str]]:
-    """What the method card says, and what stands behind the figures."""
+    """The fields of the method card, the spread over seeds, and the rows of figures."""
     entry, card = line.entry, asdict(line.entry.card)
     card |= {"authors": ", ".join(card["authors"]), "file": entry.file}
-    hidden = ("method", "tasks", "claims", "dataset", "base", "content_id")
+    hidden = ("method", "tasks", "dataset", "base", "content_id")
     facts = [(name.replace("_", " "), str(card[name]) or "-") for name in card if name not in hidden]
     scores = entry.scores.items()
     spread = ", ".join(f"{name} {number(of.spread)}" for name, of in scores if math.isfinite(of.spread))

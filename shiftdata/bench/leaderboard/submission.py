@@ -1,13 +1,13 @@
 """A submission: predictions by key for the tests of some tasks of one dataset, and a card, in one file.
 
-Rows of a set that tests are what is judged, a part a seed. Rows of a validation set are those of every
-candidate, so that the selection can be repeated; a set called fit lists the keys that were trained on.
+Rows of a test set are judged, one part per seed. Rows of a validation set are those of every candidate, so
+that the selection can be repeated.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,24 +26,22 @@ from shiftdata.evaluation.tasks.predictions import UNKNOWN
 from shiftdata.files import open_regular, whole_file
 
 CARD = b"shiftdata-submission"
-#: The set of keys that were trained on.
-FIT = "fit"
 MOST_ROWS = 20_000_000
 SCHEMA = pa.schema(
     {
         "task_id": pa.string(),
         "set": pa.string(),
         "seed": pa.int32(),
-        "trial": pa.int32(),  # null where the card alone says what was tried
+        "trial": pa.int32(),  # null without candidates
         "step": pa.int32(),
         "key": pa.string(),
-        "prediction": pa.string(),  # the name of a label; null for keys that were trained on
+        "prediction": pa.string(),  # the name of a label
     }
 )
 
 
 class Part(NamedTuple):
-    """Whose predictions some rows are."""
+    """The model and the set of some predictions."""
 
     task_id: str
     set: str
@@ -61,12 +59,12 @@ class Submission:
 
     @classmethod
     def of(cls, card: Mapping[str, Any], parts: Iterable[pa.Table]) -> Submission:
-        """A submission of what `rows_of` and `fit_rows` give."""
+        """A submission of tables from `rows_of`."""
         return cls(read_card(json.dumps(dict(card), default=str)), pa.concat_tables(parts))
 
     @classmethod
     def read(cls, path: Path) -> Submission:
-        """The submission in a file from anywhere: none of it is run, its size is checked first."""
+        """Read a file from anywhere: nothing in it is run, and its size is checked first."""
         try:
             with open_regular(path) as stream:
                 footer = pq.read_metadata(stream)
@@ -109,26 +107,17 @@ class Submission:
 
 
 def rows_of(part: Part, task: Task, rows: IntArray, predicted: IntArray) -> pa.Table:
-    """The rows of a submission for rows of a task's set, and the number of the label predicted for each."""
+    """The submission's rows for rows of a set, with the id of the label predicted for each."""
     labels = pa.array([*task.metadata.labels, "unknown"])
     numbers = np.where(predicted == UNKNOWN, len(task.metadata.labels), predicted)
-    return _table(part, task.metadata.keys(rows).cast(pa.string()), labels.take(pa.array(numbers)))
-
-
-def fit_rows(task_id: str, keys: Sequence[str]) -> pa.Table:
-    """The rows of a submission that list the keys that were trained on."""
-    return _table(Part(task_id, FIT, 0), pa.array(keys, pa.string()), pa.nulls(len(keys), pa.string()))
-
-
-def _table(part: Part, keys: pa.Array, labels: pa.Array) -> pa.Table:
-    same = [
-        pa.repeat(pa.scalar(value, field.type), len(keys)) for value, field in zip(part, SCHEMA, strict=False)
-    ]
-    return pa.table([*same, keys, labels], SCHEMA)
+    keys = task.metadata.keys(rows).cast(pa.string())
+    columns = zip(part, SCHEMA, strict=False)
+    same = [pa.repeat(pa.scalar(value, field.type), len(keys)) for value, field in columns]
+    return pa.table([*same, keys, labels.take(pa.array(numbers))], SCHEMA)
 
 
 def _typed(rows: pa.Table) -> pa.Table:
-    """The rows with the types of `SCHEMA`: a text stays the text that it is, a number must be whole."""
+    """Cast to the types of `SCHEMA`; refuse other types than text and whole numbers."""
     for field in SCHEMA:
         column = rows[field.name]
         kind, nulls, text = column.type, column.null_count, field.type == pa.string()
@@ -144,5 +133,5 @@ def _typed(rows: pa.Table) -> pa.Table:
 
 
 def tests_of(task: Task) -> list[str]:
-    """The sets whose predictions a submission has: all that test, but for an oracle's, which only selects."""
+    """The test sets of a submission: all but an oracle's set, which only selects."""
     return [name for name, of in task.sets.items() if of.role == "test" and len(of) and name != "oracle"]

@@ -1,4 +1,4 @@
-"""Submissions from the records of a sweep, or from predictions that were made anywhere."""
+"""Submissions from the records of a sweep, or from files of predictions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from shiftdata.evaluation.tasks.predictions import predicted_rows
 def from_predictions(
     metadata: Metadata, protocol: str, files: Sequence[str], card: Path, unlabelled: str = ""
 ) -> Submission:
-    """A submission of files of predictions for a task, each `[SET=]FILE`; a set's second is its seed 1."""
+    """Make a submission of files `[SET=]FILE`; the second file of a set is its seed 1."""
     task = task_named(metadata, protocol, unlabelled)
     tests, task_id = tests_of(task), task.content_id()
     seeds = dict.fromkeys(tests, 0)
@@ -40,7 +40,7 @@ def from_predictions(
                 hint = f"give predictions of each, as in {name}={text}"
                 raise InputError(f"{task.describe()} is tested on {', '.join(tests)}: {hint}")
         rows, predicted = predicted_rows(task, name, path)
-        once = np.unique(rows, return_index=True)[1]  # a row that was drawn twice has one key
+        once = np.unique(rows, return_index=True)[1]  # rows drawn twice share a key
         parts.append(rows_of(Part(task_id, name, seeds[name]), task, rows[once], predicted[once]))
         seeds[name] += 1
     names = {task_id: {"protocol": protocol, "unlabelled": unlabelled}}
@@ -56,9 +56,9 @@ def from_records(
     m: int = 3,
     ties: Ties = "earliest",
 ) -> Submission:
-    """A submission of what a rule chooses in records of one method on the tasks of one dataset.
+    """Make a submission of the models that a rule chooses in records of one method on one dataset.
 
-    Where the records keep the predictions of every candidate for the validation set, they are in it.
+    If the records keep the predictions of every candidate for the validation set, it has them too.
     """
     _check_single(records)
     judge, parts, names, chosen = Judge(data), [], {}, []
@@ -72,13 +72,14 @@ def from_records(
         names[study.task_id] = {"protocol": study.protocol, "unlabelled": about["unlabelled"]}
         parts += [*_chosen(records, selected, task), *_candidates(records, selected, task)]
         chosen.append((selected, about, task))
-    known = _known(records, chosen) | {"rule": rule, "m": m, "ties": ties, "saw_test": rule_of(rule).oracle}
-    fields = known if card is None else read_card_file(card, known)
-    return Submission.of({"claims": {}, **fields, **_dataset(metadata), "tasks": names}, parts)
+    fields = _fields(records, chosen) | {"rule": rule, "m": m, "ties": ties}
+    if card is not None:
+        fields = read_card_file(card, fields)
+    return Submission.of({**fields, **_dataset(metadata), "tasks": names}, parts)
 
 
 def _dataset(metadata: Metadata) -> dict[str, str]:
-    """The fields of a card that say what it is for."""
+    """The fields of a card that name the dataset."""
     if metadata.dataset is None:
         raise InputError(f"{metadata.name} is a table of your own: submissions are for datasets")
     manifest = metadata.dataset.manifest
@@ -87,7 +88,7 @@ def _dataset(metadata: Metadata) -> dict[str, str]:
 
 
 def _check_single(records: Records) -> None:
-    """Refuse records of several methods or datasets: a submission is of one."""
+    """Refuse records of several methods or datasets."""
     if not len(records):
         raise InputError("there are no runs to submit")
     for name in ("dataset", "content_id", "method", "variant", "backbone", "sweep"):
@@ -112,7 +113,7 @@ def _chosen(records: Records, selected: Selected, task: Task) -> Iterator[pa.Tab
 
 
 def _candidates(records: Records, selected: Selected, task: Task) -> list[pa.Table]:
-    """What every candidate predicts for validation sets; nothing where a prediction was not kept."""
+    """Every candidate's predictions for validation sets; none if one was not kept."""
     rule, parts = rule_of(selected.rule), []
     columns = map(records.column, ("study", "held_out", "status", "trial", "seed"))
     for run, (*place, trial, seed) in enumerate(zip(*columns, strict=True)):
@@ -127,11 +128,11 @@ def _candidates(records: Records, selected: Selected, task: Task) -> list[pa.Tab
     return parts
 
 
-def _known(records: Records, chosen: Sequence[tuple[Selected, Mapping[str, Any], Task]]) -> dict[str, Any]:
-    """The fields of a card that records can fill in."""
+def _fields(records: Records, chosen: Sequence[tuple[Selected, Mapping[str, Any], Task]]) -> dict[str, Any]:
+    """The fields of a card that records know."""
     (selected, about, task), *_ = chosen
     study, seconds = selected.study, sum(value or 0.0 for value in records.column("seconds"))
-    sets = [name for name, roles in task.roles.items() if {"fit", "unlabelled"} & set(roles)]
+    sets = [name for name, rows in task.sets.items() if {"fit", "unlabelled"} & set(rows.roles)]
     if about.get("trains_on_select"):
         sets.append(task.set_of("select"))
     commit = records.column("commit")[0] or "unknown"

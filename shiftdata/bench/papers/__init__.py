@@ -1,23 +1,12 @@
 """Published numbers and your own, in one format: choose, show, rank, compare.
 
-published, published_tables    what the five papers print, and what each of their tables is
+published, published_tables    the numbers that the five papers print, and their tables
 Results                        numbers with their places: choose, store, text, CSV, Markdown, LaTeX, picture
-ranking                        ranks of methods, published and your own, and how far rankings agree
+ranking                        ranks of methods, published and your own, and the agreement of rankings
 
-`python scripts/check_published`, in a checkout, computes again what the papers' own numbers decide.
+`python scripts/check_published`, in a checkout, recomputes what the papers' own numbers decide.
 """
 
-from shiftdata.bench.papers.numbers import PAPERS, PublishedTable, citation, published_tables
-from shiftdata.bench.papers.ranking import Ranking, ranking
-from shiftdata.bench.papers.results import Results, published
+import lazy_loader
 
-__all__ = [
-    "PAPERS",
-    "PublishedTable",
-    "Ranking",
-    "Results",
-    "citation",
-    "published",
-    "published_tables",
-    "ranking",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,4 +1,4 @@
-"""The published numbers that ship with the package: five papers, one number a row, and what each table is."""
+"""The published numbers that ship with the package: five papers, one number per row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shiftdata.errors import InputError, not_found
 
 DATA = Path(__file__).parent / "data"
 
-#: Where a number is. No two rows of a table share these.
+#: The place of a number: unique within the numbers.
 KEY = ("paper", "table", "part", "row", "column")
 
 SCHEMA = pa.schema(
@@ -26,12 +26,12 @@ SCHEMA = pa.schema(
         pa.field("part", pa.string(), nullable=False),  # a block of the table: a dataset, a split, a setting
         pa.field("row", pa.string(), nullable=False),
         pa.field("column", pa.string(), nullable=False),
-        pa.field("method", pa.string()),  # whose result it is: the row's or the column's name, or null
+        pa.field("method", pa.string()),  # the row's or the column's name, or null
         pa.field("metric", pa.string(), nullable=False),
         pa.field("value", pa.float64(), nullable=False),
-        pa.field("spread", pa.float64()),  # what follows the sign ±
+        pa.field("spread", pa.float64()),  # the number after ±
         pa.field("unit", pa.string(), nullable=False),
-        pa.field("printed", pa.string(), nullable=False),  # the digits as printed: they say how exact it is
+        pa.field("printed", pa.string(), nullable=False),  # the digits as printed, which show its precision
         pa.field("section", pa.string(), nullable=False),
         pa.field("line", pa.int32()),  # of the paper's text; null for your own results
     ]
@@ -45,9 +45,9 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e-?\d+)?")
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedTable:
-    """One table of a paper: what it shows, and what its conversion to text has damaged.
+    """One table of a paper, and the places that its conversion to text has damaged.
 
-    `facts` are what caption and header say; `sha256` covers every number as printed, with its place.
+    `facts` are from caption and header; `sha256` covers every number as printed, with its place.
     """
 
     paper: str
@@ -63,7 +63,7 @@ class PublishedTable:
 
 @cache
 def published_tables(paper: str | None = None) -> tuple[PublishedTable, ...]:
-    """The extracted tables of one paper, or of all in their order."""
+    """The extracted tables of one paper, or of all."""
     if paper is not None and paper not in PAPERS:
         raise not_found("paper", paper, PAPERS)
     listed = json.loads((DATA / "tables.json").read_text(encoding="utf-8"))
@@ -73,7 +73,7 @@ def published_tables(paper: str | None = None) -> tuple[PublishedTable, ...]:
 
 @cache
 def numbers(paper: str) -> pa.Table:
-    """The numbers of one paper, as `SCHEMA` says."""
+    """The numbers of one paper, in the columns of `SCHEMA`."""
     if paper not in PAPERS:
         raise not_found("paper", paper, PAPERS)
     return read_numbers(DATA / f"{paper}.parquet")
@@ -85,13 +85,12 @@ def citation(paper: str) -> str:
 
 
 def read_numbers(path: Path | str) -> pa.Table:
-    """A Parquet file of numbers, published or your own; columns in any order."""
+    """Read a Parquet file of numbers, published or your own; columns in any order."""
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(f"{path} is not a readable Parquet file: {error}") from error
-    missing = [name for name in SCHEMA.names if name not in table.column_names]
-    if missing:
+    if missing := [name for name in SCHEMA.names if name not in table.column_names]:
         raise InputError(
             f"{path} lacks the columns {', '.join(missing)}; results have {', '.join(SCHEMA.names)}"
         )

@@ -1,4 +1,4 @@
-"""One ranking of published results and your own: ranks, and how far two agree."""
+"""Rankings of published results and your own, and their agreement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shiftdata.evaluation.metrics import RankAgreement, rank_agreement, ranks
 from shiftdata.evaluation.metrics.records import number
 from shiftdata.tables import Table
 
-#: Metrics of which less is better; of all others more is.
+#: Metrics that are better when lower.
 LESS_IS_BETTER = frozenset(
     {
         "accuracy drop", "concept shift, max", "concept shift, min", "epoch spread", "leakage", "oracle gap",
@@ -35,8 +35,8 @@ class Standing:
 class Ranking:
     """Several sets of results side by side, each with its own ranks.
 
-    `agreement` compares each further set with the first and `changes` says what each method gains in places,
-    both over the methods that the two have in common.
+    `agreement` compares each further set with the first, and `changes` has the places that each method gains,
+    both over the shared methods.
     """
 
     metric: str
@@ -45,12 +45,11 @@ class Ranking:
     changes: Mapping[str, Mapping[str, float]]
 
     def __str__(self) -> str:
-        """One line a method: value and rank in each set, and the places gained against the first."""
         table = self.table("")
         return "\n".join([*(block.text() for block in table.blocks), *table.notes])
 
     def table(self, title: str) -> Table:
-        """Every method, by its rank in the first set that has it; how far each set agrees with the first."""
+        """Every method, by its rank in the first set that has it, with notes on agreement."""
         ordered = (sorted(of, key=lambda standing: standing.rank) for of in self.standings.values())
         lines = {standing.method: [standing.method] for of in ordered for standing in of}
         header, (first, *_) = [self.metric], self.standings
@@ -61,15 +60,15 @@ class Ranking:
             for method, cells in lines.items():
                 cells += ranks.get(method, ["-", "-"])
                 cells += [gained.get(method, "-")] if name != first else []
-        notes = [f"{name} against {first}: {agreed}." for name, agreed in self.agreement.items()]
+        notes = [f"{name} against {first}: {agreement}." for name, agreement in self.agreement.items()]
         return Table.plain(title, header, lines.values(), notes)
 
 
 def ranking(first: Results, *others: Results, names: Sequence[str] | None = None) -> Ranking:
     """Rank the methods of one or more sets of results, published or your own, and compare the rankings.
 
-    A method's value is the mean over the columns that every method of its set has. Choose with `where` what
-    is to be ranked: one metric, and one part of a table.
+    A method's value is the mean over the columns that every method of its set has. Choose one metric and one
+    part of a table with `where`.
 
     >>> from shiftdata.bench.papers import published
     >>> old = published("domainbed-v2", 5, part="Supervised ResNet-50", column=["PACS", "VLCS", "OfficeHome"])

@@ -1,4 +1,4 @@
-"""Results: published numbers and your own, in one format, to be chosen, shown and stored."""
+"""Results: published numbers and your own, in one format."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ from shiftdata.errors import InputError
 from shiftdata.tables import Cell, Cells, Table, csv_text
 
 if TYPE_CHECKING:
-    import pandas as pd
     from PIL import Image
 
-#: Names by which numbers are chosen.
+#: The columns of `Results.where`.
 CHOICES = ("paper", "table", "part", "row", "column", "method", "metric", "unit")
 
 
 class Results:
-    """Numbers with their places: one row a number, with the columns of `numbers.SCHEMA`.
+    """Numbers with their places, in the columns of `numbers.SCHEMA`.
 
     >>> moco = published("domainbed-v2", 5, part="MoCo-v2 ResNet-50")
     >>> print(moco.where(method=["ERM", "SWAD"], column=["PACS", "Ranking"]))
@@ -48,14 +47,14 @@ class Results:
 
     @classmethod
     def read(cls, path: str | Path) -> Results:
-        """Results from a file of `save`, or any Parquet file with the same columns."""
+        """Read a file of `save`, or any Parquet file with the same columns."""
         return cls(read_numbers(path))
 
     @classmethod
     def of(
         cls, records: Iterable[Mapping[str, Any]], *, paper: str = "own", table: str = "run", **same: Any
     ) -> Results:
-        """Your own results: a mapping a number, with what is the same for all by name.
+        """Your own results: a mapping for each number; fields that all share are given by name.
 
         A record needs `method`, `column`, `metric` and `value`; `spread`, `row` (the method), `part`, `unit`
         (%) and `section` may be left out.
@@ -72,7 +71,7 @@ class Results:
         )
 
     def where(self, **chosen: str | int | Iterable[str]) -> Results:
-        """The numbers whose paper, table, part, row, column, method, metric or unit is one of those given."""
+        """Choose numbers by paper, table, part, row, column, method, metric or unit."""
         return Results(chosen_rows(self.rows, chosen, CHOICES))
 
     def __len__(self) -> int:
@@ -85,7 +84,7 @@ class Results:
         return Results(pa.concat_tables([self.rows, other.rows]))
 
     def save(self, path: str | Path) -> None:
-        """Write the numbers as Parquet; `read` gives them back."""
+        """Write the numbers as Parquet, for `read`."""
         pq.write_table(self.rows, path, compression="zstd")
 
     def tables(self) -> list[Table]:
@@ -103,47 +102,38 @@ class Results:
         return "\n".join(table.html() for table in self.tables())
 
     def to_csv(self) -> str:
-        """One line a number, with a header."""
         return csv_text([SCHEMA.names, *(row.values() for row in self)])
 
     def to_markdown(self) -> str:
-        """One Markdown table a block, as printed."""
         return "\n\n".join(table.markdown() for table in self.tables()) + "\n"
 
     def to_latex(self) -> str:
-        """One LaTeX `tabular` a block (package booktabs), as printed."""
+        """One LaTeX `tabular` per block (package booktabs), as printed."""
         return "\n\n".join(table.latex() for table in self.tables()) + "\n"
-
-    def to_pandas(self) -> pd.DataFrame:
-        """A data frame, one row a number."""
-        frame: pd.DataFrame = self.rows.to_pandas()
-        return frame
 
     def picture(self) -> Image.Image:
         """A chart of each block: bars with their spread, lines along a scale, or a heat map of counts."""
         from shiftdata.evaluation.charts import chart, drawn_figure
 
-        cited = sorted(
-            {citation(paper) for paper in self.rows["paper"].unique().to_pylist() if paper in PAPERS}
-        )
-        return drawn_figure(chart(self.tables(), cited="\n".join(cited)))
+        papers = set(self.rows["paper"].to_pylist()) & set(PAPERS)
+        return drawn_figure(chart(self.tables(), cited="\n".join(sorted(map(citation, papers)))))
 
 
 def _title(paper: str, table: str) -> str:
-    """The table, and its title where it is published."""
+    """The name of a table, and its title if it is published."""
     if paper not in PAPERS:
         return ", ".join(name for name in (paper, table) if name)
     name = table if table.startswith(("figure", "text")) else f"table {table}"
-    titles = [known.title for known in published_tables(paper) if known.table == table]
+    titles = [of.title for of in published_tables(paper) if of.table == table]
     return f"{paper}, {name}" + (f": {titles[0]}" if titles else "")
 
 
 def published(
     paper: str | None = None, table: str | int | None = None, **chosen: str | Iterable[str]
 ) -> Results:
-    """The numbers that the five papers print, or those of one paper, one table, one part, row, column ...
+    """The numbers that the five papers print, or those of one paper, table, part, row, column ...
 
-    What was damaged when the papers were turned into text is left out and named in `published_tables()`.
+    Places that the conversion to text damaged are left out and listed in `published_tables()`.
 
     >>> len(published("nico++", 3)), len(published("sma", metric="H-score", method="UniOT"))
     (36, 130)
@@ -153,8 +143,7 @@ def published(
 
 
 def _row(paper: str, table: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    unknown = set(given) - set(SCHEMA.names)
-    missing = {"column", "metric", "value"} - set(given)
+    unknown, missing = set(given) - set(SCHEMA.names), {"column", "metric", "value"} - set(given)
     if unknown or missing:
         fault = f"lacks {', '.join(sorted(missing))}" if missing else f"has {', '.join(sorted(unknown))}"
         raise InputError(f"a result {fault}; it may have {', '.join(SCHEMA.names)}")
@@ -163,8 +152,8 @@ def _row(paper: str, table: str, given: Mapping[str, Any]) -> dict[str, Any]:
     printed = f"{given['value']}"
     if given.get("spread") is not None:
         printed += f"±{given['spread']}"
-    usual = {"paper": paper, "table": table, "part": "", "unit": "%", "section": "", "printed": printed}
-    row: dict[str, Any] = usual | {"row": given.get("method")} | dict(given)
+    defaults = {"paper": paper, "table": table, "part": "", "unit": "%", "section": "", "printed": printed}
+    row: dict[str, Any] = defaults | {"row": given.get("method")} | dict(given)
     value, spread = read_number(row["printed"])
     if (value, spread) != (float(row["value"]), None if spread is None else float(given["spread"])):
         raise InputError(f"printed {row['printed']!r} is not the value {row['value']}")

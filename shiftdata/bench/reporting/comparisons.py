@@ -1,4 +1,4 @@
-"""Each method against a baseline over the tasks and seeds of both; who is ahead, and what may be noise."""
+"""Paired comparisons with a baseline, and who is ahead."""
 
 from __future__ import annotations
 
@@ -20,26 +20,24 @@ ENOUGH = math.ceil(math.log2(2 / LEVEL))
 SURE, UNSURE = "more than noise", "may be noise"
 AHEAD = (
     "Ahead is the method with the highest mean over the tasks that most methods have. A lead, in points with "
-    f"its 95 % interval, is {SURE} where the paired comparison calls it higher after Holm's adjustment for "
-    "all methods. The first and the next were picked by these numbers, so their difference looks surer than "
-    "it is."
+    f"its 95 % interval, is {SURE} if the paired comparison calls it higher after Holm's adjustment for all "
+    "methods. The first and the next were picked by these numbers: their difference looks surer than it is."
 )
 READING = (
-    "A difference counts as higher or lower where the 95 % interval (Student's, over the mean difference of "
-    f"each task, or over the seeds of a single one) excludes 0, Holm's p is below {LEVEL:g} and, of {ENOUGH} "
-    f"differences or more, that of the sign-flip test too (exact up to {EXACT}). Else it is undecided, which "
-    "does not say that methods are equal.",
-    "Tasks made from one dataset share pictures: what holds over them need not hold for other datasets. "
-    "Seeds of one task say nothing of other tasks.",
+    "A difference is higher or lower if the 95 % interval (Student's, over the mean difference of each task, "
+    f"or over the seeds of a single one) excludes 0, Holm's p is below {LEVEL:g} and, of {ENOUGH} or more "
+    f"differences, so is that of the sign-flip test (exact up to {EXACT}). Otherwise it is undecided, which "
+    "does not mean that the methods are equal.",
+    "Tasks made from one dataset share pictures: a result over them need not hold for other datasets, nor a "
+    "result over seeds of one task for other tasks.",
 )
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The paired differences of a method and the baseline: one a task, or one a seed where the task is one.
+    """The paired differences of a method and the baseline: one per task, or per seed of a single task.
 
-    `p` is Student's, `flipped` that of the sign-flip test, `adjusted` Holm's of `p` over the comparisons of
-    its table.
+    `p` is Student's, `flipped` that of the sign-flip test, `adjusted` Holm's of `p` within its table.
     """
 
     method: str
@@ -58,7 +56,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Higher or lower where the interval excludes 0, and the tests agree that it does."""
+        """Higher or lower if the interval excludes 0 and the tests agree."""
         clear = self.low > 0 or self.high < 0  # nan is neither
         small = self.adjusted < LEVEL and (len(self.differences) < ENOUGH or self.flipped < LEVEL)
         return "undecided" if not (clear and small) else "higher" if self.mean > 0 else "lower"
@@ -82,15 +80,15 @@ def compared(scores: Sequence[Score], baseline: str) -> list[Comparison]:
             for task, seeds in mine.items()
             if task in base
         ]
-        finite = [known for of in pairs if (known := [value for value in of if math.isfinite(value)])]
-        if finite and method != baseline:
-            comparisons.append(_comparison(method, finite))
+        finite = [[value for value in of if math.isfinite(value)] for of in pairs]
+        if any(finite) and method != baseline:
+            comparisons.append(_comparison(method, [of for of in finite if of]))
     adjusted = holm([pair.p for pair in comparisons])
     return [replace(pair, adjusted=value) for pair, value in zip(comparisons, adjusted, strict=True)]
 
 
 def _comparison(method: str, tasks: list[list[float]]) -> Comparison:
-    """Seeds of one task share its rows, so tasks are what differs; of one task alone, seeds."""
+    """Seeds of one task share its rows, so each task gives one difference; a single task, one per seed."""
     alone = len(tasks) == 1
     differences = np.array(tasks[0] if alone else [np.mean(of) for of in tasks])
     tested, flipped = student_test(differences), sign_flip(differences)
@@ -99,13 +97,13 @@ def _comparison(method: str, tasks: list[list[float]]) -> Comparison:
 
 
 def baseline_of(scores: Sequence[Score], name: str) -> str:
-    """The label of the baseline among the methods of some scores: that of the name, else the first method."""
+    """The label of the baseline among the methods of scores, else of the first method."""
     labels = {score.selected.study.method: score.method for score in reversed(scores)}
     return labels.get(name, scores[0].method)
 
 
 def pooled(groups: Sequence[Group], baseline: str) -> list[Group]:
-    """Groups of a kind of task, a backbone and a rule as one, over families and datasets."""
+    """Join the groups of one kind, backbone and rule over families and datasets."""
     pools = []
     for same in alike(groups, "kind", "backbone", "rule"):
         scores = tuple(score for group in same for score in group.scores)
@@ -116,12 +114,12 @@ def pooled(groups: Sequence[Group], baseline: str) -> list[Group]:
 
 
 def comparison_section(pools: Sequence[Group]) -> Section:
-    """Every method against the baseline, a table for each kind, backbone and rule."""
+    """Every method against the baseline, one table per kind, backbone and rule."""
     pairs = [(pool, of) for pool in pools if (of := compared(pool.scores, pool.baseline))]
     counted = sum(len(of) for _, of in pairs)
     counts = (
         f"Comparisons made: {counted:,}, in {len(pairs):,} tables. Holm's adjustment is within each table: "
-        f"who picks the best of all should multiply its p by {counted:,}."
+        f"to pick the best of all, multiply its p by {counted:,}."
     )
     tables = tuple(_table(pool, of) for pool, of in pairs)
     return Section("Paired comparisons", tables, (counts, *READING) if tables else ())
@@ -152,7 +150,7 @@ def _table(pool: Group, comparisons: list[Comparison]) -> Table:
 
 
 def overview(pools: Sequence[Group]) -> Section:
-    """What to read first, a line a rule for each kind and backbone: who is ahead, and how surely."""
+    """Who is ahead, one line per rule, one table per kind and backbone."""
     tables: dict[str, list[list[str]]] = {}
     for pool in pools:
         order = _ranked(pool.scores)
@@ -174,13 +172,13 @@ def overview(pools: Sequence[Group]) -> Section:
 
 
 def _ranked(scores: Sequence[Score]) -> list[tuple[str, float]]:
-    """The mean of each method that has as many tasks as any, the highest first."""
+    """The means of the methods that have the most tasks, the highest first."""
     means = ((method, float(np.mean([*of.values()]))) for method, of in means_of(scores).items())
     return sorted(means, key=lambda pair: -pair[1])
 
 
 def means_of(scores: Sequence[Score]) -> dict[str, dict[str, float]]:
-    """The mean of each task, of the methods that have as many tasks as any."""
+    """The means by task of the methods that have the most tasks."""
     means: dict[str, dict[str, float]] = {}
     for score in scores:
         if math.isfinite(mean := float(score.main.mean())):
@@ -190,7 +188,7 @@ def means_of(scores: Sequence[Score]) -> dict[str, dict[str, float]]:
 
 
 def _lead(scores: Sequence[Score], first: str, behind: str) -> str:
-    """How far one method is over another, in points."""
+    """The lead of one method over another, in points."""
     comparison = next((pair for pair in compared(scores, behind) if pair.method == first), None)
     if comparison is None:
         return f"{behind}: no task in common"

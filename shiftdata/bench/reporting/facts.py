@@ -1,4 +1,4 @@
-"""What was run, what failed, what is missing, and with which versions: read from the records alone."""
+"""The runs of records: what was asked for, what failed, and the exact versions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import product
-from pathlib import Path
 from typing import Any
 
 from shiftdata.bench.records import SWEEP, Records
@@ -16,12 +14,12 @@ from shiftdata.bench.reporting.scores import SHORT, Score, Section, rule_label, 
 from shiftdata.bench.selection import Selected
 from shiftdata.tables import Table
 
-#: Runs of one reason that are named, lines of a table, and tasks in a line.
+#: Limits: runs that are named per reason, lines of a table, tasks in a line.
 NAMED, MOST, MOST_TASKS = 3, 40, 24
 
 
 class Facts:
-    """What the records of some sweeps say of how they were run."""
+    """The facts on how the sweeps of some records were run."""
 
     def __init__(self, records: Records) -> None:
         self.records = records
@@ -29,12 +27,12 @@ class Facts:
 
     @cached_property
     def sweeps(self) -> list[dict[str, Any]]:
-        """What each folder was asked for."""
+        """The `sweep.json` of each folder that has one."""
         files = [folder / SWEEP for folder in self.records.folders]
         return [json.loads(path.read_text(encoding="utf-8")) for path in files if path.is_file()]
 
     def distinct(self, *names: str) -> list[Any]:
-        """The values of a column, or the tuples of several, each once."""
+        """The distinct values of a column, or tuples of several columns."""
         columns = [self.records.column(name) for name in names]
         return list(dict.fromkeys(columns[0] if len(names) == 1 else zip(*columns, strict=True)))
 
@@ -47,7 +45,7 @@ class Facts:
 
     @cached_property
     def exact(self) -> dict[str, Counter[str]]:
-        """Commits, versions, devices, code of methods: each value with the number of its runs."""
+        """Commits, versions, devices, code of methods: the number of runs of each value."""
         values: dict[str, Counter[str]] = {}
         for commit, method, about in zip(
             *map(self.records.column, ("commit", "method")), self.about, strict=True
@@ -65,7 +63,6 @@ class Facts:
         return ", ".join(map(clean, self.distinct("sweep"))) or "no runs"
 
     def runs(self) -> Section:
-        """What was run: datasets, tasks, methods, budget, seeds, cost."""
         tasks = list(map(clean, self.distinct("protocol")))
         more = f" and {len(tasks) - MOST_TASKS:,} more" if len(tasks) > MOST_TASKS else ""
         statuses = Counter(self.records.column("status")).most_common()
@@ -98,44 +95,21 @@ class Facts:
         return self.distinct("dataset", "content_id")
 
     def failures(self, refused: Sequence[Selected]) -> Section:
-        """Runs that did not end well, studies from which a rule could not choose, and what is not there."""
+        """Failed runs, and studies from which a rule could not choose."""
         failed = [(reason, which) for _, reason, which in self.records.failures()]
-        lost = "the chosen runs have no evaluation of a test"
+        no_test = "the chosen runs have no evaluation on a test set"
         rules = [
-            (f"{rule_label(of.rule)}: {of.refused or lost}", f"{of.study.method} on {of.study.protocol}")
+            (f"{rule_label(of.rule)}: {of.refused or no_test}", f"{of.study.method} on {of.study.protocol}")
             for of in refused
         ]
         tables = [
             *_counted("Runs that failed", "reason", "runs", failed, f" of {len(self.records):,}"),
             *_counted("Rules that could not choose", "rule and reason", "studies", rules),
-            *listed("Studies with missing runs", ["study", "runs there", "runs asked for"], self._missing()),
         ]
-        notes: tuple[str, ...] = () if tables else ("Every run was done, and every rule could choose.",)
-        if not self.sweeps:
-            notes += (f"Without {SWEEP} nobody can say which runs are missing.",)
-        return Section("Failures and missing runs", tuple(tables), notes)
-
-    def _missing(self) -> list[list[str]]:
-        """The studies for which the sweeps ask for more runs than the records have."""
-        names = ("sweep", "dataset", "protocol", "method", "variant", "backbone", "held_out")
-        there: Counter[tuple[str, ...]] = Counter()
-        for sweep, dataset, *rest, held_out in zip(*map(self.records.column, names), strict=True):
-            if not held_out:
-                there[sweep, dataset.partition("/")[0], *rest] += 1
-        body = []
-        for sweep in self.sweeps:
-            need = expected_runs(sweep["search"])
-            for task, method, backbone in product(sweep["tasks"], sweep["methods"], sweep["backbones"]):
-                dataset, protocol = Path(task["dataset"].rstrip("/")).name, task["protocol"]
-                study = (dataset, protocol, method["name"], method["variant"], backbone)
-                runs = there[sweep["name"], *study]
-                if runs < need:
-                    text = f"{with_variant(*study[2:4])} on {protocol} of {dataset}, {backbone}"
-                    body.append([clean(text), f"{runs:,}", f"{need:,}"])
-        return body
+        notes = () if tables else ("No run failed, and every rule could choose.",)
+        return Section("Failures", tuple(tables), notes)
 
     def versions(self) -> Section:
-        """Exactly which code and data the runs are of."""
         body = [
             [name, ", ".join(f"{value} ({n:,} runs)" for value, n in of.most_common())]
             for name, of in self.exact.items()
@@ -145,7 +119,7 @@ class Facts:
 
 
 def selected_scores(facts: Facts, rules: Sequence[str]) -> tuple[list[Score], list[Selected]]:
-    """Scores by the rules given, else a sweep's, else its paper's; and what none could choose from."""
+    """Scores by the given rules, else the sweep's, else the paper's; and studies without a choice."""
     asked: dict[str, list[str]] = {}
     for sweep in facts.sweeps:
         asked.setdefault(sweep["name"], []).extend(sweep.get("rules", ()))
@@ -168,7 +142,7 @@ def selected_scores(facts: Facts, rules: Sequence[str]) -> tuple[list[Score], li
 def listed(
     title: str, header: Sequence[str], body: list[list[str]], most: int = MOST, counted: str = ""
 ) -> tuple[Table, ...]:
-    """A table of its first lines, with their number (or `counted`) in its title; none without a line."""
+    """A table of the first lines, with their number (or `counted`) in its title; none without lines."""
     notes = [f"{len(body) - most:,} more are left out."] if len(body) > most else []
     title = f"{title}: {counted or f'{len(body):,}'}"
     return (Table.plain(title, header, body[:most], notes),) if body else ()
@@ -177,7 +151,7 @@ def listed(
 def _counted(
     title: str, reason_of: str, counted: str, lines: Iterable[tuple[str, str]], total: str = ""
 ) -> tuple[Table, ...]:
-    """A table of reasons, the most frequent first: how often each is there, and the first of them."""
+    """A table of reasons, the most frequent first, with counts and examples."""
     reasons: dict[str, list[str]] = {}
     for reason, which in lines:
         reasons.setdefault(clean(reason), []).append(clean(which))
@@ -190,12 +164,6 @@ def _counted(
     return listed(title, [reason_of, counted, "which"], body, counted=every)
 
 
-def expected_runs(search: Mapping[str, Any]) -> int:
-    """How many runs a study has, those for leave-one-domain-out apart."""
-    trials, seeds = search["trials"], search["seeds"]
-    return int(trials * seeds if search["seeds_of"] == "each" else trials + seeds - 1)
-
-
 def _search(search: Mapping[str, Any]) -> str:
     each = search["seeds_of"] == "each"
     seeds = f"{search['seeds']:,} seeds of {'each' if each else 'the best, chosen by ' + search['rule']}"
@@ -203,7 +171,7 @@ def _search(search: Mapping[str, Any]) -> str:
 
 
 def _training(given: Sequence[str]) -> str:
-    """What is the same in all trainings; what differs, by name."""
+    """The settings that all trainings share, and the names of the others."""
     settings = [json.loads(text) for text in given]
     names = dict.fromkeys(name for of in settings for name in of)
     values = {name: {str(of.get(name)) for of in settings} for name in names}

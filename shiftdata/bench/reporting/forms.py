@@ -1,11 +1,10 @@
-"""The tables of each kind of task, as its paper has them; NICO++'s table 4 of all kinds."""
+"""The tables of each kind of task, laid out as in its paper; NICO++'s table 4 for all kinds."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,17 +30,17 @@ from shiftdata.evaluation.metrics.statistics import spread
 from shiftdata.tables import Cell, Cells, Table
 
 OVER_TASKS = "± is the standard error over seeds (SD / √seeds), in the row of means over scenarios (SEM)."
-#: Evaluations at the end of a run that its spread is taken over; NICO++: the last 10 epochs.
+#: The last evaluations of a run over which its spread is taken; NICO++: the last 10 epochs.
 LAST = 10
 ORACLE = "oracle"
 ERROR = "± is the standard error over tasks, or over the seeds of a single one."
 SPREAD = (
-    f"The standard deviation of the test over the last {LAST} evaluations of a run, or as many as there are: "
-    f"the mean over the chosen runs. {ERROR}"
+    f"The standard deviation of test figures over the last {LAST} evaluations of a run (or fewer), the mean "
+    f"over the chosen runs. {ERROR}"
 )
 GAP = (
-    f"How far the model chosen by the test ({ORACLE}) is above the one chosen without it, seed by seed: what "
-    f"whoever looks at the test can gain. {ERROR}"
+    f"The gain of the model chosen by the test set ({ORACLE}) over the one chosen without it, seed by seed. "
+    f"{ERROR}"
 )
 NO_SPREAD = "Spread over the last steps: each of these runs has one evaluation. Train with evaluate_every."
 NO_GAP = (
@@ -51,7 +50,7 @@ NO_GAP = (
 
 
 def tables_of(group: Group) -> tuple[Table, ...]:
-    """The tables of a group of scores."""
+    """The tables of a group of scores, without empty ones."""
     tables = FORMS.get(group.kind.name, _other)(group)
     return tuple(table for table in tables if table.blocks)
 
@@ -68,16 +67,17 @@ def _fairness(group: Group) -> list[Table]:
         return [_by_figure(group, figures)]
     scores = sorted(group.scores, key=lambda score: float(setting(score)[0]))
     order = sorted({mu for _, mu in settings}, key=float)
-    tables = []
-    for figure in figures[:-1]:
-        cells = cells_of(
-            scores, figure, lambda score: setting(score)[1], part=lambda score: setting(score)[0]
+    return [
+        Table.of(
+            f"{_head(figure)}: {group.title}",
+            cells_of(scores, figure, lambda score: setting(score)[1], part=lambda score: setting(score)[0]),
+            group.notes(),
+            lambda k: f"K = {k}, by mu",
+            order=order,
+            drawn=figure == group.kind.main,
         )
-        title, drawn = f"{_head(figure)}: {group.title}", figure == group.kind.main
-        tables.append(
-            Table.of(title, cells, group.notes(), lambda k: f"K = {k}, by mu", order=order, drawn=drawn)
-        )
-    return tables
+        for figure in figures[:-1]
+    ]
 
 
 def _adaptation(group: Group) -> list[Table]:
@@ -87,15 +87,15 @@ def _adaptation(group: Group) -> list[Table]:
     if len(shared) > 1:
         means = {method: _mean(group, method, group.kind.main) for method in group.methods}
         cells |= {("", "mean", method): mean for method, mean in means.items() if mean is not None}
-    notes, every = group.notes(OVER_TASKS), len({_scenario(score) for score in group.scores})
-    if 0 < len(shared) < every:
-        notes += (f"The means are over the {len(shared):,} of {every:,} scenarios that all methods have.",)
+    notes, total = group.notes(OVER_TASKS), len({_scenario(score) for score in group.scores})
+    if 0 < len(shared) < total:
+        notes += (f"The means are over the {len(shared):,} of {total:,} scenarios that all methods have.",)
     title = f"{_head(group.kind.main, ' by scenario')}: {group.title}"
     return [Table.of(title, cells, notes, "scenario")]
 
 
 def _universal(group: Group) -> list[Table]:
-    """The H-score of each scenario; what it is made of, by method."""
+    """The H-score by scenario; known, unknown and H-score by method."""
     cells = {
         ("", method, title_of(figure)): mean
         for figure in ("known", "unknown", "h_score")
@@ -148,7 +148,7 @@ def _continuous(group: Group) -> list[Table]:
 
 
 def _label_shift(group: Group) -> list[Table]:
-    """Accuracy over alpha, and how far it is above the method without a correction."""
+    """Accuracy over alpha, and the gain over the method without a correction."""
 
     def alpha(score: Score) -> str:
         value = score.params.get("alpha")
@@ -156,8 +156,7 @@ def _label_shift(group: Group) -> list[Table]:
 
     plain = [method for method in group.methods if not re.match(r"(rs|rw)\b", method)]
     base = group.baseline if group.baseline in group.methods else (plain or group.methods)[0]
-    start = {score.task_id: score.by_seed for score in group.scores if score.method == base}
-
+    base_scores = {score.task_id: score.by_seed for score in group.scores if score.method == base}
     order = sorted(
         set(map(alpha, group.scores)), key=lambda name: -math.inf if name == "none" else -float(name)
     )
@@ -168,7 +167,7 @@ def _label_shift(group: Group) -> list[Table]:
             group.scores,
             "relative accuracy",
             alpha,
-            values=lambda score: gains(score, start.get(score.task_id, {})),
+            values=lambda score: gains(score, base_scores.get(score.task_id, {})),
         )
         tables.append((f"Accuracy above that of {base}, points, by alpha", relative, True))
     if group.has("marginal_error"):
@@ -185,8 +184,7 @@ def _domains(group: Group) -> list[Table]:
     domains = list(dict.fromkeys(name for score in group.scores for name in score.domains))
     cells: Cells = {}
     for name in domains:
-        scores = [score for score in group.scores if name in score.domains]
-        cells |= cells_of(scores, "accuracy", name, values=partial(_domain, name))
+        cells |= cells_of(group.scores, "accuracy", name, values=_domain(name))
     averages = {method: mean for method in group.methods if (mean := _average(group, method, len(domains)))}
     cells |= {("", method, "average"): mean for method, mean in averages.items()}
     if len(averages) > 1:
@@ -194,13 +192,13 @@ def _domains(group: Group) -> list[Table]:
         for method, rank in zip(averages, order, strict=True):
             cells["", method, "rank"] = cell(rank, math.nan, "rank")
     notes = group.notes()
-    if lost := [method for method in group.methods if method not in averages]:
-        notes += (f"Without a number for every domain, and so without an average: {', '.join(lost)}.",)
+    if partial := [method for method in group.methods if method not in averages]:
+        notes += (f"Without a number for every domain, and so without an average: {', '.join(partial)}.",)
     return [Table.of(f"Accuracy, %, by test domain: {group.title}", cells, notes, "test domain")]
 
 
-def _domain(name: str, score: Score) -> FloatArray:
-    return score.domains[name]
+def _domain(name: str) -> Callable[[Score], Sequence[float] | FloatArray]:
+    return lambda score: score.domains.get(name, ())
 
 
 def _average(group: Group, method: str, domains: int) -> Cell | None:
@@ -210,27 +208,29 @@ def _average(group: Group, method: str, domains: int) -> Cell | None:
         for name, values in score.domains.items() if score.method == method else ():
             for seed, value in zip(score.seeds, values.tolist(), strict=True):
                 by_seed.setdefault(seed, {}).setdefault(name, []).append(value)
-    whole = [of for of in by_seed.values() if len(of) == domains]
-    return mean_cell(
-        [float(np.mean([np.mean(values) for values in of.values()])) for of in whole], "accuracy"
-    )
+    means = [[np.mean(values) for values in of.values()] for of in by_seed.values() if len(of) == domains]
+    return mean_cell([float(np.mean(of_domains)) for of_domains in means], "accuracy")
 
 
 def _other(group: Group) -> list[Table]:
-    """Methods over tasks, a table a figure; of one task alone, methods over figures."""
+    """Methods over tasks, one table per figure; with one task, methods over figures."""
     figures = list(dict.fromkeys(name for score in group.scores for name in score.figures))
     if len(group.tasks) == 1:
         return [_by_figure(group, figures)]
-    tables = []
-    for figure in figures:
-        cells = cells_of(group.scores, figure, lambda score: clean(score.selected.study.protocol))
-        title, drawn = f"{_head(figure)}: {group.title}", figure == group.kind.main
-        tables.append(Table.of(title, cells, group.notes(), "task", drawn=drawn))
-    return tables
+    return [
+        Table.of(
+            f"{_head(figure)}: {group.title}",
+            cells_of(group.scores, figure, lambda score: clean(score.selected.study.protocol)),
+            group.notes(),
+            "task",
+            drawn=figure == group.kind.main,
+        )
+        for figure in figures
+    ]
 
 
 def _by_figure(group: Group, figures: list[str], *, drawn: bool = True) -> Table:
-    """Methods in rows, a column a figure."""
+    """Methods in rows, figures in columns."""
     cells: Cells = {}
     for figure in figures:
         head = title_of(figure) if unit_of(figure) == "%" else f"{title_of(figure)} ({unit_of(figure)})"
@@ -243,7 +243,7 @@ def _head(figure: str, by: str = "") -> str:
     return f"{capital(title_of(figure))}{by}{', %' if unit == '%' else f' ({unit})'}"
 
 
-#: By the name of the kind; another form is another entry.
+#: The tables of a kind, by its name.
 FORMS: Mapping[str, Callable[[Group], list[Table]]] = {
     "group fairness": _fairness,
     "domain adaptation": _adaptation,
@@ -255,7 +255,7 @@ FORMS: Mapping[str, Callable[[Group], list[Table]]] = {
 
 
 def stability_section(records: Records, pools: Sequence[Group]) -> Section:
-    """Tables of both for each kind and backbone, or a note where records do not have them."""
+    """Spreads and oracle gains for each kind and backbone, or a note that records lack them."""
 
     def deviations(score: Score) -> list[float]:
         return [spread(of, "sma") for of in over_steps(records, score, LAST) if len(of) > 1]
@@ -275,7 +275,7 @@ def stability_section(records: Records, pools: Sequence[Group]) -> Section:
 
 
 def _losses(of: Mapping[str, Sequence[Score]]) -> Callable[[Score], list[float]]:
-    """How far the oracle is above a score, for each seed of both; nothing where it had no choice."""
+    """The gain of the oracle over a score, seed by seed; empty where the oracle had no choice."""
     best = {
         score.selected.study.id: score.by_seed
         for score in of.get(ORACLE, ())

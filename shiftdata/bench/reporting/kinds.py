@@ -1,4 +1,4 @@
-"""The kinds of tasks, by their protocols, and what their figures are called."""
+"""The kinds of tasks, by their protocols, and the titles of their figures."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from shiftdata.evaluation.tasks.descriptions import steps_of
 class Kind:
     """Tasks that share the form of their tables.
 
-    `main` is the figure by which methods are compared, `rule` what its paper selects by, and `axes` are the
-    parameters along which tables are laid out.
+    `main` is the figure by which methods are compared, `rule` the selection rule of its paper, and `axes` are
+    the parameters along which tables are laid out.
     """
 
     name: str
@@ -36,9 +36,11 @@ KINDS = (
 )
 OTHER = Kind("other tasks", "overall")
 
-#: Figures that are no shares of rows, with their unit; all others are printed in per cent.
-UNITS = {"mean_failure_point": "severity", "marginal_error": "l1", "worst_by_chance_p": "probability"}
-UNITS |= {"rank": "rank"}
+#: The units of figures that are no shares of rows; all others are printed in per cent.
+UNITS = {
+    "mean_failure_point": "severity", "marginal_error": "l1", "worst_by_chance_p": "probability",
+    "rank": "rank",
+}  # fmt: skip
 TITLES = {
     "overall": "accuracy", "worst": "worst group", "mean": "mean over groups",
     "worst_3": "mean of the 3 worst groups", "worst_5": "mean of the 5 worst groups", "h_score": "H-score",
@@ -51,17 +53,17 @@ TITLES = {
 
 
 def unit_of(figure: str) -> str:
-    """The unit in which a figure is printed."""
+    """The unit of a figure in tables."""
     return UNITS.get(figure, "%")
 
 
 def title_of(figure: str) -> str:
-    """What a figure is called in a table."""
+    """The title of a figure in tables."""
     return TITLES.get(figure, figure.replace("_", " "))
 
 
 def family_of(task: str, kind: Kind) -> str:
-    """The description without seeds and the axes of its kind: tasks of one family share their tables.
+    """Remove seeds and the axes of the kind: tasks of one family share their tables.
 
     >>> family_of("group-fairness@1(k=8, mu=0.1, seed=3) & (severity <= 1.0)", KINDS[1])
     'group-fairness & (severity <= 1.0)'
@@ -84,10 +86,10 @@ def kind_of(task: str) -> Kind:
 
 
 def capital(text: str) -> str:
-    """A text with a capital at its beginning, and all else as it is."""
+    """Capitalise the first letter alone."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def clean(text: str) -> str:
-    """A name on one line, without what a terminal would obey."""
+    """A name on one line, without control characters."""
     return " ".join("".join(character if character.isprintable() else " " for character in text).split())

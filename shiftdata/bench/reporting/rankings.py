@@ -1,4 +1,4 @@
-"""Ranks of methods: under each rule, with each backbone, and next to the papers'."""
+"""Ranks of methods: under each rule, with each backbone, and next to those of the papers."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from shiftdata.bench.reporting.scores import Group, Section, alike, rule_label
 from shiftdata.errors import InputError
 from shiftdata.tables import Table
 
-#: What papers call methods that have other names here than theirs in small letters.
+#: Methods whose name here is not the lower-case name in the papers.
 NAMES = {
     "Deepall": "erm", "NO_ADAPT": "erm", "Source": "erm", "GroupDRO": "group-dro-domains", "UDA": "uan",
     "CDANN": "cdan", "NoisyStudent": "noisy-student",
 }  # fmt: skip
-#: In RLSbench RS and RW are parts of a table.
+#: RLSbench's tables have RS and RW as parts.
 CORRECTIONS = {"None": "", "RW": "rw", "RS": "rs", "RS+RW": "rs+rw"}
 DATASETS = ("PACS", "VLCS", "OfficeHome", "NICO++", "DomainNet")
 PRETRAINED = ("Supervised ResNet-50", "MoCo-v2 ResNet-50", "MoCo-v3 ViT-B/16")
-#: Methods in common from which on two rankings are compared: of two, every one agrees or none does.
+#: The fewest methods in common for which two rankings are compared.
 FEWEST = 3
 NOTE = (
-    "1 is the best; equal means share a rank. A change of +2 is two places nearer to the first than "
-    "under the first set of numbers. Values are means over the tasks that every method has. Rank "
-    "correlations of few methods vary widely by chance."
+    "1 is the best; equal means share a rank. A change of +2 is two places up from the first set of numbers. "
+    "Values are means over the tasks that every method has. Rank correlations of few methods vary widely."
 )
 
 
@@ -52,7 +51,7 @@ def ranking_section(groups: Sequence[Group]) -> Section:
 
 
 def _results(group: Group) -> Results:
-    """The means of the methods that have the most tasks, a column a task; the set's name marks an oracle."""
+    """The means of the methods that have the most tasks, a column per task."""
     numbers = [
         {"method": method.removesuffix(" (oracle)"), "column": task, "value": mean}
         for method, of in means_of(group.scores).items()
@@ -107,7 +106,7 @@ def boards(kind: Kind, family: str) -> Iterator[tuple[str, Results]]:
 
 
 def _renamed(results: Results) -> Results:
-    """The numbers of methods by our names, a row a method; each of RLSbench's corrections is one."""
+    """The numbers by our names of methods, one row each; RLSbench's corrections are methods."""
     rows = []
     for row in results:
         name, part = NAMES.get(row["method"], row["method"].lower()), row["part"]

@@ -1,4 +1,4 @@
-"""From selected runs to cells: the figures of each seed, the groups that share tables, means with errors."""
+"""From selected runs to cells: figures by seed, groups that share tables, means with errors."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from shiftdata.evaluation.tasks import Evaluation
 from shiftdata.evaluation.tasks.descriptions import parameters_of
 from shiftdata.tables import Cell, Cells, Table
 
-#: Characters of a hash that are shown.
+#: Characters of a hash in tables.
 SHORT = 12
-#: What follows ± in a table of seeds.
 OVER_SEEDS = (
     "± is the standard error over seeds (SD / √seeds; over tasks where a number is of several draws)."
 )
@@ -29,10 +28,10 @@ OVER_SEEDS = (
 
 @dataclass(frozen=True)
 class Score:
-    """A study under a rule: each figure as an array with a value a seed, in per cent where it is a share.
+    """A study under a rule: each figure as an array with one value per seed, in per cent if it is a share.
 
-    `rows` has what each figure rests on; `domains` the accuracy of each nuisance of the test, which has `n`
-    rows of `origins`.
+    `rows` has the number of rows of each figure; `domains` the accuracy of each nuisance of the test set,
+    which has `n` rows of `origins`.
     """
 
     selected: Selected
@@ -73,7 +72,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Section:
-    """Tables on one subject, which need not say it again where they stand below it."""
+    """Tables on one subject, which is left out of their titles below the section's own."""
 
     title: str
     tables: tuple[Table, ...]
@@ -81,7 +80,7 @@ class Section:
     subject: str = ""
 
     def head(self, table: Table) -> str:
-        """The title of one of its tables, below its own."""
+        """The title of a table without the subject."""
         return table.title.removesuffix(f": {self.subject}")
 
 
@@ -89,8 +88,8 @@ class Section:
 class Group:
     """The scores of one section: studies of a family of tasks, on a dataset, with a backbone, under a rule.
 
-    `code` has the commits of their runs; `baseline` is the method that others are compared with. What is
-    compared over families and datasets is a group too, without a family.
+    `code` has the commits of their runs; `baseline` is the method that others are compared with. Comparisons
+    over families and datasets use groups without a family.
     """
 
     kind: Kind
@@ -112,29 +111,25 @@ class Group:
 
     @property
     def title(self) -> str:
-        """What its tables are of; the protocol where the kind does not say it."""
-        parts = [
-            self.dataset,
-            "" if (self.family,) == self.kind.protocols else self.family,
-            self.backbone,
-            f"selected by {rule_label(self.rule)}",
-        ]
+        """The subject of its tables; without the protocol if the kind implies it."""
+        family = "" if (self.family,) == self.kind.protocols else self.family
+        parts = [self.dataset, family, self.backbone, f"selected by {rule_label(self.rule)}"]
         return ", ".join(part for part in parts if part)
 
     def has(self, figure: str) -> bool:
         return any(figure in score.figures for score in self.scores)
 
     def notes(self, spread: str = OVER_SEEDS) -> tuple[str, ...]:
-        """What stands under each of its tables."""
+        """The notes under each of its tables."""
         sizes, origins = span(score.n for score in self.scores), span(score.origins for score in self.scores)
         of = "" if origins in (sizes, "0") else f" of {origins} origins"
         seeds = span(len(score.seeds) for score in self.scores)
         models = span(score.selected.among for score in self.scores)
         ids = sorted({score.selected.study.content_id[:SHORT] for score in self.scores})
         lines = [
-            f"n = {sizes} test rows{of} a task; {seeds} seeds a number; {spread}",
+            f"n = {sizes} test rows{of} per task; {seeds} seeds per number; {spread}",
             f"Selected by {rule_label(self.rule)}: {rule_of(self.rule).about}, "
-            f"among {models} models a study.",
+            f"among {models} models per study.",
             f"Dataset {self.dataset}, content_id {', '.join(ids)}; {self.code}.",
         ]
         if failed := sum(score.selected.failed for score in self.scores):
@@ -143,7 +138,7 @@ class Group:
 
 
 def alike(groups: Iterable[Group], *names: str) -> list[list[Group]]:
-    """Groups that share some fields, together."""
+    """Put groups that share these fields together."""
     places: dict[tuple[str, ...], list[Group]] = {}
     for group in groups:
         places.setdefault(tuple(str(getattr(group, name)) for name in names), []).append(group)
@@ -151,7 +146,7 @@ def alike(groups: Iterable[Group], *names: str) -> list[list[Group]]:
 
 
 def rule_label(rule: str) -> str:
-    """The name of a rule; one that sees the test is marked.
+    """The name of a rule, marked if it sees the test set.
 
     >>> rule_label("iid"), rule_label("oracle-last")
     ('iid', 'oracle-last (oracle)')
@@ -160,24 +155,24 @@ def rule_label(rule: str) -> str:
 
 
 def method_label(selected: Selected) -> str:
-    """A method with its variant, marked where the rule has seen the test."""
+    """A method with its variant, marked if the rule has seen the test set."""
     mark = " (oracle)" if rule_of(selected.rule).oracle else ""
     return clean(f"{with_variant(selected.study.method, selected.study.variant)}{mark}")
 
 
 def with_variant(method: str, variant: str) -> str:
-    """A method with its variant where that is not the usual."""
+    """A method with its variant if that is not the default."""
     return f"{method}@{variant}" if variant not in ("", "fixed") else method
 
 
 def span(values: Iterable[int]) -> str:
-    """The smallest and the largest of some sizes."""
+    """The smallest and the largest size."""
     ordered = sorted(set(values))
     return f"{ordered[0]:,}" + (f" to {ordered[-1]:,}" if len(ordered) > 1 else "")
 
 
 def scores_of(records: Records, rule: str) -> tuple[list[Score], list[Selected]]:
-    """The scores of every study under a rule, and what the rule could not choose from."""
+    """The scores of every study under a rule, and the studies that it could not choose from."""
     chosen: list[tuple[Selected, str, list[int], list[int]]] = []
     refused = []
     for selected in select(records, rule):
@@ -192,21 +187,21 @@ def scores_of(records: Records, rule: str) -> tuple[list[Score], list[Selected]]
 
 
 def over_steps(records: Records, score: Score, most: int) -> list[FloatArray]:
-    """The main figure of each chosen run after the last `most` steps at which its test was evaluated."""
+    """The main figure of each chosen run at the last `most` steps with a test evaluation."""
     places = [
-        [known[score.test, step] for step in records.steps(at.run) if (score.test, step) in known][-most:]
+        [places[score.test, step] for step in records.steps(at.run) if (score.test, step) in places][-most:]
         for at in score.selected.runs
-        for known in (records.places[at.run],)
+        for places in (records.places[at.run],)
     ]
     every = [place for of in places for place in of]
-    (steps,) = _scores(records, [(score.selected, score.test, every, every)])  # a step of a run as a seed
+    (steps,) = _scores(records, [(score.selected, score.test, every, every)])  # steps take the place of seeds
     return np.split(steps.main, np.cumsum([len(of) for of in places])[:-1])
 
 
 def _scores(
     records: Records, chosen: Sequence[tuple[Selected, str, Sequence[int], list[int]]]
 ) -> list[Score]:
-    """The scores of studies, each with its test, its seeds and the places of their evaluations."""
+    """The scores of studies, each given by its test set, seeds and the places of their evaluations."""
     every = [place for *_, places in chosen for place in places]
     table = records.figures(every)
     figures: list[dict[str, tuple[float, int]]] = [{} for _ in every]
@@ -233,7 +228,7 @@ def _scores(
 
 
 def _domains(empty: Evaluation, correct: Any) -> dict[str, FloatArray]:
-    """The accuracy of each nuisance, a value a seed."""
+    """The accuracy of each nuisance, one value per seed."""
     cells = empty.cells
     codes, names = cells.codes[empty.nuisance], cells.names[empty.nuisance]
     domains = {}
@@ -245,12 +240,12 @@ def _domains(empty: Evaluation, correct: Any) -> dict[str, FloatArray]:
 
 
 def gains(score: Score, base: Mapping[int, float]) -> list[float]:
-    """How far the main figure is above that of a base, for each seed that both have."""
+    """The differences of the main figure from a base, for the seeds that both have."""
     return [value - base[seed] for seed, value in score.by_seed.items() if seed in base]
 
 
 def mean_cell(points: Sequence[float] | FloatArray, figure: str) -> Cell | None:
-    """The mean of some points with its standard error; None where it is undefined."""
+    """The mean of points with its standard error; None if it is undefined."""
     points = np.asarray(points, np.float64)
     if not len(points) or not np.isfinite(points).all():
         return None
@@ -258,17 +253,17 @@ def mean_cell(points: Sequence[float] | FloatArray, figure: str) -> Cell | None:
 
 
 def cell(value: float, error: float, figure: str) -> Cell:
-    """A number of a figure as it is printed: per cents with one digit, no error where it is unknown."""
+    """A number as it is printed: per cents with one digit, the error if it is known."""
     unit = unit_of(figure)
     digits = 1 if unit == "%" else 3
-    text = f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0: no minus before 0
+    text = f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0 turns -0.0 into 0.0
     text += f"±{error:.{digits}f}" if math.isfinite(error) else ""
     metric = title_of(figure.partition("@")[0])
     return Cell(f"{value:g}" if figure == "rank" else text, metric, unit, value, error)
 
 
 def standard_error(points: FloatArray) -> float:
-    """The SD (n - 1) over the square root of n; nan for fewer than two points."""
+    """The sample SD over the square root of n; nan for fewer than two points."""
     return spread(points, "sma") / math.sqrt(len(points))
 
 
@@ -281,9 +276,9 @@ def cells_of(
     part: Callable[[Score], str] = lambda score: "",
     values: Callable[[Score], Sequence[float] | FloatArray] | None = None,
 ) -> Cells:
-    """Cells by their place: over the seeds of one task, or over tasks by their means.
+    """Cells by place: the mean over seeds of one task, or over the means of several tasks.
 
-    `values` are those of a score. [default: its figure]
+    `values` gives the values of a score, by default those of its figure.
     """
     places: dict[tuple[str, str, str], list[Sequence[float] | FloatArray]] = {}
     for score in scores:
@@ -294,4 +289,4 @@ def cells_of(
         place: mean_cell(of[0] if len(of) == 1 else [float(np.mean(points)) for points in of], figure)
         for place, of in places.items()
     }
-    return {place: known for place, known in cells.items() if known is not None}
+    return {place: mean for place, mean in cells.items() if mean is not None}

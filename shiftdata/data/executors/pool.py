@@ -11,15 +11,23 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from shiftdata.data.executors.executor import Executor, Job, Result, Work
-from shiftdata.data.executors.tickets import Ticket, Tickets
-from shiftdata.data.executors.worker import attempt, packed, result
+from shiftdata.data.executors.executor import (
+    Executor,
+    Job,
+    Result,
+    Ticket,
+    Tickets,
+    Work,
+    attempt,
+    packed,
+    result,
+)
 from shiftdata.errors import InputError
 
-#: Seconds for a process without a connection to end.
-PATIENCE = 5.0
+#: Seconds in which a process without a connection must end.
+END_TIMEOUT = 5.0
 #: Seconds between two looks for processes that died unseen.
-LOOK = 1.0
+LOOK_INTERVAL = 1.0
 
 
 class Pool(Executor):
@@ -49,7 +57,7 @@ class Pool(Executor):
                 for worker in _answering(running):
                     ticket = running.pop(worker)
                     if (outcome := worker.outcome()) is None:
-                        tickets.lost(ticket, worker.end(PATIENCE))
+                        tickets.lost(ticket, worker.end(END_TIMEOUT))
                     else:
                         idle.append(worker)
                         done.append((ticket.job, outcome))
@@ -62,7 +70,7 @@ class Pool(Executor):
             for worker in idle:
                 worker.connection.close()
             for worker in idle:
-                worker.end(PATIENCE)
+                worker.end(END_TIMEOUT)
 
 
 class _Worker:
@@ -70,9 +78,9 @@ class _Worker:
 
     def __init__(self, work: bytes) -> None:
         context = get_context("spawn")  # a fork would copy the locks of threads that are not there
-        self.connection, theirs = context.Pipe()
+        self.connection, their_end = context.Pipe()
         # Not a daemon, which may not have children, such as the workers of a loader.
-        self.process = context.Process(target=_serve, args=(theirs,))
+        self.process = context.Process(target=_serve, args=(their_end,))
         threads = os.environ.get("OMP_NUM_THREADS")
         os.environ["OMP_NUM_THREADS"] = threads or "1"  # read when numpy or torch is imported
         try:
@@ -80,7 +88,7 @@ class _Worker:
         finally:
             if threads is None:
                 del os.environ["OMP_NUM_THREADS"]
-            theirs.close()
+            their_end.close()
         self.give(work)
 
     def give(self, data: bytes) -> None:
@@ -89,17 +97,17 @@ class _Worker:
             self.connection.send_bytes(data)
 
     def outcome(self) -> bytes | None:
-        """What came of the job; None when the process died."""
+        """Return the outcome of the job; None when the process died."""
         try:
             return self.connection.recv_bytes() if self.connection.poll() else None
         except (EOFError, OSError):
             return None
 
-    def end(self, patience: float = 0.0) -> str:
-        """Kill the process, if it does not end by itself, and say how it ended."""
+    def end(self, timeout: float = 0.0) -> str:
+        """Kill the process, if it does not end by itself, and return how it ended."""
         self.connection.close()
         if self.process.exitcode is None:  # `join` would wait for a child that a dead process has left
-            self.process.join(patience)
+            self.process.join(timeout)
         self.process.kill()
         self.process.join()
         code = self.process.exitcode or 0
@@ -110,12 +118,12 @@ class _Worker:
 
 
 def _answering(workers: Iterable[_Worker]) -> list[_Worker]:
-    """Wait until some workers have done their job, or died."""
+    """Wait until workers have done their job, or died."""
     connections: dict[Any, _Worker] = {worker.connection: worker for worker in workers}
     while True:
-        ready = [connections[one] for one in wait(list(connections), LOOK)]
+        ready = [connections[connection] for connection in wait(list(connections), LOOK_INTERVAL)]
         # A child that it left may keep the connection of a dead one open.
-        dead = {one for one in connections.values() if one.process.exitcode is not None}
+        dead = {worker for worker in connections.values() if worker.process.exitcode is not None}
         if ready or dead:
             return [*ready, *dead.difference(ready)]
 
@@ -131,7 +139,7 @@ def _serve(connection: Connection) -> None:
 
 
 def _exit_with_parent() -> None:
-    """A process whose parent was killed would go on with its job."""
+    """Exit when the parent is killed, instead of going on with the job."""
     parent = parent_process()
     if parent is not None:
         parent.join()

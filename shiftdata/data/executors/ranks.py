@@ -14,7 +14,7 @@ from shiftdata.errors import InputError
 
 @dataclass(frozen=True)
 class Rank:
-    """One of `world` processes, counted from 0."""
+    """A process among `world` of them, counted from 0."""
 
     number: int = 0
     world: int = 1
@@ -30,7 +30,7 @@ class Rank:
 
     @classmethod
     def of_slurm(cls, environ: Mapping[str, str] = os.environ) -> tuple[Rank, str]:
-        """The rank that Slurm gave this process, in an array or by srun, and the variables that say so.
+        """Return the rank that Slurm gave this process, in an array or by srun, and the variables behind it.
 
         Tasks of an array that were started again, such as 3 and 5 of 8, are ranks among those that were.
         """
@@ -65,11 +65,11 @@ ALONE = Rank()
 
 
 class Ranks(Executor):
-    """The jobs of one rank: first those of its own share, then what nobody has done of the shares of others.
+    """The jobs of one rank: first those of its own share, then what is left of the shares of other ranks.
 
-    A rank that is lost costs no more than what it was doing. `missing` says which of some jobs nobody has
-    done; the work should ask so again before it starts, for two ranks may be about to do the same job. Each
-    rank is given all jobs in the same order, and gives back those that it drew.
+    A rank that is lost costs no more than what it was doing. `missing` returns those jobs that nobody has
+    done; the work should check again before it starts, for two ranks may be about to do the same job. Each
+    rank is given all jobs in the same order, and yields those that it drew.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Ranks(Executor):
         yield from self.executor.run(work, self._in_turn(list(jobs)))
 
     def _in_turn(self, jobs: Sequence[Job]) -> Iterator[Job]:
-        """The shares in the order of each process: two that do the same one seldom do the same job."""
+        """Yield the shares in random order: two processes that do the same share seldom do the same job."""
         number, world = self.rank.number, self.rank.world
         for share in (jobs[number::world], [job for n, job in enumerate(jobs) if n % world != number]):
             left = list(self.missing(share)) if share else []

@@ -7,12 +7,20 @@ import socket
 import time
 import warnings
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from shiftdata.data.executors.executor import Executor, Job, Result, Work
-from shiftdata.data.executors.tickets import Ticket, Tickets
-from shiftdata.data.executors.worker import attempt, packed, result
+from shiftdata.data.executors.executor import (
+    Executor,
+    Job,
+    Result,
+    Ticket,
+    Tickets,
+    Work,
+    attempt,
+    packed,
+    result,
+)
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.extras import require
 from shiftdata.threads import available_cores
@@ -20,7 +28,7 @@ from shiftdata.threads import available_cores
 #: Jobs given out for each core of the cluster: one at work, and one that follows it.
 QUEUED_PER_CORE = 2
 #: Seconds between two counts of the cluster's cores.
-COUNT = 1.0
+COUNT_INTERVAL = 1.0
 #: Ray prints each worker that it lost, and warns of a coming default; it reads this when it is imported.
 QUIET = {"RAY_DEDUP_LOGS_SKIP_REGEX": ".", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
@@ -28,9 +36,10 @@ QUIET = {"RAY_DEDUP_LOGS_SKIP_REGEX": ".", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO":
 class Ray(Executor):
     """Each job is a task of one core, on whatever nodes there are; a process keeps what `work` has loaded.
 
-    `address` is that of a running cluster as `ray.init` takes it ("auto": the one that this machine belongs
-    to); without one, RAY_ADDRESS, or a cluster of this machine alone that ends with the jobs. At most
-    `workers` jobs are out at a time.
+    `address` names a running cluster as `ray.init` takes it ("auto": the one that this machine belongs to);
+    without one, RAY_ADDRESS, or a cluster of this machine alone that ends with the jobs. At most
+    `workers` jobs are out at a time. Left early, jobs end with the connection; one that was open before stays
+    open, and its jobs are done.
     """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
@@ -48,25 +57,21 @@ class Ray(Executor):
         do, shared = ray.remote(num_cpus=1, max_retries=0)(attempt), ray.put(sent)
         running: dict[Any, Ticket[Job]] = {}
         most, counted = 0, 0.0
-        try:
-            while True:
-                if time.monotonic() - counted > COUNT:
-                    most, counted = self._most(ray), time.monotonic()
-                while len(running) < most and (ticket := tickets.take()):
-                    running[do.remote(shared, packed("a job", ticket.job))] = ticket
-                if not running:
-                    return
-                done, _ = ray.wait(list(running), timeout=COUNT)
-                for reference in done:
-                    ticket = running.pop(reference)
-                    if (outcome := _outcome(ray, reference, ticket, tickets)) is not None:
-                        yield ticket.job, result(outcome)
-        finally:
-            for reference in running:
-                ray.cancel(reference, force=True)
+        while True:
+            if time.monotonic() - counted > COUNT_INTERVAL:
+                most, counted = self._most(ray), time.monotonic()
+            while len(running) < most and (ticket := tickets.take()):
+                running[do.remote(shared, packed("a job", ticket.job))] = ticket
+            if not running:
+                return
+            done, _ = ray.wait(list(running), timeout=COUNT_INTERVAL)
+            for reference in done:
+                ticket = running.pop(reference)
+                if (outcome := _outcome(ray, reference, ticket, tickets)) is not None:
+                    yield ticket.job, result(outcome)
 
     def _most(self, ray: Any) -> int:
-        """How many jobs may be out; nodes come and go."""
+        """Return the number of jobs that may be out; nodes come and go."""
         cores = int(ray.cluster_resources().get("CPU", 0))
         if not cores:
             warnings.warn("no node of the Ray cluster has a core: waiting for one to join", stacklevel=2)
@@ -74,7 +79,7 @@ class Ray(Executor):
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
-        """The ray module with a connection, which ends with the block unless it was there before."""
+        """Connect, and yield the ray module; the connection ends with the block unless it was open before."""
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
         ray = require("ray", "the executor Ray")
@@ -100,19 +105,21 @@ class Ray(Executor):
         try:
             yield ray
         finally:
-            ray.shutdown()
+            # This ends the jobs that are still out. `ray.cancel` would too, but if one ends at that moment,
+            # Ray 2.60 aborts the process ("Tried to complete task that was not pending"), with status 1.
+            with suppress(Exception):  # such as a lost connection: it must not hide why the jobs end
+                ray.shutdown()
 
 
 def _outcome(ray: Any, reference: Any, ticket: Ticket[Any], tickets: Tickets[Any]) -> bytes | None:
-    """What came of a job; None when its worker or node was lost, and the job will be given out again."""
-    known = ray.exceptions
+    """Return the outcome of a job; None when its worker or node was lost, and the job is given out again."""
     try:
         outcome: bytes = ray.get(reference)
-    except (known.RayTaskError, known.RuntimeEnvSetupError) as error:
+    except (ray.exceptions.RayTaskError, ray.exceptions.RuntimeEnvSetupError) as error:
         raise ShiftdataError(
             f"a node of the Ray cluster cannot do any job: {error}; every node needs the same shiftdata"
         ) from error
-    except known.RayError as error:
+    except ray.exceptions.RayError as error:
         tickets.lost(
             ticket, f"by {type(error).__name__}: most likely for lack of memory, so use fewer --workers"
         )

@@ -1,1 +1,1 @@
-"""A dataset or a task in the layout that other code reads: folders of pictures, WebDataset tars."""
+"""A dataset in the layout that other code reads: folders of pictures, WebDataset tars."""

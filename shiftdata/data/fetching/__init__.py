@@ -1,12 +1,8 @@
 """Fetch datasets from places that may fail, and check every byte.
 
-`run` joins the steps of a fetch: `resolve` (a name -> places), `sources` (the places in order, with their
-health), `files` (whole files) or `part` (rows: `selection` chooses, `part_card` describes), and `staging`
-(everything moves into its place).
+`run` looks up places and joins the steps of a fetch: `sources` (the places in order, with their health),
+`files` (whole files) or `part` (rows: `selection` chooses, `part_card` describes), and `staging` (everything
+moves into its place).
 """
 
-from __future__ import annotations
-
-from shiftdata.data.fetching.run import fetch
-
-__all__ = ["fetch"]
+from shiftdata.data.fetching.run import fetch as fetch

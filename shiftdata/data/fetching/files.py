@@ -17,21 +17,21 @@ from shiftdata.threads import in_threads
 def fetch_files(
     sources: Sources, work: Path, files: Mapping[str, FileRecord], *, jobs: int, on_bytes: OnBytes
 ) -> dict[str, int]:
-    """Fetch files into a folder, some at a time; give those that no place has, with their sizes."""
+    """Fetch files into a folder, some at a time; return those that no place has, with their sizes."""
 
-    def one(path: str) -> bool:
+    def fetch(path: str) -> bool:
         try:
             _fetch_file(sources, work, path, files[path], on_bytes)
         except NoPlaceError:
             return False
         return True
 
-    done = in_threads(one, list(files), jobs)
+    done = in_threads(fetch, list(files), jobs)
     return {path: files[path].bytes for path, came in zip(files, done, strict=True) if not came}
 
 
 def bytes_here(work: Path, path: str, record: FileRecord) -> int:
-    """How many bytes of a file came already: all, those of an interrupted download, or none."""
+    """Count the bytes of a file that came already: all, those of an interrupted download, or none."""
     file, part = work / path, _part(work / path)
     if is_right(file, record):
         return record.bytes
@@ -55,8 +55,8 @@ def _fetch_file(sources: Sources, work: Path, path: str, record: FileRecord, on_
         if not is_right(part, record):
             size = part.stat().st_size
             _drop(part, on_bytes)
-            what = f"{size:,} bytes" if size != record.bytes else "a sha256"
-            raise IntegrityError(f"has {what} that the manifest does not know")
+            fault = f"{size:,} bytes" if size != record.bytes else "a sha256"
+            raise IntegrityError(f"has {fault} that the manifest does not know")
 
     _, store = sources.first(path, act)
     part.replace(file)

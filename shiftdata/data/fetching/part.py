@@ -22,13 +22,13 @@ from shiftdata.data.fetching.selection import Selection
 from shiftdata.data.fetching.sources import NoPlaceError, Sources
 from shiftdata.data.fetching.staging import MANIFEST
 from shiftdata.data.format.bounds import read_bounded
-from shiftdata.data.format.conditions import condition_text, rows_matching
+from shiftdata.data.format.conditions import condition_text
 from shiftdata.data.format.front_matter import virtual_configs
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import README, data_files, data_prefix, metadata_file, protocol_file
-from shiftdata.data.format.records import CanonicalSet, CanonicalSplit, FileRecord
+from shiftdata.data.format.records import CanonicalSplit, FileRecord
 from shiftdata.data.format.renderings import write_renderings
-from shiftdata.data.format.schema import SPLITS, metadata_schema
+from shiftdata.data.format.schema import FROZEN, SPLITS, metadata_schema
 from shiftdata.data.format.writer import (
     BYTES_PER_GROUP,
     ROWS_PER_GROUP,
@@ -42,7 +42,6 @@ from shiftdata.data.format.writer import (
 from shiftdata.data.format.written import finished
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.places.store import OnBytes
-from shiftdata.data.verifying.bases import FROZEN
 from shiftdata.errors import InputError, IntegrityError
 
 #: In the staging folder: the whole's manifest and metadata, and images that came already.
@@ -68,7 +67,7 @@ class PartFetch:
     files: dict[str, FileRecord] = field(default_factory=dict)
 
     def metadata_files(self) -> dict[str, FileRecord]:
-        """The metadata in which rows are chosen, and the keys of the canonical split that was asked for."""
+        """List the metadata in which rows are chosen, and the keys of the asked canonical split."""
         self.manifest.require_pixels(self.manifest.name)
         paths = [metadata_file(self.selection.base, split) for split in self.selection.files]
         if self.selection.canonical is not None:
@@ -76,14 +75,14 @@ class PartFetch:
         listed, base = self.manifest.files, self.selection.base
         missing = [path for path in paths if path not in listed]
         missing += [
-            data_prefix(base, one) for one in self.selection.files if not data_files(listed, base, one)
+            data_prefix(base, split) for split in self.selection.files if not data_files(listed, base, split)
         ]
         for path in missing:
             raise IntegrityError(f"{FILE_NAME} does not list {path}, which a part needs")
         return {path: self.manifest.files[path] for path in paths}
 
     def choose(self, files: Mapping[str, FileRecord], on_bytes: OnBytes) -> dict[str, int]:
-        """Fetch the metadata and choose the rows; give the files that no place has."""
+        """Fetch the metadata and choose the rows; return the files that no place has."""
         index = self.work / INDEX
         index.mkdir(exist_ok=True)
         (index / FILE_NAME).write_bytes(self.written)
@@ -102,8 +101,9 @@ class PartFetch:
             if len(rows):
                 self.tables[split], self.chosen[split] = table.replace_schema_metadata(None), rows
         if not self.chosen:
-            what = f"no row of {self.selection.name} is selected by {self.description()}"
-            raise InputError(f"{what}: nothing to fetch")
+            raise InputError(
+                f"no row of {self.selection.name} is selected by {self.description()}: nothing to fetch"
+            )
         return {}
 
     def forget(self) -> None:
@@ -112,26 +112,28 @@ class PartFetch:
             shutil.rmtree(self.work)
 
     def sizes(self) -> tuple[int, int]:
-        """The bytes that are still to be fetched, and those that the disk must have room for."""
+        """Return the bytes that are still to be fetched, and those that the disk must have room for."""
         whole = sum(record.bytes for record in self._whole_files().values())
         rows = sum(
             int(pc.sum(self.tables[split]["length"].take(pa.array(rows))).as_py())
             for split, rows in self.chosen.items()
             if not self._is_whole(split)
         )
-        kept = self.manifest.roles.modality == "image" and any(store.is_far for store in self.sources.stores)
-        return whole + rows, whole + rows * (2 if kept else 1)
+        cached = self.manifest.roles.modality == "image" and any(
+            store.is_far for store in self.sources.stores
+        )
+        return whole + rows, whole + rows * (2 if cached else 1)
 
     def description(self) -> str:
-        """The selection as it was asked for."""
+        """Return the selection in words."""
         named = {"label": self.manifest.labels, self.manifest.roles.nuisance: self.manifest.nuisances}
-        parts = [condition_text(one, named) for one in self.selection.conditions]
+        parts = [condition_text(condition, named) for condition in self.selection.conditions]
         if list(self.selection.splits) != list(self.manifest.splits_of(self.selection.name)):
             parts.append(f"split={','.join(self.selection.splits)}")
         return " ".join([self.selection.name, *parts])
 
     def fetch(self, on_bytes: OnBytes) -> dict[str, int]:
-        """Fetch examples and write everything, the manifest last; give the files that no place has."""
+        """Fetch examples and write everything, the manifest last; return the files that no place has."""
         whole = self._whole_files()
         missing = fetch_files(self.sources, self.work, whole, jobs=self.jobs, on_bytes=on_bytes)
         with ExitStack() as stack:
@@ -144,12 +146,14 @@ class PartFetch:
                 else:
                     missing |= self._write_split(split, readers, stack, on_bytes)
         canonical = self._canonical_splits()
-        frozen = {path: self.manifest.files[path] for path in (protocol_file(one.name) for one in canonical)}
+        frozen = {
+            path: self.manifest.files[path] for path in (protocol_file(split.name) for split in canonical)
+        }
         index = self.work / INDEX
         missing |= fetch_files(self.sources, index, frozen, jobs=self.jobs, on_bytes=lambda count: None)
         if not missing:
-            for one in canonical:
-                self._freeze(one)
+            for frozen_split in canonical:
+                self._freeze(frozen_split)
             self._finish(canonical)
         return missing
 
@@ -192,47 +196,24 @@ class PartFetch:
         return {}
 
     def _canonical_splits(self) -> list[CanonicalSplit]:
-        """The canonical splits, each with those sets of which the part has every row.
-
-        Of a base in part, of those that only keys can say, the one that was asked for: its keys are here.
-        """
-        asked, kept = self.selection.canonical, []
-        for split in self.manifest.canonical_splits:
-            mine = asked is not None and split.name == asked.name
-            sets = {name: one for name, one in split.sets.items() if self._has(name, one, keys=mine)}
-            if (
-                split.base != self.selection.base
-                or not sets
-                or protocol_file(split.name) not in self.manifest.files
-            ):
-                continue
-            configs = {name: [one for one in of if one in sets] for name, of in split.configs.items()}
-            if mine and not configs:
-                configs = virtual_configs(split.name, sets)
-            configs = {name: of for name, of in configs.items() if of}
-            kept.append(replace(split, sets=sets, configs=configs))
-        return kept
-
-    def _has(self, name: str, one: CanonicalSet, *, keys: bool) -> bool:
-        """Whether every row of a set is in the part."""
-        if not set(one.splits) <= set(self.chosen):
-            return False
-        if all(self._is_whole(split) for split in one.splits):
-            return True
-        if one.filters is None and not keys:
-            return False
-        tables = {split: self.tables[split].take(pa.array(self.chosen[split])) for split in one.splits}
-        if one.filters is None:
-            here = pa.concat_tables(tables.values())["key"]
-            wanted = self.frozen.filter(pc.equal(self.frozen["split"], name))["key"] if self.frozen else here
-            return bool(pc.all(pc.is_in(wanted, value_set=here.combine_chunks()), min_count=0).as_py())
-        return all(
-            len(rows_matching(self.tables[split], one.filters)) == len(rows_matching(table, one.filters))
-            for split, table in tables.items()
-        )
+        """Return the canonical splits of a whole base, or the one that was asked for, with the asked sets."""
+        base, asked = self.selection.base, self.selection.canonical
+        if self.selection.conditions:
+            return []
+        if asked is not None:
+            sets = {name: asked.sets[name] for name in self.selection.splits}
+            configs = {
+                name: [of_set for of_set in of if of_set in sets] for name, of in asked.configs.items()
+            }
+            configs = {name: of for name, of in configs.items() if of} or virtual_configs(asked.name, sets)
+            return [replace(asked, sets=sets, configs=configs)]
+        if set(self.chosen) != set(self.manifest.base(base).splits):
+            return []
+        frozen = (split for split in self.manifest.canonical_splits if split.base == base)
+        return [split for split in frozen if protocol_file(split.name) in self.manifest.files]
 
     def _freeze(self, split: CanonicalSplit) -> None:
-        """The frozen keys of a canonical split: the whole's file, or the sets of it that the part has."""
+        """Write the keys of a canonical split: the whole's file, or the sets of it that the part has."""
         path = protocol_file(split.name)
         file, target = self.work / INDEX / path, self.work / path
         target.parent.mkdir(exist_ok=True)
@@ -259,16 +240,18 @@ class PartFetch:
         write_renderings(self.work, made, {README: part_card(made, self.description())}, MANIFEST)
 
     def _is_whole(self, split: str) -> bool:
-        """Whether every row of a split is chosen: its files are fetched as they are."""
+        """Return True if every row of a split is chosen: its files are fetched as they are."""
         return len(self.chosen[split]) == len(self.tables[split])
 
     def _whole_files(self) -> dict[str, FileRecord]:
-        whole = tuple(data_prefix(self.selection.base, one) for one in self.chosen if self._is_whole(one))
+        whole = tuple(
+            data_prefix(self.selection.base, split) for split in self.chosen if self._is_whole(split)
+        )
         return {path: record for path, record in self.manifest.files.items() if path.startswith(whole)}
 
 
 def purpose_of(written: bytes, selection: Selection | None, manifest: Manifest) -> str:
-    """What a fetch is for, in a line that differs for every other manifest and selection."""
+    """Identify a fetch by a line that differs for every other manifest and selection."""
     digest = hashlib.sha256(written).hexdigest()
     record: Mapping[str, Any] = asdict(selection.record(digest, manifest)) if selection else {}
     return json.dumps({"manifest": digest, "part": record}, sort_keys=True)
@@ -277,7 +260,7 @@ def purpose_of(written: bytes, selection: Selection | None, manifest: Manifest) 
 def row_groups_in_order(rows: pa.Table, modality: str) -> list[Indices]:
     """Cut rows of metadata into row groups, in their order, so that a filter by group skips what it can.
 
-    Rows that stood in one row group of the whole are neighbours, and stay together as far as they fit.
+    Rows of one row group of the whole are neighbours, and stay together as far as they fit.
     """
     lengths = rows["length"].to_numpy().astype(np.int64)
     runs = [np.arange(len(lengths))]

@@ -1,4 +1,4 @@
-"""The README of a part: YAML by which plain `datasets` loads it, and words that say what it is a part of."""
+"""The README of a part: YAML by which plain `datasets` loads it, and the whole that it is a part of."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEMPLATE = Path(__file__).with_name("part_card.md")
 
 
 def part_card(manifest: Manifest, words: str) -> str:
-    """The README.md of a part; `words` is its selection."""
+    """Render the README.md of a part; `words` is its selection."""
     part, base = manifest.part, manifest.bases[0]
     configs = manifest.configs
     return TEMPLATE.read_text(encoding="utf-8").format(

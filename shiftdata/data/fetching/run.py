@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shlex
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,6 @@ from pathlib import Path
 
 from shiftdata.data.fetching.files import bytes_here, fetch_files
 from shiftdata.data.fetching.part import INDEX, PartFetch, purpose_of
-from shiftdata.data.fetching.resolve import Candidates, resolve, short_name, unknown
 from shiftdata.data.fetching.selection import Select, Selection, parsed, selection_of
 from shiftdata.data.fetching.sources import NoPlaceError, Sources
 from shiftdata.data.fetching.staging import (
@@ -28,14 +26,15 @@ from shiftdata.data.fetching.staging import (
 )
 from shiftdata.data.format.conditions import condition_text
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
-from shiftdata.data.format.records import FileRecord
-from shiftdata.data.places.search import NAMESPACE, is_offline, store_at
-from shiftdata.data.places.store import OnBytes
-from shiftdata.errors import InputError, StorageError
-from shiftdata.files import refuse_links, write_bytes
+from shiftdata.data.format.records import Condition, FileRecord
+from shiftdata.data.places import catalog
+from shiftdata.data.places.search import NAMESPACE, find, is_offline, store_at
+from shiftdata.data.places.store import OnBytes, is_url
+from shiftdata.errors import InputError, NotFoundError, StorageError
+from shiftdata.files import absolute, refuse_links, write_bytes
 
 MOST_LISTED = 10
-#: Comparisons as a file name can have them.
+#: Comparisons in the name of a folder.
 SIGNS = {"!=": "-not-", "<=": "-to-", ">=": "-from-", "<": "-below-", ">": "-above-"}
 
 
@@ -87,7 +86,7 @@ def fetch(
 
 @dataclass(frozen=True)
 class Preview:
-    """What a fetch is about to do.
+    """The work that a fetch is about to do.
 
     `files` counts whole files (rows of a part are in none); `here` are the bytes that are here already.
     """
@@ -102,7 +101,7 @@ class Preview:
 
 @dataclass(kw_only=True)
 class Fetch:
-    """What is asked for, as in `fetch`, and what came of it: `sources` counts what each place gave."""
+    """One fetch, with the options of `fetch`; `sources` counts what each place gave."""
 
     name: str
     config: str | None = None
@@ -124,28 +123,19 @@ class Fetch:
 
     @property
     def target(self) -> Path:
-        """The folder to make: named like the dataset, for a part also by what was asked for."""
+        """The folder to make: named like the dataset, for a part also by its selection."""
         return self.out or Path(NAMESPACE) / self._folder_name()
-
-    @property
-    def command(self) -> str:
-        """The shell command that asks for the same."""
-        words = ["shiftdata", "fetch", self.name]
-        words += [word for place in self.places for word in ("--from", place)]
-        words += ["--config", self.config] if self.config else []
-        words += [word for one in parsed(self.select or ()) for word in ("--select", condition_text(one))]
-        words += ["--split", ",".join(self._splits())] if self.split else []
-        words += ["--out", str(self.out)] if self.out else []
-        return shlex.join([*words, "--replace"] if self.replace else words)
 
     def run(self) -> Fetch:
         """Fetch what is asked for; `on_preview` is called before anything large comes, and may say no."""
         if self.jobs < 1:
             raise InputError(f"jobs must be at least 1, got {self.jobs}")
         offline = self.offline or is_offline()
-        candidates = resolve(self.name, self.places, self.target, offline=offline)
+        candidates = _resolve(self.name, self.places, self.target, offline=offline)
         self._addresses, self.notes = candidates.addresses, list(candidates.notes)
-        self.sources = Sources([store_at(one) for one in candidates.addresses], candidates.manifest, offline)
+        self.sources = Sources(
+            [store_at(address) for address in candidates.addresses], candidates.manifest, offline
+        )
         self._written = _manifest_of(self.sources, candidates, self.target)
         self.manifest = Manifest.from_json(self._written.decode(), candidates.name)
         selection = None
@@ -157,18 +147,11 @@ class Fetch:
             self._part(selection)
         return self
 
-    def _splits(self) -> list[str]:
-        return [self.split] if isinstance(self.split, str) else list(self.split or ())
-
     def _folder_name(self) -> str:
-        selected = [
-            condition_text(one).removeprefix(f"{one[0]}=").replace(",", "-")
-            for one in parsed(self.select or ())
-        ]
+        splits = [self.split] if isinstance(self.split, str) else list(self.split or ())
         plain = short_name(self.name)
-        for word in filter(None, [self.config, *selected, *self._splits()]):
-            signed = re.sub("|".join(SIGNS), lambda sign: SIGNS[sign[0]], word)
-            plain += "-" + re.sub(r"[^\w.]+", "-", signed).strip("-")
+        for word in filter(None, [self.config, *map(_selected, parsed(self.select or ())), *splits]):
+            plain += "-" + re.sub(r"[^\w.]+", "-", word).strip("-")
         digest = hashlib.sha256(plain.encode()).hexdigest()[:8]
         return plain if len(plain) <= 80 else f"{plain[:70]}-{digest}"
 
@@ -180,8 +163,8 @@ class Fetch:
         state = state_of(self.target, self._written, self.manifest, replace=self.replace)
         work = staging_of(self.target)
         files = self.manifest.files
-        todo = {path: one for path, one in files.items() if not is_right(self.target / path, one)}
-        size = _size(todo) - sum(bytes_here(work, path, one) for path, one in todo.items())
+        todo = {path: file for path, file in files.items() if not is_right(self.target / path, file)}
+        size = _size(todo) - sum(bytes_here(work, path, file) for path, file in todo.items())
         if state == "same" and not todo and (self.target / FILE_NAME).is_file():
             self._nothing_to_do(files)
             return
@@ -219,12 +202,12 @@ class Fetch:
         self.notes.append("everything is here already")
 
     def _state_of_part(self, wanted: object) -> State:
-        """What is at the target of a part; the same part is made again only where it is damaged."""
+        """Look at the target of a part; the same part is made again only where it is damaged."""
         refuse_links(self.target, [FILE_NAME])
         if (self.target / FILE_NAME).is_file():
             here = Manifest.read(self.target)
             if here.part == wanted:
-                whole = all(is_right(self.target / path, one) for path, one in here.files.items())
+                whole = all(is_right(self.target / path, file) for path, file in here.files.items())
                 return "same" if whole else "other"
         state = state_of(self.target, b"", self.manifest, replace=self.replace)
         return "other" if state == "same" else state
@@ -238,35 +221,90 @@ class Fetch:
         listed = [f"  {path}  {size / 1e6:,.2f} MB" for path, size in list(missing.items())[:MOST_LISTED]]
         if len(missing) > MOST_LISTED:
             listed.append(f"  and {len(missing) - MOST_LISTED:,} more")
-        failed, hint = "could not be fetched", "to go on, run"
-        if self.sources.offline:
-            failed, hint = "are not here, and this is offline", "with the network, run"
+        offline = self.sources.offline
+        failed = "are not here, and this is offline" if offline else "could not be fetched"
+        again = "run the same command again" + (" with the network" if offline else "")
         lines = [
             f"{self.manifest.name} {self.manifest.version}: {len(missing):,} of {of:,} files "
             f"({sum(missing.values()) / 1e6:,.2f} MB) {failed}:",
             *listed,
             "the places:",
             *(f"  {reason}" for reason in self.sources.reasons()),
-            f"What came is kept; {hint}: {self.command}",
+            f"What came is kept: {again} to go on",
         ]
         raise StorageError("\n".join(lines))
 
 
+@dataclass(frozen=True)
+class Candidates:
+    """The short name of a dataset, where it may be, and the sha256 of its manifest where that is known."""
+
+    name: str
+    addresses: tuple[str, ...]
+    manifest: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _resolve(given: str, extra: Sequence[str], target: Path, *, offline: bool) -> Candidates:
+    """Look up the places of a dataset: `extra` first, then its catalog entry, or else the search path."""
+    short, target = short_name(given), target.absolute()
+    entry, notes = (None, []) if is_url(given) else catalog.look_up(given, offline=offline)
+    named = list(entry.places) if entry else _by_name(given, bool(extra))
+    addresses = [
+        address  # the target cannot mend itself
+        for address in dict.fromkeys([*extra, *named])
+        if is_url(address) or absolute(address) != target
+    ]
+    return Candidates(short, tuple(addresses), entry.manifest if entry else None, tuple(notes))
+
+
+def _by_name(given: str, more: bool) -> list[str]:
+    try:
+        store = find(given)
+    except NotFoundError:
+        if not more:
+            raise
+        return []
+    named = not is_url(given) and not Path(given).is_absolute() and not given.startswith(".")
+    repo_id = given if "/" in given else f"{NAMESPACE}/{given}"
+    on_hub = [f"hf://datasets/{repo_id}"] if named and given.count("/") <= 1 else []
+    return list(dict.fromkeys([store.address, *on_hub]))
+
+
+def short_name(given: str) -> str:
+    """Return the name of a dataset's folder.
+
+    >>> [short_name(name) for name in ("shift/toy", "hf://datasets/lab/toy@v2", "/data/toy/")]
+    ['toy', 'toy', 'toy']
+    """
+    text = given.rstrip("/").removesuffix("/manifest.json")
+    if not is_url(text) and (text.startswith((".", "/", "~")) or text.count("/") > 1):
+        text = str(absolute(text))  # such as `.`
+    return text.rpartition("/")[2].partition("@")[0]
+
+
 def _manifest_of(sources: Sources, candidates: Candidates, out: Path) -> bytes:
-    """The manifest from a place; where none answers, what an earlier fetch left here, if that is known."""
+    """Read the manifest from a place; where none answers, the one that an earlier fetch left here."""
     try:
         return sources.manifest()
     except NoPlaceError as error:
         reasons = error.reasons
-    kept = (out / FILE_NAME, staging_of(out) / MANIFEST, staging_of(out) / INDEX / FILE_NAME)
-    for path in kept if sources.offline or candidates.manifest else ():
+    earlier = (out / FILE_NAME, staging_of(out) / MANIFEST, staging_of(out) / INDEX / FILE_NAME)
+    for path in earlier if sources.offline or candidates.manifest else ():
         if path.is_file():
             written = path.read_bytes()
             digest = hashlib.sha256(written).hexdigest()
             if candidates.manifest in (None, digest):
                 sources.wanted = digest
                 return written
-    raise unknown(candidates, reasons, sources.offline)
+    reasons = reasons or ["no place: none is known but the folder to write to"]
+    raise catalog.unknown_dataset(candidates.name, reasons, candidates.notes, offline=sources.offline)
+
+
+def _selected(condition: Condition) -> str:
+    """Word a condition for the name of a folder."""
+    text = condition_text(condition).removeprefix(f"{condition[0]}=")
+    return re.sub("|".join(SIGNS), lambda sign: SIGNS[sign[0]], text)
 
 
 def _size(files: Mapping[str, FileRecord]) -> int:

@@ -1,4 +1,4 @@
-"""Which rows of a dataset a part has: a config, splits, and conditions on columns."""
+"""The selection of a part: a config, splits, and conditions on columns."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ class Selection:
 
     @property
     def files(self) -> list[str]:
-        """The splits of the base in which the rows lie."""
+        """List the splits of the base in which the rows lie."""
         if self.canonical is None:
             return in_order(self.splits)
         return in_order({of for name in self.splits for of in self.canonical.sets[name].splits})
 
     def is_whole(self, manifest: Manifest) -> bool:
-        """Whether nothing is left out."""
+        """Return True if nothing is left out."""
         every = manifest.base(self.base).splits
         plain = self.canonical is None and not self.conditions and len(self.splits) == len(every)
         return plain and len(manifest.bases) == 1
 
     def record(self, digest: str, manifest: Manifest) -> Part:
-        """What the manifest of the part says of it."""
+        """Make the record of the part for its manifest."""
         return Part(
             manifest=digest,
             content_id=manifest.content_id,
@@ -58,7 +58,7 @@ class Selection:
         )
 
     def rows(self, table: pa.Table, frozen: pa.Table | None) -> NDArray[np.int64]:
-        """The rows of a split's metadata that are chosen, in their order; `frozen` are the canonical keys."""
+        """Choose rows of a split's metadata, in their order; `frozen` are the canonical keys."""
         numbered = table.append_column("number of row", pa.array(np.arange(len(table))))
         if frozen is not None:
             asked = pc.is_in(frozen["split"], value_set=pa.array(self.splits))
@@ -66,36 +66,37 @@ class Selection:
             numbered = numbered.filter(pc.is_in(numbered["key"], value_set=keys))
         if self.conditions:
             numbered = rows_matching(numbered, [list(self.conditions)])
-        found: NDArray[np.int64] = numbered["number of row"].to_numpy()
-        return found
+        rows: NDArray[np.int64] = numbered["number of row"].to_numpy()
+        return rows
 
 
 def selection_of(
     manifest: Manifest, config: str | None, select: Select | None, split: str | Sequence[str] | None
 ) -> Selection:
-    """The rows that were asked for; an unknown name is answered with the nearest ones."""
+    """Parse a selection; an unknown name is answered with the nearest ones."""
     if manifest.is_webdataset:
-        what = "is in WebDataset format, which has no parts: fetch a part of the Parquet dataset"
-        raise InputError(f"{manifest.name} {what}")
+        raise InputError(
+            f"{manifest.name} is in WebDataset format, which has no parts: take one of the Parquet dataset"
+        )
     if manifest.part is not None:
         raise InputError(f"{manifest.name} is a part itself there: fetch the part from the whole")
     wanted = config or manifest.default_base
-    canonical, base, known = manifest.rows_behind(wanted)
-    splits = [split] if isinstance(split, str) else list(split) if split is not None else known
-    for one in splits:
-        if one not in known:
-            raise not_found("split", one, known, f"It was asked of {wanted}.")
+    canonical, base, names = manifest.rows_behind(wanted)
+    splits = [split] if isinstance(split, str) else list(split) if split is not None else names
+    for name in splits:
+        if name not in names:
+            raise not_found("split", name, names, f"{wanted} has no such split.")
     conditions: list[Condition] = []
     for given in parsed(select or ()):
         if given[0] == "split":
             raise InputError("splits are chosen by --split (split=... in Python), not by --select")
-        found = resolve(
+        condition = resolve(
             given, labels=manifest.labels, nuisance=manifest.roles.nuisance, nuisances=manifest.nuisances
         )
-        if found not in conditions:
-            conditions.append(found)
-    conditions.sort(key=lambda one: (one[0], one[1], str(one[2])))
-    chosen = tuple(name for name in known if name in splits)
+        if condition not in conditions:
+            conditions.append(condition)
+    conditions.sort(key=lambda condition: (condition[0], condition[1], str(condition[2])))
+    chosen = tuple(name for name in names if name in splits)
     return Selection(wanted, base, canonical, chosen, tuple(conditions))
 
 

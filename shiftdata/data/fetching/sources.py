@@ -1,4 +1,4 @@
-"""Several places for the same dataset, in the order in which they are asked, and what became of each."""
+"""Several places of the same dataset, in the order in which they are asked, and the record of each."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from shiftdata.data.places.store import Store, in_a_line
 from shiftdata.errors import ChangedError, MissingExtraError, StorageError
 from shiftdata.files import OUT_OF_SPACE
 
-#: A place that fails so often in a row is asked after the others; one that was slow each time, not at all.
-PATIENCE = 3
+#: Failures in a row after which a place is asked last; if it was slow, not at all.
+FAILURES = 3
 #: Seconds after which a failure is a slow one.
 SLOW = 10.0
 
@@ -46,12 +46,11 @@ class Sources:
     problems: dict[str, list[str]] = field(default_factory=dict)
     _opened: dict[str, OpenDataset] = field(default_factory=dict)
     _failures: Counter[str] = field(default_factory=Counter)
-    _slow: Counter[str] = field(default_factory=Counter)
     _ruled_out: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def manifest(self) -> bytes:
-        """The manifest from the first place that has the one that is wanted."""
+        """Return the manifest from the first place that has the wanted one."""
         for store in self.order():
             written = self._open(store)
             if written is not None:
@@ -59,13 +58,13 @@ class Sources:
         raise NoPlaceError("no place gave its manifest:", self.reasons())
 
     def order(self) -> list[Store]:
-        """The places that may have it, those that keep failing last."""
+        """Return the places that may have it, those that keep failing last."""
         with self._lock:
             able = [store for store in self.stores if store.address not in self._ruled_out]
-            return sorted(able, key=lambda store: self._failures[store.address] >= PATIENCE)
+            return sorted(able, key=lambda store: self._failures[store.address] >= FAILURES)
 
     def first(self, what: str, act: Callable[[OpenDataset], T]) -> tuple[T, Store]:
-        """What the first place gives that can, and that place. What goes wrong before is noted."""
+        """Return what the first place gives that can, and that place; note what goes wrong before."""
         for store in self.order():
             if store.address not in self._opened and self._open(store) is None:
                 continue
@@ -76,10 +75,11 @@ class Sources:
                 if isinstance(error, MissingExtraError) or getattr(error, "errno", None) in OUT_OF_SPACE:
                     raise
                 self._failed(store, dataset, f"{what}: {in_a_line(error)}")
-                self._note_time(store, time.monotonic() - began)
+                if time.monotonic() - began > SLOW and self._failures[store.address] >= FAILURES:
+                    self._rule_out(store, f"is not asked again: it was slow and failed {FAILURES} times")
                 continue
             with self._lock:
-                self._failures[store.address] = self._slow[store.address] = 0
+                self._failures[store.address] = 0
             return result, store
         raise NoPlaceError(f"no place gave {what}:", self.reasons())
 
@@ -90,7 +90,7 @@ class Sources:
             self.sizes[store.address] += size
 
     def reasons(self) -> list[str]:
-        """One line for each place that failed: what was wrong last, and how often."""
+        """Return a line for each place: what was wrong last, and how often."""
         lines = []
         for store in self.stores:
             problems = self.problems.get(store.address, ["not needed"])
@@ -108,15 +108,15 @@ class Sources:
             self._rule_out(store, in_a_line(error))
             return None
         except Exception as error:  # each backend has its own kinds
-            self._note(store, f"manifest.json: {in_a_line(error)}", PATIENCE)
+            self._note(store, f"manifest.json: {in_a_line(error)}", FAILURES)
             return None
         with self._lock:
             self.wanted = self.wanted or dataset.sha256
             if dataset.sha256 == self.wanted:
                 self._opened[store.address] = dataset
                 return written
-        other = f"its manifest is {dataset.sha256[:12]}, not {self.wanted[:12]}"
-        self._rule_out(store, f"has another version: {other}")
+        digests = f"its manifest is {dataset.sha256[:12]}, not {self.wanted[:12]}"
+        self._rule_out(store, f"has another version: {digests}")
         return None
 
     def _failed(self, store: Store, dataset: OpenDataset, why: str) -> None:
@@ -129,13 +129,6 @@ class Sources:
             self._note(store, why)
         else:
             self._note(store, why)
-
-    def _note_time(self, store: Store, seconds: float) -> None:
-        with self._lock:
-            self._slow[store.address] += seconds > SLOW
-            if self._slow[store.address] < PATIENCE:
-                return
-        self._rule_out(store, f"is not asked any more: it was slow and gave nothing {PATIENCE} times")
 
     def _note(self, store: Store, why: str, weight: int = 1) -> None:
         with self._lock:

@@ -1,4 +1,4 @@
-"""Where a fetch gathers files until all of them are there, and how they come into their place."""
+"""The folder in which a fetch gathers files until all are there, and the move to their place."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ State: TypeAlias = Literal["new", "same", "other"]
 
 
 def staging_of(out: Path) -> Path:
-    """The hidden folder beside a target: on the same disk, so that a move is one step."""
+    """Name the hidden folder next to a target: on the same disk, so that a move is one step."""
     place = real(out).absolute()
     return place.parent / f".{place.name}.fetching"
 
@@ -64,7 +64,7 @@ def staging(out: Path, purpose: str) -> Iterator[Path]:
 
 
 def state_of(out: Path, written: bytes, manifest: Manifest, *, replace: bool) -> State:
-    """What is at the target; refuse what is neither this dataset nor may be replaced, and links in it."""
+    """Look at the target; refuse what is neither this dataset nor may be replaced, and links in it."""
     refuse_links(out, [*manifest.files, FILE_NAME])
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return "new"
@@ -80,24 +80,26 @@ def state_of(out: Path, written: bytes, manifest: Manifest, *, replace: bool) ->
             f"{out} has another dataset, another version or another part than {manifest.name} "
             f"{manifest.version}: give another --out, or replace it with --replace"
         )
-    known = {*manifest.files, FILE_NAME}
+    listed = {*manifest.files, FILE_NAME}
     inside = [path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()]
-    if out.is_dir() and all(path in known or path.startswith(".") for path in inside):
+    if out.is_dir() and all(path in listed or path.startswith(".") for path in inside):
         return "same"
     raise InputError(f"{out} is there and is not a shiftdata dataset: give another --out, or move it away")
 
 
 def is_right(file: Path, record: FileRecord) -> bool:
-    """Whether a file is the one that a manifest knows; a link is not."""
+    """Return True if a file is the one of the manifest; a link is not."""
     try:
-        found = file.lstat()
+        status = file.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return False
-    return stat.S_ISREG(found.st_mode) and found.st_size == record.bytes and sha256_of(file) == record.sha256
+    return (
+        stat.S_ISREG(status.st_mode) and status.st_size == record.bytes and sha256_of(file) == record.sha256
+    )
 
 
 def free_space(out: Path) -> int:
-    """The bytes that are free where a folder is, or will be."""
+    """Return the bytes that are free where a folder is, or will be."""
     folder = out.absolute()
     while not folder.exists():
         folder = folder.parent
@@ -111,8 +113,9 @@ def check_space(out: Path, need: int, advice: str = PART_ADVICE) -> None:
     """Refuse to begin what cannot end."""
     free = free_space(out)
     if need > free:
-        what = f"{out} needs {need / 1e6:,.1f} MB more, and {free / 1e6:,.1f} MB are free there"
-        raise StorageError(f"{what}: {advice}")
+        raise StorageError(
+            f"{out} needs {need / 1e6:,.1f} MB more, and {free / 1e6:,.1f} MB are free there: {advice}"
+        )
 
 
 def install(work: Path, out: Path, state: State, files: Mapping[str, FileRecord]) -> None:

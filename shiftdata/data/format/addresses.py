@@ -1,7 +1,7 @@
-"""Where croissant.json says that the files of a dataset lie: relative to itself, or on the web.
+"""The addresses of files in croissant.json: relative to itself, or on the web.
 
-Venues load its JSON alone, so what is published has the addresses of its place. The manifest lists the text
-with relative ones, which is the same wherever the dataset lies: compare `relative(data)` with its hash.
+Venues load its JSON alone, so a published one has the addresses of its place. The manifest lists the text
+with relative ones, which is the same everywhere: compare `relative(data)` with its hash.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib.parse import quote
 from shiftdata.data.format.paths import CROISSANT
 from shiftdata.data.format.records import FileRecord
 
-#: How each address begins; in a text of the datasheet the quotes would be escaped.
+#: The beginning of each address; in a text of the datasheet the quotes would be escaped.
 FIELD = b'"contentUrl": "'
 #: An entry of the distribution, whose name is its path; the group is what lies before the path.
 ON_THE_WEB = re.compile(rb'"name": "([^"\n]+)",\s*"contentUrl": "(https?://[^"\s]*/)\1"')
@@ -35,11 +35,11 @@ def relative(data: bytes) -> bytes:
     >>> relative(b'"name": "a/b", "contentUrl": "https://lab/my%20data/a/b"')
     b'"name": "a/b", "contentUrl": "a/b"'
     """
-    found = ON_THE_WEB.search(data)
-    return data.replace(FIELD + found[2], FIELD) if found else data
+    match = ON_THE_WEB.search(data)
+    return data.replace(FIELD + match[2], FIELD) if match else data
 
 
 def is_listed(path: str, data: bytes, record: FileRecord) -> bool:
-    """Whether the bytes of a file are those that a manifest lists, wherever they lie."""
+    """Return True if the bytes of a file are those that a manifest lists, at any address."""
     text = relative(data) if path == CROISSANT else data
     return len(text) == record.bytes and hashlib.sha256(text).hexdigest() == record.sha256

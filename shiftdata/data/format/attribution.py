@@ -1,4 +1,4 @@
-"""Who made what rows are made from, and on what terms: the credits of a manifest, and ATTRIBUTION.md."""
+"""The authors and licences of the content of rows: the credits of a manifest, and ATTRIBUTION.md."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from shiftdata.data.format.records import Credit
 #: The file that lists every licence and attribution of a dataset's rows.
 ATTRIBUTION = "ATTRIBUTION.md"
 
-#: How many credits a manifest has at most: the file has all of them.
+#: The most credits that a manifest lists: the file has all of them.
 MOST_CREDITS = 50
 
 
 def credited(pairs: Iterable[tuple[str, str]] | Mapping[tuple[str, str], int]) -> list[Credit]:
-    """Every credit, most rows first, from the (licence, attribution) of each row, or the rows of each."""
+    """Return every credit, most rows first, from the (licence, attribution) of each row, or their counts."""
     counted = sorted(Counter(pairs).items(), key=lambda entry: (-entry[1], entry[0]))
     return [Credit(license=name, attribution=who, rows=rows) for (name, who), rows in counted]
 
 
 def terms(everyone: Sequence[Credit]) -> dict[str, Any]:
-    """The part of a manifest about licences; the licence of the whole is that of every part."""
+    """Return the part of a manifest about licences; the licence of the whole joins those of all rows."""
     return {
         "license": " AND ".join(sorted({credit.license for credit in everyone})),
         "credits": everyone[:MOST_CREDITS],
@@ -35,7 +35,7 @@ def terms(everyone: Sequence[Credit]) -> dict[str, Any]:
 
 
 def attribution_text(name: str, everyone: Sequence[Credit]) -> str:
-    """The text of the file, from the credits of all rows of all bases, in whatever order."""
+    """Return the text of the file, from the credits of all rows of all bases, in any order."""
     ordered = sorted(everyone, key=lambda credit: (credit.license, -credit.rows, credit.attribution))
     parts = [f"# Attribution of {name}", INTRODUCTION]
     for license_, group in groupby(ordered, key=lambda credit: credit.license):
@@ -52,7 +52,7 @@ INTRODUCTION = (
 
 
 def _section(license_: str, held: Sequence[Credit]) -> Iterator[str]:
-    """What stands about one licence."""
+    """Yield the section of a licence."""
     yield f"## {cell(license_)}"
     links = [f"<https://spdx.org/licenses/{name}.html>" for name in _listed_by_spdx(license_)]
     text = f"Text: {', '.join(links)}." if links else "SPDX has no text of it: ask those who are named here."
@@ -62,6 +62,6 @@ def _section(license_: str, held: Sequence[Credit]) -> Iterator[str]:
 
 
 def _listed_by_spdx(license_: str) -> list[str]:
-    """The parts of an expression that have a page of their own, each once."""
+    """Return the parts of an expression that have a page at SPDX, each once."""
     names = [part for part in re.findall(r"[A-Za-z0-9.+-]+", license_) if part not in OPERATORS]
     return list(dict.fromkeys(name.rstrip("+") for name in names if not name.startswith("LicenseRef-")))

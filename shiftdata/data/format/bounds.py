@@ -1,13 +1,14 @@
-"""How much a Parquet file may unpack to: one of a few kilobytes can say that it is gigabytes.
+"""Limits on what a Parquet file may unpack to: a few kilobytes can declare gigabytes.
 
-`read_flat` and `flat_batches` read a table of plain columns from anywhere: what its footer declares, and
-the headers of its pages, are compared with the limits before a page is read, and what the pages give is
-counted batch by batch.
+`read_flat` and `flat_batches` read a table of plain columns from anywhere: the declarations of its footer and
+of its page headers are compared with the limits before a page is read, and the unpacked bytes are counted
+batch by batch.
 """
 
 from __future__ import annotations
 
 import io
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from shiftdata.data.format.page_headers import pages_fault
 from shiftdata.errors import IntegrityError
 
-#: What a file may have in memory for each of its bytes, and whatever its size is.
+#: The limit of bytes in memory for each byte of a file, and the limit of any file, however small.
 TIMES, ALWAYS = 100, 256 << 20
 TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 #: Columns of a flat table; its rows, and bytes of them, that are decoded at once.
@@ -30,51 +31,32 @@ MOST_COLUMNS, ROWS_AT_ONCE, BYTES_AT_ONCE = 30_000, 1 << 16, 16 << 20
 
 
 def most_unpacked(size: int) -> int:
-    """The bytes to which a file of `size` bytes may unpack."""
+    """Return the number of bytes to which a file of `size` bytes may unpack."""
     return max(TIMES * size, ALWAYS)
 
 
-def unpacked_fault(found: pq.FileMetaData, size: int) -> str | None:
-    """Why a file of `size` bytes is not read, by its footer."""
-    unpacked = sum(found.row_group(number).total_byte_size for number in range(found.num_row_groups))
-    most = most_unpacked(size)
-    if unpacked > most or found.num_rows > size:
-        return f"would unpack {size:,} bytes to {found.num_rows:,} rows, {unpacked:,} bytes: it is not read"
+def declared_bytes(footer: pq.FileMetaData) -> int:
+    """Return the number of bytes to which a file unpacks by its footer."""
+    return sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
+
+
+def unpacked_fault(footer: pq.FileMetaData, size: int) -> str | None:
+    """Return the reason not to read a file of `size` bytes, by its footer."""
+    unpacked = declared_bytes(footer)
+    if unpacked > most_unpacked(size) or footer.num_rows > size:
+        return f"would unpack {size:,} bytes to {footer.num_rows:,} rows, {unpacked:,} bytes: it is not read"
     return None
 
 
-def texts_fault(table: pa.Table, size: int) -> str | None:
-    """Why the columns that are read as numbers are not decoded: their texts are far more than the file."""
-    coded = [name for name in table.column_names if pa.types.is_dictionary(table[name].type)]
-    if sum(_text_bytes(table[name]) for name in coded) <= most_unpacked(size):
-        return None
-    return f"would unpack {size:,} bytes to far more: it is not read"
-
-
 def read_bounded(file: Path, schema: pa.Schema, rows: int | None) -> pa.Table:
-    """The columns of a schema; a file without them, with other rows, or that unpacks to too much is an error.
-
-    A text that comes a million times stands in a file once: texts are read as numbers first, and counted.
-    """
-    size = file.stat().st_size
-    try:
-        with pq.ParquetFile(file) as opened:
-            found = opened.schema_arrow
-            fault = unpacked_fault(opened.metadata, size)
-            if rows is not None and opened.metadata.num_rows != rows:
-                fault = f"has {opened.metadata.num_rows:,} rows, the manifest says {rows:,}"
-            for field in schema:
-                if field.name not in found.names or found.field(field.name).type != field.type:
-                    fault = f"has no column {field.name} of {field.type}"
-        if fault is None:
-            texts = [one.name for one in schema if one.type in (pa.string(), pa.binary())]
-            table = pq.read_table(file, columns=schema.names, read_dictionary=texts)
-            fault = texts_fault(table, size)
-            if fault is None:
-                return table.cast(pa.schema([found.field(name) for name in schema.names], found.metadata))
-    except pa.ArrowException as error:
-        raise IntegrityError(f"{file.name} cannot be read ({error})") from error
-    raise IntegrityError(f"{file.name} {fault}")
+    """Read the columns of a schema; other columns or rows, or too many unpacked bytes, are refused."""
+    table = read_flat(file, schema.names, most_rows=sys.maxsize if rows is None else rows)
+    if rows is not None and len(table) != rows:
+        raise IntegrityError(f"{file.name} has {len(table):,} rows, the manifest says {rows:,}")
+    for field in schema:
+        if table.schema.field(field.name).type != field.type:
+            raise IntegrityError(f"{file.name} has no column {field.name} of {field.type}")
+    return table
 
 
 def read_flat(file: Path, columns: Sequence[str], *, most_rows: int) -> pa.Table:
@@ -93,24 +75,33 @@ def flat_rows(stream: BinaryIO, columns: Sequence[str], *, most_rows: int) -> pa
     footer = pq.read_metadata(stream)
     if fault := pages_fault(stream, footer):
         raise IntegrityError(fault)
-    schema, size = footer.schema.to_arrow_schema(), stream.seek(0, io.SEEK_END)
-    with pq.ParquetFile(stream, metadata=footer, read_dictionary=texts_in(schema)) as opened:
-        batches = flat_batches(opened, columns, size=size, most_rows=most_rows)
-        tables = [pa.Table.from_batches([batch]) for batch in batches]
-        return pa.concat_tables(tables or [_decoded_rows(schema.empty_table().select(list(columns)))])
+    size = stream.seek(0, io.SEEK_END)
+    texts = texts_in(footer.schema.to_arrow_schema())
+    with pq.ParquetFile(stream, metadata=footer, read_dictionary=texts) as opened:
+        return flat_table(opened, columns, size=size, most_rows=most_rows)
 
 
 def texts_in(schema: pa.Schema) -> list[str]:
-    """The columns that `flat_batches` must find opened with `read_dictionary`."""
+    """Return the columns that `flat_batches` needs opened with `read_dictionary`."""
     return [field.name for field in schema if field.type in TEXTS]
 
 
-def flat_batches(
-    file: pq.ParquetFile, columns: Sequence[str], *, size: int, most_rows: int
-) -> Iterator[pa.RecordBatch]:
-    """Yield plain columns of a file of `size` bytes, its texts decoded, a row group after the other.
+def flat_table(
+    file: pq.ParquetFile, columns: Sequence[str], *, size: int, most_rows: int, coded: Sequence[str] = ()
+) -> pa.Table:
+    """Read the batches of `flat_batches` as one table."""
+    batches = flat_batches(file, columns, size=size, most_rows=most_rows, coded=coded)
+    tables = [pa.Table.from_batches([batch]) for batch in batches]
+    empty = file.schema_arrow.empty_table().select(list(columns))
+    return pa.concat_tables(tables or [_decoded_rows(empty, coded)])
 
-    A text that stands in the file once may be that of every row: it is counted before it is decoded.
+
+def flat_batches(
+    file: pq.ParquetFile, columns: Sequence[str], *, size: int, most_rows: int, coded: Sequence[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Yield plain columns of a file of `size` bytes, row group by row group; texts decoded but for `coded`.
+
+    A text that is in the file once may be that of every row: it is counted before it is decoded.
     """
     most, rows, unpacked = most_unpacked(size), 0, 0
     if fault := _flat_fault(file, columns, size, most_rows):
@@ -121,20 +112,19 @@ def flat_batches(
         for batch in file.iter_batches(count, [group], columns=list(columns), use_threads=False):
             rows += len(batch)
             table = pa.Table.from_batches([batch])
-            texts = (one for one in table.columns if pa.types.is_dictionary(one.type))
+            texts = (column for column in table.columns if pa.types.is_dictionary(column.type))
             unpacked += len(batch) * width + sum(map(_text_bytes, texts))
             if rows > most_rows or unpacked > most:
                 raise IntegrityError(_too_much(size, rows, unpacked, most_rows, most))
-            yield from _decoded_rows(table.select(list(columns))).to_batches()
+            yield from _decoded_rows(table.select(list(columns)), coded).to_batches()
 
 
 def _flat_fault(file: pq.ParquetFile, columns: Sequence[str], size: int, most_rows: int) -> str | None:
-    """Why columns of a file are not read, by its footer."""
+    """Return the reason not to read columns of a file, by its footer."""
     schema, footer, most = file.schema_arrow, file.metadata, most_unpacked(size)
     if fault := _column_fault(schema, columns):
         return fault
-    declared = sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
-    unpacked = max(declared, footer.num_rows * _width(schema, columns))
+    unpacked = max(declared_bytes(footer), footer.num_rows * _width(schema, columns))
     if footer.num_rows > most_rows or unpacked > most:
         return _too_much(size, footer.num_rows, unpacked, most_rows, most)
     return None
@@ -151,7 +141,7 @@ def _column_fault(schema: pa.Schema, columns: Sequence[str]) -> str | None:
             return f"has {kind} in its column {name!r}: give numbers or texts"
     for name in counts.keys() - set(columns):  # pyarrow takes `a.b` for a field of `a`, and reads it too
         if any(name.startswith(f"{column}.") for column in columns):
-            return f"has the column {name!r} besides those that are read: give it another name"
+            return f"has the column {name!r} next to those that are read: give it another name"
     return None
 
 
@@ -165,7 +155,7 @@ def _too_much(size: int, rows: int, unpacked: int, most_rows: int, most: int) ->
 
 
 def _width(schema: pa.Schema, columns: Sequence[str]) -> int:
-    """The bytes of a row without those of its texts, which have an offset each."""
+    """Return the bytes of a row without those of its texts, which have an offset each."""
     kinds = [schema.field(name).type for name in columns]
     return sum(8 if _has_offsets(kind) else -(-kind.bit_width // 8) for kind in kinds)
 
@@ -180,31 +170,31 @@ def _has_offsets(kind: pa.DataType) -> bool:
     return plain in TEXTS or bool(pa.types.is_null(kind))
 
 
-def _decoded_rows(table: pa.Table) -> pa.Table:
-    plain = [
-        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-        for field in table.schema
-    ]
-    return table.cast(pa.schema(plain))
+def _decoded_rows(table: pa.Table, coded: Sequence[str]) -> pa.Table:
+    for number, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type) and field.name not in coded:
+            plain = table[field.name].cast(field.type.value_type)
+            table = table.set_column(number, field.with_type(field.type.value_type), plain)
+    return table
 
 
 def read_group(
     file: IO[bytes], footer: pq.FileMetaData, group: int, columns: Sequence[str], size: int
 ) -> pa.Table:
-    """Columns of a row group of a file of `size` bytes; one that unpacks to far more is an error.
+    """Read columns of a row group of a file of `size` bytes; one that unpacks to far more is refused.
 
     Texts that a file has once may come as numbers with a dictionary.
     """
-    found, most = footer.row_group(group), max(4 * size, ALWAYS)
-    leaves = [found.column(number) for number in range(found.num_columns)]
+    row_group, most = footer.row_group(group), max(4 * size, ALWAYS)
+    leaves = [row_group.column(number) for number in range(row_group.num_columns)]
     coded = [
-        one.path_in_schema
-        for one in leaves
-        if one.physical_type == "BYTE_ARRAY"
-        and any("DICTIONARY" in encoding for encoding in one.encodings)
-        and one.path_in_schema.partition(".")[0] in columns
+        leaf.path_in_schema
+        for leaf in leaves
+        if leaf.physical_type == "BYTE_ARRAY"
+        and any("DICTIONARY" in encoding for encoding in leaf.encodings)
+        and leaf.path_in_schema.partition(".")[0] in columns
     ]
-    unpacked = found.total_byte_size
+    unpacked = row_group.total_byte_size
     if unpacked <= most:
         read = pq.ParquetFile(file, metadata=footer, pre_buffer=True, read_dictionary=coded)
         table = read.read_row_group(group, columns=list(columns))
@@ -219,7 +209,7 @@ def read_group(
 
 
 def text_lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    """The bytes of each text of a column, 0 for none; one that is read as numbers is not decoded."""
+    """Return the bytes of each text of a column, 0 for none; dictionaries are not decoded."""
     if pa.types.is_dictionary(column.type):
         parts = [pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks]
         column = pa.chunked_array([part.cast(pa.int64()) for part in parts], pa.int64())

@@ -13,7 +13,7 @@ from shiftdata.errors import not_found
 def chosen_rows(
     table: pa.Table, chosen: Mapping[str, str | int | Iterable[str | int]], names: Collection[str]
 ) -> pa.Table:
-    """Return the rows with the values given for some columns, or with any of several; none is a mistake.
+    """Return the rows with the given values of columns; a value that no row has is refused.
 
     `names` are the columns by which rows may be chosen.
     """
@@ -22,9 +22,9 @@ def chosen_rows(
             raise not_found("name to choose by", name, names)
         column = table[name]
         values = [str(value) for value in ([wanted] if isinstance(wanted, str | int) else wanted)]
-        known = {str(value) for value in column.to_pylist() if value is not None}
+        present = {str(value) for value in column.to_pylist() if value is not None}
         for value in values:
-            if value not in known:
-                raise not_found(name, value, known)
+            if value not in present:
+                raise not_found(name, value, present)
         table = table.filter(pc.is_in(column.cast(pa.string()), pa.array(values, pa.string())))
     return table

@@ -1,4 +1,4 @@
-"""Conditions on columns: how filters are written, which rows they keep, and how they are joined.
+"""Conditions on columns: parse, write, apply and join filters.
 
 Filters are alternatives of clauses, a clause is conditions that all hold, as `pyarrow` and `datasets` read
 them: `[[("split", "==", "train"), ("quantile", "<", 0.1)], ...]`.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -38,13 +39,13 @@ _COMPARE = {
 
 
 def parse_condition(text: str) -> Condition:
-    """Read a condition as people write it; names stay names until `resolve`.
+    """Parse a condition as people write it; names stay names until `resolve`.
 
     >>> parse_condition("style=amber,embers"), parse_condition("severity <= 1.5")
     (('style', 'in', ['amber', 'embers']), ('severity', '<=', 1.5))
     """
     match = _TEXT.fullmatch(text)
-    values = [one.strip() for one in match[3].split(",") if one.strip()] if match else []
+    values = [text for part in match[3].split(",") if (text := part.strip())] if match else []
     if not match or not values:
         raise InputError(
             f"{text!r} is not a condition: write COLUMN=VALUE,VALUE or COLUMN!=VALUE, "
@@ -63,8 +64,8 @@ def condition_text(condition: Condition, names: Mapping[str, Sequence[str]] = {}
     """
     column, operator, value = condition
     values = value if isinstance(value, list | tuple) else [value]
-    values = [one for one in values if str(one) != "-0.0"]
-    shown = [names[column][one] if column in names else str(one).removesuffix(".0") for one in values]
+    values = [item for item in values if str(item) != "-0.0"]
+    shown = [names[column][item] if column in names else str(item).removesuffix(".0") for item in values]
     return f"{column}{_SIGNS.get(operator, operator)}{','.join(shown)}"
 
 
@@ -86,42 +87,42 @@ def resolve(
         raise InputError(f"{column} is given no value")
     excluded = operator in ("!=", "not in")
     if column in named:
-        chosen = {number_of(column, one, named[column]) for one in values}
-        # Said by the names that stay, since filters disagree on whether a missing value is "not in" a list.
+        chosen = {number_of(column, item, named[column]) for item in values}
+        # As the names that stay: filters disagree on whether a missing value is "not in" a list.
         return column, "in", sorted(set(range(len(named[column]))) - chosen if excluded else chosen)
-    numeric = column in NUMBERS
     operator = "not in" if excluded else "in"
-    if numeric:
-        return column, operator, numbers_in([_number(column, one) for one in values])
-    return column, operator, sorted({str(one) for one in values})
+    if column in NUMBERS:
+        return column, operator, numbers_in([_number(column, item) for item in values])
+    return column, operator, sorted(set(map(str, values)))
 
 
 def numbers_in(values: Iterable[float]) -> list[float]:
-    """Numbers as the values of "in", each once and in their order.
+    """Return numbers as the values of "in", each once and in their order.
 
-    Statistics give a row group of zeros the range -0.0 to 0.0, and Arrow then skips it unless it is asked
-    for -0.0 too.
+    Statistics give a row group of zeros the range -0.0 to 0.0, and Arrow skips it unless -0.0 is listed too.
 
     >>> numbers_in([0.5, 0.0]), numbers_in([2, 1])
     ([-0.0, 0.0, 0.5], [1, 2])
     """
     ordered = sorted(set(values))
-    return [-0.0, *ordered] if any(isinstance(one, float) and one == 0 for one in ordered) else ordered
+    return (
+        [-0.0, *ordered] if any(isinstance(number, float) and number == 0 for number in ordered) else ordered
+    )
 
 
 def number_of(column: str, value: Any, names: Sequence[str], hint: str = "") -> int:
     """Look up a label or nuisance by name or number; case does not count, nor does space, `-` or `_`."""
-    plain = {_plain(name): number for number, name in enumerate(names)}
-    found = plain.get(_plain(str(value)))
-    if found is None and str(value).isdigit() and int(value) < len(names):
-        found = int(value)
-    if found is None:
+
+    def plain(name: str) -> str:
+        return name.lower().replace(" ", "_").replace("-", "_")
+
+    numbers = {plain(name): number for number, name in enumerate(names)}
+    number = numbers.get(plain(str(value)))
+    if number is None and str(value).isdigit() and int(value) < len(names):
+        number = int(value)
+    if number is None:
         raise not_found(column, str(value), names, hint)
-    return found
-
-
-def _plain(name: str) -> str:
-    return name.lower().replace(" ", "_").replace("-", "_")
+    return number
 
 
 def _number(column: str, value: Any) -> float:
@@ -134,24 +135,24 @@ def _number(column: str, value: Any) -> float:
 def matches(
     columns: Mapping[str, Array | _Texts], filters: Filters, among: Array | None = None
 ) -> NDArray[np.bool_]:
-    """Which rows, all or those among some, filters keep; conditions on columns that are not given hold.
+    """Return the mask of rows, all or those `among`, that filters keep; missing columns meet every condition.
 
     A split is the number of its name, a missing number is -1 or nan.
     """
-    kept = np.zeros(len(next(iter(columns.values())) if among is None else among), dtype=bool)
+    mask = np.zeros(len(next(iter(columns.values())) if among is None else among), dtype=bool)
     for clause in filters:
-        mine: Array | slice = slice(None)  # then the rows that are left: few, after the first condition
+        mine: Array | slice = slice(None)  # then the rows left: few, after the first condition
         for name, operator, value in clause:
             if name in columns:
                 column = columns[name][mine if among is None else among[mine]]
                 left = np.flatnonzero(_holds(column, name, operator, value))
                 mine = left if isinstance(mine, slice) else mine[left]
-        kept[mine] = True
-    return kept
+        mask[mine] = True
+    return mask
 
 
 def rows_matching(table: pa.Table, filters: Filters) -> pa.Table:
-    """The rows of a metadata table that the filters keep, in table order."""
+    """Return the rows of a metadata table that the filters keep, in table order."""
     names = {name for clause in filters for name, _, _ in clause}
     columns = {name: _array(table[name], name) for name in sorted(names)}
     if not columns:
@@ -171,7 +172,7 @@ def _array(column: pa.ChunkedArray, name: str) -> Array | _Texts:
 
 @dataclass(frozen=True)
 class _Texts:
-    """Texts as a column, which never become objects of Python."""
+    """A column of texts, which never become Python objects."""
 
     texts: pa.Array
 
@@ -182,12 +183,12 @@ class _Texts:
         return self if isinstance(rows, slice) else _Texts(self.texts.take(pa.array(rows)))
 
     def holds(self, operator: str, value: Any) -> Array:
-        """Which are among the values, or not among them; a missing text is neither."""
+        """Return the mask of texts among the values, or not among them; a missing text is neither."""
         values = [value] if operator in ("==", "!=") else list(value)
-        found = pc.is_in(self.texts, value_set=pa.array(values, pa.large_string()))
+        mask = pc.is_in(self.texts, value_set=pa.array(values, pa.large_string()))
         if operator in ("!=", "not in"):
-            found = pc.and_(pc.invert(found), pc.is_valid(self.texts))
-        result: Array = found.to_numpy(zero_copy_only=False)
+            mask = pc.and_(pc.invert(mask), pc.is_valid(self.texts))
+        result: Array = mask.to_numpy(zero_copy_only=False)
         return result
 
 
@@ -195,45 +196,44 @@ def _holds(column: Array | _Texts, name: str, operator: str, value: Any) -> Arra
     if isinstance(column, _Texts):
         return column.holds(operator, value)
     if name == "split":
-        value = [list(SPLITS).index(one) for one in ([value] if isinstance(value, str) else value)]
+        value = [list(SPLITS).index(name) for name in ([value] if isinstance(value, str) else value)]
         operator = {"==": "in", "!=": "not in"}.get(operator, operator)
     if operator in ("in", "not in"):
-        found = np.isin(column, list(value)) == (operator == "in")
+        mask = np.isin(column, list(value)) == (operator == "in")
     else:
-        found = _COMPARE[operator](column, value)
+        mask = _COMPARE[operator](column, value)
     # A missing value is never kept, as in Arrow.
-    result: Array = found & (~np.isnan(column) if column.dtype.kind == "f" else column >= 0)
+    result: Array = mask & (~np.isnan(column) if column.dtype.kind == "f" else column >= 0)
     return result
 
 
 def both(left: Filters, right: Filters) -> Filters:
-    """The filters that keep what two others both keep; those that can keep nothing are left out.
+    """Return the filters that keep what both keep; clauses that keep nothing are left out.
 
     >>> both([[("split", "==", "train")]], [[("split", "in", ["train", "test"]), ("fold", "<", 9)]])
     [[('split', '==', 'train'), ('fold', '<', 9)]]
     """
-    merged = [_merged(one, other) for one in left for other in right]
+    merged = [_merged(*pair) for pair in product(left, right)]
     return [clause for clause in merged if clause is not None] or [[("split", "in", [])]]
 
 
 def _merged(left: Clause, right: Clause) -> Clause | None:
-    splits, others = set(SPLITS), []
+    splits, rest = list(SPLITS), Clause()
     for condition in [*left, *right]:
         if condition[0] == "split":
             names = [condition[2]] if condition[1] == "==" else condition[2]
-            splits &= set(names)
-        elif condition not in others:
-            others.append(condition)
-    kept = [name for name in SPLITS if name in splits]
-    if not kept:
+            splits = [name for name in splits if name in names]
+        elif condition not in rest:
+            rest.append(condition)
+    if not splits:
         return None
-    if len(kept) == len(SPLITS):
-        return others
-    return [("split", "==", kept[0]) if len(kept) == 1 else ("split", "in", kept), *others]
+    if len(splits) == len(SPLITS):
+        return rest
+    return [("split", "==", splits[0]) if len(splits) == 1 else ("split", "in", splits), *rest]
 
 
 def either(parts: Sequence[Filters | None]) -> Filters | None:
-    """The filters that keep what any of some others keep; whole splits are joined into one clause."""
+    """Return the filters that keep what any part keeps; whole splits are joined into one clause."""
     clauses: Filters = []
     for part in parts:
         if part is None:
@@ -246,11 +246,11 @@ def either(parts: Sequence[Filters | None]) -> Filters | None:
 
 
 def pinned(filters: Filters, splits: Sequence[str]) -> Filters:
-    """The filters with a condition on `split` in every clause, which keeps only some splits.
+    """Return the filters with a condition on `split` in every clause, which keeps only these splits.
 
     >>> pinned([[("fold", "<", 60)], [("split", "==", "test")]], ["train", "validation"])
     [[('split', 'in', ['train', 'validation']), ('fold', '<', 60)]]
     """
-    kept = both(filters, [[("split", "in", list(splits))]])
     every: Clause = [("split", "in", list(SPLITS))]
-    return [clause if clause and clause[0][0] == "split" else every + clause for clause in kept]
+    pinned_ = both(filters, [[("split", "in", list(splits))]])
+    return [clause if clause and clause[0][0] == "split" else every + clause for clause in pinned_]

@@ -1,8 +1,8 @@
-"""Render a dataset's Croissant metadata from its manifest: what it is, where it lies, what its columns mean.
+"""Render a dataset's Croissant metadata from its manifest: description, files, meaning of columns.
 
 Each Parquet file is a source and a record set of its own: mlcroissant reads no record from a set of files
-behind URLs, and venues ask every record set for its first. Addresses are relative here; whoever puts the
-dataset on the web writes absolute ones: see `shiftdata.data.format.addresses`.
+behind URLs, and venues ask every record set for its first. Addresses are relative here; a publisher
+on the web writes absolute ones: see `shiftdata.data.format.addresses`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,7 +20,7 @@ from shiftdata.data.format.attribution import ATTRIBUTION
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import protocol_file
 from shiftdata.data.format.records import CanonicalSplit, FileRecord, Split, by_reason
-from shiftdata.data.format.schema import FEATURE_TYPES, POINTER_COLUMNS, columns, example_type
+from shiftdata.data.format.schema import FEATURE_TYPES, FROZEN, POINTER_COLUMNS, columns, example_type
 from shiftdata.errors import InputError
 
 Json: TypeAlias = dict[str, Any]
@@ -31,9 +30,9 @@ CONTEXT = Path(__file__).with_name("croissant_context.json")  # the standard one
 CONFORMS_TO = ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
 PARQUET = "application/x-parquet"
 TAR = "application/x-tar"  # packed ones too: mlcroissant knows no archive by another name
-ENCODINGS = {"tar": TAR, "gz": TAR, "parquet": PARQUET, "json": "application/json", "md": "text/markdown"}
+ENCODINGS = {"tar": TAR, "parquet": PARQUET, "json": "application/json", "md": "text/markdown"}
 
-#: What Croissant calls a set by its role, and each Arrow type: others are integers, and bytes have no name.
+#: Croissant's names of roles and of Arrow types: others are integers, and bytes have no name.
 ROLE_TYPES = {"select": "cr:ValidationSplit", "test": "cr:TestSplit"} | dict.fromkeys(
     ("fit", "unlabelled"), "cr:TrainingSplit"
 )
@@ -41,7 +40,7 @@ SPLIT_ROLES = {"train": "fit", "validation": "select", "test": "test"}
 TYPES = {pa.string(): "sc:Text", pa.binary(): "sc:Text", pa.float64(): "sc:Float", pa.bool_(): "sc:Boolean"}
 TYPES[FEATURE_TYPES["image"]] = "sc:ImageObject"
 
-#: Which answers of the datasheet make up each property of the Responsible AI vocabulary.
+#: The answers of the datasheet that make up each property of the Responsible AI vocabulary.
 RAI = {
     "dataCollection": ("collection", "selection"),
     "dataAnnotationProtocol": ("labelling",),
@@ -54,7 +53,7 @@ RAI = {
     "dataReleaseMaintenancePlan": ("maintenance",),
 }
 
-#: What each column means; what is in braces is filled in for the dataset.
+#: The meaning of each column; braces are filled in for the dataset.
 MEANINGS = {
     "key": "The name of the row, unique within its base.",
     "split": "The canonical split of the row. It follows from `fold`.",
@@ -83,81 +82,39 @@ MEANINGS = {
     "count": "How many times the split takes the row.",
 }
 EQUIVALENT = {"license": "sc:license", "attribution": "sc:creditText"}
-LONGEST_FILTERS = 4_000  # characters; longer ones stand in manifest.json alone
+LONGEST_FILTERS = 4_000  # characters; longer ones are in manifest.json alone
+
+
+def link_of(field: Json, target: str) -> Json:
+    """Return an annotation that links a field to the entry of another record set that it names.
+
+    A field with its own `references` makes mlcroissant 1.1 join: it keeps every shard in memory, and yields
+    no rows when it is read a second time.
+    """
+    about = f"The entry of `{target.split('/')[0]}` that it names."
+    link = field_of(f"{field['@id']}/entry", field["dataType"], about)
+    return link | {"source": field["source"], "references": {"field": {"@id": target}}}
 
 
 def render_croissant(manifest: Manifest) -> str:
-    """The whole text of croissant.json; equal manifests give equal bytes."""
-    return as_text(_dataset(manifest))
-
-
-def as_text(document: Json) -> str:
-    """The text of croissant.json."""
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """A record set that is read from one Parquet file.
-
-    `links` gives for some columns the field that lists what their values name.
-    """
-
-    name: str
-    about: str
-    path: str
-    kinds: Mapping[str, pa.DataType]
-    links: Mapping[str, str]
-
-    def record_set(self, meanings: Mapping[str, str]) -> Json:
-        fields = [self._field(column, meanings[column]) for column in self.kinds]
-        return record_set(self.name, self.about, fields, "key")
-
-    def _field(self, column: str, meaning: str) -> Json:
-        kind = TYPES.get(self.kinds[column], "sc:Integer")
-        field = field_of(f"{self.name}/{column}", kind, meaning) | {"source": self._source(column)}
-        if column in self.links:
-            field["cr:annotation"] = self._link(field, self.links[column])
-        if column in EQUIVALENT:
-            field["equivalentProperty"] = EQUIVALENT[column]
-        if column == "label":
-            field["dataType"] = [kind, "cr:Label"]
-        return field
-
-    def _link(self, field: Json, target: str) -> Json:
-        """Which entry of another record set a field names, as an annotation.
-
-        A field with its own `references` makes mlcroissant 1.1 join: it keeps every shard in memory, and
-        gives no rows when it is read a second time. Rows that can be read again are worth more to users.
-        """
-        about = f"The entry of `{target.split('/')[0]}` that it names."
-        link = field_of(f"{field['@id']}/entry", field["dataType"], about)
-        return link | {"source": field["source"], "references": {"field": {"@id": target}}}
-
-    def _source(self, column: str) -> Json:
-        source = {"fileObject": {"@id": self.path}, "extract": {"column": column}}
-        if self.kinds[column] == FEATURE_TYPES["image"]:
-            source["transform"] = {"jsonPath": "bytes"}
-        return source
-
-
-def _dataset(manifest: Manifest) -> Json:
-    tables, meanings = list(_tables(manifest)), meanings_of(manifest)
-    record_sets = [*enumerations(manifest), *(table.record_set(meanings) for table in tables)]
-    files = []
+    """Render croissant.json; equal manifests give equal bytes."""
+    files, record_sets = [], list(enumerations(manifest))
     if ATTRIBUTION in manifest.files:  # not of a draft
         about = "Every licence and attribution of the rows; each row has its own in its columns."
         files.append(file_object(ATTRIBUTION, manifest.files[ATTRIBUTION]) | {"description": about})
-    files += [file_object(table.path, manifest.files[table.path]) for table in tables]
-    return document(manifest, files, record_sets)
+    for path, records in _tables(manifest):
+        files.append(file_object(path, manifest.files[path]))
+        record_sets.append(records)
+    return render_document(manifest, files, record_sets)
 
 
-def document(manifest: Manifest, files: Sequence[Json], record_sets: Sequence[Json]) -> Json:
-    """Everything of croissant.json, from the files and the record sets that it describes."""
-    repeated = [name for name, times in Counter(it["name"] for it in record_sets).items() if times > 1]
+def render_document(manifest: Manifest, files: Sequence[Json], record_sets: Sequence[Json]) -> str:
+    """Render croissant.json from the files and the record sets that it describes."""
+    names = Counter(records["name"] for records in record_sets)
+    repeated = [name for name, count in names.items() if count > 1]
     if repeated:
         raise InputError(f"croissant.json would have two record sets {', '.join(repeated)}: rename it")
-    return {
+    document = {
         "@context": json.loads(CONTEXT.read_text(encoding="utf-8")) | {"prov": "http://www.w3.org/ns/prov#"},
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
@@ -165,12 +122,15 @@ def document(manifest: Manifest, files: Sequence[Json], record_sets: Sequence[Js
         "distribution": list(files),
         "recordSet": list(record_sets),
     }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 def about_dataset(manifest: Manifest) -> Json:
-    """Everything about the dataset but its files and records; what the datasheet leaves open is left out."""
-    said = manifest.datasheet
-    rai = {f"rai:{name}": " ".join(said[key] for key in keys if key in said) for name, keys in RAI.items()}
+    """Describe the dataset without its files and records; missing answers are left out."""
+    answers = manifest.datasheet
+    rai = {
+        f"rai:{name}": " ".join(answers[key] for key in keys if key in answers) for name, keys in RAI.items()
+    }
     rai["rai:dataCollectionMissingData"] = " ".join(
         f"{count:,} left out of {base.name}: {reason}."
         for base in manifest.bases
@@ -179,12 +139,12 @@ def about_dataset(manifest: Manifest) -> Json:
     more: Json = {name: text for name, text in rai.items() if text} | _provenance(manifest)
     # A manifest knows no more of its creators than their names.
     kinds = {name: "Organization" if name.startswith("The ") else "Person" for name in manifest.creators}
-    if "funding" in said:
-        more["funding"] = {"@type": "sc:Grant", "description": said["funding"]}
+    if "funding" in answers:
+        more["funding"] = {"@type": "sc:Grant", "description": answers["funding"]}
     return {
         "name": manifest.name,
         "alternateName": manifest.title,
-        "description": " ".join([manifest.summary, said.get("instances", "")]).strip(),
+        "description": " ".join([manifest.summary, answers.get("instances", "")]).strip(),
         "url": f"https://huggingface.co/datasets/shift/{manifest.name}",
         "version": manifest.version,
         "identifier": manifest.content_id,
@@ -199,7 +159,7 @@ def about_dataset(manifest: Manifest) -> Json:
 
 
 def _provenance(manifest: Manifest) -> Json:
-    """Whom the content came from, by licence and attribution, and what was done to it, in turn."""
+    """Return the sources of the content, by licence and attribution, and the steps that changed it."""
     sources: list[Json] = [
         {"@type": "prov:Entity", "prov:label": credit.attribution, "license": _license(credit.license)}
         for credit in manifest.credits
@@ -207,34 +167,28 @@ def _provenance(manifest: Manifest) -> Json:
     if manifest.more_credits:
         about = f"{manifest.more_credits:,} more, which {ATTRIBUTION} lists."
         sources.append({"@type": "prov:Entity", "prov:label": about})
-    found: Json = {"prov:wasDerivedFrom": sources} if sources else {}
+    derived: Json = {"prov:wasDerivedFrom": sources} if sources else {}
     if manifest.provenance is None:
-        return found
-    agent = {
-        "@type": "prov:SoftwareAgent",
-        "prov:label": f"shiftdata {manifest.versions.get('shiftdata', '')}",
-    }
+        return derived
+    version = manifest.versions.get("shiftdata", "")
+    agent = {"@type": "prov:SoftwareAgent", "prov:label": f"shiftdata {version}"}
     activities = [
-        {
-            "@type": "prov:Activity",
-            "prov:label": one.name,
-            "description": one.how,
-            "prov:wasAssociatedWith": agent,
-        }
-        for one in manifest.provenance.activities
+        {"@type": "prov:Activity", "prov:label": step.name, "description": step.how}
+        | {"prov:wasAssociatedWith": agent}
+        for step in manifest.provenance.activities
     ]
     synthetic = manifest.provenance.synthetic
-    return found | {"rai:hasSyntheticData": synthetic, "prov:wasGeneratedBy": activities}
+    return derived | {"rai:hasSyntheticData": synthetic, "prov:wasGeneratedBy": activities}
 
 
 def _license(name: str) -> str:
-    """The page of a licence; custom terms, or a choice between several, have none."""
+    """Return the page of a licence; custom terms, or a choice between several, have none."""
     has_page = re.fullmatch(r"(?!LicenseRef-)[A-Za-z0-9.+-]+", name)
     return f"https://spdx.org/licenses/{name}.html" if has_page else name
 
 
 def named_columns(manifest: Manifest) -> dict[str, tuple[str, str, Sequence[str]]]:
-    """The columns of ids that stand for names: the record set of the names, what they are, and the names."""
+    """Return, for each column of ids, the record set of their names, its description, and the names."""
     nuisance = manifest.roles.nuisance
     named: dict[str, tuple[str, str, Sequence[str]]] = {
         "label": ("labels", "The classes.", manifest.labels),
@@ -247,13 +201,13 @@ def named_columns(manifest: Manifest) -> dict[str, tuple[str, str, Sequence[str]
 
 
 def enumerations(manifest: Manifest) -> Iterator[Json]:
-    """The record sets whose records stand in croissant.json itself."""
+    """Yield the record sets whose records are in croissant.json itself."""
     fields: dict[str, tuple[Kind, str]] = {
         "name": ("sc:Text", "The name."),
         "url": (["sc:URL", "cr:Split"], "What Croissant calls it."),
     }
-    roles = {name: one.roles[0] for split in manifest.canonical_splits for name, one in split.sets.items()}
-    roles |= {name: of[0] for base in manifest.bases for name, of in base.roles.items()}
+    roles = {name: rows.roles[0] for split in manifest.canonical_splits for name, rows in split.sets.items()}
+    roles |= {name: names[0] for base in manifest.bases for name, names in base.roles.items()}
     splits = ((name, ROLE_TYPES[role]) for name, role in ({**roles, **SPLIT_ROLES}).items())
     about = "The splits of the files (no origin is in two) and the sets of canonical splits."
     yield _enumeration("splits", about, fields, splits, "cr:Split")
@@ -267,16 +221,16 @@ def _enumeration(
     about: str,
     fields: Mapping[str, tuple[Kind, str]],
     rows: Iterable[tuple[object, str]],
-    kind: str,
+    data_type: str,
 ) -> Json:
-    listed = [field_of(f"{name}/{field}", *what) for field, what in fields.items()]
+    listed = [field_of(f"{name}/{field}", kind, text) for field, (kind, text) in fields.items()]
     data = [dict(zip((field["@id"] for field in listed), row, strict=True)) for row in rows]
-    return record_set(name, about, listed, next(iter(fields))) | {"dataType": kind, "data": data}
+    return record_set(name, about, listed, next(iter(fields))) | {"dataType": data_type, "data": data}
 
 
-def _tables(manifest: Manifest) -> Iterator[Table]:
-    """The record sets that are read from files: a shard of a base, the metadata of a split, frozen keys."""
-    roles, default = manifest.roles, manifest.default_base
+def _tables(manifest: Manifest) -> Iterator[tuple[str, Json]]:
+    """Yield the files with records, and their record sets: shards, the metadata of splits, frozen keys."""
+    roles, default, meanings = manifest.roles, manifest.default_base, meanings_of(manifest)
     ids = {column: f"{names}/id" for column, (names, *_) in named_columns(manifest).items()}
     links = {"split": "splits/name"} | ids
     plain = columns(roles.nuisance)
@@ -285,27 +239,53 @@ def _tables(manifest: Manifest) -> Iterator[Table]:
         for path in sorted(path for path in manifest.files if path.startswith(f"data/{base.name}/")):
             name = path.removeprefix("data/").removesuffix(".parquet")
             about = f"{base.summary} {manifest.files[path].rows:,} of {_counts(base.splits)}."
-            yield Table(name=name, about=about, path=path, kinds=whole, links=links)
+            yield path, _records(name, about, path, whole, links, meanings)
     for path in sorted(path for path in manifest.files if path.startswith(f"metadata/{default}/")):
         name = f"metadata/{path.rpartition('/')[2].removesuffix('.parquet')}"
         about = f"The rows of `{default}` without the example, and where it lies."
-        yield Table(name=name, about=about, path=path, kinds=plain | POINTER_COLUMNS, links=links)
-    chosen = {"key": pa.string(), "split": pa.string(), "count": pa.int32()}
+        yield path, _records(name, about, path, plain | POINTER_COLUMNS, links, meanings)
+    keys = dict(zip(FROZEN.names, FROZEN.types, strict=True))
     for split in manifest.canonical_splits:
-        links, path = {"split": "splits/name"}, protocol_file(split.name)
-        yield Table(name=split.name, about=_about(split), path=path, kinds=chosen, links=links)
+        path, links = protocol_file(split.name), {"split": "splits/name"}
+        yield path, _records(split.name, _about(split), path, keys, links, meanings)
+
+
+def _records(
+    name: str,
+    about: str,
+    path: str,
+    kinds: Mapping[str, pa.DataType],
+    links: Mapping[str, str],
+    meanings: Mapping[str, str],
+) -> Json:
+    """Make the record set of a Parquet file; `links` are the fields that list the names of values."""
+    fields = []
+    for column, arrow_type in kinds.items():
+        kind = TYPES.get(arrow_type, "sc:Integer")
+        source: Json = {"fileObject": {"@id": path}, "extract": {"column": column}}
+        if arrow_type == FEATURE_TYPES["image"]:
+            source["transform"] = {"jsonPath": "bytes"}
+        field = field_of(f"{name}/{column}", kind, meanings[column]) | {"source": source}
+        if column in links:
+            field["cr:annotation"] = link_of(field, links[column])
+        if column in EQUIVALENT:
+            field["equivalentProperty"] = EQUIVALENT[column]
+        if column == "label":
+            field["dataType"] = [kind, "cr:Label"]
+        fields.append(field)
+    return record_set(name, about, fields, "key")
 
 
 def _about(split: CanonicalSplit) -> str:
     rule = f"{split.summary} Keys of rows of `{split.base}`, chosen by {split.protocol}"
     filters = "; ".join(
-        f"{name} {json.dumps(one.filters, ensure_ascii=False)}"
-        for name, one in split.sets.items()
-        if one.filters is not None
+        f"{name} {json.dumps(rows.filters, ensure_ascii=False)}"
+        for name, rows in split.sets.items()
+        if rows.filters is not None
     )
-    where = filters or f"none, {next((one.reason for one in split.sets.values()), 'not built')}."
+    where = filters or f"none, {next((rows.reason for rows in split.sets.values()), 'not built')}."
     where = where if len(where) <= LONGEST_FILTERS else f"see {FILE_NAME}"
-    sizes = _counts({name: one.size for name, one in split.sets.items()})
+    sizes = _counts({name: rows.size for name, rows in split.sets.items()})
     return " ".join([f"{rule}: {sizes}.", *(f"{note}." for note in split.notes), f"Filters: {where}"])
 
 
@@ -314,7 +294,7 @@ def _counts(splits: Mapping[str, Split]) -> str:
 
 
 def meanings_of(manifest: Manifest) -> dict[str, str]:
-    """What each column of this dataset means."""
+    """Return the meaning of each column of this dataset."""
     roles = manifest.roles
     meanings = MEANINGS | {roles.nuisance: MEANINGS["nuisance"]}
     if roles.modality == "table":
@@ -325,19 +305,19 @@ def meanings_of(manifest: Manifest) -> dict[str, str]:
 
 
 def record_set(name: str, about: str, fields: Sequence[Json], key: str) -> Json:
-    """A record set whose records the field `key` names."""
+    """Make a record set whose records the field `key` names."""
     entry = {"@type": "cr:RecordSet", "@id": name, "name": name, "description": about}
     return entry | {"key": {"@id": f"{name}/{key}"}, "field": fields}
 
 
 def field_of(identifier: str, kind: Kind, about: str) -> Json:
-    """A field, without its source."""
+    """Make a field, without its source."""
     name = identifier.rsplit("/", 1)[-1]
     return {"@type": "cr:Field", "@id": identifier, "name": name, "description": about, "dataType": kind}
 
 
 def file_object(path: str, record: FileRecord) -> Json:
-    """A file of the dataset."""
+    """Describe a file of the dataset."""
     encoding = ENCODINGS[path.rpartition(".")[2]]
     entry = {"@type": "cr:FileObject", "@id": path, "name": path, "contentUrl": path, "sha256": record.sha256}
     return entry | {"contentSize": f"{record.bytes} B", "encodingFormat": encoding}

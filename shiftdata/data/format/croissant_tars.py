@@ -9,26 +9,26 @@ from __future__ import annotations
 from shiftdata.data.format.attribution import ATTRIBUTION
 from shiftdata.data.format.croissant import (
     Json,
-    as_text,
-    document,
     enumerations,
     field_of,
     file_object,
+    link_of,
     meanings_of,
     record_set,
+    render_document,
 )
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import data_files
 from shiftdata.data.format.records import Base
 
-#: What members are, by their extension.
+#: The media type and the description of members, by their extension.
 MEDIA = {"jpg": "image/jpeg", "png": "image/png", "webp": "image/webp", "txt": "text/plain"}
 MEDIA |= {"cls": "text/plain", "json": "application/json"}
 MEMBERS = {"cls": "The labels", "json": "Every column but the example and `params`, as JSON,"}
 
 
 def render_croissant_of_tars(manifest: Manifest) -> str:
-    """The whole text of croissant.json; equal manifests give equal bytes."""
+    """Render croissant.json; equal manifests give equal bytes."""
     files, record_sets = [], list(enumerations(manifest))
     if ATTRIBUTION in manifest.files:
         about = "Every licence and attribution of the rows; each labelled sample has its own in its `json`."
@@ -43,11 +43,11 @@ def render_croissant_of_tars(manifest: Manifest) -> str:
                 files.append(_members(base, name, member, tars))
                 if member != "json":
                     record_sets.append(_records(manifest, base, name, member))
-    return as_text(document(manifest, files, record_sets))
+    return render_document(manifest, files, record_sets)
 
 
 def _members(base: Base, name: str, member: str, tars: list[str]) -> Json:
-    """The members with one extension of all tars of a set."""
+    """Describe the members with one extension of all tars of a set."""
     identifier = f"{base.name}/{name}.{member}"
     return {
         "@type": "cr:FileSet",
@@ -61,7 +61,7 @@ def _members(base: Base, name: str, member: str, tars: list[str]) -> Json:
 
 
 def _about(base: Base, name: str) -> str:
-    """What a set is: of a task also its role, and how its rows were chosen."""
+    """Describe a set; of a task also its role, and the protocol that chose its rows."""
     about = f"`{base.name}/{name}`, {base.splits[name].rows:,} samples. {base.summary}"
     if base.task is None:
         return about
@@ -73,17 +73,16 @@ def _about(base: Base, name: str) -> str:
 
 
 def _records(manifest: Manifest, base: Base, name: str, member: str) -> Json:
-    """The examples or the labels of a set, each with the key of its sample."""
+    """Make the record set of the examples or the labels of a set, each with the key of its sample."""
     identifier, meanings = f"{base.name}/{name}.{member}", meanings_of(manifest)
     files = {"fileSet": {"@id": f"{identifier}-files"}}
     content = files | {"extract": {"fileProperty": "content"}}
     filename = {"extract": {"fileProperty": "filename"}, "transform": {"regex": rf"^(.+)\.{member}$"}}
     key = field_of(f"{identifier}/key", "sc:Text", "The key of the sample.") | {"source": files | filename}
     if member == "cls":
-        field = field_of(f"{identifier}/label", ["sc:Integer", "cr:Label"], meanings["label"])
-        entry = field_of(f"{identifier}/label/entry", "sc:Integer", "The entry of `labels` that it names.")
-        link = {"source": content, "references": {"field": {"@id": "labels/id"}}}
-        field["cr:annotation"] = entry | link
+        field = field_of(f"{identifier}/label", "sc:Integer", meanings["label"])
+        link = link_of(field | {"source": content}, "labels/id")
+        field |= {"dataType": ["sc:Integer", "cr:Label"], "cr:annotation": link}
     else:
         modality = manifest.roles.modality
         kind = "sc:ImageObject" if modality == "image" else "sc:Text"

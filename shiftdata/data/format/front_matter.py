@@ -1,4 +1,4 @@
-"""The YAML of every card, so that plain `datasets` finds configs and splits, and the cells of its tables."""
+"""The YAML of every card, from which plain `datasets` takes configs and splits, and table cells."""
 
 from __future__ import annotations
 
@@ -19,22 +19,21 @@ MOST_VIRTUAL = 24
 MOST_BYTES = 100_000
 
 SPLIT_NAME = re.compile(r"\w+(\.\w+)*")  # as `datasets` takes it
-
 ARXIV = re.compile(r"arXiv:([0-9]{4}\.[0-9]{4,5})(?:v[0-9]+)?")
 
-#: What is written one line an entry.
+#: The keys whose entries are written one a line.
 LISTS = ("configs", "dataset_info")
 
 
 def config_entry(manifest: Manifest, name: str) -> Entry:
-    """A config of a Parquet dataset: its files, and the filters of a canonical split."""
+    """Return a config of a Parquet dataset: its files, and the filters of a canonical split."""
     config = manifest.configs[name]
     pattern = "metadata/{}/{}.parquet" if name == "metadata" else "data/{}/{}-*.parquet"
     entry: Entry = {"config_name": name}
     if name == next(iter(manifest.configs)):
         entry["default"] = True
     read = config.read or {split: [split] for split in SPLITS}  # a card may be drawn before anything is built
-    paths = {split: [pattern.format(config.base, one) for one in of] for split, of in read.items()}
+    paths = {split: [pattern.format(config.base, of) for of in splits] for split, splits in read.items()}
     entry["data_files"] = [
         {"split": split, "path": several if len(several) > 1 else several[0]}
         for split, several in paths.items()
@@ -45,7 +44,7 @@ def config_entry(manifest: Manifest, name: str) -> Entry:
 
 
 def loading_entries(manifest: Manifest) -> dict[str, list[Entry]]:
-    """The part of the YAML that `datasets` loads by: every config, and how much is in its splits."""
+    """Return the part of the YAML that `datasets` reads: every config, and the sizes of its splits."""
     configs = manifest.configs
     entries = {"configs": [config_entry(manifest, name) for name in configs]}
     sizes = [
@@ -59,16 +58,16 @@ def loading_entries(manifest: Manifest) -> dict[str, list[Entry]]:
 
 
 def virtual_configs(name: str, sets: Mapping[str, CanonicalSet]) -> dict[str, list[str]]:
-    """The configs of a canonical split: one where every set is read from a split of its own, else one a set.
+    """Return the configs of a canonical split: one if each set has a split of its own, else one a set.
 
-    None where filters cannot say a set, or `datasets` takes no split of its name.
+    There are none if filters cannot express a set, or `datasets` refuses its name.
     """
-    if any(one.filters is None or not SPLIT_NAME.fullmatch(of) for of, one in sets.items()):
+    if any(rows.filters is None or not SPLIT_NAME.fullmatch(of) for of, rows in sets.items()):
         return {}
-    read = [split for one in sets.values() for split in one.splits]
+    read = [split for rows in sets.values() for split in rows.splits]
     if len(set(read)) == len(read) == len(sets):
         return {name: list(sets)}
-    return {f"{name}_{one}": [one] for one in sets}
+    return {f"{name}_{of}": [of] for of in sets}
 
 
 def check_size(lines: Sequence[str], configs: int) -> None:
@@ -78,28 +77,24 @@ def check_size(lines: Sequence[str], configs: int) -> None:
         raise InputError(
             f"the card would have {configs} virtual configs and {size:,} bytes of YAML, and every load "
             f"parses all of it: at most {MOST_VIRTUAL} and {MOST_BYTES:,}. Give the recipe a lower "
-            "`virtual`: only so many of its first protocols become configs, the others are key files"
+            "`virtual`: only that many of its first protocols become configs, the others are key files"
         )
 
 
 def split_entries(splits: Mapping[str, Split]) -> list[Entry]:
-    """How much each split holds, as `datasets` checks it."""
+    """Return the sizes of splits, as `datasets` checks them."""
     return [
         {"name": name, "num_bytes": split.bytes, "num_examples": split.rows} for name, split in splits.items()
     ]
 
 
 def task_category(modality: str) -> str:
-    """What the Hub calls the task.
-
-    >>> task_category("image"), task_category("table")
-    ('image-classification', 'tabular-classification')
-    """
+    """Return the Hub's name of the task."""
     return f"{'tabular' if modality == 'table' else modality}-classification"
 
 
 def yaml_lines(front: Mapping[str, Any]) -> Iterator[str]:
-    """The front matter, in which JSON is YAML."""
+    """Yield the front matter, in which JSON is YAML."""
     for key, value in front.items():
         if key in LISTS:
             yield f"{key}:"
@@ -109,7 +104,7 @@ def yaml_lines(front: Mapping[str, Any]) -> Iterator[str]:
 
 
 def linked(citation: str) -> str:
-    """Return a citation in which each arXiv id leads to its paper: the Hub makes its `arxiv:` tags of that.
+    """Return a citation in which each arXiv id links to its paper: the Hub makes `arxiv:` tags of the links.
 
     >>> linked("A. Author. A paper. arXiv:2305.15253v2.")
     'A. Author. A paper. [arXiv:2305.15253v2](https://arxiv.org/abs/2305.15253).'
@@ -118,7 +113,7 @@ def linked(citation: str) -> str:
 
 
 def cell(text: object) -> str:
-    r"""Text that cannot break the table or the line it stands in.
+    r"""Return text that cannot break the table or the line around it.
 
     >>> print(cell("a|b <c>"))
     a\|b \<c\>

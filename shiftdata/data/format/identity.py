@@ -1,4 +1,4 @@
-"""What a dataset is, whatever files hold it: a hash over names, rows and what was dropped."""
+"""The identity of a dataset, independent of its files: a hash over names, rows and what was dropped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shiftdata.data.format.records import Base
 
 PAIRS_AT_ONCE = 10_000
-#: What a row is: these columns and its nuisance. `group` and `params` follow from them or from the recipe.
+#: The identity of a row: these columns and its nuisance; `group` and `params` follow from them or the recipe.
 COLUMNS: dict[str, pa.DataType] = {
     "key": pa.large_binary(),
     "label": pa.int64(),
@@ -33,7 +33,7 @@ COLUMNS: dict[str, pa.DataType] = {
 
 
 def base_content_id(rows: pa.Table, manifest: Manifest, base: Base) -> str:
-    """The identity of a base: its rows in any order, the names behind their numbers, and what was dropped.
+    """Return the identity of a base: its rows in any order, the names of their numbers, and what was dropped.
 
     Of `manifest`, the lists of labels and nuisances count, in their order; of `base`, what was dropped.
     """
@@ -43,7 +43,7 @@ def base_content_id(rows: pa.Table, manifest: Manifest, base: Base) -> str:
 def task_content_id(
     sets: Mapping[str, pa.Table], manifest: Manifest, roles: Mapping[str, Sequence[str]]
 ) -> str:
-    """The identity of a task in tars: the roles and samples of each set in any order, and the names.
+    """Return the identity of a task in tars: the roles and samples of each set in any order, and the names.
 
     Every sample of a row that was drawn several times has the row's `count`.
     """
@@ -61,12 +61,12 @@ def _columns(manifest: Manifest) -> dict[str, pa.DataType]:
 
 
 def dataset_content_id(bases: Iterable[Base]) -> str:
-    """The identity of a dataset: those of its bases, by name."""
+    """Return the identity of a dataset: those of its bases, by name."""
     return content_hash(*sorted(f"{base.name}={base.content_id}" for base in bases))
 
 
 def dropped_id(dropped: Iterable[tuple[str, str]]) -> str:
-    """The identity of what was dropped, from key and reason of each; empty where nothing was.
+    """Return the identity of what was dropped, from (key, reason) pairs; empty for none.
 
     >>> dropped_id([]), dropped_id([("a", "too small"), ("b", "empty")])[:8]
     ('', 'ef78fd3b')
@@ -76,14 +76,14 @@ def dropped_id(dropped: Iterable[tuple[str, str]]) -> str:
 
 
 def dropped_table_id(rows: pa.Table) -> str:
-    """The `dropped_id` of a table with the columns `key` and `reason`, which are not all Python's at once."""
+    """Return the `dropped_id` of a table with the columns `key` and `reason`, read batch by batch."""
     ordered = rows.sort_by([("key", "ascending"), ("reason", "ascending")]).to_batches(PAIRS_AT_ONCE)
     pairs = (pair for batch in ordered for pair in batch.to_pylist())
     return hash_of(str(pair[name]) for pair in pairs for name in ("key", "reason")) if len(rows) else ""
 
 
 def _rows_id(rows: pa.Table, columns: Mapping[str, pa.DataType]) -> str:
-    """A hash over rows by key, column by column: equal for any order, chunks and dictionaries."""
+    """Hash rows by key, column by column: equal for any order, chunks and dictionaries."""
     order = pc.sort_indices(_plain(rows["key"], columns["key"]))
     digest = hashlib.sha256()
     for position, (name, kind) in enumerate(columns.items()):
@@ -103,11 +103,11 @@ def _rows_id(rows: pa.Table, columns: Mapping[str, pa.DataType]) -> str:
 
 
 def _plain(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    """A column in one piece and of one type, whatever it is stored as."""
+    """Return a column in one chunk and of one type."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_string(column.type):
-        column = column.cast(pa.large_string())  # a piece may be longer than 32-bit offsets reach
+        column = column.cast(pa.large_string())  # a chunk may need more than 32-bit offsets
     if pa.types.is_fixed_size_binary(column.type):
         column = column.cast(pa.binary())
     return column.cast(kind).combine_chunks() if column.num_chunks != 1 else column.cast(kind).chunk(0)

@@ -1,7 +1,8 @@
-"""What a licence lets others do, and what the Hub calls it."""
+"""The rights that a licence grants, and the Hub's names of licences."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Collection, Sequence
 
@@ -17,6 +18,8 @@ lgpl-3.0 mit mpl-2.0 ncsa ofl-1.1 osl-3.0 unlicense wtfpl zlib
 OTHER_NAME = {"odc-by-1.0": "odc-by", "odbl-1.0": "odbl", "pddl-1.0": "pddl"}
 
 OPERATORS = ("AND", "OR", "WITH")
+#: An exception, behind the licence that it is of.
+WITH = re.compile(r"(?<=[^\s()])\s+WITH\s+(?!(?:AND|OR|WITH)(?![^\s()]))[^\s()]+", re.IGNORECASE)
 NO_DERIVATIVES = re.compile(r"CC-BY-(NC-)?ND-\d\.\d(-[A-Z]+)?", re.IGNORECASE)
 
 #: Licences, by their SPDX identifiers, that let everybody pass on the files and what was made from them, if
@@ -38,7 +41,7 @@ OPEN = re.compile(
 
 
 def hub_name(spdx: str) -> str | None:
-    """The Hub's identifier of a licence, or None where it has none.
+    """Return the Hub's identifier of a licence, or None.
 
     >>> hub_name("CC-BY-4.0"), hub_name("GPL-3.0-only"), hub_name("LicenseRef-Mine")
     ('cc-by-4.0', 'gpl-3.0', None)
@@ -48,25 +51,24 @@ def hub_name(spdx: str) -> str | None:
 
 
 def hub_terms(names: Sequence[str]) -> dict[str, str | list[str]]:
-    """The licences as a card's YAML says them; those that the Hub does not know stand beside `other`.
+    """Return the licences as a card's YAML has them; those that the Hub does not know become `other`.
 
     >>> hub_terms(["MIT", "LicenseRef-Mine"])
     {'license': ['mit', 'other'], 'license_name': 'licenseref-mine'}
     """
-    known = {name: hub_name(name) for name in names}
-    others = [name for name, identifier in known.items() if identifier is None]
-    found = [identifier for identifier in known.values() if identifier]
-    if not others:
-        return {"license": found}
-    return {"license": [*found, "other"], "license_name": "-and-".join(others).lower()}
+    unknown = [name for name in names if hub_name(name) is None]
+    identifiers = [identifier for name in names if (identifier := hub_name(name))]
+    if not unknown:
+        return {"license": identifiers}
+    return {"license": [*identifiers, "other"], "license_name": "-and-".join(unknown).lower()}
 
 
 def withheld(expression: str, allowed: Collection[str] = ()) -> tuple[str, ...]:
-    """The licences by which a text of terms keeps others from passing on files made under it.
+    """Return the licences in an SPDX expression that keep others from passing on files made under it.
 
-    Of `A AND B` both must let them, of `A OR B` one is enough, and `WITH` only adds rights. A licence that is
-    not known to let them keeps them from it, and so does a text that is no expression at all. Those in
-    `allowed`, written exactly so, count as known to let them.
+    Of `A AND B` both must allow it, of `A OR B` one is enough, and `WITH` only adds rights. A licence that is
+    not known to allow it does not, nor does a text that is no expression. Those in `allowed`, written exactly
+    so, count as known.
 
     >>> withheld("CC-BY-4.0 AND (MIT OR LicenseRef-Mine)")
     ()
@@ -75,77 +77,54 @@ def withheld(expression: str, allowed: Collection[str] = ()) -> tuple[str, ...]:
     """
     if expression in allowed:
         return ()
-    tokens = re.findall(r"[()]|[^\s()]+", expression)
+    # AND, OR and parentheses mean in Python what they mean here; licences become names: _0, _1, ...
+    tokens = re.findall(r"[()]|[^\s()]+", WITH.sub("", expression))
+    words = [
+        token.lower() if token.upper() in ("AND", "OR") else token if token in "()" else f"_{number}"
+        for number, token in enumerate(tokens)
+    ]
     try:
-        found = _either(tokens, frozenset(allowed))
-    except (_NoExpressionError, RecursionError):
+        return tuple(sorted(_withheld(ast.parse(" ".join(words), mode="eval").body, tokens, allowed)))
+    except (SyntaxError, RecursionError, MemoryError):
         return (expression,)
-    return (expression,) if tokens else tuple(sorted(found))
+
+
+def _withheld(node: ast.expr, tokens: Sequence[str], allowed: Collection[str]) -> frozenset[str]:
+    if isinstance(node, ast.Name):
+        token = tokens[int(node.id[1:])]
+        if token.upper() in OPERATORS:
+            raise SyntaxError(token)
+        return frozenset() if token in allowed or OPEN.fullmatch(token) else frozenset({token})
+    if not isinstance(node, ast.BoolOp):
+        raise SyntaxError(ast.unparse(node))
+    parts = [_withheld(part, tokens, allowed) for part in node.values]
+    if isinstance(node.op, ast.And):
+        return frozenset().union(*parts)
+    return min(parts, key=lambda names: (len(names), sorted(names)))
 
 
 def redistribution_problem(expression: str) -> str | None:
-    """Why files under these terms, and works made from them, may not be passed on; None where they may.
+    """Return the reason not to pass on files under these terms, or works made from them, or None.
 
     >>> redistribution_problem("CC-BY-NC-SA-4.0")
     >>> redistribution_problem("MIT AND CC-BY-ND-4.0")
-    'CC-BY-ND-4.0 forbids to pass on works that were made from it'
+    'CC-BY-ND-4.0 forbids passing on works made from it'
     >>> redistribution_problem("LicenseRef-Mine")
     'LicenseRef-Mine is not known to let others pass it on'
     """
-    return (
-        "; ".join(
-            f"{name} forbids to pass on works that were made from it"
-            if NO_DERIVATIVES.fullmatch(name)
-            else f"{name or 'an empty licence'} is not known to let others pass it on"
-            for name in withheld(expression)
-        )
-        or None
-    )
+    problems = [
+        f"{name} forbids passing on works made from it"
+        if NO_DERIVATIVES.fullmatch(name)
+        else f"{name or 'an empty licence'} is not known to let others pass it on"
+        for name in withheld(expression)
+    ]
+    return "; ".join(problems) or None
 
 
 def noncommercial(expression: str) -> bool:
-    """Whether a licence in the expression forbids commercial use.
+    """Return True if a licence in the expression forbids commercial use.
 
     >>> noncommercial("MIT AND CC-BY-NC-4.0"), noncommercial("CC-BY-4.0")
     (True, False)
     """
     return any("-NC-" in f"-{part.upper()}-" for part in re.findall(r"[^\s()]+", expression))
-
-
-class _NoExpressionError(ValueError):
-    """The text is no SPDX expression."""
-
-
-def _either(tokens: list[str], allowed: frozenset[str]) -> frozenset[str]:
-    """Read alternatives off the front of the tokens: what the best of them withholds."""
-    choices = [_every(tokens, allowed)]
-    while tokens and tokens[0].upper() == "OR":
-        del tokens[0]
-        choices.append(_every(tokens, allowed))
-    return min(choices, key=lambda names: (len(names), sorted(names)))
-
-
-def _every(tokens: list[str], allowed: frozenset[str]) -> frozenset[str]:
-    """Read conditions that hold together: what any of them withholds."""
-    names = _one(tokens, allowed)
-    while tokens and tokens[0].upper() == "AND":
-        del tokens[0]
-        names |= _one(tokens, allowed)
-    return names
-
-
-def _one(tokens: list[str], allowed: frozenset[str]) -> frozenset[str]:
-    """Read a licence, with its exception, or a part in parentheses."""
-    token = tokens.pop(0) if tokens else ")"
-    if token == "(":
-        inner = _either(tokens, allowed)
-        if not tokens or tokens.pop(0) != ")":
-            raise _NoExpressionError
-        return inner
-    if token == ")" or token.upper() in OPERATORS:
-        raise _NoExpressionError
-    if tokens and tokens[0].upper() == "WITH":
-        if len(tokens) < 2 or tokens[1].upper() in {"(", ")", *OPERATORS}:
-            raise _NoExpressionError
-        del tokens[:2]
-    return frozenset() if token in allowed or OPEN.fullmatch(token) else frozenset({token})

@@ -1,16 +1,16 @@
-"""`manifest.json`: the only machine truth about a dataset, and its only definition."""
+"""`manifest.json`: the only machine truth about a dataset, its only definition, and what is refused of it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeAlias
 
-from shiftdata.data.format.faults import faults
+from shiftdata.data.format.names import COLUMN, is_path_part, is_relative_path, line_fault, text_fault
 from shiftdata.data.format.paths import is_tar
 from shiftdata.data.format.records import (
     Base,
@@ -25,7 +25,7 @@ from shiftdata.data.format.records import (
     Shortcuts,
     Split,
 )
-from shiftdata.data.format.schema import Roles
+from shiftdata.data.format.schema import FEATURE_TYPES, POINTER_COLUMNS, SPLITS, Roles, columns
 from shiftdata.data.format.typed import read_json, record
 from shiftdata.errors import IntegrityError, NotFoundError, not_found
 from shiftdata.files import open_regular
@@ -33,9 +33,30 @@ from shiftdata.files import open_regular
 FILE_NAME = "manifest.json"
 FORMAT = 1
 MOST_BYTES = 16 << 20
-#: How the text begins: with the hash of everything after this line.
+#: The text begins with the hash of everything after this line.
 CHECKSUM = re.compile(r'\{\n "checksum": "([0-9a-f]{64})",\n')
-
+#: The columns of examples, where their modality fixes them.
+EXAMPLES = {"image": {"image": "image"}, "text": {"text": "string"}}
+#: Sets of tasks in tars: parts of paths, and splits for `datasets`. Without a hyphen no name begins another's
+#: files.
+SET_NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
+ROLES = ("fit", "unlabelled", "select", "test")
+SHA256 = re.compile(r"[0-9a-f]{64}")
+#: The fields whose texts are hashes, may have several lines, are shares of 1, or are not checked.
+HASHES = ("recipe_id", "content_id", "manifest", "sha256")
+PROSE = ("summary", "citation", "datasheet", "left_out", "how", "dropped", "notes", "reason", "features")
+SHARES = ("accuracy", "chance", "alone", "noise", "mean", "worst", "by_nuisance")
+UNCHECKED = (
+    "roles",
+    "sample",
+    "severities",
+    "seed",
+    "filters",
+    "conditions",
+    "files",
+    "withheld",
+    "publishes",
+)
 
 #: What may be passed on: the whole dataset; all but the examples; or not even keys and splits.
 Publishes: TypeAlias = Literal["all", "splits", "nothing"]
@@ -45,20 +66,21 @@ Publishes: TypeAlias = Literal["all", "splits", "nothing"]
 class Manifest:
     """Everything a reader, a card or a check needs to know about a dataset.
 
-    `severities` lists the steps of a continuous shift; it is empty where a nuisance has no scale.
-    `credits` are the licences and attributions of the rows, most rows first; of very many only the first
-    stand here, and `more_credits` counts the others. `datasheet` holds what the publisher says about where
-    the data came from and what it is good for. `sample` is one row as it is loaded, an image left out; in
-    WebDataset format, the members of one sample, an image as None. `part` is None for a whole dataset.
+    Attributes:
+        severities: the steps of a continuous shift; empty if the nuisance has no scale.
+        credits: the licences and attributions of the rows, most rows first; `more_credits` counts those that
+            are not listed.
+        datasheet: the publisher's answers about the origin and the use of the data.
+        sample: a row as it is loaded, without its image; in WebDataset format, the members of a sample, an
+            image as None.
+        part: None for a whole dataset.
+        publishes: "splits" if the licence of the content forbids publishing the examples. The published
+            dataset then lists the files of `data/` as `withheld`: another build is compared with them.
+        left_out: counts, by reason, files and rows that never were examples; no identity depends on them.
+        shortcuts: measured by the build on pictures; None for a part, for texts and for tables.
+        calibration: the results of a small trainer on the canonical splits, if they were measured.
+        provenance: how the recipe makes the examples.
 
-    Where the licence of the content forbids publishing, a build says `publishes="splits"`; the dataset that
-    is published then lacks `data/`, whose files it lists as `withheld`: another build makes them again and is
-    compared with them. With "nothing" it is not published at all. `left_out` counts, by reason, files and
-    rows that never were examples: no identity knows them.
-
-    `shortcuts` is what the build measured of pictures; None for a part, for texts and for tables.
-    `calibration` is what a small trainer reaches on the canonical splits, where somebody measured it.
-    `provenance` is how the recipe makes the examples.
     """
 
     name: str
@@ -99,7 +121,7 @@ class Manifest:
 
     @property
     def pixels_included(self) -> bool:
-        """Whether the examples are here: pictures, texts or rows of features."""
+        """True if the examples are included: pictures, texts or rows of features."""
         return not self.withheld
 
     @property
@@ -108,7 +130,7 @@ class Manifest:
         return {**self.files, **self.withheld}
 
     def require_pixels(self, where: str) -> None:
-        """Raise an error that says how to build the examples, if the dataset at `where` lacks them."""
+        """Raise `NotFoundError` if the dataset at `where` lacks the examples."""
         if self.withheld:
             raise NotFoundError(
                 f"{where} has the metadata and splits of {self.name}, but not the examples: {self.license} "
@@ -129,15 +151,15 @@ class Manifest:
 
     @property
     def is_webdataset(self) -> bool:
-        """Whether its examples are in tars (WebDataset format) and not in Parquet files."""
+        """True if the examples are in tars (WebDataset format) and not in Parquet files."""
         return any(map(is_tar, self.files))
 
     def base(self, name: str) -> Base:
-        """The base of that name."""
-        found = {base.name: base for base in self.bases}
-        if name not in found:
-            raise not_found("base", name, found, f"It was asked of {self.name}.")
-        return found[name]
+        """Return the base of that name."""
+        bases = {base.name: base for base in self.bases}
+        if name not in bases:
+            raise not_found("base", name, bases, f"The dataset is {self.name}.")
+        return bases[name]
 
     @property
     def configs(self) -> Mapping[str, Config]:
@@ -157,11 +179,11 @@ class Manifest:
         return {config.name: config for config in configs}
 
     def canonical(self, name: str) -> CanonicalSplit | None:
-        """The canonical split of that name, if it is one."""
+        """Return the canonical split of that name, or None."""
         return next((split for split in self.canonical_splits if split.name == name), None)
 
     def rows_behind(self, name: str) -> tuple[CanonicalSplit | None, str, list[str]]:
-        """The canonical split, the base and the names of the splits of a config (or of a canonical split)."""
+        """Return the canonical split, the base and the split names of a config (or of a canonical split)."""
         for split in self.canonical_splits:
             for config, sets in {**split.configs, split.name: split.sets}.items():
                 if config == name:
@@ -175,15 +197,15 @@ class Manifest:
         return None, name, bases[name]
 
     def splits_of(self, name: str) -> Mapping[str, Split]:
-        """The splits of a config, or the sets of a canonical split."""
+        """Return the splits of a config, or the sets of a canonical split."""
         if name == "metadata":
             return self.base(self.default_base).splits
         split, base, names = self.rows_behind(name)
-        sizes = {one: of.size for one, of in split.sets.items()} if split else self.base(base).splits
-        return {one: sizes[one] for one in names}
+        sizes = {of: rows.size for of, rows in split.sets.items()} if split else self.base(base).splits
+        return {of: sizes[of] for of in names}
 
     def to_json(self) -> str:
-        """The text of `manifest.json`: equal manifests give equal bytes."""
+        """Return the text of `manifest.json`: equal manifests give equal bytes."""
         return checksummed(asdict(self))
 
     @classmethod
@@ -199,11 +221,11 @@ class Manifest:
                 f"{where} has manifest format {ascii(version)[:60]}; this shiftdata reads format {FORMAT}: "
                 "install a newer shiftdata"
             )
-        found = CHECKSUM.match(text)
-        if not found or _sha256(text[found.end() :]) != raw.pop("checksum", None):
+        match = CHECKSUM.match(text)
+        if not match or _sha256(text[match.end() :]) != raw.pop("checksum", None):
             raise IntegrityError(
                 f"{where} is damaged, was edited, or had its line endings converted: it does not have the "
-                "checksum that its first line names; fetch or build the dataset again"
+                "checksum in its first line; fetch or build the dataset again"
             )
         try:
             manifest = record(cls, raw)
@@ -223,20 +245,20 @@ class Manifest:
             )
         try:
             with open_regular(path) as file:
-                written = file.read(MOST_BYTES + 1)
-            if len(written) > MOST_BYTES:
+                data = file.read(MOST_BYTES + 1)
+            if len(data) > MOST_BYTES:
                 raise IntegrityError(f"{path} has more than {MOST_BYTES:,} bytes: it is not a manifest")
-            text = written.decode()
+            text = data.decode()
         except UnicodeDecodeError as error:
             raise IntegrityError(f"{path} is not a shiftdata manifest ({error})") from error
         return cls.from_json(text, str(path))
 
 
 def checksummed(raw: Mapping[str, Any]) -> str:
-    """The text of a `manifest.json` with these fields, behind its checksum.
+    """Return the text of a `manifest.json` with these fields, behind its checksum.
 
-    The checksum shows every accidental change. Whoever forges a manifest computes it anew: against that, pin
-    the hash of the whole file, as catalogs do.
+    The checksum shows every accidental change. A forger computes it again: against that, pin the hash of the
+    whole file, as catalogs do.
     """
     text = json.dumps(raw, indent=1, ensure_ascii=False).removeprefix("{\n") + "\n"
     return f'{{\n "checksum": "{_sha256(text)}",\n{text}'
@@ -252,12 +274,134 @@ def _of_base(base: Base, name: str) -> Config:
 
 
 def _virtual(split: CanonicalSplit, name: str, sets: Sequence[str]) -> Config:
-    """Some sets of a canonical split as one config: no two are read from one split of the base."""
-    chosen = {one: split.sets[one] for one in sets}
+    """Make one config of sets of a canonical split, no two of which are read from one split of the base."""
+    chosen = {of: split.sets[of] for of in sets}
     return Config(
         name=name,
         base=split.base,
-        splits={one: of.size for one, of in chosen.items()},
-        read={one: of.splits for one, of in chosen.items()},
-        filters=[clause for of in chosen.values() for clause in of.filters or ()],
+        splits={of: rows.size for of, rows in chosen.items()},
+        read={of: rows.splits for of, rows in chosen.items()},
+        filters=[clause for rows in chosen.values() for clause in rows.filters or ()],
     )
+
+
+def faults(manifest: Manifest) -> Iterator[str]:
+    """Yield each reason to refuse a manifest, as words that follow its name.
+
+    No row can be read by such a manifest, or its names would mislead a page, a path or a terminal.
+    """
+    for name, value in _leaves(manifest, ""):
+        if fault := _leaf_fault(name, value):
+            yield fault
+    yield from _name_faults(manifest)
+    yield from _path_faults(manifest)
+    yield from _column_faults(manifest.roles)
+    for base in manifest.bases:
+        yield from _base_faults(manifest, base)
+    for split in manifest.canonical_splits:
+        yield from _canonical_faults(split)
+
+
+def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Yield the name of the field and the value of every text and number, keys included."""
+    if is_dataclass(value):
+        for inner in fields(value):
+            if inner.name not in UNCHECKED:
+                yield from _leaves(getattr(value, inner.name), inner.name)
+    elif isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield "key" if name in SHARES else name, key
+            yield from _leaves(entry, name)
+    elif isinstance(value, list | tuple):
+        for entry in value:
+            yield from _leaves(entry, name)
+    else:
+        yield name, value
+
+
+def _leaf_fault(name: str, value: Any) -> str | None:
+    if isinstance(value, str) and name in HASHES:
+        return (
+            None if SHA256.fullmatch(value) else f"gives the id {value[:70]!a}; ids are 64 digits of 0-9a-f"
+        )
+    if isinstance(value, str) and name in PROSE:
+        return f"has a text that {fault}: {value[:60]!a}" if (fault := text_fault(value)) else None
+    if isinstance(value, str) and (value or name != "dropped_id"):
+        return f"has a name that {fault}: {value[:60]!a}" if (fault := line_fault(value)) else None
+    if isinstance(value, float | int) and name in SHARES and not 0 <= value <= 1:
+        return f"has the {name} {value}, which is not between 0 and 1"
+    if isinstance(value, float | int) and value < 0:
+        return f"has a size or a number of rows below 0 ({name})"
+    return None
+
+
+def _name_faults(manifest: Manifest) -> Iterator[str]:
+    bases = [base.name for base in manifest.bases]
+    canonical = [split.name for split in manifest.canonical_splits]
+    parts = [("name", manifest.name), ("version", manifest.version)]
+    parts += [*(("base", name) for name in bases), *(("canonical split", name) for name in canonical)]
+    for kind, name in parts:
+        if not is_path_part(name):
+            yield f"gives the {kind} {name[:60]!a}; use letters, digits, '_', '-' and '.'"
+    lists = {"base": bases, "canonical split": canonical, "label": manifest.labels}
+    for kind, names in (lists | {manifest.roles.nuisance: manifest.nuisances}).items():
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            yield f"gives one {kind[:60]} twice: {twice[:60]!a}"
+
+
+def _path_faults(manifest: Manifest) -> Iterator[str]:
+    folders = {str(parent) for path in manifest.all_files for parent in PurePosixPath(path).parents}
+    for path, file in (*manifest.files.items(), *manifest.withheld.items()):
+        if not is_relative_path(path):
+            yield f"names {path[:200]!a}, which leads out of the dataset's folder or is hidden"
+        elif path in folders or path.casefold() == FILE_NAME:
+            yield f"names the file {path[:200]!a}, which cannot be one"
+        if not SHA256.fullmatch(file.sha256):
+            yield f"gives {path[:200]!a} the sha256 {file.sha256[:70]!a}"
+        if min(file.bytes, file.rows or 0) < 0:
+            yield "has a size or a number of rows below 0 (files)"
+
+
+def _column_faults(roles: Roles) -> Iterator[str]:
+    modality, example = roles.modality, dict(roles.example)
+    taken = {*columns("nuisance"), *POINTER_COLUMNS} - {"nuisance"}
+    for name in (roles.nuisance, *example):
+        if not COLUMN.fullmatch(name) or name in taken or (name in example and name == roles.nuisance):
+            yield f"has a column {name[:60]!a}, which cannot be one"
+    if example != EXAMPLES.get(modality, example):
+        yield (
+            f"gives examples the columns {example}; of the modality {modality} they are {EXAMPLES[modality]}"
+        )
+    for name, feature in example.items():
+        if isinstance(feature, str) and feature not in FEATURE_TYPES:
+            allowed = ", ".join(FEATURE_TYPES)
+            yield f"gives the column {name!r} the type {feature!r}; use one of {allowed}, or a list of names"
+
+
+def _base_faults(manifest: Manifest, base: Base) -> Iterator[str]:
+    splits, given = set(base.splits), ", ".join(map(ascii, base.splits))
+    if base.task is None:
+        if splits != set(SPLITS) and (manifest.part is None or not splits or not splits <= set(SPLITS)):
+            yield f"gives the base {base.name!r} the splits {given}; they are {', '.join(SPLITS)}"
+        return
+    if not manifest.is_webdataset:
+        yield f"gives the base {base.name!r} a task, which only tars have"
+    if not splits or set(base.roles) != splits or not all(base.roles.values()):
+        yield f"does not give each set of the task {base.name!r} its roles"
+    for name in base.splits:
+        if not SET_NAME.fullmatch(name):
+            yield f"gives the task {base.name!r} the set {name[:60]!a}; use letters, digits, '_' and '.'"
+    if unknown := {role for roles in base.roles.values() for role in roles} - set(ROLES):
+        given = ", ".join(sorted(map(ascii, unknown)))
+        yield f"gives sets of the task {base.name!r} the roles {given}; they are {', '.join(ROLES)}"
+
+
+def _canonical_faults(split: CanonicalSplit) -> Iterator[str]:
+    for name, rows in split.sets.items():
+        if not set(rows.splits) <= set(SPLITS):
+            given = ", ".join(map(ascii, rows.splits))
+            yield f"reads {name} of {split.name!r} from the splits {given}; they are {', '.join(SPLITS)}"
+    if unknown := {name for names in split.configs.values() for name in names} - set(split.sets):
+        given = ", ".join(sorted(map(ascii, unknown)))
+        yield f"has a config of {split.name!r} with {given}, which {split.name!r} does not have"

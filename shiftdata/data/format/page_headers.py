@@ -1,4 +1,4 @@
-"""What the pages of a Parquet file unpack to, by their own headers: a footer may say that they are small.
+"""The unpacked sizes of the pages of a Parquet file, by their own headers: its footer may understate them.
 
 A reader makes room for a page by the size in its header, whatever the footer says. Headers are structs of
 Thrift's compact protocol (https://github.com/apache/parquet-format): a byte with the type of a field and how
@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 
 from shiftdata.errors import IntegrityError
 
-#: Bytes in which most headers end, and the longest that is read: texts of statistics stand in them.
+#: Bytes in which most headers end, and the longest that is read: they contain the texts of statistics.
 USUAL, LONGEST = 1 << 12, 1 << 20
 UNPACKED, PACKED = 2, 3  # numbers of the fields with the sizes of a page
 DEEPEST = 8
 
 
 def pages_fault(file: IO[bytes], footer: pq.FileMetaData) -> str | None:
-    """Why the pages of an open file are not read: they unpack to more than its footer says.
+    """Return the reason not to read the pages of an open file: they unpack to more than its footer says.
 
     A header that cannot be read is an `IntegrityError`.
     """
@@ -40,7 +40,7 @@ def pages_fault(file: IO[bytes], footer: pq.FileMetaData) -> str | None:
 
 
 def _page_sizes(file: IO[bytes], chunk: pq.ColumnChunkMetaData) -> Iterator[int]:
-    """The unpacked bytes of each page of a column chunk."""
+    """Yield the unpacked bytes of each page of a column chunk."""
     at, dictionary = chunk.data_page_offset or 0, chunk.dictionary_page_offset or 0
     at = dictionary if 0 < dictionary < at else at  # as Arrow finds the first page
     end = at + chunk.total_compressed_size if chunk.num_values else at
@@ -54,7 +54,7 @@ def _page_sizes(file: IO[bytes], chunk: pq.ColumnChunkMetaData) -> Iterator[int]
 
 
 def _header(file: IO[bytes], at: int, most: int) -> tuple[int, dict[int, int]]:
-    """The length of the page header at a place, and its numbers by their fields."""
+    """Return the length of the page header at a place, and its numbers by their fields."""
     for size in (min(USUAL, most), most):
         file.seek(at)
         fields = _Fields(file.read(size))
@@ -70,13 +70,13 @@ def _header(file: IO[bytes], at: int, most: int) -> tuple[int, dict[int, int]]:
 
 
 class _Fields:
-    """A struct of Thrift's compact protocol, of which whole numbers are read and all else is passed by."""
+    """A struct of Thrift's compact protocol, of which whole numbers are read and all else is skipped."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self.at = data, 0
 
     def struct(self, depth: int = 0) -> dict[int, int]:
-        """Read a struct to its end; give its whole numbers."""
+        """Read a struct to its end; return its whole numbers."""
         numbers, field = dict[int, int](), 0
         if depth > DEEPEST:
             raise ValueError("a header of too many levels")
@@ -89,18 +89,18 @@ class _Fields:
 
     def _value(self, kind: int, depth: int) -> int | None:
         match kind:
-            case 1 | 2:  # true and false stand in the type
+            case 1 | 2:  # true and false are types
                 return None
             case 4 | 5 | 6:
                 return self._number()
             case 3 | 7:
-                self._pass(1 if kind == 3 else 8)
+                self._skip(1 if kind == 3 else 8)
             case 8:
-                self._pass(self._varint())
+                self._skip(self._varint())
             case 9 | 10:
                 head = self._byte()
                 for _ in range(head >> 4 if head >> 4 < 15 else self._varint()):
-                    self._pass(1) if head & 15 in (1, 2) else self._value(head & 15, depth)
+                    self._skip(1) if head & 15 in (1, 2) else self._value(head & 15, depth)
             case 12:
                 self.struct(depth + 1)
             case _:
@@ -111,7 +111,7 @@ class _Fields:
         self.at += 1
         return self._data[self.at - 1]
 
-    def _pass(self, count: int) -> None:
+    def _skip(self, count: int) -> None:
         self.at += count
         if self.at > len(self._data):
             raise IndexError("it has no end")

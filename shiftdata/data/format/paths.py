@@ -1,4 +1,4 @@
-"""Where each file of a dataset lies, by name; nobody else spells these paths."""
+"""The paths of the files of a dataset; nobody else spells them."""
 
 from __future__ import annotations
 
@@ -12,48 +12,47 @@ CROISSANT = "croissant.json"
 ATTRIBUTION = "ATTRIBUTION.md"
 #: Made from the manifest, which lists them: their text never depends on their own records in it.
 RENDERINGS = (README, CROISSANT)
-#: What `datasets` goes by where it lies beside a card: shiftdata never writes them.
+#: Files that `datasets` reads instead of the card: shiftdata never writes them.
 OVERRIDES = ("dataset_infos.json", ".huggingface.yaml")
-PACKED = ".tar.gz"  # how the names of compressed tars end
 DROPPED = "dropped.parquet"  # names what could not be used
 
 
 def metadata_file(base: str, split: str) -> str:
-    """The rows of a split without pixels."""
+    """Return the path of the rows of a split without pixels."""
     return f"metadata/{base}/{split}.parquet"
 
 
 def data_prefix(base: str, split: str) -> str:
-    """How the names of a split's data files begin; in tars also those of a task's set."""
+    """Return the prefix of a split's data files; in tars also of those of a task's set."""
     return f"data/{base}/{split}-"
 
 
 def data_file(base: str, split: str, number: int, count: int, suffix: str = "parquet") -> str:
-    """One of a split's `count` data files."""
+    """Return the path of one of a split's `count` data files."""
     return f"{data_prefix(base, split)}{number:05d}-of-{count:05d}.{suffix}"
 
 
 def data_files(files: Iterable[str], base: str, split: str) -> list[str]:
-    """The data files of a split among some files, in order."""
+    """Return the data files of a split, in order."""
     return sorted(path for path in files if path.startswith(data_prefix(base, split)))
 
 
 def is_tar(path: str) -> bool:
-    """Whether a data file is in WebDataset format."""
-    return path.endswith((".tar", PACKED))
+    """Return True if a data file is in WebDataset format."""
+    return path.endswith(".tar")
 
 
 def index_file(tar: str) -> str:
-    """The index of a tar.
+    """Return the path of the index of a tar.
 
-    >>> index_file("data/mini/train-00000-of-00002.tar"), index_file("data/mini/test-00000-of-00001.tar.gz")
-    ('index/mini/train-00000-of-00002.parquet', 'index/mini/test-00000-of-00001.parquet')
+    >>> index_file("data/mini/train-00000-of-00002.tar")
+    'index/mini/train-00000-of-00002.parquet'
     """
-    return f"index/{tar.removeprefix('data/').removesuffix('.gz').removesuffix('.tar')}.parquet"
+    return f"index/{tar.removeprefix('data/').removesuffix('.tar')}.parquet"
 
 
 def row_files(files: Iterable[str], base: str, split: str) -> list[str]:
-    """The files among some that hold a split's rows without examples: its metadata, or an index for each tar.
+    """Return the files with a split's rows without examples: its metadata, or an index for each tar.
 
     >>> row_files(["data/mini/test-00000-of-00001.tar"], "mini", "test")
     ['index/mini/test-00000-of-00001.parquet']
@@ -63,11 +62,11 @@ def row_files(files: Iterable[str], base: str, split: str) -> list[str]:
 
 
 def protocol_file(config: str) -> str:
-    """The frozen keys of a canonical split."""
+    """Return the path of the frozen keys of a canonical split."""
     return f"protocols/{config}.parquet"
 
 
 def in_order(splits: Iterable[str]) -> list[str]:
-    """Some splits in their canonical order, in which rows are counted; then other sets of a task."""
+    """Sort splits in their canonical order, in which rows are counted; then other sets of a task."""
     order = list(SPLITS)
     return sorted(splits, key=lambda split: order.index(split) if split in order else len(order))

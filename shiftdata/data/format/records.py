@@ -8,22 +8,18 @@ from typing import Any, Literal, TypeAlias
 
 #: Column, operator, value.
 Condition: TypeAlias = tuple[str, str, Any]
-
-
 #: Conditions that all hold.
 Clause: TypeAlias = list[Condition]
-
-
 #: Alternatives of clauses, as `pyarrow` and `datasets` read them.
 Filters: TypeAlias = list[Clause]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """How much is in a split of a base or a set of a canonical split.
+    """The size of a split of a base or a set of a canonical split.
 
-    `bytes` are those of its cells in memory; `groups` counts those that have a row, and `smallest` and
-    `largest` are their sizes (0 where rows have no group, as untouched content).
+    `bytes` are those of its cells in memory. `groups` counts those with rows, `smallest` and `largest` are
+    their sizes (0 where rows have no group, as untouched content).
     """
 
     rows: int
@@ -35,10 +31,7 @@ class Split:
 
 @dataclass(frozen=True, kw_only=True)
 class Untouched:
-    """The untouched rows with which the trajectories of a base begin.
-
-    `examples` counts the different ones among them, `bytes` are those of the copies.
-    """
+    """The untouched rows that begin trajectories; `examples` are distinct, `bytes` those of the copies."""
 
     rows: int
     examples: int
@@ -47,7 +40,7 @@ class Untouched:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskOf:
-    """The task that tars contain: the base of its rows, what protocol chose them, the roles of each set."""
+    """The task in tars: the base of its rows, the protocol that chose them, the roles of each set."""
 
     base: str
     protocol: str
@@ -56,14 +49,12 @@ class TaskOf:
 
 @dataclass(frozen=True, kw_only=True)
 class Base:
-    """One set of files: `data/<name>/` and `metadata/<name>/`.
+    """A set of files: `data/<name>/`, `metadata/<name>/`; in tars also a `task`, with its sets as `splits`.
 
-    `dropped` counts, by reason, what should be here and could not be used; `dropped.parquet` names it, and
-    `dropped_id` is the hash of those names and reasons. `untouched` counts the rows
-    at severity 0, where some of them are the same example. `equal_apart` counts the sets of untouched
-    examples that are equal to the byte, of several origins and in several splits.
-
-    Tars contain tasks too: an entry with a `task` has its name, and its sets as `splits`.
+    `dropped` counts, by reason, content that could not be used; `dropped.parquet` names it, and `dropped_id`
+    is the hash of the names and reasons. `untouched` counts the rows at severity 0, if some of them are the
+    same example. `equal_apart` counts the sets of untouched examples that are equal to the byte, of several
+    origins and in several splits.
     """
 
     name: str
@@ -83,7 +74,7 @@ class Base:
 
     @property
     def protocol(self) -> str:
-        """The words of the protocol that chose the rows; empty for a whole base."""
+        """The protocol that chose the rows, as words; empty for a whole base."""
         return self.task.protocol if self.task else ""
 
     @property
@@ -92,16 +83,16 @@ class Base:
         return self.task.roles if self.task else {}
 
     def hides_labels(self, name: str) -> bool:
-        """Whether a set is unlabelled: its samples have hashed keys and neither label nor group."""
+        """Return True for an unlabelled set: its samples have hashed keys and neither label nor group."""
         return self.roles.get(name, ("",))[0] == "unlabelled"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CanonicalSet:
-    """One set of a canonical split: its roles, how much it has, and in which splits of its base its rows lie.
+    """A set of a canonical split: its roles, its size, and the splits of its base that have its rows.
 
-    `filters` keep exactly its rows; None where no filters can, for a `reason`. A row that was drawn twice
-    counts twice in `size`.
+    `filters` keep exactly its rows; None if no filters can, for a `reason`. A row that was drawn twice counts
+    twice in `size`.
     """
 
     roles: Sequence[str]
@@ -111,7 +102,7 @@ class CanonicalSet:
     reason: str = ""
 
 
-#: How the note begins that a set of a canonical split lacks groups.
+#: The beginning of the note that a set of a canonical split lacks groups.
 GAPS = "groups without a row in"
 
 
@@ -119,9 +110,8 @@ GAPS = "groups without a row in"
 class CanonicalSplit:
     """A task that is published with its dataset: `protocol` (as `shiftdata task` reads it) on a base.
 
-    Its rows are frozen as keys in `protocols/<name>.parquet`. `configs` are the names under which the card
-    offers it, each with its sets; a split without any is a key file alone. `notes` say what was asked of the
-    protocol and what was met.
+    Its rows are frozen as keys in `protocols/<name>.parquet`. `configs` are its names in the card, each with
+    its sets; without any it is a key file alone. `notes` compare the request with the result.
     """
 
     name: str
@@ -134,13 +124,13 @@ class CanonicalSplit:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether a set lacks groups, so that a task is made again only with `on_empty="report"`."""
+        """True if a set lacks groups, so that the task can be made only with `on_empty="report"`."""
         return any(note.startswith(GAPS) for note in self.notes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """What `load_dataset(repo, name)` gives: each split's size, and the splits of `base` it is read from."""
+    """A config of `load_dataset(repo, name)`: each split's size, and the splits of `base` it is read from."""
 
     name: str
     base: str
@@ -151,7 +141,7 @@ class Config:
 
 @dataclass(frozen=True, kw_only=True)
 class Credit:
-    """One licence with one attribution, and how many rows carry them."""
+    """A licence with an attribution, and the number of rows that carry them."""
 
     license: str
     attribution: str
@@ -173,7 +163,7 @@ class EqualContent:
 
 @dataclass(frozen=True, kw_only=True)
 class Activity:
-    """A step in the making of the examples: its kind, and what did it."""
+    """A step that made the examples: its kind, and its details."""
 
     name: str
     how: str
@@ -181,7 +171,7 @@ class Activity:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """How the examples were made, and whether a program drew or changed any of them."""
+    """The steps that made the examples; `synthetic` if a program drew or changed any of them."""
 
     synthetic: bool
     activities: Sequence[Activity]
@@ -189,7 +179,7 @@ class Provenance:
 
 @dataclass(frozen=True, kw_only=True)
 class FileRecord:
-    """What a published file must be; a picture has no rows."""
+    """The size and the hash of a published file; a picture has no rows."""
 
     bytes: int
     sha256: str
@@ -198,10 +188,9 @@ class FileRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Of what whole a dataset holds only some rows, and which.
+    """The whole of a part, which has the rows of its `config`, in `splits`, that meet all `conditions`.
 
-    `manifest` is the sha256 of the whole's `manifest.json`. The rows are those of `config` there, in
-    `splits`, that fulfil every one of `conditions`, which are written as in filters.
+    `manifest` is the sha256 of the whole's `manifest.json`.
     """
 
     manifest: str
@@ -213,11 +202,11 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """How well a trivial trace of pictures, such as their corners, says their label or nuisance.
+    """The accuracy with which a trivial trace of pictures, such as their corners, predicts label or nuisance.
 
-    `accuracy` is balanced, on rows of origins that were not learned from; `chance` is that of a guess.
-    `alone` is the balanced accuracy for one class against all others, of the one that is given away most,
-    `plainest`; a guess has 0.5, with `noise` as its standard error.
+    `accuracy` is balanced, on rows of held-out origins; `chance` is that of a guess. `alone` is the balanced
+    accuracy of one class against all others, for the class that is predicted best, `plainest`; a guess has
+    0.5, with `noise` as its standard error.
     """
 
     name: str
@@ -231,10 +220,10 @@ class Trace:
 
 @dataclass(frozen=True, kw_only=True)
 class Shortcuts:
-    """What a build measured on some of its pictures: `fit` rows were learned from, on `tested` it was judged.
+    """The traces that a build measured on a sample of its pictures: `fit` training rows, `tested` test rows.
 
-    `made` says that the recipe made the nuisance; otherwise it came with the content. `files` are traces of
-    the files that the pictures were made from, where they are files.
+    `made`: the recipe made the nuisance; otherwise it came with the content. `files` are traces of the files
+    that the pictures were made from.
     """
 
     base: str
@@ -247,12 +236,12 @@ class Shortcuts:
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """What one training is worth on one set of a canonical split.
+    """The accuracy of one training run on one set of a canonical split.
 
-    `trained` says on what (`fit` rows): "ceiling", "ERM", "RWG", ...; "nuisance" is a model that says the
-    nuisance instead of the label. `mean` is the accuracy over `cells` (groups, or nuisances where each is a
-    trajectory), the smallest of which has `smallest` rows, and `worst` that of `worst_cell`; both with the
-    ends of their 95 % interval. `seconds` are those that one core took to train.
+    `trained` names the method (on `fit` rows): "ceiling", "ERM", "RWG", ...; "nuisance" is a model that
+    predicts the nuisance instead of the label. `mean` is the accuracy over `cells` (groups, or nuisances
+    where each is a trajectory), the smallest of which has `smallest` rows, and `worst` that of `worst_cell`;
+    both with the ends of their 95 % interval. `seconds` of one core.
     """
 
     split: str
@@ -273,10 +262,10 @@ class Measure:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """What a small trainer measured on the canonical splits of a base, and on which build of it.
+    """The results of a small trainer on the canonical splits of a base, of the build `content_id`.
 
-    Each model was trained for `steps` of `batch` rows. `features` names the network behind "frozen" ones.
-    `left_out` says what was not measured, and why.
+    Each model was trained for `steps` of `batch` rows. `features` names the network of "frozen" ones.
+    `left_out` lists what was not measured, and the reasons.
     """
 
     base: str
@@ -290,7 +279,7 @@ class Calibration:
 
 
 def by_reason(counts: Mapping[str, int]) -> dict[str, int]:
-    """Counts of reasons, those together that differ only in their parentheses.
+    """Add up the counts of reasons that differ only in their parentheses.
 
     >>> by_reason({"too many pixels (9000 x 9000)": 1, "too many pixels (9000 x 8000)": 2, "empty (0)": 4})
     {'too many pixels': 3, 'empty (0)': 4}
@@ -299,6 +288,6 @@ def by_reason(counts: Mapping[str, int]) -> dict[str, int]:
     for reason in counts:
         spellings.setdefault(reason.split(" (")[0], []).append(reason)
     return {
-        same[0] if len(same) == 1 else short: sum(counts[one] for one in same)
+        same[0] if len(same) == 1 else short: sum(counts[reason] for reason in same)
         for short, same in spellings.items()
     }

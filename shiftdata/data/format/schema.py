@@ -1,4 +1,4 @@
-"""The columns of a dataset: names, order, types. Both halves read them from here."""
+"""The columns of a dataset: names, order, types."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPLITS: dict[str, int] = {"train": 0, "validation": 50, "test": 70}
 
 Modality: TypeAlias = Literal["image", "text", "table"]
 
-#: What a column of an example holds: the name of a type, or the names of a category's values.
+#: The feature in a column of an example: the name of a type, or the names of a category's values.
 Feature: TypeAlias = str | Sequence[str]
 
 #: The types that a column of an example may have; a category is stored as the integer of its name.
@@ -30,7 +30,7 @@ FEATURE_TYPES: dict[str, pa.DataType] = {
     "float64": pa.float64(),
 }
 
-#: Where a row's example lies: shard number, row in the shard, byte offset and length, sha256.
+#: The place of a row's example: shard number, row in the shard, byte offset and length, sha256.
 #: Only encoded images have an offset: text and features are compressed with their neighbours.
 #: The hash is 32 bytes in a plain binary column: `datasets` 4.0 cannot read one of fixed width.
 POINTER_COLUMNS: dict[str, pa.DataType] = {
@@ -41,10 +41,13 @@ POINTER_COLUMNS: dict[str, pa.DataType] = {
     "sha256": pa.binary(),
 }
 
+#: The columns of a frozen canonical split or task.
+FROZEN = pa.schema({"key": pa.string(), "split": pa.string(), "count": pa.int32()})
+
 
 @dataclass(frozen=True, kw_only=True)
 class Roles:
-    """Which column plays which part, what the examples are, and which columns hold them."""
+    """The columns of nuisance, label and origin, the modality, and the columns of examples."""
 
     nuisance: str
     label: str = "label"
@@ -54,7 +57,7 @@ class Roles:
 
 
 def split_of_fold(fold: int) -> str:
-    """The canonical split of a fold: train < 50, validation 50-69, test >= 70.
+    """Return the canonical split of a fold: train < 50, validation 50-69, test >= 70.
 
     >>> [split_of_fold(fold) for fold in (0, 49, 50, 69, 70, 99)]
     ['train', 'train', 'validation', 'validation', 'test', 'test']
@@ -63,7 +66,7 @@ def split_of_fold(fold: int) -> str:
 
 
 def columns(nuisance: str) -> dict[str, pa.DataType]:
-    """Every column but the example itself, in file order."""
+    """Return every column but the example itself, in file order."""
     return {
         "key": pa.string(),
         "split": pa.string(),
@@ -81,37 +84,37 @@ def columns(nuisance: str) -> dict[str, pa.DataType]:
 
 
 def json_columns(nuisance: str) -> list[str]:
-    """The columns that the `json` of a sample in tars has: `params` are long, and lie in the index alone."""
+    """Return the columns of the `json` of a sample in tars: `params` are long, and only in the index."""
     return [name for name in columns(nuisance) if name != "params"]
 
 
 def data_schema(roles: Roles, labels: Sequence[str], nuisances: Sequence[str]) -> pa.Schema:
-    """The schema of `data/` files: all columns and the example, with `datasets` features inside."""
+    """Return the schema of `data/` files: all columns and the example, with `datasets` features inside."""
     example = {name: example_type(feature) for name, feature in roles.example.items()}
     return _with_features(columns(roles.nuisance) | example, roles, labels, nuisances)
 
 
 def metadata_schema(roles: Roles, labels: Sequence[str], nuisances: Sequence[str]) -> pa.Schema:
-    """The schema of `metadata/` files: all columns and the pointer to the example's bytes."""
+    """Return the schema of `metadata/` files: all columns and the pointer to the example's bytes."""
     return _with_features(columns(roles.nuisance) | POINTER_COLUMNS, roles, labels, nuisances)
 
 
-#: What the index of a task says too: how often the row was drawn, and which of these samples it is, from 1.
+#: In the index of a task: the number of draws of the row, and the number of this sample among them, from 1.
 DRAWN_COLUMNS: dict[str, pa.DataType] = {"count": pa.int32(), "copy": pa.int32()}
 
 
 def index_schema(nuisance: str, members: Sequence[str], *, task: bool = False) -> pa.Schema:
-    """The schema of the index of a tar: all columns, the sha256, and where each member of a sample lies.
+    """Return the schema of the index of a tar: all columns, the sha256, and the place of each member.
 
-    Of a set without labels, all columns that say more than the picture and its nuisance are null.
+    In a set without labels, the columns that tell more than the picture and its nuisance are null.
     """
     drawn = DRAWN_COLUMNS if task else {}
-    places = {f"{member}_{what}": pa.int64() for member in members for what in ("offset", "length")}
+    places = {f"{member}_{part}": pa.int64() for member in members for part in ("offset", "length")}
     return pa.schema(columns(nuisance) | {"sha256": pa.binary()} | drawn | places)
 
 
 def example_type(feature: Feature) -> pa.DataType:
-    """The Arrow type of one column of an example."""
+    """Return the Arrow type of a column of an example."""
     return FEATURE_TYPES[feature] if isinstance(feature, str) else pa.int64()
 
 
@@ -119,12 +122,12 @@ _FEATURES = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_na
 
 
 def example_hashes(rows: pa.Table, roles: Roles) -> list[bytes]:
-    """The sha256 of each example: of an image's encoded bytes, a text's UTF-8, or features as JSON."""
+    """Return the sha256 of each example's bytes."""
     return [hashlib.sha256(data).digest() for data in example_bytes(rows, roles)]
 
 
 def features_as_bytes(values: Sequence[Any]) -> bytes:
-    """The features of a row of a table, in the order of their columns, as the bytes that identify them.
+    """Return the bytes that identify a row of features, in the order of their columns.
 
     >>> features_as_bytes([1, 2.5, None, "x"])
     b'[1,2.5,null,"x"]'
@@ -133,29 +136,29 @@ def features_as_bytes(values: Sequence[Any]) -> bytes:
 
 
 def example_bytes(rows: pa.Table, roles: Roles) -> list[bytes]:
-    """The bytes that identify each example: an encoded image, a text in UTF-8, features as JSON."""
-    held = [rows[name].to_pylist() for name in roles.example]
+    """Return the bytes that identify each example: an encoded image, a text in UTF-8, features as JSON."""
+    values = [rows[name].to_pylist() for name in roles.example]
     if roles.modality == "image":
-        return [image["bytes"] for image in held[0]]
+        return [image["bytes"] for image in values[0]]
     if roles.modality == "text":
-        return [text.encode() for text in held[0]]
-    return [features_as_bytes(values) for values in zip(*held, strict=True)]
+        return [text.encode() for text in values[0]]
+    return [features_as_bytes(row) for row in zip(*values, strict=True)]
 
 
 def _with_features(
     fields: Mapping[str, pa.DataType], roles: Roles, labels: Sequence[str], nuisances: Sequence[str]
 ) -> pa.Schema:
     """Add the schema key from which `datasets` takes its features, so that the YAML need not carry them."""
-    known = {"label": list(labels), roles.nuisance: list(nuisances), **roles.example}
-    features = {name: _feature(known.get(name, str(kind))) for name, kind in fields.items()}
+    given = {"label": list(labels), roles.nuisance: list(nuisances), **roles.example}
+    features = {name: _feature(given.get(name, str(kind))) for name, kind in fields.items()}
     info = json.dumps({"info": {"features": features}})
     return pa.schema(dict(fields), metadata={"huggingface": info})
 
 
-def _feature(held: Feature) -> dict[str, Any]:
-    """One feature as `datasets` writes it; `held` is an Arrow type's name where no feature is given."""
-    if not isinstance(held, str):
-        return {"names": list(held), "_type": "ClassLabel"}
-    if held == "image":
+def _feature(feature: Feature) -> dict[str, Any]:
+    """Return a feature, or the name of an Arrow type, as `datasets` writes it."""
+    if not isinstance(feature, str):
+        return {"names": list(feature), "_type": "ClassLabel"}
+    if feature == "image":
         return {"_type": "Image"}
-    return {"dtype": {"double": "float64"}.get(held, held), "_type": "Value"}
+    return {"dtype": {"double": "float64"}.get(feature, feature), "_type": "Value"}

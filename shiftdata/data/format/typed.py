@@ -1,4 +1,4 @@
-"""Records from JSON that may come from anywhere: each value has the type that its field declares."""
+"""Records from JSON of anybody: each value has the type that its field declares."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEEPEST = 20
 
 
 def read_json(text: str | bytes, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
-    """The value of a JSON text; anything wrong with it, nesting and NaN included, is a `ValueError`."""
+    """Parse JSON; anything wrong with it, deep nesting and NaN included, is a `ValueError`."""
     try:
         return json.loads(text, parse_constant=_no_constant, object_pairs_hook=pairs)
     except RecursionError:
@@ -25,17 +25,17 @@ def read_json(text: str | bytes, pairs: Callable[[list[tuple[str, Any]]], Any] |
 
 
 def record(cls: type[T], raw: Any, where: str = "") -> T:
-    """A dataclass from a JSON object; a `ValueError` names the first field that is not what it should be."""
+    """Make a dataclass from a JSON object; a `ValueError` names the first field of another type."""
     if not isinstance(raw, Mapping):
         raise ValueError(f"{where or 'it'} must be an object, not {_shown(raw)}")
     kind: Any = cls
     hints = _hints(kind)
     inside = f"{where}." if where else ""
     if unknown := sorted(set(raw) - set(hints)):
-        raise ValueError(f"{inside}{_shown(unknown[0])} is an unknown field: known are {', '.join(hints)}")
+        raise ValueError(f"{inside}{_shown(unknown[0])} is an unknown field; fields are {', '.join(hints)}")
     if missing := sorted(set(hints) - set(raw)):
         raise ValueError(f"{inside}{missing[0]} is missing")
-    return cls(**{name: _value(hints[name], one, inside + name) for name, one in raw.items()})
+    return cls(**{name: _value(hints[name], value, inside + name) for name, value in raw.items()})
 
 
 def _value(hint: Any, raw: Any, where: str) -> Any:
@@ -49,7 +49,7 @@ def _value(hint: Any, raw: Any, where: str) -> Any:
     if origin is Literal and raw in inner and isinstance(raw, str):
         return raw
     if origin is Mapping and isinstance(raw, dict):
-        return {_text(key, where): _value(inner[1], one, f"{where}.{key:.60}") for key, one in raw.items()}
+        return {_text(key, where): _value(inner[1], raw[key], f"{where}.{key:.60}") for key in raw}
     if origin in (Sequence, list, tuple) and isinstance(raw, list):
         return _items(origin, inner, raw, where)
     if hint is float and type(raw) is int and abs(raw) < LARGEST:
@@ -65,14 +65,15 @@ def _items(origin: Any, inner: Sequence[Any], raw: Sequence[Any], where: str) ->
     hints = inner if fixed else [inner[0]] * len(raw)
     if len(hints) != len(raw):
         raise ValueError(f"{where} is a list of {len(raw)}, not a tuple of {len(hints)}")
-    values = [_value(hint, one, where) for hint, one in zip(hints, raw, strict=True)]
+    values = [_value(hint, entry, where) for hint, entry in zip(hints, raw, strict=True)]
     return tuple(values) if origin is tuple else values
 
 
 def _one_of(hints: Sequence[Any], raw: Any, where: str) -> Any:
     if raw is None and type(None) in hints:
         return None
-    for hint in (choices := [one for one in hints if one is not type(None)])[:-1]:
+    choices = [hint for hint in hints if hint is not type(None)]
+    for hint in choices[:-1]:
         try:
             return _value(hint, raw, where)
         except ValueError:
@@ -81,7 +82,7 @@ def _one_of(hints: Sequence[Any], raw: Any, where: str) -> Any:
 
 
 def _plain(raw: Any, where: str, depth: int = 0) -> Any:
-    """Any JSON value whose numbers are finite and whose texts are Unicode."""
+    """Return a JSON value whose numbers are finite and whose texts are Unicode."""
     if depth > DEEPEST:
         raise ValueError(f"{where} is nested more than {DEEPEST} deep")
     if isinstance(raw, str):
@@ -90,10 +91,8 @@ def _plain(raw: Any, where: str, depth: int = 0) -> Any:
         raise ValueError(f"{where} is not a finite number")
     if type(raw) is int and abs(raw) >= LARGEST:
         raise ValueError(f"{where} is a number of more than 63 bits")
-    for one in raw.values() if isinstance(raw, dict) else raw if isinstance(raw, list) else ():
-        _plain(one, where, depth + 1)
-    for key in raw if isinstance(raw, dict) else ():
-        _text(key, where)
+    for entry in [*raw, *raw.values()] if isinstance(raw, dict) else raw if isinstance(raw, list) else ():
+        _plain(entry, where, depth + 1)
     return raw
 
 

@@ -1,11 +1,11 @@
-"""Write a dataset's files. The only writer, for both halves of shiftdata.
+"""Write a dataset's files: the only writer.
 
 A build (`builders.make.pack`) and a fetched part (`shiftdata.data.fetching.part`) do the same::
 
     files = write_splits(folder, draft, "mini", {split: Ordered(...) for split in SPLITS})
     manifest = finished(folder, draft, {"mini": list(SPLITS)}, files)
 
-What is written is asked for a stretch at a time, in the order of the files: no split is ever in memory.
+Rows are read a stretch at a time, in the order of the files: no split is ever in memory.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ from shiftdata.errors import IntegrityError
 from shiftdata.files import whole_file
 from shiftdata.threads import ahead
 
-#: A row group holds a stretch of one group, so that a filter skips the others: at most so much of it ...
+#: A row group is a stretch of one group, so that a filter skips the others: at most this much of it ...
 ROWS_PER_GROUP = 40
 BYTES_PER_GROUP = 1 << 20
 #: ... and shorter stretches than this share one.
 SMALL_STRETCH = 16
 BYTES_PER_SHARD = 256 << 20
-BYTES_OF_GROUP = 26 << 10  # that a row group counts at least: a footer, read as a whole, describes each
+BYTES_OF_GROUP = 26 << 10  # the least that a row group counts: a footer, read as a whole, describes each
 METADATA_ROWS_PER_GROUP = 20_000
 METADATA_LEVEL = 9  # it is read from afar: keys take a third less than at level 1, for 3 microseconds a row
-BYTES_AT_ONCE = 16 << 20  # that are asked for at once: examples, and so much of a row's metadata
+BYTES_AT_ONCE = 16 << 20  # that are read at once: examples, and the next number for a row's metadata
 BYTES_OF_ROW = 512
 OFFSET_BYTES = 4  # Arrow keeps a 32-bit offset beside each text or image, Parquet its length before it
 SUFFIXES = {b"\xff\xd8": ".jpg", b"\x89P": ".png"}  # of an image's file name, by how its bytes begin
@@ -64,16 +64,15 @@ DISTINCT = {"key", "quantile", "params", "image", "text", "sha256", "offset"}
 #: In metadata, neighbours differ by little: these take fewer bytes as differences.
 DIFFERENCES = dict.fromkeys(("row", "offset", "length"), "DELTA_BINARY_PACKED")
 
-
 Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Ordered:
-    """The rows of a split in the order of its files. Several threads may ask for a stretch of them.
+    """The rows of a split in the order of its files, read by several threads.
 
-    `lengths` has the bytes of each example, `groups` the rows of each row group. From one row to before
-    another, `table` gives the columns of the metadata and `sha256`, and `examples` the encoded examples.
+    `lengths` has the bytes of each example, `groups` the rows of each row group. From a start to an end,
+    `table` returns the columns of the metadata and `sha256`, and `examples` the encoded examples.
     """
 
     lengths: Indices
@@ -85,7 +84,7 @@ class Ordered:
     def of_table(
         cls, rows: pa.Table, groups: Sequence[Indices], read: Callable[[Indices], Sequence[bytes]]
     ) -> Ordered:
-        """Rows in any order, of which `groups` says what shares a row group; `read` gives their examples."""
+        """Order rows by `groups`, those that share a row group; `read` returns their examples."""
         order = np.concatenate(groups)
         return cls(
             lengths=rows["length"].to_numpy().astype(np.int64)[order],
@@ -114,10 +113,10 @@ def write_splits(
     workers: int = 0,
     on_rows: Callable[[int], object] = lambda count: None,
 ) -> dict[str, FileRecord]:
-    """Write the data files and the metadata of some splits of a base; give the record of each file.
+    """Write the data files and the metadata of splits of a base; return the record of each file.
 
-    `manifest` may be a draft: only its roles, labels and nuisances count. As many files are written at a time
-    as there are `workers`. `on_rows` is called with how many more rows were written.
+    `manifest` may be a draft: only its roles, labels and nuisances count. Each of the `workers` writes a file
+    at a time. `on_rows` is called with the number of rows that were written.
     """
     described = (manifest.roles, manifest.labels, manifest.nuisances)
     schema = data_schema(*described)
@@ -143,7 +142,7 @@ def write_splits(
 
 
 def _shards(base: str, split: str, rows: Ordered) -> list[_Shard]:
-    """The data files of a split."""
+    """Plan the data files of a split."""
     starts = np.cumsum(rows.groups) - rows.groups
     number = cut_into_shards(np.add.reduceat(rows.lengths, starts))
     cuts = np.flatnonzero(np.diff(number)) + 1
@@ -155,15 +154,11 @@ def _shards(base: str, split: str, rows: Ordered) -> list[_Shard]:
 
 
 def write_dropped(folder: Path, dropped: Mapping[str, Sequence[tuple[str, str]]]) -> None:
-    """Write base, key and reason of everything that could not be used, if there is anything."""
+    """Write base, key and reason of everything that was dropped, if anything was."""
     rows = [(base, *pair) for base, pairs in dropped.items() for pair in sorted(pairs)]
     if rows:
-        columns_ = zip(*rows, strict=True)
-        names = ("base", "key", "reason")
-        table = pa.table(
-            {name: pa.array(column, pa.string()) for name, column in zip(names, columns_, strict=True)}
-        )
-        write_metadata(folder / DROPPED, [table])
+        columns_ = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+        write_metadata(folder / DROPPED, [pa.table(columns_, names=["base", "key", "reason"])])
 
 
 def within_limits(rows: Indices, sizes: Indices, most_rows: int) -> list[Indices]:
@@ -177,7 +172,7 @@ def within_limits(rows: Indices, sizes: Indices, most_rows: int) -> list[Indices
 
 
 def cut_into_shards(sizes: Indices) -> Indices:
-    """The shard of each of some row groups that follow each other, about equally many bytes a shard."""
+    """Return the shard of each of these consecutive row groups, with about equal bytes a shard."""
     sizes = np.maximum(sizes, BYTES_OF_GROUP)
     total = int(sizes.sum())
     shards = max(1, -(-total // BYTES_PER_SHARD))
@@ -192,9 +187,9 @@ def write_shard(
     groups: Iterable[pa.Table],
     on_rows: Callable[[int], object] = lambda count: None,
 ) -> tuple[Indices, FileRecord]:
-    """Write one data file, a row group a table; give the offset of each image, -1 where there are none.
+    """Write a data file, a row group a table; return the offset of each image, -1 if there are none.
 
-    Texts are compressed; images stay as they are, and so do numbers, which are few in a row group.
+    Texts are compressed; images are not, nor are numbers, which are few in a row group.
     """
     compression = {
         name: "zstd" if pa.types.is_string(schema.field(name).type) else "none" for name in schema.names
@@ -220,8 +215,9 @@ def write_shard(
 
 
 def write_metadata(path: Path, tables: Iterable[pa.Table]) -> FileRecord:
-    """Write one metadata file, of one table or of several of `METADATA_ROWS_PER_GROUP` rows."""
-    pieces = (piece for table in tables for piece in _cut(table, METADATA_ROWS_PER_GROUP))
+    """Write a metadata file, of one table or of several of `METADATA_ROWS_PER_GROUP` rows."""
+    count = METADATA_ROWS_PER_GROUP
+    pieces = (table.slice(start, count) for table in tables for start in range(0, len(table), count))
     first = next(pieces)
     level = {"compression": "zstd", "compression_level": METADATA_LEVEL}
     options = level | _options(first.schema, DIFFERENCES)
@@ -237,7 +233,7 @@ def _write(
 ) -> FileRecord:
     """Write a Parquet file, a row group a table, and hash it meanwhile.
 
-    `on_group` gets each table, where its bytes begin in the file, and a buffer that begins with them.
+    `on_group` gets each table, the offset of its bytes in the file, and a buffer that begins with them.
     """
     digest, end, rows, content = hashlib.sha256(), 0, 0, bytearray()
     with (
@@ -261,7 +257,7 @@ def _write(
 
 
 def write_keys(path: Path, tables: Iterable[pa.Table]) -> None:
-    """Write one frozen canonical split: key, split, count."""
+    """Write a frozen canonical split: key, split, count."""
     waiting: list[pa.Table] = []
     with whole_file(path) as temporary, ExitStack() as stack:
         writer: pq.ParquetWriter | None = None
@@ -278,32 +274,28 @@ def write_keys(path: Path, tables: Iterable[pa.Table]) -> None:
                 waiting = [joined.slice(full)]
 
 
-def _cut(table: pa.Table, count: int) -> Iterator[pa.Table]:
-    return (table.slice(start, count) for start in range(0, len(table), count))
-
-
 def _row_groups(rows: Ordered, shard: _Shard, schema: pa.Schema, roles: Roles) -> Iterator[pa.Table]:
-    """The row groups of a data file; the next ones are made while the caller writes some."""
+    """Yield the row groups of a data file; the next ones are made while the caller writes."""
     ends = np.cumsum(shard.groups)
     sizes = rows.lengths[shard.start : shard.start + ends[-1]] + BYTES_OF_ROW
     cuts = np.flatnonzero(np.diff(np.cumsum(sizes)[ends - 1] // BYTES_AT_ONCE)) + 1
     stretches = np.split(shard.groups, cuts)
     bounds = pairwise(accumulate((int(groups.sum()) for groups in stretches), initial=shard.start))
 
-    def made(bound: tuple[int, int]) -> pa.Table:
+    def make(bound: tuple[int, int]) -> pa.Table:
         table, examples = rows.table(*bound), rows.examples(*bound)
-        known = [table[name] for name in columns(roles.nuisance)]
-        of_example = _example_columns(roles, table["key"].combine_chunks(), examples)
-        return pa.table([*known, *of_example], schema=schema).combine_chunks()
+        described = [table[name] for name in columns(roles.nuisance)]
+        encoded = _example_columns(roles, table["key"].combine_chunks(), examples)
+        return pa.table([*described, *encoded], schema=schema).combine_chunks()
 
-    with closing(ahead(made, bounds, 1, queued=1)) as tables:
+    with closing(ahead(make, bounds, 1, queued=1)) as tables:
         for table, groups in zip(tables, stretches, strict=True):
             for end, count in zip(np.cumsum(groups).tolist(), groups.tolist(), strict=True):
                 yield table.slice(end - count, count)
 
 
 def _pointed(rows: Ordered, offsets: Sequence[Indices], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The metadata of a split whose examples were written at some offsets of each shard."""
+    """Yield the metadata of a split whose examples were written at these offsets of each shard."""
     counts = [len(of_shard) for of_shard in offsets]
     shard = np.repeat(np.arange(len(counts)), counts)
     row = np.concatenate([np.arange(count) for count in counts])
@@ -323,7 +315,7 @@ def _pointed(rows: Ordered, offsets: Sequence[Indices], schema: pa.Schema) -> It
 
 
 def _example_columns(roles: Roles, keys: pa.StringArray, encoded: pa.BinaryArray) -> list[pa.Array]:
-    """The columns of some encoded examples."""
+    """Return the columns of encoded examples."""
     if roles.modality == "text":
         return [encoded.cast(pa.string())]
     if roles.modality == "table":
@@ -338,7 +330,7 @@ def _example_columns(roles: Roles, keys: pa.StringArray, encoded: pa.BinaryArray
 
 
 def _offsets(path: Path, content: bytearray, images: pa.BinaryArray) -> Indices:
-    """Where each image begins in the bytes of its row group."""
+    """Return the offset of each image in the bytes of its row group."""
     bounds = np.frombuffer(images.buffers()[1], np.int32)[images.offset :][: len(images) + 1]
     data, end = memoryview(images.buffers()[2]), 0
     places = np.empty(len(images), np.int64)
@@ -356,9 +348,9 @@ def _offsets(path: Path, content: bytearray, images: pa.BinaryArray) -> Indices:
 
 
 def _options(schema: pa.Schema, encodings: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
-    """Which columns get statistics, which a dictionary, and which another encoding."""
+    """Choose the columns that get statistics, a dictionary, or another encoding."""
     return {
         "write_statistics": [name for name in schema.names if name not in UNFILTERED],
         "use_dictionary": [name for name in schema.names if name not in DISTINCT | set(encodings)],
-        "column_encoding": {name: one for name, one in encodings.items() if name in schema.names},
+        "column_encoding": {name: encodings[name] for name in encodings if name in schema.names},
     }

@@ -1,4 +1,4 @@
-"""What a manifest says of files that were written: identities, counts, sizes, credits, hashes."""
+"""The entries of a manifest for written files: identities, counts, sizes, credits, hashes."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ from shiftdata.data.format.schema import Roles, columns
 from shiftdata.data.format.writer import METADATA_ROWS_PER_GROUP, OFFSET_BYTES, Indices
 from shiftdata.files import sha256_of, write_text
 
-#: A few values fill these.
+#: Columns of few distinct values.
 REPEATED = ["split", "origin", "license", "attribution"]
 
 
 def finished(
     folder: Path, manifest: Manifest, bases: Mapping[str, Sequence[str]], files: Mapping[str, FileRecord]
 ) -> Manifest:
-    """The manifest of what was written: identities, counts, credits, a sample row and the hash of every file.
+    """Complete a manifest: identities, counts, credits, a sample row and the hash of every file.
 
-    `bases` names the splits of each base; of `manifest`, the other bases are left out. `files` are the
-    records that are known already. Writes ATTRIBUTION.md. `canonical_splits` are for the caller, who knows
-    which rows they need.
+    `bases` names the splits of each base; other bases of `manifest` are left out. `files` are the records
+    that were made already. Writes ATTRIBUTION.md. The caller adds `canonical_splits`.
     """
     described, origins, terms_of = [], [], Counter[tuple[str, str]]()
     for base in manifest.bases:
@@ -49,13 +48,16 @@ def finished(
             base_id = base_content_id(rows, manifest, base)
             base = replace(base, untouched=untouched(rows), equal_apart=len(equal_apart(rows)))
             described.append(replace(base, content_id=base_id, splits=splits))
-            terms_of.update(_terms_of_rows(rows))
+            counts = rows.group_by(["license", "attribution"]).aggregate([([], "count_all")]).to_pylist()
+            terms_of.update({(row["license"], row["attribution"]): row["count_all"] for row in counts})
             origins.append(_pairs(rows, "origin", manifest.roles.nuisance))
     everyone = credited(terms_of)
     default = manifest.default_base
     first = min(folder.glob(f"{data_prefix(default, bases[default][0])}*.parquet"))
     write_text(folder / ATTRIBUTION, attribution_text(manifest.name, everyone))
-    names = [*_parquet_files(folder), ATTRIBUTION]
+    parquet = (path.relative_to(folder) for path in folder.rglob("*.parquet"))
+    visible = (path for path in parquet if not any(part.startswith(".") for part in path.parts))
+    names = [*sorted(path.as_posix() for path in visible), ATTRIBUTION]
     every = {**files, **file_records(folder, [name for name in names if name not in files])}
     return replace(
         manifest,
@@ -69,26 +71,26 @@ def finished(
 
 
 def written_rows(path: Path) -> pa.Table:
-    """The rows of a metadata file, without `params`; texts that repeat are read as numbers."""
+    """Read a metadata file without `params`; repeated texts as dictionaries."""
     with pq.ParquetFile(path, read_dictionary=REPEATED) as file:
         return file.read([name for name in file.schema_arrow.names if name != "params"])
 
 
 def sizes_of(file: Path, roles: Roles) -> Indices:
-    """The bytes in memory of each row of a metadata file; read a few at a time, for `params` are long."""
+    """Return the bytes in memory of each row of a metadata file, read a few at a time: `params` are long."""
     texts = [name for name, kind in columns(roles.nuisance).items() if kind == pa.string()]
     with pq.ParquetFile(file, read_dictionary=texts) as opened:
         names = [name for name in opened.schema_arrow.names if name in (*columns(roles.nuisance), "length")]
         sizes = [
             row_bytes(pa.Table.from_batches([part]), roles)
-            for group in range(opened.num_row_groups)  # asked for together, all would stay in memory
+            for group in range(opened.num_row_groups)  # read in one call, all would stay in memory
             for part in opened.iter_batches(METADATA_ROWS_PER_GROUP, [group], columns=names)
         ]
     return np.concatenate([np.empty(0, np.int64), *sizes])
 
 
 def untouched(rows: pa.Table) -> Untouched | None:
-    """The untouched starts of trajectories among some rows of metadata; None where all rows are different."""
+    """Count the untouched starts of trajectories; None if all of them are different."""
     starts = rows.filter(pc.and_(pc.equal(rows["severity"], 0.0), pc.is_valid(rows["group"])))
     lengths = starts.group_by("sha256").aggregate([("length", "min")])["length_min"]
     if len(lengths) == len(starts):
@@ -98,7 +100,7 @@ def untouched(rows: pa.Table) -> Untouched | None:
 
 
 def equal_apart(rows: pa.Table) -> list[list[str]]:
-    """The keys of each set of untouched examples, equal to the byte, of several origins in several splits.
+    """Return the keys of each set of equal untouched examples of several origins in several splits.
 
     Rows without a scale of severity count as untouched; strong shifts make equal examples by chance.
     """
@@ -116,7 +118,7 @@ def equal_apart(rows: pa.Table) -> list[list[str]]:
 
 
 def leak_warnings(manifest: Manifest) -> Iterator[str]:
-    """Warn of equal examples that were rendered from unequal files or rows, as the manifest counts them."""
+    """Yield a warning for each base with equal examples that were rendered from unequal files or rows."""
     for base in manifest.bases:
         if base.equal_apart:
             yield (
@@ -128,7 +130,7 @@ def leak_warnings(manifest: Manifest) -> Iterator[str]:
 
 
 def size_of(groups: Indices, sizes: Indices) -> Split:
-    """How much some rows are, from the group (-1 for none) and the bytes of each."""
+    """Return the size of rows, from the group (-1 for none) and the bytes of each."""
     counts = np.unique(groups[groups >= 0], return_counts=True)[1]
     return Split(
         rows=len(groups),
@@ -140,13 +142,13 @@ def size_of(groups: Indices, sizes: Indices) -> Split:
 
 
 def groups_of(rows: pa.Table) -> Indices:
-    """The group of each row of metadata, -1 for none."""
+    """Return the group of each row of metadata, -1 for none."""
     groups: Indices = pc.fill_null(rows["group"], -1).to_numpy().astype(np.int64)
     return groups
 
 
 def row_bytes(rows: pa.Table, roles: Roles) -> Indices:
-    """The bytes of each row as `datasets` counts them: fixed widths, and texts with an offset."""
+    """Return the bytes of each row as `datasets` counts them: fixed widths, and texts with an offset."""
     total: Indices = pc.fill_null(rows["length"], 0).to_numpy().astype(np.int64)
     if roles.modality == "image":
         total += text_lengths(rows["key"]) + len(".jpg") + 2 * OFFSET_BYTES
@@ -163,55 +165,35 @@ def row_bytes(rows: pa.Table, roles: Roles) -> Indices:
 
 
 def file_records(folder: Path, names: Sequence[str]) -> dict[str, FileRecord]:
-    """The manifest's record of some files in a folder."""
+    """Return the manifest's record of files in a folder."""
     return {
         name: FileRecord(
             bytes=(folder / name).stat().st_size,
             sha256=sha256_of(folder / name),
-            rows=rows_in(folder / name) if name.endswith(".parquet") else None,
+            rows=pq.read_metadata(folder / name).num_rows if name.endswith(".parquet") else None,
         )
         for name in names
     }
 
 
-def _parquet_files(folder: Path) -> list[str]:
-    """Every Parquet file in a folder, hidden ones left out."""
-    paths = [path.relative_to(folder) for path in folder.rglob("*.parquet")]
-    return sorted(path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts))
-
-
-def rows_in(path: Path) -> int:
-    """How many rows a Parquet file has."""
-    rows: int = pq.read_metadata(path).num_rows
-    return rows
-
-
-def _terms_of_rows(rows: pa.Table) -> dict[tuple[str, str], int]:
-    """How many rows carry each licence and attribution."""
-    counts = rows.group_by(["license", "attribution"]).aggregate([([], "count_all")]).to_pylist()
-    return {(row["license"], row["attribution"]): row["count_all"] for row in counts}
-
-
 def _pairs(rows: pa.Table, *names: str) -> pa.Table:
-    """The values of some columns that stand in a row together, each once, texts as texts."""
+    """Return the distinct combinations of columns, texts as texts."""
     pairs = rows.group_by(list(names)).aggregate([])
-    return pairs.cast(pa.schema([(of.name, getattr(of.type, "value_type", of.type)) for of in pairs.schema]))
+    types = [getattr(kind, "value_type", kind) for kind in pairs.schema.types]
+    return pairs.cast(pa.schema(zip(pairs.schema.names, types, strict=True)))
 
 
 def _origins_shared(pairs: pa.Table, nuisance: str) -> bool:
-    """Whether any origin occurs under several nuisances."""
+    """Return True if an origin occurs under several nuisances."""
     under = pairs.group_by("origin").aggregate([(nuisance, "count_distinct")])[f"{nuisance}_count_distinct"]
     return bool((pc.max(under).as_py() or 0) > 1)
 
 
 def sample_of(manifest: Manifest, file: Path) -> dict[str, Any]:
-    """The row that the manifest shows: the first of a data file, or none where no row may be passed on."""
-    return {} if manifest.publishes == "nothing" else first_row(file)
-
-
-def first_row(path: Path) -> dict[str, Any]:
-    """The first row of a data file as it is loaded, but for an image."""
-    with pq.ParquetFile(path) as file:
-        names = [name for name in file.schema_arrow.names if name != "image"]
-        (row,) = next(file.iter_batches(batch_size=1, columns=names)).to_pylist()
+    """Return the first row of a data file without its image; {} if no row may be passed on."""
+    if manifest.publishes == "nothing":
+        return {}
+    with pq.ParquetFile(file) as opened:
+        names = [name for name in opened.schema_arrow.names if name != "image"]
+        (row,) = next(opened.iter_batches(batch_size=1, columns=names)).to_pylist()
     return dict(row)

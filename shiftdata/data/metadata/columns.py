@@ -1,4 +1,4 @@
-"""Some columns of a dataset's Parquet file, wherever it lies, without the bytes of the others."""
+"""Read columns of a dataset's Parquet file, here or far away, without the bytes of the others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shiftdata.data.places.client import NoRangesError
 from shiftdata.data.places.store import MissingFileError
 from shiftdata.errors import IntegrityError
 
-#: Files of fewer bytes are read whole, once: their footer and a column are most of them anyway.
+#: Files of fewer bytes are read whole, once: most of their bytes are footer and columns anyway.
 SMALL = 1 << 18
 #: Bytes that contain most footers.
 TAIL = 12 << 10
@@ -32,7 +32,7 @@ def read_columns(
     groups: Sequence[int] | None = None,
     coded: Sequence[str] = (),
 ) -> pa.Table:
-    """Read columns of a file, or of some of its row groups; `coded` are texts to read with a dictionary.
+    """Read columns of a file, or of some row groups; `coded` are texts to read with a dictionary.
 
     Of a file that is far away, only their bytes and the footer are fetched.
     """
@@ -52,10 +52,10 @@ def pass_columns(
     coded: Sequence[str],
     most_rows: int,
 ) -> None:
-    """Pass the rows of plain columns on, a batch at a time; `coded` are all their texts."""
+    """Pass plain columns to `on_batch`, a batch at a time; `coded` are all their texts."""
     footer, size = read_footer(dataset, path, names), dataset.manifest.files[path].bytes
 
-    def every(file: pq.ParquetFile) -> None:
+    def pass_batches(file: pq.ParquetFile) -> None:
         try:
             with dataset.store.open(path) as stream:
                 if fault := pages_fault(stream, footer):
@@ -65,11 +65,11 @@ def pass_columns(
         except IntegrityError as error:
             raise IntegrityError(f"{dataset.address}: {path} {error}") from error
 
-    _opened(dataset, path, names, every, coded)
+    _opened(dataset, path, names, pass_batches, coded)
 
 
 def read_footer(dataset: OpenDataset, path: str, names: Sequence[str]) -> pq.FileMetaData:
-    """The footer of a file, which must have some columns; read once for an opened dataset."""
+    """Return the footer of a file, which must have these columns; read once for an opened dataset."""
     return _opened(dataset, path, names, lambda file: file.metadata)
 
 
@@ -81,7 +81,9 @@ def _opened(
     coded: Sequence[str] = (),
 ) -> T:
     def checked(file: pq.ParquetFile) -> T:
-        _check_size(dataset, path, file.metadata)
+        record = dataset.manifest.files.get(path)
+        if record is not None and (fault := unpacked_fault(file.metadata, record.bytes)):
+            raise IntegrityError(f"{dataset.address}: {path} {fault}")
         missing = [name for name in names if name not in file.schema_arrow.names]
         if missing:
             raise IntegrityError(f"{dataset.address}: {path} lacks the columns {', '.join(missing)}")
@@ -101,7 +103,7 @@ def _with_file(
 ) -> T:
     options = {"read_dictionary": list(coded)}
     if dataset.folder is not None:
-        dataset.store.info(path)  # it is a file, which has an end
+        dataset.store.info(path)  # refuses a pipe, which has no end
         with pq.ParquetFile(dataset.folder / path, **options) as file:
             return use(file)
 
@@ -123,7 +125,7 @@ def _with_file(
 
 
 def _footer(source: IO[bytes]) -> pq.FileMetaData:
-    """The footer of an open file, from its last bytes: pyarrow would read 64 KiB at least."""
+    """Read the footer of an open file from its last bytes: pyarrow would read at least 64 KiB."""
     size = source.seek(0, io.SEEK_END)
     source.seek(max(0, size - TAIL))
     tail = source.read()
@@ -132,10 +134,3 @@ def _footer(source: IO[bytes]) -> pq.FileMetaData:
         source.seek(max(0, size - length))
         tail = source.read()
     return pq.read_metadata(pa.BufferReader(tail))
-
-
-def _check_size(dataset: OpenDataset, path: str, footer: pq.FileMetaData) -> None:
-    """Refuse a file that unpacks to more memory than it can need."""
-    record = dataset.manifest.files.get(path)
-    if record is not None and (fault := unpacked_fault(footer, record.bytes)):
-        raise IntegrityError(f"{dataset.address}: {path} {fault}")

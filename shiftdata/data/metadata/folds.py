@@ -1,4 +1,4 @@
-"""Folds and quantiles: where a row stands, by stable hash of names. Loading and building share them."""
+"""Folds and quantiles: the position of a row by stable hash of names."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from shiftdata.data.format.schema import SPLITS, split_of_fold
 from shiftdata.stable import ranks
 
 IntArray: TypeAlias = NDArray[np.int64]
-#: As few origins as fall into every split.
+#: The fewest origins that reach every split.
 FEWEST = 4
-#: Names that are text in Python at once, which takes much room.
+#: The most names that are Python texts at once, which take much memory.
 AT_ONCE = 100_000
 
 
 def strata(
     label: IntArray, nuisance: IntArray, origin: IntArray, *, pool: Literal["label", "nuisance"] = "label"
 ) -> IntArray:
-    """The stratum of each origin, from the numbers of label, nuisance (-1: none) and origin of each row.
+    """Return the stratum of each origin, from label, nuisance (-1: none) and origin of each row as numbers.
 
-    An origin that occurs under several nuisances is cut among those of its label; one that occurs under one
-    alone, among those of its label and nuisance, so that each group is cut in the same shares. Groups of
-    fewer than `FEWEST` such origins are pooled within their label, or within their nuisance. An origin of
-    several labels, such as a sequence of photographs, stands among those of its first.
+    An origin of several nuisances is in the stratum of its label; an origin of one nuisance in that of its
+    label and nuisance, so that each group is cut in the same shares. Groups of fewer than `FEWEST` such
+    origins are pooled within their label, or within their nuisance. An origin of several labels, such as a
+    sequence of photographs, counts under its first.
     """
     size = int(origin.max(initial=-1)) + 1
     least, most = np.full(size, np.iinfo(np.int64).max), np.full(size, -1, np.int64)
@@ -43,34 +43,32 @@ def strata(
     alone = (least == most) & (least >= 0)
     # Those of several nuisances by label, then pooled ones, then those of one nuisance by nuisance and label.
     labels, nuisances = int(label.max(initial=0)) + 1, int(nuisance.max(initial=0)) + 1
-    own = np.where(alone, (2 * nuisances + least) * labels + of_label, of_label * nuisances)
-    few = alone & (np.bincount(own, minlength=1)[own] < FEWEST)
+    stratum = np.where(alone, (2 * nuisances + least) * labels + of_label, of_label * nuisances)
+    few = alone & (np.bincount(stratum, minlength=1)[stratum] < FEWEST)
     pooled = labels * nuisances + (of_label * nuisances if pool == "label" else least)
-    own = np.where(few, pooled, own)
+    stratum = np.where(few, pooled, stratum)
     if pool == "label":  # still too few: with those of several nuisances
-        few &= np.bincount(own, minlength=1)[own] < FEWEST
-        own = np.where(few, of_label * nuisances, own)
-    result: IntArray = np.unique(own, return_inverse=True)[1].astype(np.int64)
+        few &= np.bincount(stratum, minlength=1)[stratum] < FEWEST
+        stratum = np.where(few, of_label * nuisances, stratum)
+    result: IntArray = np.unique(stratum, return_inverse=True)[1].astype(np.int64)
     return result
 
 
 def folds(rows: Iterable[tuple[str, str | None, str]]) -> dict[str, int]:
-    """The fold of each origin, from (label, nuisance, origin): its percentile by stable hash in its stratum.
+    """Return the fold of each origin, from (label, nuisance, origin): its percentile by hash in its stratum.
 
     Datasets made from the same origins under several nuisances have the same folds.
 
     >>> folds([("bird", None, "dove"), ("bird", None, "owl"), ("bird", None, "dove"), ("fish", None, "carp")])
     {'carp': 0, 'dove': 0, 'owl': 50}
     """
-    known = list(rows)
-    if not known:
+    rows = list(rows)
+    if not rows:
         return {}
-    labels, nuisances, origins = (_numbered(column) for column in zip(*known, strict=True))
-    stratum = strata(labels[1], nuisances[1], origins[1])
-    names = origins[0]
+    (_, label), (_, nuisance), (names, origin) = (_numbered(column) for column in zip(*rows, strict=True))
     members: dict[int, list[str]] = defaultdict(list)
-    for name, one in zip(names, stratum.tolist(), strict=True):
-        members[one].append(name)
+    for name, stratum in zip(names, strata(label, nuisance, origin).tolist(), strict=True):
+        members[stratum].append(name)
     fold_of: dict[str, int] = {}
     for ordered in members.values():
         for name, position in zip(ordered, ranks(ordered, "fold").tolist(), strict=True):
@@ -79,7 +77,7 @@ def folds(rows: Iterable[tuple[str, str | None, str]]) -> dict[str, int]:
 
 
 def _numbered(column: Sequence[str | None]) -> tuple[list[str], IntArray]:
-    """The names of a column, sorted, and the number of each row's; -1 for None."""
+    """Return the names of a column, sorted, and the number of each row's; -1 for None."""
     names = sorted({name for name in column if name is not None})
     number: dict[str | None, int] = {None: -1}
     number |= {name: n for n, name in enumerate(names)}
@@ -87,22 +85,22 @@ def _numbered(column: Sequence[str | None]) -> tuple[list[str], IntArray]:
 
 
 def hashes64(names: Sequence[str] | pa.Array | pa.ChunkedArray, *salt: str | int) -> NDArray[np.uint64]:
-    """`hash64(*salt, name)` of many names, in half the time.
+    """Return `hash64(*salt, name)` of many names, in half the time.
 
     >>> from shiftdata.stable import hash64
     >>> hashes64(["dove"], "fold", 3).tolist() == [hash64("fold", 3, "dove")]
     True
     """
     salted = hashlib.blake2b(digest_size=8)
-    for one in salt:
-        encoded = str(one).encode()
+    for part in salt:
+        encoded = str(part).encode()
         salted.update(b"%d:%s" % (len(encoded), encoded))
     kind, begun = pa.large_string(), salted.copy
-    known = pa.array(names, kind) if isinstance(names, Sequence) else names.cast(kind)
-    result = np.empty(len(known), np.uint64)
-    for start in range(0, len(known), AT_ONCE):
-        some = known.slice(start, AT_ONCE)
-        texts = pc.binary_join_element_wise(pc.binary_length(some).cast(kind), some, pa.scalar(":", kind))
+    column = pa.array(names, kind) if isinstance(names, Sequence) else names.cast(kind)
+    result = np.empty(len(column), np.uint64)
+    for start in range(0, len(column), AT_ONCE):
+        part = column.slice(start, AT_ONCE)
+        texts = pc.binary_join_element_wise(pc.binary_length(part).cast(kind), part, pa.scalar(":", kind))
         digests = []
         for text in texts.cast(pa.large_binary()).to_pylist():
             state = begun()
@@ -115,7 +113,7 @@ def hashes64(names: Sequence[str] | pa.Array | pa.ChunkedArray, *salt: str | int
 def quantiles(
     cells: NDArray[np.int64], trajectories: Sequence[str] | NDArray[np.uint64]
 ) -> NDArray[np.float64]:
-    """(position + 1/2) / size of each row in its cell, positions by stable hash of its trajectory.
+    """Return (position + 1/2) / size of each row in its cell, positions by stable hash of its trajectory.
 
     A cell is a (split, group, severity): the rows of a trajectory have one quantile, a share of a group is a
     share of its trajectories, and `quantile < s` keeps n s of n rows, rounded. `trajectories` are names, or
@@ -132,7 +130,7 @@ def quantiles(
 
 
 def fold_clause(first: int, end: int) -> Clause:
-    """The conditions that keep the folds from one to below another, the splits that they touch first.
+    """Return the conditions that keep the folds from `first` to below `end`, that on splits first.
 
     >>> fold_clause(80, 100), fold_clause(0, 100)
     ([('split', '==', 'test'), ('fold', '>=', 80)], [])

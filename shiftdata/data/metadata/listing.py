@@ -20,14 +20,14 @@ ORDER = "files"
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """Of each row the name of its file, and its place in each list, from 0; -1 where a list lacks it."""
+    """The name of each row's file, and its place in each list, from 0; -1 if a list lacks it."""
 
     files: pa.ChunkedArray
     places: Mapping[str, NDArray[np.int64]]
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
-        """A number by which rows stand as their authors' code lists them: the list `files`, else by name."""
+        """A number that sorts rows as their authors' code lists them: the list `files`, else by name."""
         if ORDER in self.places:
             return self.places[ORDER]
         ranks = np.empty(len(self.files), np.int64)
@@ -35,24 +35,24 @@ class Listing:
         return ranks
 
     def places_in(self, name: str, dataset: str) -> NDArray[np.int64]:
-        """The places of all rows in a list that must be there."""
+        """Return the places of all rows in a list that must exist."""
         if name not in self.places:
-            known = ", ".join(map(repr, self.places)) or "none"
+            lists = ", ".join(map(repr, self.places)) or "none"
             raise InputError(
-                f"the rows of {dataset} come without the authors' list {name!r} (known: {known}): put the "
-                "list files beside the pictures, and build the dataset again"
+                f"the rows of {dataset} come without the authors' list {name!r} (lists: {lists}): put the "
+                "list files next to the pictures, and build the dataset again"
             )
         return self.places[name]
 
 
 def listing_of(params: Iterable[pa.ChunkedArray], dataset: str) -> Listing:
-    """What the `params` of all rows say of files and lists."""
+    """Read the files and lists of all rows from their `params`."""
     files: list[str] = []
     rows: dict[str, list[int]] = {}
     places: dict[str, list[int]] = {}
-    for one in params:
-        for text in one.to_pylist():
-            file, lists = _said(text)
+    for column in params:
+        for text in column.to_pylist():
+            file, lists = _file_and_lists(text)
             if file is None:
                 raise InputError(
                     f"the rows of {dataset} do not have the names of their authors' files: this split is for "
@@ -62,18 +62,18 @@ def listing_of(params: Iterable[pa.ChunkedArray], dataset: str) -> Listing:
                 rows.setdefault(name, []).append(len(files))
                 places.setdefault(name, []).append(place)
             files.append(file.rpartition("/")[2])
-    of_all = {name: np.full(len(files), -1, np.int64) for name in rows}
-    for name, every in of_all.items():
-        every[rows[name]] = places[name]
-    return Listing(pa.chunked_array([pa.array(files, pa.large_string())]), of_all)
+    every = {name: np.full(len(files), -1, np.int64) for name in rows}
+    for name, column in every.items():
+        column[rows[name]] = places[name]
+    return Listing(pa.chunked_array([pa.array(files, pa.large_string())]), every)
 
 
-def _said(params: str | None) -> tuple[str | None, Mapping[str, int]]:
-    """The file of a row, and its places in lists."""
+def _file_and_lists(params: str | None) -> tuple[str | None, Mapping[str, int]]:
+    """Return the file of a row, and its places in lists."""
     try:
-        said = json.loads(params or "{}")
-        lists = {name: int(place) for name, place in said.get("lists", {}).items()}
-        known = isinstance(said.get("file"), str) and not said.get("nameless")
-        return (said["file"] if known else None), lists
+        values = json.loads(params or "{}")
+        lists = {name: int(place) for name, place in values.get("lists", {}).items()}
+        named = isinstance(values.get("file"), str) and not values.get("nameless")
+        return (values["file"] if named else None), lists
     except (ValueError, TypeError, AttributeError):
         return None, {}

@@ -1,4 +1,4 @@
-"""What protocols know about a dataset: a row of names and numbers for each example, and no pixel."""
+"""The metadata of a dataset, from which protocols make tasks: names and numbers of each row, no pixels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
 from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
@@ -22,7 +21,7 @@ from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.metadata.columns import read_columns
 from shiftdata.data.metadata.folds import hashes64, strata
 from shiftdata.data.metadata.listing import Listing, listing_of
-from shiftdata.data.metadata.stored import FileRows, TableRows
+from shiftdata.data.metadata.stored import FileRows, TableRows, as_array
 from shiftdata.errors import InputError, IntegrityError
 
 Array = NDArray[Any]
@@ -44,10 +43,7 @@ NUMBERS: Mapping[str, tuple[type[np.generic], Any]] = {
 
 
 class Numbers(Mapping[str, Array]):
-    """The columns that filters name, as arrays: splits as numbers, a missing nuisance as -1.
-
-    Each is read when it is first asked for.
-    """
+    """The columns that filters name, as arrays read when first used: splits as numbers, no nuisance as -1."""
 
     def __init__(self, metadata: Metadata) -> None:
         self._metadata, self._read = metadata, dict[str, Array]()
@@ -69,11 +65,13 @@ class Numbers(Mapping[str, Array]):
 class Metadata:
     """The rows of one base: keys, labels, nuisances, origins, folds and quantiles.
 
-    `source` has the columns of `COLUMNS`, with numbers for labels and nuisances, and `trajectory` where your
-    own table names one. Of a dataset's files a column is read when it is first asked for; of keys only those
-    of the rows that are asked for. `nuisance_column` is what the nuisance is called: `style`, `domain`,
-    `shift`. `origins_shared`: some origin has several nuisances.
-    `dataset` has the examples, row by row in this order; for your own table it is None.
+    Attributes:
+        source: the columns of `COLUMNS`, with numbers for labels and nuisances, and `trajectory` where your
+            own table names one. A column of a dataset's files is read when it is first used.
+        nuisance_column: the name of the nuisance: `style`, `domain`, `shift`.
+        origins_shared: an origin may have several nuisances.
+        dataset: has the examples, row by row in this order; None for your own table.
+
     """
 
     source: pa.Table | FileRows
@@ -89,16 +87,12 @@ class Metadata:
     def _rows(self) -> TableRows | FileRows:
         return TableRows(self.source) if isinstance(self.source, pa.Table) else self.source
 
-    @cached_property
-    def _size(self) -> int:
-        return len(self._rows)
-
     def __len__(self) -> int:
-        return self._size
+        return len(self._rows)
 
     @cached_property
     def table(self) -> pa.Table:
-        """Every column of every row: for small datasets. `take` reads some."""
+        """Every column of every row, for small datasets."""
         return self.source if isinstance(self.source, pa.Table) else self.take(self.names)
 
     @property
@@ -107,7 +101,7 @@ class Metadata:
         return self._rows.names
 
     def take(self, names: Sequence[str], rows: Array | None = None) -> pa.Table:
-        """Some columns of all rows, or of some in their order: no row group without any is read."""
+        """Return columns of all rows, or of the given rows in their order; only their row groups are read."""
         if rows is None or (rows[1:] >= rows[:-1]).all():
             return pa.concat_tables(part for _, part in self._rows.blocks(names, rows))
         order = np.argsort(rows, kind="stable")
@@ -116,38 +110,40 @@ class Metadata:
         return self.take(names, rows[order]).take(pa.array(back))
 
     def blocks(self, names: Sequence[str], among: Array | None = None) -> Iterator[tuple[slice, pa.Table]]:
-        """Some columns, stretch by stretch, of all rows or those among some sorted ones, and their place."""
+        """Yield columns block by block, of all rows or of the sorted rows `among`, with their places."""
         return self._rows.blocks(names, among)
 
     def rows_of(self, keys: pa.Array) -> NDArray[np.int64]:
-        """The row of each of some different keys, -1 for none. All keys pass by, none is kept."""
+        """Return the row of each of these distinct keys, -1 for none, reading the keys batch by batch."""
+        from pyarrow.dataset import Scanner  # it imports pandas
+
         kind, result, first = pa.schema({"key": pa.large_string()}), np.full(len(keys), -1, np.int64), 0
-        batches = (one for _, part in self.blocks(["key"]) for one in part.cast(kind).to_batches())
+        batches = (batch for _, part in self.blocks(["key"]) for batch in part.cast(kind).to_batches())
         place = pc.index_in(pc.field("key"), options=pc.SetLookupOptions(value_set=keys.cast(kind.types[0])))
-        # A scanner makes the table to look keys up in once for all batches.
-        scanner = ds.Scanner.from_batches(batches, schema=kind, columns={"place": place}, use_threads=False)
+        # A scanner builds the table of keys once; `pc.index_in` on each batch would build it again.
+        scanner = Scanner.from_batches(batches, schema=kind, columns={"place": place}, use_threads=False)
         for batch in scanner.to_batches():
-            known = batch["place"].is_valid().to_numpy(zero_copy_only=False)
-            result[batch["place"].drop_null().to_numpy()] = first + np.flatnonzero(known)
+            valid = batch["place"].is_valid().to_numpy(zero_copy_only=False)
+            result[batch["place"].drop_null().to_numpy()] = first + np.flatnonzero(valid)
             first += len(batch)
         return result
 
     def keys(self, rows: Array) -> pa.Array:
-        """The keys of some rows, in their order."""
+        """Return the keys of rows, in their order."""
         keys = self.take(["key"], rows)["key"]
         return (keys if keys.nbytes < MOST_TEXT else keys.cast(pa.large_string())).combine_chunks()
 
     def hashes(self, rows: Array, *salt: str | int) -> NDArray[np.uint64]:
-        """A stable number for each of some sorted rows, by its key."""
+        """Return a stable hash of the key of each of these sorted rows."""
         result = np.empty(len(rows), np.uint64)
         for at, part in self._rows.blocks(["key"], rows):
             result[at] = hashes64(part["key"], *salt)
         return result
 
     def key_hashes(self, rows: Array) -> NDArray[np.uint64]:
-        """What stands for the keys of some sorted rows where labels are hidden.
+        """Return the hash that replaces the key of each of these sorted rows where labels are hidden.
 
-        Tars of an unlabelled set have the hashes in the place of the keys, and no labels.
+        Tars of an unlabelled set have the hashes instead of the keys, and no labels.
         """
         hashes = self.hashes(rows, "key")
         if self.task is not None and (hidden := self.label[rows] < 0).any():
@@ -161,33 +157,33 @@ class Metadata:
 
     @property
     def task(self) -> TaskOf | None:
-        """The task that these rows were drawn for, where they are in tars of its own."""
+        """The task that these rows were drawn for, if they are in tars of its own."""
         return self.dataset.manifest.base(self.base).task if self.dataset and self.base else None
 
     @cached_property
     def columns(self) -> Mapping[str, Array]:
         return Numbers(self)
 
-    def numbers_of(self, what: str) -> Array:
-        """A column of `NUMBERS`, read anew."""
-        dtype, missing = NUMBERS[what]
+    def numbers_of(self, column: str) -> Array:
+        """Read a column of `NUMBERS`."""
+        dtype, missing = NUMBERS[column]
         if self.task is not None and missing is None:  # of an unlabelled set
             missing = -1
-        if what == "split" and isinstance(self._rows, FileRows) and self.task is None:
+        if column == "split" and isinstance(self._rows, FileRows) and self.task is None:
             numbers = [list(SPLITS).index(split) for split in self._rows.splits]
             return np.repeat(np.array(numbers, dtype), list(self._rows.splits.values()))
-        name = self.nuisance_column if what == "nuisance" else what
-        limit = {"label": len(self.labels), "nuisance": len(self.nuisances)}.get(what)
+        name = self.nuisance_column if column == "nuisance" else column
+        limit = {"label": len(self.labels), "nuisance": len(self.nuisances)}.get(column)
         result = np.empty(len(self), dtype)
         for at, part in self._rows.blocks([name]):
-            column = part[name]
-            if what == "split":
-                column = pc.index_in(column, value_set=pa.array(list(SPLITS)))
-            if column.null_count:
+            values = part[name]
+            if column == "split":
+                values = pc.index_in(values, value_set=pa.array(list(SPLITS)))
+            if values.null_count:
                 if missing is None:
-                    raise InputError("a label, fold or group is missing in some row: every row needs one")
-                column = pc.fill_null(column, missing)
-            result[at] = column.to_numpy()
+                    raise InputError(f"the {name} is missing in a row: every row needs one")
+                values = pc.fill_null(values, missing)
+            result[at] = as_array(values)
         if limit is not None and self.dataset is not None and result.max(initial=-1) >= limit:
             raise IntegrityError(
                 f"{self.dataset.address}: metadata/{self.base} has {name} {result.max()}, and the manifest "
@@ -201,12 +197,12 @@ class Metadata:
 
     @property
     def nuisance(self) -> Array:
-        """The number of each row's nuisance; -1 where it has none."""
+        """The number of each row's nuisance; -1 for none."""
         return self.columns[self.nuisance_column]
 
     @cached_property
     def group(self) -> Array:
-        """The group of each row, `label * nuisances + nuisance`; -1 where it has none."""
+        """The group of each row, `label * nuisances + nuisance`; -1 for none."""
         numbers = self.label * len(self.nuisances)
         numbers += self.nuisance
         numbers[(self.nuisance < 0) | (self.label < 0)] = -1
@@ -217,22 +213,21 @@ class Metadata:
         return self._coded("origin")
 
     def _coded(self, name: str) -> tuple[Array, pa.Array]:
-        """The number of each row's text, in the order of their first rows, and the texts."""
-        codes, known = np.empty(len(self), np.int32), []
-        stretches = []
+        """Return the number of each row's text, by first occurrence, and the texts."""
+        codes, texts, places = np.empty(len(self), np.int32), [], []
         for at, part in self._rows.blocks([name], coded=[name]):
             if part[name].null_count:
                 part = part.set_column(0, name, pc.fill_null(part[name].cast(pa.string()), ""))
             column = part[name] if pa.types.is_dictionary(part[name].type) else part[name].dictionary_encode()
-            one = column.unify_dictionaries().combine_chunks()
-            codes[at] = one.indices.to_numpy(zero_copy_only=False)
-            known.append(one.dictionary.cast(pa.large_string()))
-            stretches.append(at)
-        # Every chunk gets the same dictionary; to unify them would compare it once a chunk.
-        every = pa.chunked_array(known, pa.large_string()).dictionary_encode()
-        for at, one in zip(stretches, every.chunks, strict=True):
-            codes[at] = one.indices.to_numpy()[codes[at]]
-        return codes, every.chunk(0).dictionary if known else pa.array([], pa.large_string())
+            chunk = column.unify_dictionaries().combine_chunks()
+            codes[at] = as_array(chunk.indices)
+            texts.append(chunk.dictionary.cast(pa.large_string()))
+            places.append(at)
+        # Every chunk gets the same dictionary; unifying them would compare it once for each chunk.
+        joined = pa.chunked_array(texts, pa.large_string()).dictionary_encode()
+        for at, chunk in zip(places, joined.chunks, strict=True):
+            codes[at] = as_array(chunk.indices)[codes[at]]
+        return codes, joined.chunk(0).dictionary if texts else pa.array([], pa.large_string())
 
     @property
     def origin(self) -> Array:
@@ -245,22 +240,22 @@ class Metadata:
 
     @cached_property
     def strata(self) -> Array:
-        """The stratum of each origin, within which another seed ranks origins anew.
+        """The stratum of each origin, within which each seed ranks origins again.
 
-        Groups of very few origins are pooled by nuisance: sets of some nuisances keep their sizes.
+        Groups of very few origins are pooled by nuisance, so that sets of some nuisances keep their sizes.
         """
         label, nuisance = self.label.astype(np.int64), self.nuisance.astype(np.int64)
         return strata(label, nuisance, self.origin, pool="nuisance")
 
     @cached_property
     def recurs(self) -> Array:
-        """Which rows are of an origin that occurs under several nuisances."""
+        """Mask of the rows whose origin occurs under several nuisances."""
         if not self.origins_shared:
             return np.zeros(len(self), bool)
         several = np.zeros(len(self.origin_names), bool)
-        one = np.empty(len(several), np.int64)
-        one[self.origin] = self.nuisance
-        several[self.origin[one[self.origin] != self.nuisance]] = True
+        last = np.empty(len(several), np.int64)  # a nuisance of each origin: another one means several
+        last[self.origin] = self.nuisance
+        several[self.origin[last[self.origin] != self.nuisance]] = True
         recurs: Array = several[self.origin]
         return recurs
 
@@ -285,9 +280,9 @@ class Metadata:
 
     @cached_property
     def listing(self) -> Listing:
-        """The file that each row was made from, and its places in the authors' lists, as `params` say."""
+        """The file that each row was made from, and its places in the authors' lists, from `params`."""
         if self.dataset is None and "params" not in self.names:
-            raise InputError(f"{self.name} does not say which file each of its rows was made from")
+            raise InputError(f"{self.name} does not name the file that each of its rows was made from")
         if self.dataset is not None and self.dataset.manifest.part is not None:
             raise InputError(
                 f"{self.name} is a part of a dataset, and this split is a cut of all files: "
@@ -297,16 +292,15 @@ class Metadata:
 
     @property
     def repeats(self) -> bool:
-        """Whether rows may have the same example: see `picture`."""
+        """True if rows may have the same example: see `picture`."""
         return self.dataset is not None and len(self.dataset.manifest.severities) > 1
 
     @cached_property
     def picture(self) -> Array:
-        """For each row the first row with the same example.
+        """The first row with the same example, for each row.
 
         Only rows at severity 0 of a dataset with several severities are compared, by the hashes of their
-        bytes: each trajectory begins with the untouched example. The rows of your own table count as
-        different.
+        bytes: each trajectory begins with the untouched example. The rows of your own table all differ.
         """
         first, opened = np.arange(len(self)), self.dataset
         if opened is None or not self.repeats:
@@ -323,13 +317,13 @@ class Metadata:
 
     @cached_property
     def group_counts(self) -> NDArray[np.int64]:
-        """How many rows each group has, in any split."""
+        """The number of rows of each group, in all splits."""
         size = len(self.labels) * len(self.nuisances)
         return np.bincount(self.group[self.group >= 0], minlength=size).astype(np.int64)
 
     @property
     def groups(self) -> Mapping[str, Array]:
-        """The label and the nuisance of every possible group, as the columns that filters name."""
+        """The label and the nuisance of every possible group, as columns for filters."""
         numbers = np.arange(len(self.labels) * len(self.nuisances))
         size = max(1, len(self.nuisances))
         return {"label": numbers // size, self.nuisance_column: numbers % size}
@@ -339,15 +333,14 @@ class Metadata:
         return f"{self.labels[label]} / {self.nuisances[nuisance]}"
 
     def numbers(self, column: str, names: Sequence[str]) -> list[int]:
-        """The numbers of labels (`column` is "label") or nuisances; `_`, spaces and case do not count."""
-        what, known = self.nuisance_column, self.nuisances
-        if column == "label":
-            what, known = "label", self.labels
-        return [number_of(what, name, known, f"It was asked of {self.name}.") for name in names]
+        """Return the numbers of labels (`column` is "label") or nuisances; `_`, spaces, case do not count."""
+        is_label = column == "label"
+        kind, known = ("label", self.labels) if is_label else (self.nuisance_column, self.nuisances)
+        return [number_of(kind, name, known, f"The dataset is {self.name}.") for name in names]
 
 
 def read_metadata(dataset: DatasetName, base: str | None = None) -> Metadata:
-    """The metadata of a dataset's base (default: its default base); read once for an opened dataset."""
+    """Return the metadata of a base (default: the default base); read once for an opened dataset."""
     opened = open_dataset(dataset)
     name = opened.manifest.base(base or opened.manifest.default_base).name
     return opened.keep(("metadata", name), lambda: _read(opened, name))
@@ -364,7 +357,7 @@ def _read(dataset: OpenDataset, base: str) -> Metadata:
 def metadata_of(
     manifest: Manifest, base: str, rows: pa.Table | FileRows, dataset: OpenDataset | None = None
 ) -> Metadata:
-    """The metadata of a base from its files or the table of all its rows, in the order of its splits."""
+    """Make the metadata of a base from its files, or from a table of all its rows in the order of splits."""
     nuisance = manifest.roles.nuisance
     if isinstance(rows, pa.Table):
         names = [nuisance if name == "nuisance" else name for name in COLUMNS]

@@ -1,11 +1,11 @@
-"""The rows of a base, column by column: of a table in memory, or of files that are read when asked."""
+"""The rows of a base, column by column: of a table in memory, or of files read when needed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,14 @@ from shiftdata.data.format.paths import in_order, row_files
 from shiftdata.data.metadata.columns import read_columns, read_footer
 
 Indices: TypeAlias = NDArray[np.int64]
-#: The rows that are read at once: a column of texts is never in memory as a whole unless it is asked for.
+#: The rows that are read at once: a column of texts is in memory as a whole only if `take` returns it.
 BLOCK = 1_000_000
+
+
+def as_array(column: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
+    """Return numbers without nulls as an array; `to_numpy` would import pandas."""
+    chunks = [chunk for chunk in getattr(column, "chunks", [column]) if len(chunk)]
+    return np.concatenate([np.from_dlpack(chunk) for chunk in chunks]) if chunks else np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +70,7 @@ class FileRows:
 
     @cached_property
     def groups(self) -> dict[str, Indices]:
-        """Of each file, where its row groups end, counted over all files; from their footers."""
+        """The ends of the row groups of each file, counted over all files; from their footers."""
         ends, total = {}, 0
         for path in self.files:
             footer = read_footer(self.dataset, path, self.names)
@@ -75,7 +81,7 @@ class FileRows:
 
     @property
     def splits(self) -> dict[str, int]:
-        """How many rows each split has."""
+        """The number of rows of each split."""
         sizes = dict.fromkeys(self.files.values(), 0)
         for path, ends in self.groups.items():
             sizes[self.files[path]] += int(ends[-1] - ends[0])
@@ -87,10 +93,10 @@ class FileRows:
     def blocks(
         self, names: Sequence[str], among: Indices | None = None, *, coded: Sequence[str] = ()
     ) -> Iterator[tuple[slice, pa.Table]]:
-        """Some columns, stretch by stretch, of all rows or of those among some, which are sorted.
+        """Yield columns block by block, of all rows or of the sorted rows `among`, with their places there.
 
-        Each stretch comes with its place among the rows that were asked for. Row groups that have none of
-        them are not read. `coded` are texts that come with a dictionary, if they are in files.
+        Row groups without any of the rows are not read. `coded` are texts that come with a dictionary, if
+        they are in files.
         """
         for number, (path, ends) in enumerate(self.groups.items()):
             sizes, wanted = np.diff(ends), np.arange(len(ends) - 1)
@@ -98,20 +104,20 @@ class FileRows:
                 inside = np.searchsorted(among, ends)
                 wanted = np.flatnonzero(np.diff(inside))
             firsts = np.cumsum(sizes[wanted]) - sizes[wanted]
-            most = 4 * BLOCK if coded else BLOCK  # the fewer stretches, the fewer texts come again
+            most = 4 * BLOCK if coded else BLOCK  # fewer blocks repeat fewer texts
             parts = np.split(wanted, np.flatnonzero(np.diff(firsts // most)) + 1)
-            for some in parts if len(wanted) or not number else ():  # at least one, if an empty one
-                table = read_columns(self.dataset, path, names, groups=some.tolist(), coded=coded)
+            for part in parts if len(wanted) or not number else ():  # at least one, if an empty one
+                table = read_columns(self.dataset, path, names, groups=part.tolist(), coded=coded)
                 table = table.select(list(names))
-                if among is None or not len(some):
-                    start = int(ends[some[0]]) if len(some) else 0
+                if among is None or not len(part):
+                    start = int(ends[part[0]]) if len(part) else 0
                     yield slice(start, start + len(table)), table
                     continue
-                mine = slice(int(inside[some[0]]), int(inside[some[-1] + 1]))
+                mine = slice(int(inside[part[0]]), int(inside[part[-1] + 1]))
                 group = np.searchsorted(ends, among[mine], side="right") - 1
-                before = np.cumsum(sizes[some]) - sizes[some]  # in the table
-                at = among[mine] - ends[group] + before[np.searchsorted(some, group)]
-                # Rows may be asked for twice: as many as there are need not be all of them.
+                before = np.cumsum(sizes[part]) - sizes[part]  # in the table
+                at = among[mine] - ends[group] + before[np.searchsorted(part, group)]
+                # Rows may repeat: an equal number of rows need not be all of them.
                 every = len(at) == len(table) and (np.diff(at) == 1).all()
                 yield mine, table if every else table.take(pa.array(at))
         self.dataset.check_unchanged()  # else these rows may be of another version

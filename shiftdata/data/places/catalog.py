@@ -5,22 +5,20 @@ It is one small JSON file. With the hash every byte of a dataset can be checked,
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from shiftdata.data.format.manifest import FILE_NAME as MANIFEST
 from shiftdata.data.format.names import is_path_part, line_fault
 from shiftdata.data.format.typed import read_json
 from shiftdata.data.places.hubs import config_folder
-from shiftdata.data.places.recipes import build_advice, recipes
 from shiftdata.data.places.search import NAMESPACE, datasets_below, local_datasets, search_path, store_at
 from shiftdata.data.places.store import MissingFileError, is_url
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError, not_found
@@ -30,7 +28,7 @@ FILE_NAME = "catalog.json"
 #: Paths and URLs of catalogs, with commas between them: a colon is a part of every URL.
 VARIABLE = "SHIFTDATA_CATALOG"
 
-#: Protocols that any catalog may name; those that one on this machine may name, beside folders.
+#: Protocols that any catalog may name, and those that only one on this machine may, with folders.
 NETWORK = ("https", "http", "hf", "hf+https", "hf+http", "s3", "s3a", "gs", "gcs")
 NEARBY = ("file", "local", "memory")
 MOST_BYTES = 4 << 20
@@ -70,9 +68,7 @@ class Catalog:
     def from_json(cls, text: str, where: str = FILE_NAME) -> Catalog:
         """Read the text of a catalog; `where` names it in errors."""
         try:
-            raw = read_json(text, partial(_unique, where))
-        except ShiftdataError:
-            raise
+            raw = read_json(text)
         except ValueError as error:
             raise InputError(f"{where} is not JSON: {error}") from error
         if not isinstance(raw, dict):
@@ -80,7 +76,7 @@ class Catalog:
         return cls({name: _entry(f"{where}: the entry {name!r}", name, raw[name]) for name in raw}, where)
 
     def to_json(self) -> str:
-        """The text of the file: equal catalogs give equal bytes."""
+        """Write the text of the file: equal catalogs give equal bytes."""
         entries = {
             name: {"manifest": entry.manifest, "places": list(entry.places)}
             for name, entry in sorted(self.entries.items())
@@ -93,7 +89,7 @@ class Catalog:
 
 
 def addresses() -> list[str]:
-    """Where catalogs are looked for: those of $SHIFTDATA_CATALOG, then the user's own, if it is there.
+    """List the catalogs: those of $SHIFTDATA_CATALOG, then the user's own, if it is there.
 
     The user's own is `shiftdata/catalog.json` in $XDG_CONFIG_HOME, or else in `~/.config`.
     """
@@ -103,7 +99,7 @@ def addresses() -> list[str]:
 
 
 def look_up(name: str, *, offline: bool = False) -> tuple[Entry | None, list[str]]:
-    """The entry of a name in the first catalog that has one, and why catalogs could not be read.
+    """Return the entry of a name in the first catalog that has one, and why catalogs could not be read.
 
     One that cannot be read must not hide a dataset that another one has. Offline, URLs are not read. Places
     that a catalog may not name are left out. `shift/<name>` is also looked up as `<name>`.
@@ -125,12 +121,12 @@ def look_up(name: str, *, offline: bool = False) -> tuple[Entry | None, list[str
         if entry is not None:
             faults = {place: place_fault(place, far=is_url(address)) for place in entry.places}
             notes += [f"{address}: {place[:100]!a} {fault}" for place, fault in faults.items() if fault]
-            return replace(entry, places=tuple(one for one in entry.places if not faults[one])), notes
+            return replace(entry, places=tuple(place for place in entry.places if not faults[place])), notes
     return None, notes
 
 
 def catalogued(*, offline: bool = False) -> dict[str, str]:
-    """Each name in a catalog that can be read, and the first catalog that has it."""
+    """Map each name in a readable catalog to the first catalog that has it."""
     names: dict[str, str] = {}
     for address in addresses():
         if not (offline and is_url(address)):
@@ -142,7 +138,7 @@ def catalogued(*, offline: bool = False) -> dict[str, str]:
 def unknown_dataset(
     name: str, reasons: Sequence[str], notes: Sequence[str] = (), *, offline: bool = False
 ) -> NotFoundError:
-    """The error for a dataset that no place has.
+    """Make the error for a dataset that no place has.
 
     Args:
         name: what was looked for.
@@ -152,44 +148,59 @@ def unknown_dataset(
 
     """
     named, short = catalogued(offline=offline), name.rpartition("/")[2]
-    known = {path.name for path in local_datasets()} | set(named)
-    folders = [f"{root}: {_contents(root, short)}" for root in search_path()]
-    catalogs = [f"catalog {note}" for note in notes]
-    if not notes:
-        has = {named.get(name), named.get(short)}
-        catalogs = [
-            f"catalog {one}: {'has places of it' if one in has else 'has no entry of this name'}"
-            for one in addresses()
-        ]
+    names = {path.name for path in local_datasets()} | set(named)
+    folders = [f"{root}: {'not this one' if root.is_dir() else 'no such folder'}" for root in search_path()]
+    has = {named.get(name), named.get(short)}
+    catalogs = [f"catalog {note}" for note in notes] or [
+        f"catalog {address}: {'has places of it' if address in has else 'has no entry of this name'}"
+        for address in addresses()
+    ]
     advice = [
         "check the name; or give the folder or URL of the dataset itself",
         "SHIFTDATA_HOME=<the folder above the dataset's folder> adds a folder to those that are searched",
         f"{VARIABLE}=<file or URL of your lab's catalog.json> adds the datasets of a catalog",
     ]
-    building = build_advice(short)
+    building = _build_advice(short)
     advice = [*building, *advice] if short in recipes() else [*advice, *building]
     if offline:
         advice.insert(0, f"this is offline; with the network: shiftdata fetch {name}")
     if below := datasets_below(Path(name)):
         folders.append(f"./{name}: it is a folder of datasets; give {' or '.join(below)}")
     lines = ["Looked in:", *folders, *(catalogs or [f"catalogs: none (${VARIABLE} is not set)"]), *reasons]
-    said = "\n  ".join(lines) + "\nWhat to do:\n  " + "\n  ".join(advice)
-    if short in known:
-        return NotFoundError(f"the dataset {name!r} is known, and none of its places gave it. {said}")
-    return not_found("dataset", name, known, said)
+    details = "\n  ".join(lines) + "\nWhat to do:\n  " + "\n  ".join(advice)
+    if short in names:
+        return NotFoundError(f"the dataset {name!r} is known, and none of its places gave it. {details}")
+    return not_found("dataset", name, names, details)
 
 
-def _contents(root: Path, name: str) -> str:
-    if not root.is_dir():
-        return "there is no such folder"
-    if (root / name / MANIFEST).is_file():
-        return "it is there"
-    count = len(list(root.glob(f"*/{MANIFEST}")))
-    return f"{count} dataset{'s' if count != 1 else ''}, not this one"
+def recipes() -> dict[str, Mapping[str, str]]:
+    """Return every recipe of a checkout by name: the raw dataset that it reads, if any, and its licence."""
+    text = files("shiftdata.data.places").joinpath("recipes.json").read_text(encoding="utf-8")
+    named: dict[str, Mapping[str, str]] = json.loads(text)
+    return named
+
+
+def _build_advice(name: str) -> list[str]:
+    """Say how the dataset of a recipe is built, or which recipes have similar names."""
+    named = recipes()
+    if name not in named:
+        nearest = difflib.get_close_matches(name, named, n=3)
+        listed = f" ({', '.join(nearest)}: similar names)" if nearest else ""
+        return [f"to build one, from a checkout of shiftdata: python -m builders list{listed}"]
+    raw = named[name].get("raw")
+    build = f"python -m builders build {name}"
+    if not raw:
+        return [f"it is not built yet; a recipe of this name needs no download. From a checkout: {build}"]
+    return [
+        f"it is not built yet; a recipe of this name reads {raw} (licence: {named[name]['license']}). "
+        "From a checkout:",
+        f"  python -m builders raw get {raw}    gets the files, or says how to",
+        f"  {build}",
+    ]
 
 
 def place_fault(place: str, *, far: bool) -> str | None:
-    """Why a place of a catalog is not asked, or None. A catalog that is `far` away may not name files here.
+    """Say why a place of a catalog is not asked, or None. A catalog that is `far` may not name files here.
 
     >>> place_fault("hf+https://lab/datasets/shift/toy", far=True), place_fault("/data/toy", far=False)
     (None, None)
@@ -214,14 +225,9 @@ def _entry(where: str, name: str, raw: Any) -> Entry:
     manifest, places = raw["manifest"], raw["places"]
     if not isinstance(manifest, str) or not SHA256.fullmatch(manifest):
         raise InputError(f"{where}: manifest is {manifest!r}; give its sha256, 64 digits of 0-9a-f")
-    if not isinstance(places, list) or not places or not all(isinstance(one, str) and one for one in places):
+    texts = (
+        [place for place in places if place and isinstance(place, str)] if isinstance(places, list) else []
+    )
+    if not texts or texts != places:
         raise InputError(f"{where}: places is {places!r}; give a list of at least one folder or URL")
-    return Entry(manifest, tuple(places))
-
-
-def _unique(where: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; a name that comes twice would hide an entry."""
-    for name, count in Counter(name for name, _ in pairs).items():
-        if count > 1:
-            raise InputError(f"{where} has {name!r} twice: keep one")
-    return dict(pairs)
+    return Entry(manifest, tuple(texts))

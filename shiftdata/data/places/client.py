@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
-from urllib.parse import SplitResult, unquote, urljoin, urlsplit
+from typing import Any, Literal, TypeAlias
+from urllib.parse import unquote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from shiftdata.data.places.hubs import check_token, is_private, origin_of
@@ -30,18 +30,19 @@ from shiftdata.errors import IntegrityError, StorageError
 CONNECT, HEAD, WINDOW = 10.0, 30.0, 15.0
 #: The fewest bytes that a body must give in a window.
 FEWEST = 32 << 10
-#: Bytes of an answer beside its content: its head, and the frames of chunks.
-BESIDE = 1 << 20
+#: Bytes of an answer that are not its content: its head, and the frames of chunks.
+OVERHEAD = 1 << 20
 REDIRECTS = (301, 302, 303, 307, 308)
 MOST_REDIRECTS = 5
-#: The longest answer without use that is read so that the connection can be used again.
+#: The longest unused answer that is read to its end, so that the connection can be used again.
 SHORT = 64 << 10
 PIECE = 1 << 20
 TOO_SLOW = "the server is too slow, or does not end its answer"
-#: Headers of a Hub that stand in the redirect to a file, not in the answer that has it.
+#: Headers that a Hub gives in the redirect to a file, not in the answer that has it.
 LINKED = ("x-repo-commit", "x-linked-etag", "x-linked-size")
 
 Method = Literal["GET", "HEAD"]
+Sink: TypeAlias = Callable[[bytes], object]
 
 
 class NoRangesError(StorageError):
@@ -56,15 +57,15 @@ class HttpError(OSError):
     """An answer that is an error."""
 
     def __init__(self, status: int, code: str = "") -> None:
-        # Of the text that the server gives, nothing is shown but a name.
-        known = code if code.isalnum() and code.isascii() and len(code) < 60 else ""
-        super().__init__(f"status {status} {http.client.responses.get(status, '')} {known}".rstrip())
+        # Of the server's own text, nothing is shown but a name.
+        name = code if code.isalnum() and code.isascii() and len(code) < 60 else ""
+        super().__init__(f"status {status} {http.client.responses.get(status, '')} {name}".rstrip())
         self.status = status
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server answered: `body` is empty where a `sink` took it."""
+    """The answer of a server; `body` is empty where a `sink` took it."""
 
     status: int
     headers: Mapping[str, str]
@@ -72,7 +73,7 @@ class Answer:
 
     @property
     def size(self) -> int | None:
-        """The size of the whole file, if it is said."""
+        """The size of the whole file, if the server says it."""
         whole = self.headers.get("content-range", "").rpartition("/")[2]
         number = whole if self.status == 206 else self.headers.get("content-length", "")
         return int(number) if number.isdecimal() and len(number) < 19 else None
@@ -87,7 +88,7 @@ class Client:
         self._idle: list[tuple[str, _Connection]] = []
         self._process = os.getpid()
         self._lock = threading.Lock()
-        weakref.finalize(self, _end, self._idle)
+        weakref.finalize(self, _close, self._idle)
 
     def get(
         self,
@@ -96,7 +97,7 @@ class Client:
         *,
         method: Method = "GET",
         first: int | None = None,
-        sink: Callable[[bytes], object] | None = None,
+        sink: Sink | None = None,
     ) -> Answer:
         """Ask for a file, or for `most` of its bytes from `first` on; more bytes than that are an error.
 
@@ -105,28 +106,30 @@ class Client:
         linked: dict[str, str] = {}
         for _ in range(MOST_REDIRECTS + 1):
             origin = origin_of(url)
-            headers = {"Accept-Encoding": "identity", "User-Agent": "shiftdata"}
+            wanted = {"Accept-Encoding": "identity", "User-Agent": "shiftdata"}
             if first is not None:
-                headers["Range"] = f"bytes={first}-{first + most - 1}"
+                wanted["Range"] = f"bytes={first}-{first + most - 1}"
             if self._token and origin == self._origin:
-                headers["Authorization"] = f"Bearer {self._token}"
-            connection, answer = self._ask(origin, method, url, headers)
+                wanted["Authorization"] = f"Bearer {self._token}"
+            connection, answer = self._ask(origin, method, url, wanted)
             try:
-                found = {name.lower(): value for name, value in answer.getheaders()}
+                headers = {name.lower(): value for name, value in answer.getheaders()}
                 if origin == self._origin:
-                    linked |= {name: found[name] for name in LINKED if name in found}
+                    linked |= {name: headers[name] for name in LINKED if name in headers}
                 if answer.status in REDIRECTS and not (method == "HEAD" and "x-linked-size" in linked):
-                    url = _redirected(url, found.get("location", ""))
+                    url = _redirected(url, headers.get("location", ""))
                     continue
                 if answer.status not in (200, 206, *REDIRECTS):
-                    raise HttpError(answer.status, found.get("x-error-code", ""))
+                    raise HttpError(answer.status, headers.get("x-error-code", ""))
                 if first is not None:
-                    _check_range(url, first, most, answer, found)
-                if found.get("content-encoding", "identity") != "identity":
-                    raise StorageError(f"{url} comes with a content encoding, which was not asked for")
-                cut = first is not None and answer.status == 200
-                body = _body(url, answer, connection, most, sink, cut) if method == "GET" else b""
-                return Answer(answer.status, found | linked, body)
+                    _check_range(url, first, most, answer, headers)
+                if headers.get("content-encoding", "identity") != "identity":
+                    raise StorageError(f"{url} has a content encoding that was not asked for")
+                body = b""
+                if method == "GET":
+                    connection.timed.expect(WINDOW, 2 * most + OVERHEAD, in_body=True)
+                    body = _body(url, answer, most, sink, cut=first is not None and answer.status == 200)
+                return Answer(answer.status, headers | linked, body)
             finally:
                 self._put_back(origin, connection, answer)
         raise StorageError(f"{url}: more than {MOST_REDIRECTS} redirects")
@@ -134,39 +137,38 @@ class Client:
     def close(self) -> None:
         """End all idle connections."""
         with self._lock:
-            _end(self._idle)
+            _close(self._idle)
 
     def _ask(
         self, origin: str, method: Method, url: str, headers: dict[str, str]
     ) -> tuple[_Connection, http.client.HTTPResponse]:
-        """Send a request, by an idle connection or, where that was ended meanwhile, by a new one."""
+        """Send a request over an idle connection or, if the server has ended that one, over a new one."""
         while True:
-            connection, is_fresh = self._connection(origin)
+            connection = self._take(origin)
+            is_fresh = connection.sock is None
             try:
                 return connection, connection.ask(method, url, headers)
-            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            except BaseException as error:
                 connection.close()
-                if is_fresh:
+                ended = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)
+                if is_fresh or not isinstance(error, ended):
                     raise
-            except BaseException:
-                connection.close()
-                raise
 
-    def _connection(self, origin: str) -> tuple[_Connection, bool]:
+    def _take(self, origin: str) -> _Connection:
         with self._lock:
             if self._process != os.getpid():  # a connection cannot be shared
-                _end(self._idle)
+                _close(self._idle)
                 self._process = os.getpid()
             for number in reversed(range(len(self._idle))):
                 if self._idle[number][0] == origin:
-                    return self._idle.pop(number)[1], False
-        return _Connection(urlsplit(origin)), True
+                    return self._idle.pop(number)[1]
+        return (_Secure if origin.startswith("https:") else _Connection)(origin)
 
     def _put_back(self, origin: str, connection: _Connection, answer: http.client.HTTPResponse) -> None:
         if answer.length is not None and answer.length < SHORT:
             with suppress(OSError, http.client.HTTPException):
                 answer.read()  # of an answer that was not used
-        if answer.isclosed() and connection.is_open:
+        if answer.isclosed() and connection.sock is not None:
             with self._lock:
                 self._idle.append((origin, connection))
         else:
@@ -174,72 +176,66 @@ class Client:
 
 
 def proxy_of(url: str) -> str | None:
-    """The proxy of the environment for a server; none for this machine, since it would see the token."""
+    """Return the proxy of the environment for a server; none for this machine: it would see the token."""
     parts = urlsplit(url)
     if proxy_bypass(parts.netloc) or (parts.scheme == "http" and is_private(url)):
         return None
     return getproxies().get(parts.scheme)
 
 
-def _end(idle: list[tuple[str, _Connection]]) -> None:
+def _close(idle: list[tuple[str, _Connection]]) -> None:
     while idle:
         idle.pop()[1].close()
 
 
-class _Connection:
-    """One connection to an origin, by the proxy of the environment if there is one."""
+class _Connection(http.client.HTTPConnection):
+    """A connection to an origin, by the proxy of the environment if there is one."""
 
-    def __init__(self, origin: SplitResult) -> None:
-        host = origin.hostname or ""
-        secure = origin.scheme == "https"
-        proxy = proxy_of(origin.geturl())
-        self._timed: _Timed | None = None
-        self._by_proxy: dict[str, str] | None = None
-        port = origin.port or (443 if secure else 80)
-        if proxy:
-            by = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-            login = f"{unquote(by.username or '')}:{unquote(by.password or '')}".encode()
-            own = {"Proxy-Authorization": f"Basic {base64.b64encode(login).decode()}"} if by.username else {}
-            where, at = by.hostname or "", by.port or 80
-        else:
-            own, where, at = {}, host, port
-        self._wire: http.client.HTTPConnection
+    timed: _Timed
+    sock: Any
+
+    def __init__(self, origin: str, **options: Any) -> None:
+        server, proxy = urlsplit(origin), proxy_of(origin)
+        secure = server.scheme == "https"
+        port = server.port or (443 if secure else 80)
+        self._login: dict[str, str] = {}
+        self._whole_urls = bool(proxy) and not secure
+        if not proxy:
+            super().__init__(server.hostname or "", port, timeout=CONNECT, **options)
+            return
+        by = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        if by.username:
+            login = f"{unquote(by.username)}:{unquote(by.password or '')}".encode()
+            self._login = {"Proxy-Authorization": f"Basic {base64.b64encode(login).decode()}"}
+        super().__init__(by.hostname or "", by.port or 80, timeout=CONNECT, **options)
         if secure:
-            self._wire = http.client.HTTPSConnection(where, at, timeout=CONNECT, context=_tls())
-            if proxy:
-                self._wire.set_tunnel(host, port, own)
-        else:
-            self._wire = http.client.HTTPConnection(where, at, timeout=CONNECT)
-            self._by_proxy = own if proxy else None
+            self.set_tunnel(server.hostname or "", port, self._login)
 
-    @property
-    def is_open(self) -> bool:
-        return self._wire.sock is not None
+    def connect(self) -> None:
+        try:
+            super().connect()
+        except TimeoutError as error:
+            raise ConnectTimeout(f"no connection within {CONNECT:g} s") from error
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.sock = self.timed = _Timed(self.sock)  # it has all that http.client uses of a socket
 
     def ask(self, method: Method, url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
-        if not self.is_open:
-            try:
-                self._wire.connect()
-            except TimeoutError as error:
-                raise ConnectTimeout(f"no connection within {CONNECT:g} s") from error
-            self._wire.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._timed = _Timed(self._wire.sock)
-            self._wire.sock = self._timed  # it is all that http.client asks of a socket
-        assert self._timed is not None
+        if self.sock is None:
+            self.connect()
         parts = urlsplit(url)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        if self._by_proxy is not None:
-            path, headers = f"{parts.scheme}://{parts.netloc}{path}", headers | self._by_proxy
-        self._timed.begin()
-        self._wire.request(method, path, headers={"Host": parts.netloc, **headers})
-        return self._wire.getresponse()
+        if self._whole_urls:
+            path, headers = f"{parts.scheme}://{parts.netloc}{path}", headers | self._login
+        self.timed.expect(HEAD, OVERHEAD)
+        self.request(method, path, headers={"Host": parts.netloc, **headers})
+        return self.getresponse()
 
-    def expect(self, most: int) -> None:
-        assert self._timed is not None
-        self._timed.expect(most)
 
-    def close(self) -> None:
-        self._wire.close()
+class _Secure(_Connection, http.client.HTTPSConnection):
+    """The same by TLS."""
+
+    def __init__(self, origin: str) -> None:
+        super().__init__(origin, context=_tls())
 
 
 class _Timed:
@@ -247,20 +243,12 @@ class _Timed:
 
     def __init__(self, wire: socket.socket) -> None:
         self._wire = wire
-        self.begin()
+        self.expect(HEAD, OVERHEAD)
 
-    def begin(self) -> None:
-        """A head comes now."""
-        self._until, self._left, self._in_body, self._came = time.monotonic() + HEAD, BESIDE, False, 0
-
-    def expect(self, most: int) -> None:
-        """A body of at most so many bytes comes now."""
-        self._until, self._left, self._in_body, self._came = (
-            time.monotonic() + WINDOW,
-            2 * most + BESIDE,
-            True,
-            0,
-        )
+    def expect(self, seconds: float, most: int, *, in_body: bool = False) -> None:
+        """Allow at most `most` bytes: a head within `seconds`, a body at a pace in each window."""
+        self._until, self._left = time.monotonic() + seconds, most
+        self._in_body, self._came = in_body, 0
 
     def makefile(self, *_: Any, **__: Any) -> io.BufferedReader:
         return io.BufferedReader(_File(self, self._wire.makefile("rb", 0)), 64 << 10)
@@ -286,7 +274,7 @@ class _Timed:
                 count = self._wire.recv_into(buffer)
             except TimeoutError:
                 if self._in_body and self._came >= FEWEST:
-                    continue  # a window has ended, not the patience
+                    continue  # a window has ended, and enough came in it
                 if self._came:
                     raise PoorAnswerError(TOO_SLOW) from None
                 raise  # it may be a gap in the network
@@ -296,7 +284,7 @@ class _Timed:
 
 
 class _File(io.RawIOBase):
-    """What an answer reads from; with it, the socket counts its users."""
+    """The file that an answer reads from; `plain` keeps the socket open until the answer is closed."""
 
     def __init__(self, timed: _Timed, plain: Any) -> None:
         self._timed, self._plain = timed, plain
@@ -312,16 +300,8 @@ class _File(io.RawIOBase):
         super().close()
 
 
-def _body(
-    url: str,
-    answer: http.client.HTTPResponse,
-    connection: _Connection,
-    most: int,
-    sink: Callable[[bytes], object] | None,
-    cut: bool,
-) -> bytes:
-    """The content of an answer. One with more than it may have is an error, or is `cut` off."""
-    connection.expect(most)
+def _body(url: str, answer: http.client.HTTPResponse, most: int, sink: Sink | None, *, cut: bool) -> bytes:
+    """Read the content of an answer. One with more than it may have is an error, or is `cut` off."""
     pieces: list[bytes] = []
     left = most
     if not cut and (answer.length or 0) > most:
@@ -330,17 +310,14 @@ def _body(
         left -= len(data)
         if left < 0:
             raise IntegrityError(f"{url} gives more than the {most:,} bytes that are allowed")
-        if sink is None:
-            pieces.append(data)
-        else:
-            sink(data)
+        (sink or pieces.append)(data)
     if not cut and answer.length:
         raise http.client.IncompleteRead(b"", answer.length)
     return b"".join(pieces)
 
 
 def _redirected(url: str, location: str) -> str:
-    """Where a redirect leads, if it may."""
+    """Return the target of a redirect, if it may be followed."""
     target = urljoin(url, location)
     if "@" in urlsplit(target).netloc or is_private(url) > is_private(target):
         raise StorageError(f"{url} redirects to an address with a login, or out of https")
@@ -351,7 +328,7 @@ def _redirected(url: str, location: str) -> str:
 def _check_range(
     url: str, first: int, most: int, answer: http.client.HTTPResponse, headers: Mapping[str, str]
 ) -> None:
-    """Whether the answer begins with the byte that was asked for, and has no more of them."""
+    """Refuse an answer that begins with another byte than was asked for, or has more of them."""
     if answer.status == 206:
         given = headers.get("content-range", "").removeprefix("bytes ").partition("-")[0]
         if given != str(first) or (answer.length or 0) > most:
@@ -366,9 +343,8 @@ def _check_range(
 @cache
 def _tls() -> ssl.SSLContext:
     context = ssl.create_default_context()
-    try:
+    with suppress(ImportError):  # the system's certificates are enough on most machines
         import certifi
-    except ImportError:  # those of the system are enough on most machines
-        return context
-    context.load_verify_locations(certifi.where())
+
+        context.load_verify_locations(certifi.where())
     return context

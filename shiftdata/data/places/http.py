@@ -10,10 +10,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
-from urllib.parse import parse_qs, quote, unquote, urljoin, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from shiftdata.data.format.addresses import is_listed, relative
-from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.data.format.paths import CROISSANT
 from shiftdata.data.format.records import FileRecord
 from shiftdata.data.format.typed import read_json
@@ -25,14 +24,13 @@ from shiftdata.files import open_new, sha256_of, write_bytes
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-LINK = re.compile(r"<a\s[^>]*?href\s*=\s*[\"']([^\"'?#]+)[\"']", re.IGNORECASE)
-#: Characters of a URL that stand for themselves.
+#: Characters of a URL that are not escaped.
 PLAIN = "/%:@!$&'()*+,;=~?-._"
-#: What a listing may have: files, and pages of folders.
+#: The most files of a listing, the pages in which it comes, and the bytes of a page.
 MOST_FILES, MOST_PAGES = 200_000, 2_000
 MOST_PAGE = 8 << 20
 #: Seconds for a listing.
-PATIENCE = 120.0
+LISTING_TIME = 120.0
 #: The most bytes that a reader of a file may ask for at once: the footer or a column of a large row group.
 MOST_AT_ONCE = 1 << 29
 
@@ -53,26 +51,8 @@ class Http(Store):
         return type(self), (self.address,)
 
     def listing(self) -> dict[str, FileInfo] | None:
-        """Every file of an index of links, or None: a page of links is not always a list of files."""
-        root, found, waiting = self.url("") + "/", dict[str, FileInfo](), [""]
-        seen, until, pages = {""}, time.monotonic() + PATIENCE, 0
-        while waiting and pages < MOST_PAGES and len(seen) <= MOST_FILES and time.monotonic() < until:
-            folder, pages = waiting.pop(), pages + 1
-            try:
-                page = self._page(root + quote(folder))
-            except (OSError, StorageError):
-                return None
-            for link in LINK.findall(page):
-                target = urljoin(root + quote(folder), link)
-                path = unquote(target).removeprefix(unquote(root))
-                if not target.startswith(root) or path in seen or not path or is_hidden(path.rstrip("/")):
-                    continue
-                seen.add(path)
-                if path.endswith("/"):
-                    waiting.append(path)
-                else:
-                    found[path] = FileInfo(size=None)
-        return found if FILE_NAME in found and not waiting else None
+        """Return None: a page of links need not be a list of files."""
+        return None
 
     def info(self, path: str) -> FileInfo:
         return self._try(path, lambda url: _info(self._head(url)))
@@ -123,9 +103,6 @@ class Http(Store):
         base = quote(self.address, safe=PLAIN)
         return f"{base}/{quote(path)}" if path else base
 
-    def _page(self, url: str) -> str:
-        return self._client.get(url, MOST_PAGE).body.decode(errors="replace")
-
     def _head(self, url: str) -> Answer:
         try:
             return self._client.get(url, 0, method="HEAD")
@@ -165,7 +142,7 @@ class Hub(Http):
         return Hub, (self.repo,)
 
     def pinned(self, path: str) -> tuple[Hub, bytes]:
-        """A small file, and this repo at the commit that the file was read from."""
+        """Return a small file, and this repo at the commit that the file was read from."""
         if _is_off():
             return self._pinned_in_cache(path)
         answer = self._try(path, lambda url: self._client.get(url, MOST_SMALL))
@@ -178,25 +155,25 @@ class Hub(Http):
 
     def listing(self) -> dict[str, FileInfo] | None:
         """Every file of the revision."""
-        found: dict[str, FileInfo] = {}
+        listed: dict[str, FileInfo] = {}
         query = {"recursive": "true", "expand": "false"}
         url = f"{self.endpoint}/api/datasets/{self.repo.repo_id}/tree/{self._revision}?"
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + LISTING_TIME
         for _ in range(MOST_PAGES):
-            asked = url + "&".join(f"{name}={quote(value)}" for name, value in query.items())
-            answer = self._try("", partial(self._page_of, asked))
+            page = url + urlencode(query)
+            answer = self._try("", partial(self._page, page))
             try:
                 for entry in read_json(answer.body):
                     if entry["type"] == "file" and not is_hidden(entry["path"]):
-                        found[entry["path"]] = _entry(entry)
+                        listed[entry["path"]] = _entry(entry)
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 raise self.failed("", OSError("its list of files cannot be read")) from error
             following = re.search(r'<([^>]+)>;\s*rel="?next', answer.headers.get("link", ""))
             cursor = parse_qs(urlsplit(following[1]).query).get("cursor") if following else None
             if not cursor:
-                return found
+                return listed
             query["cursor"] = cursor[0]
-            if len(found) > MOST_FILES or time.monotonic() > until:
+            if len(listed) > MOST_FILES or time.monotonic() > until:
                 break
         raise self.failed("", OSError("its list of files does not end"))
 
@@ -219,8 +196,8 @@ class Hub(Http):
         token = self.repo.token
         return Client(self.endpoint, token_for(self.repo.endpoint) if token is None else token)
 
-    def _page_of(self, asked: str, _: str) -> Answer:
-        return self._client.get(asked, MOST_PAGE)
+    def _page(self, page: str, _: str) -> Answer:
+        return self._client.get(page, MOST_PAGE)
 
     @property
     def _revision(self) -> str:
@@ -235,13 +212,13 @@ class Hub(Http):
         return super()._try(path, act)
 
     def _cached(self, path: str) -> Path | None:
-        """A file of this revision in the cache of `huggingface_hub`; what it is is not checked."""
+        """Return a file of this revision in the cache of `huggingface_hub`, unchecked."""
         from huggingface_hub import try_to_load_from_cache
 
-        found = try_to_load_from_cache(
+        cached = try_to_load_from_cache(
             self.repo.repo_id, path, revision=self.repo.revision, repo_type="dataset"
         )
-        return Path(found) if isinstance(found, str) and Path(found).is_file() else None
+        return Path(cached) if isinstance(cached, str) and Path(cached).is_file() else None
 
     def _pinned_in_cache(self, path: str) -> tuple[Hub, bytes]:
         file = self._cached(path) if self.repo.endpoint is None else None
@@ -299,7 +276,7 @@ class _Ranges(io.RawIOBase):
 
 
 def _info(answer: Answer) -> FileInfo:
-    """What a server says of a file: more in some answers than in others, so one mark is its version."""
+    """Read a file's facts from an answer. Some have more of them than others, so one mark is the version."""
     headers = answer.headers
     etag = (headers.get("x-linked-etag") or headers.get("etag", "")).removeprefix("W/").strip('"')
     linked = headers.get("x-linked-size", "")
@@ -314,17 +291,17 @@ def _info(answer: Answer) -> FileInfo:
 
 
 def _entry(entry: dict[str, Any]) -> FileInfo:
-    """A file in the list of a Hub."""
+    """Read a file in the list of a Hub."""
     sha256 = entry["lfs"]["oid"] if entry.get("lfs") else None
     git = None if sha256 else entry.get("oid")
     size = entry["size"]
-    if not isinstance(size, int) or not all(isinstance(one, str | None) for one in (sha256, git)):
+    if not isinstance(size, int) or not all(isinstance(digest, str | None) for digest in (sha256, git)):
         raise TypeError
     return FileInfo(size=size, sha256=sha256, git=git, version=f"{sha256 or git}-{size}")
 
 
 def _is_off() -> bool:
-    """Whether `huggingface_hub` may not use the network."""
+    """Return True if `huggingface_hub` may not use the network."""
     from huggingface_hub import constants
 
     return bool(constants.HF_HUB_OFFLINE)

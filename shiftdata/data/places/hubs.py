@@ -50,13 +50,13 @@ class HubRepo:
 
     @classmethod
     def parse(cls, address: str) -> HubRepo:
-        found = ADDRESS.fullmatch(address.rstrip("/"))
-        if not found:
+        match = ADDRESS.fullmatch(address.rstrip("/"))
+        if not match:
             raise InputError(
                 f"{address!r} is not a dataset on a Hub: give hf://datasets/<owner>/<name>, or "
                 "hf+https://<server>/datasets/<owner>/<name> for another server; @<revision> may follow"
             )
-        return cls(found["repo_id"], found["endpoint"], found["revision"])
+        return cls(match["repo_id"], match["endpoint"], match["revision"])
 
     @property
     def address(self) -> str:
@@ -65,14 +65,14 @@ class HubRepo:
 
 
 def hub_endpoint() -> str:
-    """The Hub of the environment, as `huggingface_hub` read it at its import."""
+    """Return the Hub of the environment, as `huggingface_hub` read it at its import."""
     from huggingface_hub import constants
 
     return constants.ENDPOINT
 
 
 def token_for(endpoint: str | None) -> str | Literal[False]:
-    """The token that a server may have; False if there is none. `endpoint` None is $HF_ENDPOINT.
+    """Return the token that a server may have, or False. `endpoint` None is $HF_ENDPOINT.
 
     That is the one of its origin in the file of tokens, `HF_TOKEN` for the origin of $HF_ENDPOINT (the Hub
     if that is not set), and the stored login for the Hub alone.
@@ -107,14 +107,14 @@ PLAIN = (
 
 
 def check_token(token: str | Literal[False], url: str) -> str | Literal[False]:
-    """A token that may be sent to a server, or an error."""
+    """Return a token if it may be sent to a server, or raise an error."""
     if token and not is_private(url):
         raise InputError(f"the token cannot be sent to {origin_of(url)}: {PLAIN}")
     return token
 
 
 def is_private(url: str) -> bool:
-    """Whether nobody on the way can read what is sent: by TLS, or to this machine itself."""
+    """Return True if nobody on the way can read a request: by TLS, or to this machine itself."""
     parts = urlsplit(url)
     if parts.scheme == "https" or parts.hostname == "localhost":
         return True
@@ -125,7 +125,7 @@ def is_private(url: str) -> bool:
 
 
 def origin_of(url: str) -> str:
-    """The scheme, host and port of a URL, in one way of writing.
+    """Return the scheme, host and port of a URL, normalised.
 
     >>> origin_of("HTTPS://Lab.example:443/datasets/x"), origin_of("http://[::1]:8000")
     ('https://lab.example', 'http://[::1]:8000')
@@ -143,12 +143,12 @@ def origin_of(url: str) -> str:
 
 
 def config_folder() -> Path:
-    """The folder of the user's own settings of shiftdata."""
+    """Return the folder of the user's own settings of shiftdata."""
     return absolute(os.environ.get("XDG_CONFIG_HOME") or "~/.config") / "shiftdata"
 
 
 def bound_tokens() -> dict[str, str]:
-    """The tokens of the file of tokens, by origin."""
+    """Read the tokens of the file of tokens, by origin."""
     given = os.environ.get(TOKENS)
     path = absolute(given) if given else config_folder() / "tokens.json"
     if not path.is_file():
@@ -159,7 +159,9 @@ def bound_tokens() -> dict[str, str]:
         raw = read_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise InputError(f"{path} is not JSON ({type(error).__name__})") from None  # it has secrets
-    if not isinstance(raw, dict) or not all(isinstance(one, str) and one.strip() for one in raw.values()):
+    if not isinstance(raw, dict) or not all(
+        isinstance(token, str) and token.strip() for token in raw.values()
+    ):
         raise InputError(f'{path} is not a file of tokens: {{"https://<server>": "<token>"}}')
     for server in raw:
         if not is_private(server):

@@ -28,7 +28,7 @@ MODULES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs"}
 #: Protocols that need no network.
 NEAR = ("memory",)
 SHA256 = re.compile(r"[0-9a-f]{64}")
-#: What file systems call the time of a file's last change, the most exact first.
+#: Names of the time of a file's last change, the most exact first.
 TIMES = ("Last-Modified", "LastModified", "mtime", "created")
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class Remote(Store):
     def __init__(self, url: str) -> None:
         self.address = url
         self.is_far = url.partition(":")[0].lower() not in NEAR
-        self._made: tuple[int, Any, str] | None = None
+        self._opened: tuple[int, Any, str] | None = None
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -51,17 +51,17 @@ class Remote(Store):
         system, root = self._system()
         system.invalidate_cache()  # what is there now, not when it was last asked
         try:
-            found = persistently(lambda: system.find(root, detail=True), self.address)
+            paths = persistently(lambda: system.find(root, detail=True))
         except Exception:  # each backend has its own
             return None
-        names = {name: name.removeprefix(root + "/") for name in found if name.startswith(root + "/")}
-        return {path: _info(found[name]) for name, path in names.items() if not is_hidden(path)}
+        names = {name: name.removeprefix(root + "/") for name in paths if name.startswith(root + "/")}
+        return {path: _info(paths[name]) for name, path in names.items() if not is_hidden(path)}
 
     def info(self, path: str) -> FileInfo:
         def ask(system: Any, where: str) -> dict[str, Any]:
             system.invalidate_cache(where.rpartition("/")[0])
-            found: dict[str, Any] = system.info(where)
-            return found
+            facts: dict[str, Any] = system.info(where)
+            return facts
 
         return _info(self._try(path, ask))
 
@@ -73,7 +73,7 @@ class Remote(Store):
 
     def range(self, path: str, start: int, end: int) -> bytes:
         def once(system: Any, where: str) -> bytes:
-            # Only file systems with no way of their own to fetch a range take, and need, the option.
+            # Only file systems that cannot fetch a range themselves take, and need, the option.
             plain = {} if getattr(system, "async_impl", False) else {"cache_type": "none"}
             data = bytes(system.cat_file(where, start=start, end=end, **plain))
             if len(data) != end - start:
@@ -83,7 +83,7 @@ class Remote(Store):
         return self._try(path, once)
 
     def open(self, path: str) -> IO[bytes]:
-        """The file, without reading ahead; fsspec would read megabytes more than it is asked for."""
+        """Open the file without reading ahead; fsspec would read megabytes more than it is asked for."""
 
         def once(system: Any, where: str) -> IO[bytes]:
             file: IO[bytes] = system.open(where, "rb", cache_type="none")
@@ -96,10 +96,10 @@ class Remote(Store):
 
     def close(self) -> None:
         with self._lock:
-            made, self._made = self._made, None
-        session = getattr(made[1], "_session", None) if made else None
-        if made and session is not None and made[0] == os.getpid():
-            made[1].close_session(made[1].loop, session)
+            opened, self._opened = self._opened, None
+        session = getattr(opened[1], "_session", None) if opened else None
+        if opened and session is not None and opened[0] == os.getpid():
+            opened[1].close_session(opened[1].loop, session)
 
     def _try(self, path: str, act: Callable[[Any, str], T]) -> T:
         """Act on the file system and the path in it, again where the error may pass."""
@@ -111,30 +111,30 @@ class Remote(Store):
         return self.persistently(path, once)
 
     def _system(self) -> tuple[Any, str]:
-        """The file system and the root in it; after a fork another, for connections cannot be shared."""
+        """Return the file system and the root in it; after a fork another: connections cannot be shared."""
         with self._lock:
-            if self._made is None or self._made[0] != os.getpid():
+            if self._opened is None or self._opened[0] != os.getpid():
                 shared, root = filesystem(self.address)
                 options = shared.storage_options | {"skip_instance_cache": True}
-                self._made = (os.getpid(), type(shared)(*shared.storage_args, **options), root)
-            return self._made[1], self._made[2]
+                self._opened = (os.getpid(), type(shared)(*shared.storage_args, **options), root)
+            return self._opened[1], self._opened[2]
 
 
-def _info(found: dict[str, Any]) -> FileInfo:
-    """What a file system says of a file: more in some answers than in others, so one mark is its version."""
-    etag = str(found.get("ETag") or found.get("etag") or "").strip('"')
-    mark = next((mark for mark in [etag, *map(found.get, TIMES)] if mark), None)
+def _info(facts: dict[str, Any]) -> FileInfo:
+    """Read a file's facts. Some answers have more of them than others, so one mark is the version."""
+    etag = str(facts.get("ETag") or facts.get("etag") or "").strip('"')
+    mark = next((mark for mark in [etag, *map(facts.get, TIMES)] if mark), None)
     if isinstance(mark, datetime):  # some listings give seconds
         mark = mark.timestamp()
     return FileInfo(
-        size=found.get("size"),
+        size=facts.get("size"),
         sha256=etag if SHA256.fullmatch(etag) else None,
-        version=f"{mark}-{found.get('size')}" if mark else None,
+        version=f"{mark}-{facts.get('size')}" if mark else None,
     )
 
 
 def filesystem(url: str) -> tuple[Any, str]:
-    """The fsspec file system of a URL, and the URL's path in it."""
+    """Return the fsspec file system of a URL, and the URL's path in it."""
     from fsspec.core import url_to_fs
 
     protocol = re.split("::|://", url)[0].lower()

@@ -18,7 +18,7 @@ NAMESPACE = "shift"
 
 
 def search_path() -> list[Path]:
-    """The folders that are searched for datasets: $SHIFTDATA_HOME, then ./build/shift and ./shift."""
+    """List the folders that are searched for datasets: $SHIFTDATA_HOME, then ./build/shift and ./shift."""
     home = [Path(part) for part in os.environ.get("SHIFTDATA_HOME", "").split(os.pathsep) if part]
     return [*home, Path("build") / NAMESPACE, Path(NAMESPACE)]
 
@@ -56,7 +56,7 @@ def find(name: str | Path) -> Store:
 
 
 def store_at(address: str | Path) -> Store:
-    """The store at an address: a folder, `hf://datasets/...`, `hf+https://...`, or a URL for fsspec."""
+    """Make the store of an address: a folder, `hf://datasets/...`, `hf+https://...`, or a URL for fsspec."""
     text = str(address)
     protocol = text.partition(":")[0].lower()
     if not is_url(text):
@@ -76,13 +76,13 @@ def store_at(address: str | Path) -> Store:
 
 
 def is_offline() -> bool:
-    """Whether the environment forbids the network, as `huggingface_hub` reads it."""
+    """Return True if the environment forbids the network, as `huggingface_hub` reads it."""
     values = (os.environ.get(name, "") for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"))
     return any(value.upper() in ("1", "ON", "YES", "TRUE") for value in values)
 
 
 def no_manifest(where: str) -> NotFoundError:
-    """The error for a place without a manifest; where it is a folder above datasets, they are named."""
+    """Make the error for a place without a manifest; where it is a folder above datasets, they are named."""
     if is_url(where):
         return NotFoundError(
             f"{where} has no {FILE_NAME}: it is not a shiftdata dataset, or its upload is not complete"
@@ -98,5 +98,7 @@ def no_manifest(where: str) -> NotFoundError:
 
 def datasets_below(folder: Path, most: int = 5) -> list[str]:
     """Some datasets in a folder or in its sub-folders, such as those of `build/`."""
-    found = sorted(path for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{FILE_NAME}"))
-    return [str(path.parent) for path in found if not is_hidden(path.relative_to(folder).as_posix())][:most]
+    manifests = sorted(path for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{FILE_NAME}"))
+    return [str(path.parent) for path in manifests if not is_hidden(path.relative_to(folder).as_posix())][
+        :most
+    ]

@@ -37,10 +37,8 @@ MOST_SMALL = MOST_BYTES
 
 #: Seconds to wait before each new try.
 PAUSES = (0.5, 2.0)
-#: Errors of a server to which there is no way: another try gives the same.
-NO_WAY = (errno.ECONNREFUSED, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL)
-#: Servers that this process has reached: of those, a refused connection may pass.
-_reached: set[str] = set()
+#: Errors of a server that cannot be reached: another try gives the same.
+UNREACHABLE = (errno.ECONNREFUSED, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL)
 
 T = TypeVar("T")
 #: Called with how many more bytes came; a negative number takes back what has to come again.
@@ -57,7 +55,7 @@ class MissingFileError(StorageError, FileNotFoundError):
 
 @dataclass(frozen=True, kw_only=True)
 class FileInfo:
-    """What a store knows of a file without reading it.
+    """The facts that a store has of a file without reading it.
 
     `version` changes when the file does (an ETag, else a time). `git` is the id that git gives its content.
     None: the store does not say.
@@ -70,7 +68,7 @@ class FileInfo:
 
 
 class Store(ABC):
-    """Where the files of a dataset lie.
+    """The place of a dataset's files.
 
     A store is safe to use from several threads, can be pickled, and works after a fork. What is not there
     raises `MissingFileError`; whatever else goes wrong, after a few tries, `StorageError`.
@@ -95,14 +93,14 @@ class Store(ABC):
 
     @abstractmethod
     def info(self, path: str) -> FileInfo:
-        """What is known of a file; asked again at each call."""
+        """Ask for the facts of a file."""
 
     @abstractmethod
     def read(self, path: str, most: int = MOST_SMALL) -> bytes:
         """A whole file: for small ones. One with more than `most` bytes is an `IntegrityError`."""
 
     def has(self, path: str) -> bool:
-        """Whether there is such a file."""
+        """Return True if there is such a file."""
         try:
             self.info(path)
         except MissingFileError:
@@ -111,7 +109,7 @@ class Store(ABC):
 
     @abstractmethod
     def range(self, path: str, start: int, end: int) -> bytes:
-        """The bytes from `start` to before `end`, all of them."""
+        """Read the bytes from `start` to before `end`, all of them."""
 
     def ranges(self, path: str, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
         """Some ranges of a file, by where each starts and its length."""
@@ -138,7 +136,7 @@ class Store(ABC):
         """Close files and connections; they are opened again when they are needed."""
 
     def sha256(self, path: str) -> str:
-        """The hash of all bytes of a file, read now."""
+        """Hash all bytes of a file, read now."""
         digest = hashlib.sha256()
         with self.open(path) as file:
             while chunk := file.read(CHUNK):
@@ -148,7 +146,7 @@ class Store(ABC):
     def persistently(self, path: str, act: Callable[[], T]) -> T:
         """Do something with a file, again where the error may pass, and say what failed."""
         try:
-            return persistently(act, self.address)
+            return persistently(act)
         except ShiftdataError:
             raise
         except Exception as error:  # each backend has its own
@@ -157,7 +155,7 @@ class Store(ABC):
             raise self.failed(path, error) from error
 
     def failed(self, path: str, error: Exception) -> StorageError:
-        """The error for a file that could not be read."""
+        """Make the error for a file that could not be read."""
         if isinstance(error, FileNotFoundError):
             return MissingFileError(f"{self.address}/{path} does not exist")
         why = f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(": ")
@@ -167,34 +165,24 @@ class Store(ABC):
         return self.address
 
 
-def persistently(act: Callable[[], T], address: str = "") -> T:
-    """Do something with the place at an address, with a few more tries where the error may pass.
-
-    A server that this process never reached, and to which there is no way, is not asked again.
-    """
-    server = "/".join(address.split("/")[:3])
-    for pause in (*PAUSES, None):
+def persistently(act: Callable[[], T]) -> T:
+    """Do something with a place, and try again a few times where the error may pass."""
+    for pause in PAUSES:
         try:
-            result = act()
+            return act()
         except Exception as error:  # each backend has its own
-            away = is_unreachable(error)
-            if not away:
-                _reached.add(server)
-            if pause is None or _is_final(error) or (away and server and server not in _reached):
+            if _is_final(error):
                 raise
             time.sleep(pause)
-        else:
-            _reached.add(server)
-            return result
-    raise AssertionError("the last try returns or raises")
+    return act()
 
 
 def is_unreachable(error: BaseException | None) -> bool:
-    """Whether no connection came about: the name is not known, or the server refuses or is not reached."""
+    """Return True if no connection came about: an unknown name, or nothing that answers."""
     while error is not None:
         if isinstance(error, socket.gaierror | ssl.SSLCertVerificationError | ConnectTimeout):
             return True
-        if isinstance(error, OSError) and error.errno in NO_WAY:
+        if isinstance(error, OSError) and error.errno in UNREACHABLE:
             return True
         error = error.__cause__ or error.__context__
     return False
@@ -204,8 +192,8 @@ def status_of(error: BaseException | None) -> int | None:
     """Return the HTTP status with which a server refused, of this package's client, aiohttp or botocore."""
     while error is not None:
         answer = getattr(error, "response", None)
-        known = answer.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(answer, dict) else None
-        status = getattr(error, "status", known)
+        boto = answer.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(answer, dict) else None
+        status = getattr(error, "status", boto)
         if isinstance(status, int):
             return status
         if isinstance(error, PermissionError):
@@ -229,7 +217,7 @@ def advice(error: BaseException) -> str:
 
 
 def in_a_line(error: BaseException) -> str:
-    """What was wrong with a place, without its address, which is said already."""
+    """Say what was wrong with a place, without its address."""
     if isinstance(error, FileNotFoundError):
         return "does not exist"
     if isinstance(error, StorageError) and error.__cause__ is not None:
@@ -241,20 +229,22 @@ def in_a_line(error: BaseException) -> str:
 
 
 def _is_final(error: Exception) -> bool:
-    """Whether another try would fail too: the file is missing, or the answer is a refusal."""
-    if isinstance(error, FileNotFoundError | PermissionError | ShiftdataError | NotImplementedError):
+    """Return True if another try would fail too: no server, no such file, or a refusal."""
+    if is_unreachable(error) or isinstance(
+        error, FileNotFoundError | PermissionError | ShiftdataError | NotImplementedError
+    ):
         return True
     status = getattr(error, "status", None)
     return isinstance(status, int) and 400 <= status < 500 and status not in (408, 429)
 
 
 def is_url(address: str) -> bool:
-    """Whether an address is a URL, and not a path on this machine."""
+    """Return True for a URL, False for a path on this machine."""
     return URL.match(address) is not None
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file belongs to a tool, such as `.git/` or the `.cache/` of a download from the Hub."""
+    """Return True for a tool's own file, such as `.git/` or the `.cache/` of a download from the Hub."""
     return any(part.startswith(".") for part in name.split("/"))
 
 
@@ -295,8 +285,8 @@ class Folder(Store):
 
         wanted = list(ranges)
         data = self._try(path, read)
-        for (start, length), one in zip(wanted, data, strict=True):
-            if len(one) != length:
+        for (start, length), piece in zip(wanted, data, strict=True):
+            if len(piece) != length:
                 raise self.failed(path, OSError(f"it ends before byte {start + length}"))
         return data
 
@@ -347,18 +337,18 @@ def files_below(folder: Path) -> Iterator[str]:
 
 
 def _info_of(file: Path) -> FileInfo:
-    found = file.stat()
-    if not stat.S_ISREG(found.st_mode):  # a pipe or a device may have no end
+    status = file.stat()
+    if not stat.S_ISREG(status.st_mode):  # a pipe or a device may have no end
         raise OSError("it is not a regular file")
-    return _info(found)
+    return _info(status)
 
 
-def _info(found: os.stat_result) -> FileInfo:
-    return FileInfo(size=found.st_size, version=f"{found.st_ino}-{found.st_mtime_ns}-{found.st_size}")
+def _info(status: os.stat_result) -> FileInfo:
+    return FileInfo(size=status.st_size, version=f"{status.st_ino}-{status.st_mtime_ns}-{status.st_size}")
 
 
 def copy(source: IO[bytes], file: Path, size: int, on_bytes: OnBytes) -> None:
-    """Write the first `size` bytes of an open file to this machine, in the place of what is there."""
+    """Write the first `size` bytes of an open file to this machine, instead of what is there."""
     on_bytes(-file.stat().st_size if file.is_file() else 0)
     with open_new(file) as target:
         while size > 0 and (chunk := source.read(min(CHUNK, size))):

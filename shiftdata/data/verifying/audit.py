@@ -4,20 +4,53 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import TypeAlias, Unpack
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
-from shiftdata.data.format.paths import OVERRIDES, RENDERINGS
-from shiftdata.data.format.written import leak_warnings
+from shiftdata.data.format.paths import (
+    ATTRIBUTION,
+    DROPPED,
+    OVERRIDES,
+    README,
+    RENDERINGS,
+    in_order,
+    metadata_file,
+    protocol_file,
+)
+from shiftdata.data.format.records import Base, CanonicalSplit
+from shiftdata.data.format.schema import metadata_schema
+from shiftdata.data.format.writer import Indices
+from shiftdata.data.format.written import leak_warnings, sizes_of
+from shiftdata.data.metadata.rows import Metadata, metadata_of
 from shiftdata.data.places.http import Hub
-from shiftdata.data.verifying.contents import file_problems, row_by_row
-from shiftdata.data.verifying.files import Files, Progress
-from shiftdata.data.verifying.manifest import manifest_problems
-from shiftdata.data.verifying.problem import Problem
+from shiftdata.data.verifying.bases import base_problems, canonical_problems, dataset_problems, origins_of
+from shiftdata.data.verifying.derived import (
+    attribution_problems,
+    card_problems,
+    dropped_problems,
+    sample_problems,
+)
+from shiftdata.data.verifying.files import Files, Listeners, LocalFile, Problem, Progress
+from shiftdata.data.verifying.manifest import Shard, manifest_problems, shards_of
+from shiftdata.data.verifying.rows import TERMS, BaseRows, row_problems
+from shiftdata.data.verifying.shards import shard_problems
+from shiftdata.data.verifying.tables import read_table, statistics_problems
 from shiftdata.data.verifying.tars import tar_problems
+
+#: Checks a canonical split, given its rows (with `params` if asked), their bytes in memory, and its key file.
+SplitCheck: TypeAlias = Callable[
+    [CanonicalSplit, Callable[[bool], Metadata], Indices, LocalFile], Iterator[Problem]
+]
 
 
 def verify(
@@ -25,32 +58,13 @@ def verify(
     *,
     deep: bool = True,
     against: DatasetName | None = None,
-    on_file: Callable[[str], object] = lambda path: None,
-    on_bytes: Callable[[int], object] = lambda count: None,
-    on_rows: Callable[[int], object] = lambda count: None,
-    on_note: Callable[[str], object] = lambda text: None,
+    check_split: SplitCheck | None = None,
+    **listeners: Unpack[Listeners],
 ) -> list[Problem]:
-    """Check every file of a dataset, and with `deep` every row and image; an empty list means all is well.
-
-    A file with another size or hash is one problem, which names the rows in it. Rows and images are checked
-    in files that are intact. Files at a URL or on the Hub are fetched once each, a few at a time, and deleted
-    when they are checked.
-
-    Args:
-        name: a name, `shift/<name>`, a folder, a URL that fsspec reads, or an opened dataset.
-        deep: check rows and examples, not only the hashes of files.
-        against: another place with the same dataset, such as one that was published without its examples:
-            the files of both must be equal.
-        on_file: called with the name of each file when it has been hashed.
-        on_bytes: called with how many more bytes were fetched or hashed; a negative number takes some back.
-        on_rows: called with how many more rows were checked.
-        on_note: called with what could not be checked, such as extra files where no list is given, and in
-            the end with a summary of what was.
-
-    """
+    """Check a dataset as `shiftdata.evaluation.verify` does; canonical splits are left to `check_split`."""
     dataset = open_dataset(name)
     dataset.check_unchanged()
-    progress = Progress(on_file, on_bytes, on_rows, on_note)
+    progress = Progress(**listeners)
     folder = dataset.folder
     with (
         nullcontext(str(folder))
@@ -60,21 +74,25 @@ def verify(
         files = Files(dataset, Path(scratch), progress)
         try:
             problems = [*manifest_problems(dataset), *_extra_files(files)]
-            in_depth = tar_problems if dataset.manifest.is_webdataset else row_by_row
-            problems += in_depth(files) if deep else file_problems(files, dataset.manifest.files)
+            if not deep:
+                problems += _file_problems(files, dataset.manifest.files)
+            elif dataset.manifest.is_webdataset:
+                problems += tar_problems(files)
+            else:
+                problems += _Audit(files, check_split).problems()
         except BaseException:
             progress.stopped = True
             raise
     dataset.check_unchanged()
     for line in _summary(dataset, progress.checked, deep=deep):
-        on_note(line)
+        progress.on_note(line)
     if against is not None:
         problems += _differences(dataset.manifest, open_dataset(against).manifest)
     return sorted(problems, key=lambda problem: problem.path)
 
 
 def _summary(dataset: OpenDataset, checked: Counter[str], *, deep: bool) -> Iterator[str]:
-    counts = ", ".join(f"{count:,} {what}" for what, count in checked.items())
+    counts = ", ".join(f"{count:,} {unit}" for unit, count in checked.items())
     yield f"checked: {counts}" if deep else f"checked: {counts}; rows and examples were not read"
     if deep and dataset.manifest.part is not None:
         yield "not checked: whether the part has every row of its whole that it should have; fetch it again"
@@ -85,36 +103,162 @@ def _summary(dataset: OpenDataset, checked: Counter[str], *, deep: bool) -> Iter
     )
 
 
-def _differences(manifest: Manifest, other: Manifest) -> Iterator[Problem]:
-    """Where a dataset is not the one of another place."""
+def _differences(manifest: Manifest, published: Manifest) -> Iterator[Problem]:
     for name in ("recipe_id", "content_id"):
-        mine, wanted = getattr(manifest, name), getattr(other, name)
+        mine, wanted = getattr(manifest, name), getattr(published, name)
         if mine != wanted:
-            what = f"has the {name} {mine[:12]}, and {wanted[:12]} was published"
-            yield Problem(FILE_NAME, what, "against")
-    versions = ", ".join(f"{name} {version}" for name, version in other.versions.items())
-    # A card says whether the examples are here.
-    skipped = RENDERINGS if manifest.pixels_included != other.pixels_included else ()
-    for path, record in other.all_files.items():
+            yield Problem(FILE_NAME, f"has the {name} {mine[:12]}; {wanted[:12]} was published", "against")
+    versions = ", ".join(f"{name} {version}" for name, version in published.versions.items())
+    # A card says whether the examples are included.
+    skipped = RENDERINGS if manifest.pixels_included != published.pixels_included else ()
+    for path, record in published.all_files.items():
         if path not in skipped and manifest.all_files.get(path) != record:
             yield Problem(path, f"is not as it was published; that was built with {versions}", "against")
 
 
 def _extra_files(files: Files) -> Iterator[Problem]:
-    """Files that the manifest does not list, and a manifest that is elsewhere."""
-    names, known = files.dataset.store.names(), {*files.dataset.manifest.files, FILE_NAME}
+    """Report files that the manifest does not list, and a manifest that lies elsewhere."""
+    store, listed = files.dataset.store, {*files.dataset.manifest.files, FILE_NAME}
+    names = store.names()
     if names is None:
-        note = "extra files could not be looked for: the place gives no list of its files"
-        files.progress.report(files.progress.on_note, note)
+        files.progress.on_note("extra files could not be looked for: the place gives no list of its files")
         return
-    for path in sorted(names - known):
-        # A link to a folder of known files is not extra: each of them is refused if it leads out.
-        if not any(name.startswith(f"{path}/") for name in known):
-            what = "is not in the manifest: an extra file; delete it, or build the dataset again"
-            yield Problem(path, what, "extra")
-    store = files.dataset.store
+    for path in sorted(names - listed):
+        # A link to a folder of listed files is not extra: each of them is refused if it leads out.
+        if not any(name.startswith(f"{path}/") for name in listed):
+            text = "is not in the manifest: an extra file; delete it, or build the dataset again"
+            yield Problem(path, text, "extra")
     for path in OVERRIDES if store.folder is not None or isinstance(store, Hub) else ():
-        if path not in (names or ()) and store.has(path):
-            yield Problem(path, "is what `datasets` would go by in place of the card: delete it", "extra")
+        if path not in names and store.has(path):
+            yield Problem(path, "would be read by `datasets` instead of the card: delete it", "extra")
     if files.leads_out(FILE_NAME):
         yield Problem(FILE_NAME, "points out of the dataset's folder: put the file itself there", "link")
+
+
+def _file_problems(files: Files, paths: Iterable[str]) -> Iterator[Problem]:
+    """Report files that are missing or do not have their hashes."""
+    manifest = files.dataset.manifest
+    shards = {shard.path: shard for base in manifest.bases for shard in shards_of(manifest, base)}
+    for local in files.each(sorted(paths)):
+        yield from local.problems(shards[local.path].named() if local.path in shards else "")
+
+
+@dataclass
+class _Audit:
+    """A check of a Parquet dataset: the origins and terms read so far, and the files still to be checked."""
+
+    files: Files
+    check_split: SplitCheck | None
+    left: set[str] = field(init=False)
+    origins: list[pa.Table] = field(default_factory=list)
+    terms: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
+    whole: bool = True  # every row was read
+
+    def __post_init__(self) -> None:
+        self.manifest = self.files.dataset.manifest
+        self.left = set(self.manifest.files)
+
+    def problems(self) -> Iterator[Problem]:
+        """Check every base, what derives from the rows of all bases, and every other file."""
+        for base in self.manifest.bases:
+            yield from self._base(base)
+        if self.origins:
+            terms = self.terms.copy() if self.whole else None
+            yield from dataset_problems(self.manifest, pa.concat_tables(self.origins), terms)
+        texts = {DROPPED, README, ATTRIBUTION}
+        for local in self.files.each(sorted(texts & self.left)):
+            yield from local.problems()
+            if local.path == DROPPED:
+                yield from dropped_problems(self.manifest, local)
+            elif local.path == README:
+                yield from card_problems(self.manifest, local)
+            elif self.whole:
+                yield from attribution_problems(self.manifest, local, self.terms)
+        yield from _file_problems(self.files, self.left - texts)
+
+    def _base(self, base: Base) -> Iterator[Problem]:
+        """Check the metadata, the data files and the canonical splits of a base."""
+        paths = [metadata_file(base.name, split) for split in base.splits]
+        local = dict(zip(base.splits, self.files.each(paths, keep=True), strict=True))
+        tables, sizes = dict[str, pa.Table](), dict[str, Indices]()
+        problems = list(self._metadata(local, tables, sizes))
+        shards = shards_of(self.manifest, base)
+        problems += self._shards(base, shards, local, tables)
+        if tables:
+            rows = BaseRows(self.manifest, base, tables)
+            shard_rows = {split: [shard.rows for shard in shards if shard.split == split] for split in tables}
+            problems += [*row_problems(rows, shard_rows), *base_problems(rows, sizes)]
+            self.origins.append(origins_of(rows))
+            self.terms += rows.terms
+        self.whole &= len(tables) == len(base.splits)
+        self.left -= {*paths, *(shard.path for shard in shards)}
+        yield from problems
+        sound = not problems and self.manifest.part is None
+        yield from self._canonical(base, tables, sizes if sound else {}, local)
+
+    def _metadata(
+        self, local: Mapping[str, LocalFile], tables: dict[str, pa.Table], sizes: dict[str, Indices]
+    ) -> Iterator[Problem]:
+        """Read the rows of each split, and their bytes in memory, as far as its metadata is intact."""
+        roles = self.manifest.roles
+        schema = metadata_schema(roles, self.manifest.labels, self.manifest.nuisances)
+        for split, metadata in local.items():
+            table, faults = read_table(metadata, schema, without="params", terms=TERMS)
+            yield from [*metadata.problems("its rows were not checked"), *faults]
+            if table is not None and metadata.file is not None:
+                tables[split], sizes[split] = table, sizes_of(metadata.file, roles)
+                yield from statistics_problems(metadata.path, metadata.file, table)
+                self.files.progress.checked["rows"] += len(table)
+
+    def _shards(
+        self,
+        base: Base,
+        shards: Sequence[Shard],
+        metadata: Mapping[str, LocalFile],
+        tables: Mapping[str, pa.Table],
+    ) -> Iterator[Problem]:
+        """Check every data file of a base: its rows, its examples, its statistics, the sample."""
+        for shard, local in zip(shards, self.files.each([shard.path for shard in shards]), strict=True):
+            rows = tables.get(shard.split)
+            problems = local.problems(shard.named(rows))
+            described = None if rows is None else metadata[shard.split]
+            problems += shard_problems(shard, local, described, self.manifest, self.files.progress)
+            if not problems and local.file is not None and rows is not None:
+                problems += statistics_problems(shard.path, local.file, rows.slice(shard.first, shard.rows))
+                if base.name == self.manifest.default_base and shard is shards[0]:
+                    problems += sample_problems(self.manifest, local.file)
+                self.files.progress.checked["examples"] += shard.rows
+            yield from problems
+
+    def _canonical(
+        self,
+        base: Base,
+        tables: Mapping[str, pa.Table],
+        sizes: Mapping[str, Indices],
+        metadata: Mapping[str, LocalFile],
+    ) -> Iterator[Problem]:
+        """Check the canonical splits of a base; with the `sizes` of its rows they are also recomputed."""
+        splits = {
+            protocol_file(split.name): split
+            for split in self.manifest.canonical_splits
+            if split.base == base.name
+        }
+        self.left -= set(splits)
+        order = in_order(sizes)
+
+        @cache
+        def rows_of(with_params: bool) -> Metadata:
+            rows = pa.concat_tables(tables[split] for split in order)
+            if with_params:
+                files = [pq.ParquetFile(metadata[split].file) for split in order]
+                params = pa.concat_tables(file.read(["params"]) for file in files)
+                rows = rows.append_column("params", params["params"])
+            return metadata_of(self.manifest, base.name, rows)
+
+        for local in self.files.each(list(splits)):
+            problems = [*local.problems(), *canonical_problems(splits[local.path], local, tables)]
+            if self.check_split is not None and sizes and not problems:
+                every = np.concatenate([sizes[split] for split in order])
+                problems += self.check_split(splits[local.path], rows_of, every, local)
+                self.files.progress.checked["canonical splits recomputed"] += 1
+            yield from problems

@@ -10,71 +10,65 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from shiftdata.data.format.bounds import read_flat
 from shiftdata.data.format.conditions import rows_matching
-from shiftdata.data.format.identity import base_content_id, dropped_table_id
+from shiftdata.data.format.identity import base_content_id
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import metadata_file
 from shiftdata.data.format.records import CanonicalSplit, Split
+from shiftdata.data.format.schema import FROZEN
 from shiftdata.data.format.writer import Indices
 from shiftdata.data.format.written import equal_apart, groups_of, size_of, untouched
-from shiftdata.data.verifying.files import LocalFile
-from shiftdata.data.verifying.problem import Problem
+from shiftdata.data.verifying.files import LocalFile, Problem, first_line
 from shiftdata.data.verifying.rows import BaseRows
-from shiftdata.data.verifying.tables import first_line, plain_texts, read_table
-from shiftdata.errors import IntegrityError
+from shiftdata.data.verifying.tables import plain_texts, read_table
 
 MOST_EQUAL = 3  # keys of a set that a problem names
-FROZEN = pa.schema({"key": pa.string(), "split": pa.string(), "count": pa.int32()})
-DROPPED_ROWS = pa.schema([(name, pa.large_string()) for name in ("base", "key", "reason")])
 
 
 def base_problems(rows: BaseRows, sizes: Mapping[str, Indices]) -> Iterator[Problem]:
-    """What is wrong with the rows of a base together; `sizes` are their bytes in memory."""
-    base = rows.base
+    """Check the rows of a base together; `sizes` are their bytes in memory."""
+    base, path = rows.base, f"metadata/{rows.base.name}"
     for split, table in rows.splits.items():
-        path = metadata_file(base.name, split)
-        yield from _count_problems(path, "has", groups_of(table), base.splits[split], sizes[split])
+        file = metadata_file(base.name, split)
+        yield from _count_problems(file, "has", groups_of(table), base.splits[split], sizes[split])
     yield from _quantile_problems(rows)
     yield from _trajectory_problems(rows)
-    if len(rows.splits) == len(base.splits):
-        if (starts := untouched(rows.table)) != base.untouched:
-            what = f"has {starts} at severity 0, the manifest says {base.untouched}"
-            yield Problem(f"metadata/{base.name}", what, "counts")
-        if len(sets := equal_apart(rows.table)) != base.equal_apart:
-            named = "".join(f", such as {', '.join(keys[:MOST_EQUAL])}" for keys in sets[:1])
-            what = (
-                f"has {len(sets)} sets of equal examples of several origins in several splits{named}; the "
-                f"manifest says {base.equal_apart}: they leak, so build the dataset again from one of each"
-            )
-            yield Problem(f"metadata/{base.name}", what, "equal examples")
-        found = base_content_id(rows.table, rows.manifest, base)
-        if found != base.content_id:
-            what = f"has the content_id {found}, the manifest says {base.content_id}: it is other content"
-            yield Problem(f"metadata/{base.name}", f"{what}; fetch it again", "content_id")
+    if len(rows.splits) < len(base.splits):
+        return
+    if (starts := untouched(rows.table)) != base.untouched:
+        yield Problem(path, f"has {starts} at severity 0, the manifest says {base.untouched}", "counts")
+    if len(sets := equal_apart(rows.table)) != base.equal_apart:
+        named = "".join(f", such as {', '.join(keys[:MOST_EQUAL])}" for keys in sets[:1])
+        text = (
+            f"has {len(sets)} sets of equal examples of several origins in several splits{named}; the "
+            f"manifest says {base.equal_apart}: they leak, so build the dataset again from one of each"
+        )
+        yield Problem(path, text, "equal examples")
+    content_id = base_content_id(rows.table, rows.manifest, base)
+    if content_id != base.content_id:
+        text = f"has the content_id {content_id}, the manifest says {base.content_id}: it is other content"
+        yield Problem(path, f"{text}; fetch it again", "content_id")
 
 
 def _count_problems(
-    path: str, what: str, groups: Indices, promised: Split, sizes: Indices | None = None
+    path: str, verb: str, groups: Indices, promised: Split, sizes: Indices | None = None
 ) -> Iterator[Problem]:
-    found = size_of(groups, np.empty(0, np.int64) if sizes is None else sizes)
-    named = {
+    counted = size_of(groups, np.empty(0, np.int64) if sizes is None else sizes)
+    names = {
         "rows": "rows",
         "groups": "groups",
         "smallest": "rows in the smallest group",
         "largest": "rows in the largest group",
         "bytes": "bytes in memory",
     }
-    if sizes is None:
-        del named["bytes"]
-    for field, name in named.items():
-        count, said = getattr(found, field), getattr(promised, field)
-        if count != said:
-            yield Problem(path, f"{what} {count} {name}, the manifest says {said}", "counts")
+    for field, name in names.items():
+        count, wanted = getattr(counted, field), getattr(promised, field)
+        if count != wanted and (field != "bytes" or sizes is not None):
+            yield Problem(path, f"{verb} {count} {name}, the manifest says {wanted}", "counts")
 
 
 def _quantile_problems(rows: BaseRows) -> Iterator[Problem]:
-    """Cells (split, group, severity) whose quantiles are not (position + 1/2) / size; a part has gaps."""
+    """Check that quantiles are (position + 1/2) / size in each (split, group, severity); a part has gaps."""
     codes = _cells(rows.table, ["split", "label", rows.manifest.roles.nuisance, "severity"])
     quantile = pc.fill_null(rows.table["quantile"], np.nan).to_numpy()
     order = np.lexsort((quantile, codes))
@@ -89,16 +83,16 @@ def _quantile_problems(rows: BaseRows) -> Iterator[Problem]:
     cells, firsts = np.unique(codes[wrong], return_index=True)
     for cell, at in zip(cells, np.flatnonzero(wrong)[firsts].tolist(), strict=True):
         row, size = int(order[starts[cell]]), counts[cell]
-        what = f"has the quantile {quantile[at]:.6g} in the cell {_cell(rows, row)}, where quantiles are " + (
-            "at least 0 and below 1, and each occurs once"
-            if rows.manifest.part is not None
-            else f"0.5/{size}, 1.5/{size}, ...: {expected[at]:.6g} is missing"
-        )
-        yield Problem(rows.path(row), what, "quantile")
+        rule = f"0.5/{size}, 1.5/{size}, ...: {expected[at]:.6g} is missing"
+        if rows.manifest.part is not None:
+            rule = "at least 0 and below 1, and each occurs once"
+        cell_name = _cell(rows, row)
+        text = f"has the quantile {quantile[at]:.6g} in the cell {cell_name}, where quantiles are {rule}"
+        yield Problem(rows.path(row), text, "quantile")
 
 
 def _trajectory_problems(rows: BaseRows) -> Iterator[Problem]:
-    """Trajectories without every severity once (of a part: more than once), or of two origins."""
+    """Check that trajectories have every severity once (of a part: at most once), and one origin."""
     severities = len(rows.manifest.severities)
     if severities < 2 or rows.is_content:
         return
@@ -110,24 +104,24 @@ def _trajectory_problems(rows: BaseRows) -> Iterator[Problem]:
         fine = pc.and_(fine, pc.equal(counted["count_all"], severities))
     fine = pc.and_(fine, pc.equal(counted["origin_count_distinct"], 1))
     for bad in counted.filter(pc.invert(fine)).to_pylist():
-        what = (
+        text = (
             f"is of a trajectory (split {bad['split']}, group {bad['group']}, quantile {bad['quantile']}) "
             f"with {bad['count_all']} rows, {bad['severity_count_distinct']} severities and "
             f"{bad['origin_count_distinct']} origins: each of the {severities} severities must occur once, "
             "of one origin"
         )
         split = bad["split"] if bad["split"] in rows.splits else next(iter(rows.splits))
-        yield Problem(metadata_file(rows.base.name, split), what, "trajectory", bad["key_min"])
+        yield Problem(metadata_file(rows.base.name, split), text, "trajectory", bad["key_min"])
 
 
 def _cells(table: pa.Table, names: Sequence[str]) -> NDArray[np.int64]:
-    """A number, from 0 on and without gaps, for each different combination of some columns."""
+    """Number the distinct combinations of columns, from 0 without gaps."""
     codes = np.zeros(len(table), dtype=np.int64)
     for name in names:
         column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
         codes = codes * len(column.dictionary) + column.indices.to_numpy()
-    found: NDArray[np.int64] = np.unique(codes, return_inverse=True)[1]
-    return found
+    cells: NDArray[np.int64] = np.unique(codes, return_inverse=True)[1]
+    return cells
 
 
 def _cell(rows: BaseRows, row: int) -> str:
@@ -139,127 +133,99 @@ def _cell(rows: BaseRows, row: int) -> str:
 
 
 def origins_of(rows: BaseRows) -> pa.Table:
-    """Each origin of a base with its folds, splits and nuisances."""
-    names = ["origin", "fold", "split", rows.manifest.roles.nuisance]
-    found = rows.table.group_by(names).aggregate([])
-    return found.append_column("base", pa.array([rows.base.name] * len(found), pa.string()))
+    """Return each origin of a base with its folds, splits and nuisances."""
+    origins = rows.table.group_by(["origin", "fold", "split", rows.manifest.roles.nuisance]).aggregate([])
+    return origins.append_column("base", pa.array([rows.base.name] * len(origins), pa.string()))
 
 
 def dataset_problems(
     manifest: Manifest, origins: pa.Table, terms: Counter[tuple[str | None, str | None]] | None
 ) -> Iterator[Problem]:
-    """Origins that leak, and totals over all bases that are wrong; without `terms`, rows are missing."""
+    """Check that origins do not leak, and totals over all bases; `terms` is None if rows are missing."""
     nuisance = manifest.roles.nuisance
     counts = origins.group_by("origin").aggregate(
         [(name, "count_distinct") for name in ("split", "fold", nuisance)]
     )
     for name in ("split", "fold"):
         several = counts.filter(pc.greater(counts[f"{name}_count_distinct"], 1))["origin"]
-        found = origins.filter(pc.is_in(origins["origin"], several.combine_chunks())).group_by("origin")
-        for row in found.aggregate([(name, "distinct"), ("base", "distinct")]).sort_by("origin").to_pylist():
+        leaking = origins.filter(pc.is_in(origins["origin"], several.combine_chunks())).group_by("origin")
+        distinct = leaking.aggregate([(name, "distinct"), ("base", "distinct")]).sort_by("origin")
+        for row in distinct.to_pylist():
             values, bases = sorted(map(str, row[f"{name}_distinct"])), sorted(row["base_distinct"])
-            what = (
+            text = (
                 f"the origin {row['origin']!r} is in more than one {name}: {', '.join(values)} "
                 f"(in {', '.join(bases)}); it must be in one, or it would leak"
             )
-            yield Problem(f"metadata/{bases[0]}", what, f"origin {name}")
+            yield Problem(f"metadata/{bases[0]}", text, f"origin {name}")
     if terms is None:
         return
     shared = bool((pc.max(counts[f"{nuisance}_count_distinct"]).as_py() or 0) > 1)
     if shared != manifest.origins_shared:
-        what = f"says origins_shared {manifest.origins_shared}, and the rows say {shared}"
-        yield Problem(FILE_NAME, what, "origins_shared")
+        text = f"says origins_shared {manifest.origins_shared}, and the rows say {shared}"
+        yield Problem(FILE_NAME, text, "origins_shared")
     for credit in manifest.credits:
         count = terms.pop((credit.license, credit.attribution), 0)
         if count != credit.rows:
-            what = f"credits {credit.rows} rows to {credit.attribution!r} ({credit.license}), {count} are"
-            yield Problem(FILE_NAME, what, "credits")
+            text = f"credits {credit.rows} rows to {credit.attribution!r} ({credit.license}), {count} are"
+            yield Problem(FILE_NAME, text, "credits")
     if len(terms) != manifest.more_credits:
-        what = f"says that {manifest.more_credits} credits are not listed, {len(terms)} are not"
-        yield Problem(FILE_NAME, what, "credits")
+        text = f"says that {manifest.more_credits} credits are not listed, {len(terms)} are not"
+        yield Problem(FILE_NAME, text, "credits")
 
 
 def canonical_problems(
     split: CanonicalSplit, frozen: LocalFile, tables: Mapping[str, pa.Table]
 ) -> Iterator[Problem]:
-    """A canonical split: its keys are rows of its base, as many as promised, and those of its filters."""
+    """Check that the keys of a canonical split are rows of its base, as promised, and match its filters."""
     keys, problems = read_table(frozen, FROZEN)
     yield from problems
     if keys is None:
         return
-    known = pc.is_in(keys["split"], value_set=pa.array(list(split.sets), pa.string())).to_numpy()
-    for row in np.flatnonzero(~known).tolist():
-        key, name = keys["key"][row].as_py(), keys["split"][row].as_py()
-        what = f"has the set {name!r}; the manifest lists {', '.join(split.sets)}"
-        yield Problem(frozen.path, what, "split", key)
-    for name, one in split.sets.items():
-        if set(one.splits) <= set(tables):  # else rows are missing, which is a problem of its own
-            rows = pa.concat_tables(tables[of] for of in one.splits)
-            yield from _set_problems(
-                split, name, frozen.path, rows, keys.filter(pc.equal(keys["split"], name))
-            )
+    listed = pc.is_in(keys["split"], value_set=pa.array(list(split.sets), pa.string())).to_numpy()
+    for row in keys.filter(~listed).to_pylist():
+        text = f"has the set {row['split']!r}; the manifest lists {', '.join(split.sets)}"
+        yield Problem(frozen.path, text, "split", row["key"])
+    for name, record in split.sets.items():
+        if set(record.splits) <= set(tables):  # else rows are missing, which is a problem of its own
+            rows = pa.concat_tables(tables[of] for of in record.splits)
+            mine = keys.filter(pc.equal(keys["split"], name))
+            yield from _set_problems(split, name, frozen.path, rows, mine)
 
 
 def _set_problems(
     split: CanonicalSplit, name: str, path: str, rows: pa.Table, frozen: pa.Table
 ) -> Iterator[Problem]:
-    """The frozen keys of one set, against the rows of its splits, the promised counts and its filters."""
+    """Check the frozen keys of a set against the rows of its splits, the promised counts and its filters."""
     keys, counts = frozen["key"], pc.fill_null(frozen["count"], 0).to_numpy()
-    one = split.sets[name]
-    filtered = one.filters is not None
-    for row in np.flatnonzero(counts != 1 if filtered else counts < 1).tolist():
-        allowed = "filters keep a row once" if filtered else "it must be at least 1"
-        what = f"has the count {frozen['count'][row].as_py()}, and {allowed}"
-        yield Problem(path, what, "count", keys[row].as_py())
+    record = split.sets[name]
+    filtered = record.filters is not None
+    allowed = "filters keep a row once" if filtered else "it must be at least 1"
+    for row in frozen.filter(counts != 1 if filtered else counts < 1).to_pylist():
+        yield Problem(path, f"has the count {row['count']}, and {allowed}", "count", row["key"])
     place = pc.index_in(keys, value_set=rows["key"].combine_chunks())
-    known = place.is_valid().to_numpy()
+    valid = place.is_valid().to_numpy()
     at = place.drop_null().to_numpy().astype(np.int64)
-    drawn = groups_of(rows)[np.repeat(at, np.maximum(counts[known], 0))]
-    yield from _count_problems(path, f"keeps in {name}", drawn, one.size)
+    drawn = groups_of(rows)[np.repeat(at, np.maximum(counts[valid], 0))]
+    yield from _count_problems(path, f"keeps in {name}", drawn, record.size)
     repeated = pc.value_counts(keys)
     wrong = {
         "is frozen twice": repeated.filter(pc.greater(repeated.field(1), 1)).field(0),
-        f"is frozen in {name}, and not a row of {' and '.join(one.splits)}": keys.filter(~known),
+        f"is frozen in {name}, and not a row of {' and '.join(record.splits)}": keys.filter(~valid),
     }
-    if one.filters is not None:
+    if record.filters is not None:
         try:
-            kept = rows_matching(plain_texts(rows), one.filters)["key"]
+            matching = rows_matching(plain_texts(rows), record.filters)["key"]
         except Exception as error:  # Arrow and NumPy raise many kinds for bad filters
-            what = f"the filters of {split.name}/{name} cannot be used ({first_line(error)})"
-            yield Problem(FILE_NAME, what, "filters")
+            text = f"the filters of {split.name}/{name} cannot be used ({first_line(error)})"
+            yield Problem(FILE_NAME, text, "filters")
             return
-        wrong[f"is frozen in {name}, where the filters do not keep it"] = _without(keys.filter(known), kept)
-        wrong[f"is kept by the filters of {name}, and not frozen"] = _without(kept, keys)
-    for what, found in wrong.items():
-        for key in found.to_pylist():
-            yield Problem(path, what, what, key)
+        unmatched = _without(keys.filter(valid), matching)
+        wrong[f"is frozen in {name}, where the filters do not keep it"] = unmatched
+        wrong[f"is kept by the filters of {name}, and not frozen"] = _without(matching, keys)
+    for text, wrong_keys in wrong.items():
+        for key in wrong_keys.to_pylist():
+            yield Problem(path, text, text, key)
 
 
-def _without(keys: pa.ChunkedArray, others: pa.ChunkedArray) -> pa.ChunkedArray:
-    return keys.filter(pc.invert(pc.is_in(keys, value_set=others.combine_chunks())))
-
-
-def dropped_problems(manifest: Manifest, local: LocalFile) -> Iterator[Problem]:
-    """What was dropped, by name, against the counts and hashes of each base."""
-    if local.file is None:
-        return
-    most = sum(count for base in manifest.bases for count in base.dropped.values())
-    try:
-        rows = read_flat(local.file, DROPPED_ROWS.names, most_rows=most).cast(DROPPED_ROWS)
-    except (IntegrityError, pa.ArrowException) as error:
-        fault = str(error).removeprefix(f"{local.file.name} ")
-        what = f"{fault} (the manifest says that {most:,} were dropped): fetch it or build the dataset again"
-        yield Problem(local.path, what, "unreadable")
-        return
-    for base in manifest.bases:
-        mine = rows.filter(pc.equal(rows["base"], base.name)).select(["key", "reason"])
-        if not _has_counts(mine["reason"], base.dropped) or dropped_table_id(mine) != base.dropped_id:
-            what = f"does not name what was dropped from {base.name}: fetch it or build the dataset again"
-            yield Problem(local.path, what, "dropped")
-
-
-def _has_counts(column: pa.ChunkedArray, expected: Mapping[str, int]) -> bool:
-    found = pc.value_counts(column)
-    if len(found) != len(expected):
-        return False  # neither may be made Python's before: it may have millions of texts
-    return {one["values"]: one["counts"] for one in found.to_pylist()} == expected
+def _without(keys: pa.ChunkedArray, removed: pa.ChunkedArray) -> pa.ChunkedArray:
+    return keys.filter(pc.invert(pc.is_in(keys, value_set=removed.combine_chunks())))

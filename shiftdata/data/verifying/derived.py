@@ -1,136 +1,45 @@
-"""Check what is derived from rows: canonical splits from their protocols, cards, attributions, the sample."""
+"""Check what is derived from rows: cards, attributions, the sample, the list of what was dropped."""
 
 from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import asdict
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as pads
-import pyarrow.parquet as pq
 
 from shiftdata.data.format.attribution import attribution_text, credited
+from shiftdata.data.format.bounds import read_flat
 from shiftdata.data.format.front_matter import loading_entries, yaml_lines
+from shiftdata.data.format.identity import dropped_table_id
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
-from shiftdata.data.format.paths import protocol_file
-from shiftdata.data.format.records import Base, CanonicalSplit
-from shiftdata.data.format.writer import Indices
 from shiftdata.data.format.written import sample_of
-from shiftdata.data.metadata import Metadata
-from shiftdata.data.verifying.files import LocalFile
-from shiftdata.data.verifying.problem import Problem
-from shiftdata.data.verifying.tables import first_line, plain_texts
-from shiftdata.errors import InputError, ShiftdataError
-from shiftdata.evaluation.protocols import parse_protocol
-from shiftdata.evaluation.protocols.canonical import canonical_split
-from shiftdata.evaluation.tasks import LeakWarning, Task
-from shiftdata.evaluation.tasks.frozen import Frozen
+from shiftdata.data.verifying.files import LocalFile, Problem
+from shiftdata.errors import IntegrityError
 
 FRONT = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
-ROW_GROUP = "row group"
 KEY = re.compile(r"[a-z_]+(?=:)")
-
-
-def reads_params(split: CanonicalSplit) -> bool:
-    """Whether the protocol of a canonical split goes by what rows say of their files."""
-    with suppress(ShiftdataError):
-        protocol = parse_protocol(split.protocol)
-        return protocol is not None and protocol.reads_params
-    return False
-
-
-def split_problems(
-    split: CanonicalSplit, metadata: Metadata, sizes: Indices, frozen: LocalFile
-) -> Iterator[Problem]:
-    """Whether the protocol of a canonical split makes what is frozen, and what the manifest says of it."""
-    if frozen.file is None:
-        return
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LeakWarning)
-            protocol = parse_protocol(split.protocol)
-            if protocol is None:
-                raise InputError("it is the splits of the files themselves")
-            made = protocol(Task.canonical(metadata), on_empty="report")
-            same = made.content_id() == Task.frozen(metadata, frozen.file).content_id()
-            same = same and _plain(made.about()) == _plain(Frozen.read(frozen.file))
-            again = canonical_split(protocol, made, split.base, sizes, virtual=bool(split.configs))
-    except ShiftdataError as error:
-        yield Problem(
-            frozen.path, f"cannot be made again by {split.protocol}: {first_line(error)}", "protocol"
-        )
-        return
-    if not same:
-        what = f"is not what {split.protocol} makes of {split.base}: run the build again with --replace"
-        yield Problem(frozen.path, what, "protocol")
-    said, found = _plain(split), _plain(again)
-    for name in (name for name in said if said[name] != found[name]):
-        what = f"has other {name} of {split.name} than {split.protocol} makes of {split.base}"
-        yield Problem(FILE_NAME, f"{what}: fetch it again, or build the dataset again", "protocol")
-
-
-def _plain(record: Any) -> Any:
-    """A record as JSON has it: a list and a tuple are the same."""
-    return json.loads(json.dumps(asdict(record)))
-
-
-def kept_by_filters(
-    manifest: Manifest, base: Base, split: str, file: Path, rows: pa.Table
-) -> Counter[tuple[str, str]]:
-    """How many rows of a data file the filters of each set keep for a reader, who goes by statistics.
-
-    Such a reader opens the row groups that may have such rows, and filters what is in them.
-    """
-    kept: Counter[tuple[str, str]] = Counter()
-    opened = pads.dataset(file, format="parquet")
-    (fragment,) = opened.get_fragments()
-    numbers = np.repeat(np.arange(fragment.num_row_groups), [one.num_rows for one in fragment.row_groups])
-    rows = plain_texts(rows).append_column(ROW_GROUP, pa.array(numbers))
-    for canonical in manifest.canonical_splits:
-        for name, one in canonical.sets.items() if canonical.base == base.name else ():
-            if one.filters is None or split not in one.splits:
-                continue
-            with suppress(ValueError, TypeError, pa.ArrowException):  # others keep no row
-                asked = pq.filters_to_expression(one.filters)
-                groups = [group.id for group in fragment.subset(asked, schema=opened.schema).row_groups]
-                kept[canonical.name, name] += rows.filter(asked & pc.field(ROW_GROUP).isin(groups)).num_rows
-    return kept
-
-
-def filter_problems(manifest: Manifest, base: Base, kept: Mapping[tuple[str, str], int]) -> Iterator[Problem]:
-    """Sets of which a reader gets another number of rows than the manifest says."""
-    for canonical in manifest.canonical_splits:
-        for name, one in canonical.sets.items() if canonical.base == base.name else ():
-            count = kept.get((canonical.name, name), 0)
-            if one.filters is not None and count != one.size.rows:
-                what = f"its filters keep {count} rows of {name} in the data files, not {one.size.rows}"
-                yield Problem(protocol_file(canonical.name), what, "filters")
+DROPPED_ROWS = pa.schema([(name, pa.large_string()) for name in ("base", "key", "reason")])
 
 
 def card_problems(manifest: Manifest, card: LocalFile) -> Iterator[Problem]:
-    """Whether the card makes `datasets` load the configs that the manifest has."""
-    known = manifest.default_base in {base.name for base in manifest.bases}
-    if card.file is None or manifest.is_webdataset or not known:
+    """Check that the card makes `datasets` load the configs that the manifest has."""
+    listed = manifest.default_base in {base.name for base in manifest.bases}
+    if card.file is None or manifest.is_webdataset or not listed:
         return
-    found = FRONT.match(card.file.read_text(encoding="utf-8", errors="replace"))
-    front = _by_key(found[1] if found else "")
+    match = FRONT.match(card.file.read_text(encoding="utf-8", errors="replace"))
+    front = _by_key(match[1] if match else "")
     for key, wanted in _by_key("\n".join([*yaml_lines(loading_entries(manifest)), ""])).items():
         if front.get(key) != wanted:
-            what = f"has other {key} than the manifest: fetch it again, or build the dataset again"
-            yield Problem(card.path, what, "card")
+            text = f"has other {key} than the manifest: fetch it again, or build the dataset again"
+            yield Problem(card.path, text, "card")
 
 
 def _by_key(front: str) -> dict[str, str]:
-    """The lines of each key of a front matter; none of one that YAML could read in another way."""
+    """Return the lines of each key of a front matter; none if YAML could read one in another way."""
     lines: dict[str, str] = {}
     key = ""
     for line in front.splitlines(keepends=True):
@@ -144,19 +53,42 @@ def _by_key(front: str) -> dict[str, str]:
 def attribution_problems(
     manifest: Manifest, local: LocalFile, terms: Counter[tuple[str | None, str | None]]
 ) -> Iterator[Problem]:
-    """Whether ATTRIBUTION.md and the licence of the whole are those of the rows."""
-    everyone = credited({(terms_ or "", who or ""): rows for (terms_, who), rows in terms.items()})
-    said = " AND ".join(sorted({credit.license for credit in everyone}))
-    if manifest.license != said:
-        yield Problem(FILE_NAME, f"has the licence {manifest.license!r}, its rows have {said!r}", "licence")
-    if local.file is None:
-        return
-    text = attribution_text(manifest.name, everyone)
-    if local.file.read_bytes() != text.encode():
+    """Check that ATTRIBUTION.md and the licence of the whole are those of the rows."""
+    everyone = credited({(license_ or "", who or ""): rows for (license_, who), rows in terms.items()})
+    license_ = " AND ".join(sorted({credit.license for credit in everyone}))
+    if manifest.license != license_:
+        text = f"has the licence {manifest.license!r}, its rows have {license_!r}"
+        yield Problem(FILE_NAME, text, "licence")
+    if (
+        local.file is not None
+        and local.file.read_bytes() != attribution_text(manifest.name, everyone).encode()
+    ):
         yield Problem(local.path, "does not have the credits of the rows: build the dataset again", "credits")
 
 
 def sample_problems(manifest: Manifest, file: Path) -> Iterator[Problem]:
-    """Whether the sample in the manifest is the first row of a data file."""
+    """Check that the sample in the manifest is the first row of a data file."""
     if manifest.sample != json.loads(json.dumps(sample_of(manifest, file))):
         yield Problem(FILE_NAME, "has a sample that is not the first row: build the dataset again", "sample")
+
+
+def dropped_problems(manifest: Manifest, local: LocalFile) -> Iterator[Problem]:
+    """Check the names of what was dropped against the counts and hashes of each base."""
+    if local.file is None:
+        return
+    most = sum(count for base in manifest.bases for count in base.dropped.values())
+    try:
+        rows = read_flat(local.file, DROPPED_ROWS.names, most_rows=most).cast(DROPPED_ROWS)
+    except (IntegrityError, pa.ArrowException) as error:
+        fault = str(error).removeprefix(f"{local.file.name} ")
+        text = f"{fault} (the manifest says that {most:,} were dropped): fetch it or build the dataset again"
+        yield Problem(local.path, text, "unreadable")
+        return
+    for base in manifest.bases:
+        mine = rows.filter(pc.equal(rows["base"], base.name)).select(["key", "reason"])
+        counts = pc.value_counts(mine["reason"])
+        same = len(counts) == len(base.dropped)  # before millions of texts become Python's
+        same = same and {each["values"]: each["counts"] for each in counts.to_pylist()} == base.dropped
+        if not same or dropped_table_id(mine) != base.dropped_id:
+            text = f"does not name what was dropped from {base.name}: fetch it or build the dataset again"
+            yield Problem(local.path, text, "dropped")

@@ -23,26 +23,26 @@ from shiftdata.data.format.paths import (
 )
 from shiftdata.data.format.records import Base
 from shiftdata.data.format.schema import columns
-from shiftdata.data.verifying.problem import Problem
+from shiftdata.data.verifying.files import Problem
 
 TOTAL = re.compile(r"-of-(\d{5})\.parquet$")
 
 
 def manifest_problems(dataset: OpenDataset) -> Iterator[Problem]:
-    """Everything that is wrong with a manifest by itself."""
+    """Check a manifest by itself."""
     manifest = dataset.manifest
     # It is written in one way, so that equal datasets have equal manifests.
     if hashlib.sha256(manifest.to_json().encode()).hexdigest() != dataset.sha256:
-        what = "is not as shiftdata writes it: it was edited, or its line endings were converted"
-        yield Problem(FILE_NAME, f"{what}; fetch or build it again", "form")
+        text = "is not as shiftdata writes it: it was edited, or its line endings were converted"
+        yield Problem(FILE_NAME, f"{text}; fetch or build it again", "form")
     roles = manifest.roles
     for name in sorted({roles.label, roles.origin} - set(columns(roles.nuisance))):
         yield Problem(FILE_NAME, f"gives a role to the column {name!r}, which rows do not have", "roles")
     if manifest.content_id != dataset_content_id(manifest.bases):
-        what = "has a content_id that is not the hash of those of its bases: fetch or build it again"
-        yield Problem(FILE_NAME, what, "content_id")
-    for what in [*_name_faults(manifest), *_file_faults(manifest)]:
-        yield Problem(FILE_NAME, what, "files")
+        text = "has a content_id that is not the hash of those of its bases: fetch or build it again"
+        yield Problem(FILE_NAME, text, "content_id")
+    for text in [*_name_faults(manifest), *_file_faults(manifest)]:
+        yield Problem(FILE_NAME, text, "files")
 
 
 def _name_faults(manifest: Manifest) -> Iterator[str]:
@@ -60,7 +60,7 @@ def _name_faults(manifest: Manifest) -> Iterator[str]:
 
 
 def _file_faults(manifest: Manifest) -> Iterator[str]:
-    """Each split needs metadata, or an index for each tar, and data files for all of its rows."""
+    """Check that each split has metadata, or an index for each tar, and data files for all of its rows."""
     files = manifest.all_files
     for path, file in files.items():
         if file.rows is not None and not (path.endswith(".parquet") or is_tar(path)):
@@ -74,14 +74,14 @@ def _file_faults(manifest: Manifest) -> Iterator[str]:
             if path not in files:
                 yield f"does not list {path}, which the base {base.name!r} needs"
         for split, record in base.splits.items():
-            rows = sum(files[one].rows or 0 for one in data_files(files, base.name, split))
+            rows = sum(files[path].rows or 0 for path in data_files(files, base.name, split))
             if rows != record.rows:
                 yield f"lists data files of {base.name}/{split} with {rows} rows, and {record.rows} in it"
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A Parquet file of examples; `first` is the number that its first row has in its split."""
+    """A Parquet file of examples; `first` is the number of its first row in its split."""
 
     path: str
     base: str
@@ -90,7 +90,7 @@ class Shard:
     rows: int
 
     def named(self, metadata: pa.Table | None = None) -> str:
-        """What it contains in words: rows by number, and by key if their metadata is here."""
+        """Describe its rows by number, and by key if their metadata is given."""
         last = self.first + self.rows - 1
         text = f"it contains rows {self.first} to {last} of {self.base}/{self.split}"
         if metadata is None or not self.first <= last < len(metadata):
@@ -100,7 +100,7 @@ class Shard:
 
 
 def shards_of(manifest: Manifest, base: Base) -> list[Shard]:
-    """The Parquet files that the splits of a base must have, by the number that the listed ones give."""
+    """Return the Parquet files that the splits of a base must have, by the total in their names."""
     shards, files = [], manifest.all_files
     for split in base.splits:
         totals = [TOTAL.search(path) for path in data_files(files, base.name, split)]
@@ -115,5 +115,5 @@ def shards_of(manifest: Manifest, base: Base) -> list[Shard]:
 
 
 def tar_paths(manifest: Manifest, base: Base, split: str) -> list[str]:
-    """The tars of a split that are listed."""
+    """Return the listed tars of a split."""
     return [path for path in data_files(manifest.files, base.name, split) if is_tar(path)]

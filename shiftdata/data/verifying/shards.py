@@ -18,14 +18,12 @@ from PIL import Image
 
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.schema import Roles, columns, data_schema, example_hashes
-from shiftdata.data.verifying.files import LocalFile, Progress
+from shiftdata.data.verifying.files import LocalFile, Problem, Progress, first_line
 from shiftdata.data.verifying.manifest import Shard
-from shiftdata.data.verifying.problem import Problem
 from shiftdata.data.verifying.tables import (
     RowsInOrder,
     batches,
     differing,
-    first_line,
     table_problems,
     unreadable,
 )
@@ -39,7 +37,7 @@ ROWS_AT_A_TIME = 5_000
 def shard_problems(
     shard: Shard, local: LocalFile, metadata: LocalFile | None, manifest: Manifest, progress: Progress
 ) -> Iterator[Problem]:
-    """Everything that is wrong with an intact data file; without metadata, its columns alone."""
+    """Check an intact data file; without metadata, its columns alone."""
     readable, problems = table_problems(
         local, data_schema(manifest.roles, manifest.labels, manifest.nuisances)
     )
@@ -49,42 +47,41 @@ def shard_problems(
     check = partial(_part_problems, local.file, shard.path, metadata.path, manifest)
     count = IMAGES_AT_A_TIME if manifest.roles.modality == "image" else ROWS_AT_A_TIME
     try:
-        for rows, found in ahead(
-            check, _beside(local.file, metadata.file, shard.first, count), available_cores()
-        ):
-            yield from found
+        pairs = _paired(local.file, metadata.file, shard.first, count)
+        for rows, problems in ahead(check, pairs, available_cores()):
+            yield from problems
             progress.report(progress.on_rows, rows)
     except (pa.ArrowException, OSError) as error:
         yield unreadable(shard.path, error)
 
 
-def _beside(data: Path, metadata: Path, first: int, count: int) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Rows of a data file and, one for one, their metadata."""
+def _paired(data: Path, metadata: Path, first: int, count: int) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Yield rows of a data file with their metadata."""
     with pq.ParquetFile(data) as file:
-        beside = RowsInOrder(metadata, first)
+        described = RowsInOrder(metadata, first)
         for table in batches(file, range(file.num_row_groups), count):
             table.validate(full=True)
-            meta = beside.take(len(table))
+            meta = described.take(len(table))
             yield table.slice(0, len(meta)), meta  # fewer rows are a problem of their own
 
 
 def _part_problems(
     file: Path, path: str, source: str, manifest: Manifest, part: tuple[pa.Table, pa.Table]
 ) -> tuple[int, list[Problem]]:
-    """How many rows were compared, and what is wrong with them; this runs in threads."""
+    """Compare rows, in a thread; return their number and their problems."""
     data, meta = part
-    strangers = differing(data["key"], meta["key"])
+    mismatched = differing(data["key"], meta["key"])
     problems = [
         _problem(path, meta, row, f"has the key {data['key'][row].as_py()!r}, {source} has another", "order")
-        for row in strangers.tolist()
+        for row in mismatched.tolist()
     ]
-    if len(strangers):
-        others = pa.array(set(range(len(data))) - set(strangers.tolist()), pa.int64())
-        data, meta = data.take(others), meta.take(others)
+    if len(mismatched):
+        matched = pa.array(set(range(len(data))) - set(mismatched.tolist()), pa.int64())
+        data, meta = data.take(matched), meta.take(matched)
     for name in columns(manifest.roles.nuisance):
         for row in differing(data[name], meta[name]).tolist():
-            what = f"has the {name} {data[name][row].as_py()!r}, {source} says {meta[name][row].as_py()!r}"
-            problems.append(_problem(path, meta, row, what, f"other {name}"))
+            text = f"has the {name} {data[name][row].as_py()!r}, {source} says {meta[name][row].as_py()!r}"
+            problems.append(_problem(path, meta, row, text, f"other {name}"))
     problems += _example_problems(file, path, source, manifest, data, meta)
     return len(part[0]), problems
 
@@ -92,7 +89,7 @@ def _part_problems(
 def _example_problems(
     file: Path, path: str, source: str, manifest: Manifest, data: pa.Table, meta: pa.Table
 ) -> Iterator[Problem]:
-    """Every example against its hash; an image is also read where it lies, and decoded."""
+    """Check every example against its hash; an image is also read at its offset, and decoded."""
     images: list[bytes | None] = [None] * len(data)
     if manifest.roles.modality == "image":
         images = pc.struct_field(data[next(iter(manifest.roles.example))], "bytes").to_pylist()
@@ -103,24 +100,24 @@ def _example_problems(
     with file.open("rb", buffering=0) as stream:
         for row, (digest, image, pointer) in enumerate(zip(digests, images, pointers, strict=True)):
             if isinstance(digest, str):
-                what = f"has no example, or none that can be hashed ({digest})"
-                yield _problem(path, meta, row, what, "example")
+                text = f"has no example, or none that can be hashed ({digest})"
+                yield _problem(path, meta, row, text, "example")
             elif digest != pointer["sha256"]:
-                said = pointer["sha256"].hex() if pointer["sha256"] else "none"
-                what = f"has an example of sha256 {digest.hex()}, {source} says {said}"
-                yield _problem(path, meta, row, what, "example")
+                listed = pointer["sha256"].hex() if pointer["sha256"] else "none"
+                text = f"has an example of sha256 {digest.hex()}, {source} says {listed}"
+                yield _problem(path, meta, row, text, "example")
             elif image is not None and _read(stream, pointer) != image:
-                what = f"is not at byte offset {pointer['offset']} with length {pointer['length']}"
-                yield _problem(path, meta, row, f"{what}, as {source} says", "offset")
+                text = f"is not at byte offset {pointer['offset']} with length {pointer['length']}"
+                yield _problem(path, meta, row, f"{text}, as {source} says", "offset")
             elif image is not None and (fault := _undecodable(image)):
                 yield _problem(path, meta, row, f"has an image that cannot be decoded: {fault}", "decode")
 
 
 def _digests(data: pa.Table, roles: Roles) -> list[bytes | str]:
-    """The hash of each example, or why it has none."""
+    """Return the hash of each example, or the reason that it has none."""
     try:
         return list(example_hashes(data, roles))
-    except Exception as error:  # an empty cell, or what stands in the place of one
+    except Exception as error:  # an empty cell, or a value of another type
         if len(data) == 1:
             return [first_line(error)]
         return [digest for row in range(len(data)) for digest in _digests(data.slice(row, 1), roles)]
@@ -131,7 +128,7 @@ def _undecodable(image: bytes) -> str:
         with Image.open(io.BytesIO(image)) as picture:
             picture.load()
     except Exception as error:  # Pillow raises many kinds for bad pictures
-        return re.sub("<.*?>", "it", first_line(error))  # not where it lies in memory
+        return re.sub("<.*?>", "it", first_line(error))  # without its address in memory
     return ""
 
 
@@ -142,5 +139,5 @@ def _read(stream: BinaryIO, pointer: dict[str, Any]) -> bytes:
     return b""
 
 
-def _problem(path: str, meta: pa.Table, row: int, what: str, kind: str) -> Problem:
-    return Problem(path, what, kind, meta["key"][row].as_py())
+def _problem(path: str, meta: pa.Table, row: int, text: str, kind: str) -> Problem:
+    return Problem(path, text, kind, meta["key"][row].as_py())

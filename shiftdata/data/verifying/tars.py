@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from shiftdata.data.format.bounds import most_unpacked
 from shiftdata.data.format.identity import base_content_id, task_content_id
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.paths import PACKED, index_file, is_tar
+from shiftdata.data.format.paths import index_file, is_tar
 from shiftdata.data.format.records import Base
 from shiftdata.data.format.schema import features_as_bytes, index_schema, json_columns
 from shiftdata.data.format.typed import read_json
-from shiftdata.data.verifying.files import CHUNK, Files, LocalFile
+from shiftdata.data.verifying.files import Files, LocalFile, Problem
 from shiftdata.data.verifying.manifest import tar_paths
-from shiftdata.data.verifying.problem import Problem
 from shiftdata.data.verifying.tables import read_table
 
-#: What samples of an unlabelled set must not say.
+#: The columns that samples of an unlabelled set must not have.
 HIDDEN = ("label", "group", "origin")
 
 
 def tar_problems(files: Files) -> Iterator[Problem]:
-    """Everything that is wrong with the files and samples of a dataset of tars."""
+    """Check the files and samples of a dataset of tars."""
     manifest, done = files.dataset.manifest, set[str]()
     for base in manifest.bases:
         schema = index_schema(manifest.roles.nuisance, list(manifest.sample), task=base.task is not None)
@@ -49,8 +45,8 @@ def tar_problems(files: Files) -> Iterator[Problem]:
                     files.progress.report(files.progress.on_rows, len(table))
             whole = whole and len(tables) == len(pairs) // 2
         if whole and _content_id(sets, manifest, base) != base.content_id:
-            what = f"has other rows than the content_id of {base.name} says: fetch or export it again"
-            yield Problem(f"index/{base.name}", what, "content_id")
+            text = f"has other rows than the content_id of {base.name} says: fetch or export it again"
+            yield Problem(f"index/{base.name}", text, "content_id")
     for local in files.each(sorted(set(manifest.files) - done)):
         yield from local.problems()
 
@@ -67,51 +63,17 @@ def _samples_problems(
 ) -> Iterator[Problem]:
     """Compare each sample of a tar with its row in the index."""
     assert local.file is not None
-    with local.file.open("rb") as raw:
-        tar = Unpacked(raw) if local.path.endswith(PACKED) else raw
+    with local.file.open("rb") as tar:
         try:
             for row in table.to_pylist():
                 yield from _sample_problems(local.path, tar, row, manifest, hidden=hidden)
-        except (OSError, EOFError, zlib.error, MemoryError, TypeError, ValueError, OverflowError) as error:
+        except (OSError, EOFError, MemoryError, TypeError, ValueError, OverflowError) as error:
             what = f"is not as its index says ({error}): fetch or export it again"
             yield Problem(local.path, what, "unreadable")
 
 
-class Unpacked:
-    """A gzip stream read forwards: no more is unpacked than is asked for, or than a file may unpack to."""
-
-    def __init__(self, raw: BinaryIO) -> None:
-        self._raw = raw
-        self._most = most_unpacked(os.fstat(raw.fileno()).st_size)
-        self._inflate = zlib.decompressobj(31)
-        self._packed = b""
-        self._position = 0
-
-    def seek(self, offset: int) -> None:
-        """Go forwards to a byte."""
-        if offset < self._position:
-            raise OSError(f"byte {offset:,} lies before {self._position:,}")
-        while self._position < offset:
-            self.read(min(CHUNK, offset - self._position))
-
-    def read(self, size: int) -> bytes:
-        """The next bytes, all of them."""
-        if not 0 <= size <= self._most - self._position:
-            raise OSError(f"{size:,} bytes at {self._position:,} are more than it may unpack to")
-        found = bytearray()
-        while len(found) < size:
-            self._packed = self._packed or self._raw.read(CHUNK)
-            part = self._inflate.decompress(self._packed, size - len(found))
-            if not part and (self._inflate.eof or not self._packed):
-                raise EOFError("it ends too early")
-            self._packed = self._inflate.unconsumed_tail
-            found += part
-        self._position += size
-        return bytes(found)
-
-
 def _sample_problems(
-    path: str, tar: BinaryIO | Unpacked, row: Mapping[str, Any], manifest: Manifest, *, hidden: bool
+    path: str, tar: BinaryIO, row: Mapping[str, Any], manifest: Manifest, *, hidden: bool
 ) -> Iterator[Problem]:
     members = {}
     for member in manifest.sample:
@@ -134,5 +96,5 @@ def _sample_problems(
         ),
         "names its class": hidden and any(values.get(name) is not None for name in HIDDEN),
     }
-    for what in (what for what, is_wrong in wrong.items() if is_wrong):
-        yield Problem(path, f"{what}: fetch or export it again", what, row["key"])
+    for text in (text for text, is_wrong in wrong.items() if is_wrong):
+        yield Problem(path, f"{text}: fetch or export it again", text, row["key"])

@@ -5,37 +5,6 @@ predictions on a source hold-out and on the target; `reweight` adapts prediction
 `label_weights` a loss.
 """
 
-from shiftdata.evaluation.label_shift.calibration import Calibrator, fit_calibrator
-from shiftdata.evaluation.label_shift.estimate import MarginalEstimate
-from shiftdata.evaluation.label_shift.estimators import (
-    ESTIMATORS,
-    estimate_marginal,
-    importance_weights,
-    label_weights,
-    reweight,
-    rlls_rho,
-)
-from shiftdata.evaluation.label_shift.evidence import (
-    AbsentClassError,
-    EstimationError,
-    LabelShiftWarning,
-    NotConvergedError,
-    SingularMatrixError,
-)
+import lazy_loader
 
-__all__ = [
-    "ESTIMATORS",
-    "AbsentClassError",
-    "Calibrator",
-    "EstimationError",
-    "LabelShiftWarning",
-    "MarginalEstimate",
-    "NotConvergedError",
-    "SingularMatrixError",
-    "estimate_marginal",
-    "fit_calibrator",
-    "importance_weights",
-    "label_weights",
-    "reweight",
-    "rlls_rho",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

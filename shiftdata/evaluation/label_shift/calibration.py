@@ -24,10 +24,9 @@ from shiftdata.evaluation.label_shift.evidence import (
 
 CalibrationKind: TypeAlias = Literal["temperature", "bcts"]
 
-#: The penalty of a calibration that nobody asked for: as of a standard normal prior of each bias.
+#: The penalty of the default calibration: that of a standard normal prior on each bias.
 PENALTY = 1.0
-
-#: Probabilities below this count as this, about the smallest of single precision: 0 has no logarithm.
+#: Smaller probabilities are raised to this, about the smallest of single precision: 0 has no logarithm.
 FLOOR = 1e-38
 
 
@@ -71,8 +70,8 @@ def fit_calibrator(
         )
     if not penalty and (evidence.source.argmax(axis=1) == evidence.labels).all():
         raise NotConvergedError(
-            "every prediction on the hold-out is right, so that the best temperature is 0: calibrate on a "
-            "larger hold-out, or not at all"
+            "every prediction on the hold-out is right, so the best temperature is 0: calibrate on a larger "
+            "hold-out, or not at all"
         )
     return _newton(_logs(evidence.source), evidence.labels, with_bias, penalty)
 
@@ -83,23 +82,22 @@ def _newton(
     """Minimise the mean negative log-likelihood and the penalty, convex in (1/T, b)."""
     n_classes = logs.shape[1]
     point = np.concatenate([[1.0], np.zeros(n_classes)])
-    moving = np.array([True] + [with_bias] * n_classes)
+    free = np.array([True] + [with_bias] * n_classes)
     spread = ((logs - logs.mean(axis=1, keepdims=True)) ** 2).mean()
     ridge = penalty / len(labels) * np.array([0.01 * spread] + [1.0] * n_classes)
     loss = _loss(logs, labels, point, ridge)
     for iteration in range(1, max_iterations + 1):
         gradient, curvature = _derivatives(logs, labels, point, ridge)
         step = np.zeros_like(point)
-        within = curvature[np.ix_(moving, moving)]
-        step[moving] = -np.linalg.lstsq(within, gradient[moving], rcond=None)[0]
+        step[free] = -np.linalg.lstsq(curvature[np.ix_(free, free)], gradient[free], rcond=None)[0]
         slope = float(gradient @ step)
-        if slope > -1e-12:  # twice what the loss can still fall by
+        if slope > -1e-12:  # twice the remaining fall of the loss
             return _calibrator(point, iteration)
         length = 1.0
         while (new := _loss(logs, labels, point + length * step, ridge)) > loss + 1e-4 * length * slope:
             length /= 2
             if length < 1e-10:
-                return _calibrator(point, iteration)  # as low as double precision gets
+                return _calibrator(point, iteration)  # the limit of double precision
         point, loss = point + length * step, new
     raise NotConvergedError(
         f"calibration did not converge in {max_iterations} steps: the hold-out may be too small, or nearly "
@@ -118,9 +116,9 @@ def _calibrator(point: FloatArray, iterations: int) -> Calibrator:
 
 
 def _loss(logs: FloatArray, labels: IntArray, point: FloatArray, ridge: FloatArray | float = 0.0) -> float:
-    scores = logs * point[0] + point[1:]
-    scores -= scores.max(axis=1, keepdims=True)
-    loss = (np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(labels)), labels]).mean()
+    logits = logs * point[0] + point[1:]
+    logits -= logits.max(axis=1, keepdims=True)
+    loss = (np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(labels)), labels]).mean()
     return float(loss + (ridge * point**2).sum() / 2)
 
 
@@ -130,11 +128,11 @@ def _derivatives(
     """Gradient and second derivatives of the loss in (1/T, b_0, ..., b_K-1)."""
     n, n_classes = logs.shape
     predicted = _softmax(logs * point[0] + point[1:])
-    surplus = predicted.copy()
-    surplus[np.arange(n), labels] -= 1
+    residual = predicted.copy()
+    residual[np.arange(n), labels] -= 1
     centred = logs - (predicted * logs).sum(axis=1, keepdims=True)
     weighted = predicted * centred
-    gradient = np.concatenate([[(surplus * logs).sum() / n], surplus.mean(axis=0)]) + ridge * point
+    gradient = np.concatenate([[(residual * logs).sum() / n], residual.mean(axis=0)]) + ridge * point
     curvature = np.diag(ridge * np.ones(n_classes + 1))
     curvature[0, 0] += (weighted * centred).sum() / n
     curvature[0, 1:] = curvature[1:, 0] = weighted.mean(axis=0)
@@ -146,6 +144,6 @@ def _logs(probabilities: FloatArray) -> FloatArray:
     return np.asarray(np.log(np.maximum(probabilities, FLOOR)))
 
 
-def _softmax(scores: FloatArray) -> FloatArray:
-    exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
+def _softmax(logits: FloatArray) -> FloatArray:
+    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))

@@ -1,15 +1,14 @@
 """Estimators of the target's label marginal from predictions: mean prediction, BBSE, RLLS, MLLS.
 
 They assume label shift: p(y) may differ between source and target, p(x | y) does not. Formulas: RLSbench,
-appendix F, and where its released code differs, the variant "code". That code takes the mean prediction when
-anything fails, in silence; here it is an error, or `fallback="mean"`, and the record says so.
+appendix F, and where its released code differs, the variant "code". That code silently falls back to the mean
+prediction; here failure is an `EstimationError`.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
@@ -20,13 +19,11 @@ from numpy.typing import ArrayLike
 from shiftdata.data.arrays import FloatArray, as_floats, as_ids, check_lengths, one_of
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.label_shift.calibration import PENALTY, CalibrationKind, Calibrator, fit_calibrator
-from shiftdata.evaluation.label_shift.diagnosis import warn_of_classes, warn_of_miscalibration
-from shiftdata.evaluation.label_shift.estimate import MarginalEstimate, over_prior
+from shiftdata.evaluation.label_shift.estimate import MarginalEstimate
 from shiftdata.evaluation.label_shift.evidence import (
     LARGEST_CONDITION,
     SUM_TOLERANCE,
     AbsentClassError,
-    EstimationError,
     Evidence,
     NotConvergedError,
     SingularMatrixError,
@@ -38,15 +35,12 @@ from shiftdata.evaluation.label_shift.regularized import solve
 
 #: Where RLSbench's paper and its released code differ.
 Variant: TypeAlias = Literal["paper", "code"]
-BbseVariant: TypeAlias = Literal["paper", "code", "authors"]
-
 #: The label marginal a classifier was trained on: the source's own, or one balanced by resampling.
 TrainedOn: TypeAlias = Literal["source", "balanced"]
-
-#: A marginal, and the steps it took.
+#: A marginal, and the number of iterations.
 Estimated: TypeAlias = tuple[FloatArray, int]
 
-#: Why an estimate may be biased however many rows there are.
+#: Reasons for a bias that more rows do not remove.
 MEAN = "the mean prediction is biased towards the hold-out's shares under label shift"
 UNCALIBRATED = "mlls without calibration is biased where the classifier is miscalibrated"
 
@@ -56,30 +50,25 @@ def _mean(evidence: Evidence, *, hard: bool = False) -> Estimated:
     return evidence.observed, 1
 
 
-def _bbse(evidence: Evidence, *, variant: BbseVariant = "paper", hard: bool = False) -> Estimated:
+def _bbse(evidence: Evidence, *, variant: Variant = "paper", hard: bool = False) -> Estimated:
     """Black-box shift estimation (Lipton et al., ICML 2018): w = C^-1 mu, negative weights set to 0.
 
     C is the joint of predicted and true classes on the hold-out, mu the mean prediction on the target. The
-    marginal is w p_s, divided by its sum.
-
-    The published codes solve (C'C + ridge I) w = C' mu instead, which is never singular: a class without
-    hold-out rows gets 0, two that are predicted alike share their mass. They do not divide by the sum, so
-    that the marginal need not sum to 1. "code": RLSbench's, ridge 1e-8, negative weights set to 0. "authors":
-    that of Lipton et al., ridge 1 / min(hold-out rows, target rows), which pulls weights to 0, those of rare
-    classes most; negative ones stay.
+    marginal is w p_s, divided by its sum. "code" solves (C'C + 1e-8 I) w = C' mu instead, which is never
+    singular: a class without hold-out rows gets 0, two that are predicted alike share their mass. It does not
+    divide by the sum, so the marginal need not sum to 1.
     """
-    if variant != "paper":
-        ridge = 1e-8 if variant == "code" else 1 / min(len(evidence.labels), len(evidence.target))
+    if variant == "code":
         confusion = evidence.confusion
-        curvature = confusion.T @ confusion + ridge * np.eye(evidence.n_classes)
+        curvature = confusion.T @ confusion + 1e-8 * np.eye(evidence.n_classes)
         weights = np.linalg.solve(curvature, confusion.T @ evidence.observed)
-        return (np.maximum(weights, 0) if variant == "code" else weights) * evidence.prior, 1
+        return np.maximum(weights, 0) * evidence.prior, 1
     evidence.need_every_class()
     condition = np.linalg.cond(evidence.class_means)
     if not condition < LARGEST_CONDITION:
         raise SingularMatrixError(
             f"predicted against true classes cannot be inverted (condition {condition:.1e}): a class is "
-            'never predicted, or two are predicted alike. Use hard=False, rlls, or fallback="mean"'
+            "never predicted, or two are predicted alike. Use hard=False, or rlls"
         )
     weights = np.maximum(np.linalg.solve(evidence.confusion, evidence.observed), 0)
     return _normalised(weights * evidence.prior), 1
@@ -92,7 +81,7 @@ def _rlls(
 
     Minimises |C w - mu| + rho |w - 1| (RLSbench, equation 1). "paper": over w >= 0 with sum w p_s = 1.
     "code": over w >= 0 alone, and of |C (w - 1) - (mu - p_s)|, with the true source marginal p_s where the
-    paper has the predicted one, C 1; its marginal need not sum to 1.
+    paper has the predicted one, C 1; that marginal need not sum to 1.
     """
     evidence.need_every_class()
     strength = rlls_rho(len(evidence.labels), evidence.n_classes) if rho is None else rho
@@ -104,9 +93,7 @@ def _rlls(
     else:
         solution = solve(confusion, evidence.observed - prior + confusion.sum(axis=1), strength)
     if solution.gap > max(1e-6 * solution.objective, 1e-9):
-        raise NotConvergedError(
-            f'RLLS stopped {solution.gap:.1e} above the minimum: pass another rho, or fallback="mean"'
-        )
+        raise NotConvergedError(f"RLLS stopped {solution.gap:.1e} above the minimum: pass another rho")
     marginal = solution.weights * prior
     return _normalised(marginal) if variant == "paper" else marginal, solution.iterations
 
@@ -121,25 +108,23 @@ def _mlls(
     It ends when the marginal changes by less than `tolerance` in L1.
     """
     if not evidence.soft:
-        raise InputError("mlls needs probabilities, and class numbers were given: use bbse or rlls for them")
+        raise InputError("mlls needs probabilities, and class ids were given: use bbse or rlls for them")
     evidence.need_every_class()
     base = evidence.prior if variant == "paper" else evidence.source.mean(axis=0)
     if not (base > 0).all():
         raise AbsentClassError(
             f"{named_classes(np.flatnonzero(base == 0))} are never predicted on the hold-out: use "
-            'variant="paper", or fallback="mean"'
+            'variant="paper"'
         )
     ratios = evidence.target / base
     marginal = evidence.observed
     for iteration in range(1, max_iterations + 1):
-        renewed = marginal * (ratios.T @ (1 / (ratios @ marginal))) / len(ratios)
-        change = float(np.abs(renewed - marginal).sum())
-        marginal = renewed
+        before, marginal = marginal, marginal * (ratios.T @ (1 / (ratios @ marginal))) / len(ratios)
+        change = float(np.abs(marginal - before).sum())
         if change < tolerance:
             return _normalised(marginal), iteration
     raise NotConvergedError(
-        f"MLLS still changed by {change:.1e} after {max_iterations} steps: raise max_iterations or "
-        'tolerance, or pass fallback="mean"'
+        f"MLLS still changed by {change:.1e} after {max_iterations} steps: raise max_iterations or tolerance"
     )
 
 
@@ -156,10 +141,8 @@ def estimate_marginal(
     target: ArrayLike,
     *,
     calibration: CalibrationKind | Literal["auto"] | None = "auto",
-    fallback: Literal["mean"] | None = None,
     origins: ArrayLike | None = None,
     source_origins: ArrayLike | None = None,
-    diagnose: bool = True,
     **options: Any,
 ) -> MarginalEstimate:
     """Estimate the target's label marginal by "mean", "bbse", "rlls" or "mlls", with intervals.
@@ -174,27 +157,21 @@ def estimate_marginal(
 
     Args:
         method: The estimator.
-        source: Predictions (probabilities or class numbers) on labelled source rows that were not trained on.
-        labels: The true class numbers of those rows.
+        source: Predictions (probabilities or class ids) on labelled source rows that were not trained on.
+        labels: The true class ids of those rows.
         target: Predictions on the target, in the same form.
         calibration: First calibrate on the hold-out, by "temperature", or by "bcts" with a bias for each
             class. "auto" is "bcts" for "mlls", as Alexandari et al. advise, and None for the rest, which hold
             for any probabilities, and for `variant="code"`, which does not calibrate.
-        fallback: "mean" takes the mean prediction where the estimate cannot be made; `method` then says so.
-        origins: What target rows share (a name each): those of one origin are drawn together for the
-            intervals. Give them where rows are repeated, as in a target that was drawn with replacement.
+        origins: The origin of each target row: rows of one origin are drawn together for the intervals. Give
+            them where rows are repeated, as in a target that was drawn with replacement.
         source_origins: The same for the source.
-        diagnose: Warn (`LabelShiftWarning`) of absent classes, of a nearly singular matrix of predictions
-            and, for "mlls", of miscalibrated probabilities.
-        options: `variant`, "paper" or "code", of all but "mean", and for "bbse" also "authors"; `hard`, to
-            count most probable classes, of all but "mlls"; `rho` of "rlls"; `tolerance` and `max_iterations`
-            of "mlls".
+        options: `variant`, "paper" or "code", of all but "mean"; `hard`, to count most probable classes, of
+            all but "mlls"; `rho` of "rlls"; `tolerance` and `max_iterations` of "mlls".
 
     """
     if method not in ESTIMATORS:
         raise not_found("estimator", method, ESTIMATORS)
-    if fallback not in (None, "mean"):
-        raise InputError(f"fallback must be 'mean' or None, got {fallback!r}")
     given = {name: value for name, value in options.items() if value is not None}
     takes = list(inspect.signature(ESTIMATORS[method]).parameters)[1:]
     for name in sorted(given.keys() - takes):
@@ -202,62 +179,38 @@ def estimate_marginal(
             f"the estimator {method!r} takes no {name}, only {', '.join(['calibration', *takes])}"
         )
     variant = given.get("variant", "paper")
-    one_of("variant", variant, ("paper", "code", "authors") if method == "bbse" else ("paper", "code"))
+    one_of("variant", variant, ("paper", "code"))
     evidence = evidence_of(source, labels, target, origins=origins, source_origins=source_origins)
     if calibration == "auto":
         calibration = "bcts" if method == "mlls" and variant == "paper" and evidence.soft else None
-    try:
-        calibrator = _calibrator(evidence, calibration)
-        prepared = _prepared(evidence, given.get("hard", False), calibrator)
-        marginal, iterations = ESTIMATORS[method](prepared, **given)
-    except EstimationError:
-        if fallback is None:
-            raise
-        return _estimate(evidence, evidence.observed, f"{method} -> mean", caveat=MEAN, converged=False)
-    if diagnose:
-        _diagnose(evidence, prepared, calibrator, method)
-    form = "" if method == "mlls" else "-soft" if prepared.soft else "-hard"
+    calibrator = None
+    if calibration is not None:
+        calibrator = _fitted(evidence, calibration)
+        evidence = replace(evidence, source=calibrator(evidence.source), target=calibrator(evidence.target))
+    if given.get("hard"):
+        evidence = evidence.hardened()
+    marginal, iterations = ESTIMATORS[method](evidence, **given)
+    prior = evidence.prior
+    form = "" if method == "mlls" else "-soft" if evidence.soft else "-hard"
     name = f"{method}-{variant}" if "variant" in takes else method
-    name += form + (f"+{calibration}" if calibration else "")
-    caveat = MEAN if method == "mean" else UNCALIBRATED if method == "mlls" and not calibration else ""
-    known = {"caveat": caveat, "iterations": iterations, "calibrator": calibrator}
-    return _estimate(prepared, marginal, name, **known)
+    return MarginalEstimate(
+        marginal=marginal,
+        weights=np.divide(marginal, prior, out=np.full(len(prior), np.nan), where=prior > 0),
+        method=name + form + (f"+{calibration}" if calibration else ""),
+        iterations=iterations,
+        caveat=MEAN if method == "mean" else UNCALIBRATED if method == "mlls" and not calibration else "",
+        calibrator=calibrator,
+        evidence=evidence,
+    )
 
 
-def _calibrator(evidence: Evidence, kind: CalibrationKind | None) -> Calibrator | None:
-    if kind is None:
-        return None
+def _fitted(evidence: Evidence, kind: CalibrationKind) -> Calibrator:
     if not evidence.soft:
-        raise InputError("class numbers cannot be calibrated: give probabilities, or calibration=None")
+        raise InputError("class ids cannot be calibrated: give probabilities, or calibration=None")
     if kind == "bcts":
         evidence.need_every_class()
     penalty = PENALTY if kind == "bcts" else 0.0
     return fit_calibrator(evidence.source, evidence.labels, kind, penalty=penalty)
-
-
-def _prepared(evidence: Evidence, hard: bool, calibrator: Calibrator | None) -> Evidence:
-    if calibrator is not None:
-        evidence = replace(evidence, source=calibrator(evidence.source), target=calibrator(evidence.target))
-    return evidence.hardened() if hard else evidence
-
-
-def _diagnose(evidence: Evidence, prepared: Evidence, calibrator: Calibrator | None, method: str) -> None:
-    warn_of_classes(prepared)
-    if method != "mlls":
-        return
-    advice = "The estimate is calibrated; `reweight` estimate.calibrator(predictions), not the raw ones"
-    if calibrator is None:
-        advice = "It biases this estimate: leave `calibration` to its default"
-        with suppress(NotConvergedError):
-            calibrator = _calibrator(evidence, "bcts")
-    if calibrator is not None:
-        warn_of_miscalibration(evidence, calibrator, advice)
-
-
-def _estimate(evidence: Evidence, marginal: FloatArray, method: str, **known: Any) -> MarginalEstimate:
-    weights = over_prior(marginal, evidence.prior)
-    known = {"iterations": 1, "converged": True, "calibrator": None} | known
-    return MarginalEstimate(marginal, weights, method, evidence=evidence, **known)
 
 
 def rlls_rho(n: int, n_classes: int, *, delta: float = 0.05, coefficient: float = 0.01) -> float:
@@ -284,34 +237,34 @@ def reweight(
         )
     weighted = predictions * factors
     sums = weighted.sum(axis=1, keepdims=True)
-    lost = int((sums == 0).sum())
-    if lost:
+    if zeros := int((sums == 0).sum()):
         raise InputError(
-            f"{lost} of {len(sums)} rows have probability only where the estimated weight is 0: "
+            f"{zeros} of {len(sums)} rows have probability only where the estimated weight is 0: "
             "give probabilities that are not exactly 0, or another estimate"
         )
     return np.asarray(weighted / sums)
 
 
 def label_weights(target: ArrayLike, source: ArrayLike) -> FloatArray:
-    """The importance weight p_t(y) / p_s(y) of each class, from two label marginals that are known.
+    """The importance weight p_t(y) / p_s(y) of each class, from two known label marginals.
 
     Index it with labels for the weights of a loss. A class that neither has gets 0.
 
     >>> label_weights([0.5, 0.5, 0], [0.25, 0.75, 0]).round(3).tolist()
     [2.0, 0.667, 0.0]
     """
-    wanted, given = (as_floats(name, one) for name, one in (("target", target), ("source", source)))
-    check_lengths(target=wanted, source=given)
-    for name, one in (("target", wanted), ("source", given)):
-        if (one < 0).any() or abs(one.sum() - 1) > SUM_TOLERANCE:
-            raise InputError(f"{name} is a marginal: shares of at least 0 that sum to 1, got {one.tolist()}")
-    lost = np.flatnonzero((given == 0) & (wanted > 0))
-    if lost.size:
+    p_t, p_s = as_floats("target", target), as_floats("source", source)
+    check_lengths(target=p_t, source=p_s)
+    for name, shares in (("target", p_t), ("source", p_s)):
+        if (shares < 0).any() or abs(shares.sum() - 1) > SUM_TOLERANCE:
+            raise InputError(
+                f"{name} is a marginal: shares of at least 0 that sum to 1, got {shares.tolist()}"
+            )
+    if (absent := np.flatnonzero((p_s == 0) & (p_t > 0))).size:
         raise InputError(
-            f"{named_classes(lost)} are in the target and not in the source: no weight can be given"
+            f"{named_classes(absent)} are in the target and not in the source: they have no weight"
         )
-    return np.divide(wanted, given, out=np.zeros_like(wanted), where=given > 0)
+    return np.divide(p_t, p_s, out=np.zeros_like(p_t), where=p_s > 0)
 
 
 def importance_weights(estimate: MarginalEstimate, labels: ArrayLike) -> FloatArray:
@@ -334,4 +287,4 @@ def _usable(factors: FloatArray) -> FloatArray:
             f"the estimate has no weight for classes {unknown.tolist()}, which the hold-out lacked: "
             "estimate with a hold-out that has every class"
         )
-    return np.maximum(factors, 0)  # only BBSE as its authors released it has others; they do the same
+    return factors

@@ -1,4 +1,4 @@
-"""What an estimate of a label marginal rests on, checked once, and what can be wrong with it."""
+"""The data of an estimate of a label marginal, checked once, and the errors that they may cause."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from shiftdata.data.arrays import FloatArray, IntArray, as_codes, as_floats, as_
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.evaluation.metrics import label_marginal
 
-#: How far the probabilities of a row may be from summing to 1: half precision rounds this much.
+#: Tolerated distance of a row's sum from 1: half precision rounds this much.
 SUM_TOLERANCE = 5e-3
 
-#: From here on, noise of double precision alone could change the estimate.
+#: Above, rounding errors of double precision alone could change the estimate.
 LARGEST_CONDITION = 1e7
 
 
 class EstimationError(ShiftdataError):
-    """The data do not allow this estimate; `fallback="mean"` takes the mean prediction instead."""
+    """The data do not allow this estimate; the method "mean" always can."""
 
 
 class AbsentClassError(EstimationError):
@@ -34,16 +34,12 @@ class NotConvergedError(EstimationError):
     """An iteration did not converge."""
 
 
-class LabelShiftWarning(UserWarning):
-    """An estimate of a label marginal rests on little, or on probabilities that are not what they say."""
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evidence:
     """Predictions and labels of a source hold-out, and predictions on the target.
 
-    `soft` says whether the predictions are probabilities; if not, each is 1 for the predicted class. Rows
-    that share an origin are drawn together where an interval is asked for.
+    `soft`: the predictions are probabilities; otherwise each row is one-hot. Intervals draw the rows of one
+    origin together.
     """
 
     source: FloatArray
@@ -79,17 +75,17 @@ class Evidence:
         return np.stack(sums) / len(self.labels)
 
     def hardened(self) -> Evidence:
-        """The same with all the mass of each row on its most probable class."""
+        """Put all the mass of each row on its most probable class."""
         source, target = (np.eye(self.n_classes)[soft.argmax(axis=1)] for soft in (self.source, self.target))
         return replace(self, source=source, target=target, soft=False)
 
     def need_every_class(self) -> None:
-        """Refuse a hold-out in which a class has no example: nothing can be learnt about its weight."""
+        """Refuse a hold-out in which a class has no example: its weight cannot be estimated."""
         absent = np.flatnonzero(self.prior == 0)
         if absent.size:
             raise AbsentClassError(
                 f"{named_classes(absent)} of {self.n_classes} have no example among the {len(self.labels)} "
-                'of the hold-out: add some, leave these classes out everywhere, or pass fallback="mean"'
+                "of the hold-out: add some, or leave these classes out everywhere"
             )
 
 
@@ -101,11 +97,11 @@ def evidence_of(
     origins: ArrayLike | None = None,
     source_origins: ArrayLike | None = None,
 ) -> Evidence:
-    """Check predictions and labels. Predictions are probabilities, a row each, or class numbers."""
+    """Check predictions and labels. Predictions are rows of probabilities, or class ids."""
     numbers = as_ids("labels", labels)
     soft = {np.ndim(source) == 2, np.ndim(target) == 2}
     if len(soft) == 2:
-        raise InputError("source and target must both be probabilities (2 axes) or both class numbers (1)")
+        raise InputError("source and target must both be probabilities (2 axes) or both class ids (1)")
     if True in soft:
         rows = [probabilities_of(source, "source"), probabilities_of(target, "target")]
     else:
@@ -113,9 +109,9 @@ def evidence_of(
         n_classes = 1 + max(int(array.max()) for array in (numbers, *classes))
         rows = [np.eye(n_classes)[array] for array in classes]
     check_lengths(source=rows[0], labels=numbers)
-    (_, k), (_, of_target) = (array.shape for array in rows)
-    if k != of_target:
-        raise InputError(f"source has {k} classes and target {of_target}: they must be the same")
+    k, k_target = (array.shape[1] for array in rows)
+    if k != k_target:
+        raise InputError(f"source has {k} classes and target {k_target}: they must be the same")
     as_ids("labels", numbers, k)
     return Evidence(
         source=rows[0],
@@ -128,7 +124,7 @@ def evidence_of(
 
 
 def _origins(name: str, values: ArrayLike | None, rows: FloatArray) -> IntArray:
-    """A number for each row's origin; without names every row is its own."""
+    """The origin of each row as a number; without names every row is its own."""
     if values is None:
         return np.arange(len(rows))
     codes = as_codes(name, values)[1]
@@ -136,18 +132,18 @@ def _origins(name: str, values: ArrayLike | None, rows: FloatArray) -> IntArray:
     return codes
 
 
-def probabilities_of(values: ArrayLike, what: str) -> FloatArray:
-    """Probabilities in double precision, each row summing to exactly 1; anything else is refused."""
-    array = as_floats(what, values, ndim=2)
+def probabilities_of(values: ArrayLike, name: str) -> FloatArray:
+    """Check probabilities; return them in double precision, each row summing to exactly 1."""
+    array = as_floats(name, values, ndim=2)
     sums = array.sum(axis=1, keepdims=True)
     if not (array >= 0).all() or not (np.abs(sums - 1) <= SUM_TOLERANCE).all():
         raise InputError(
-            f"{what} must be probabilities: at least 0, each row summing to 1. Softmax logits first"
+            f"{name} must be probabilities: at least 0, each row summing to 1. Softmax logits first"
         )
     return np.asarray(array / sums)
 
 
 def named_classes(classes: IntArray) -> str:
-    """Some class numbers as text."""
+    """The first class ids as text."""
     shown = ", ".join(map(str, classes[:5].tolist()))
     return f"classes {shown}, ..." if classes.size > 5 else f"classes {shown}"

@@ -1,6 +1,6 @@
 """Intervals of label shares, by a bootstrap over both samples.
 
-Under label shift, whatever h is, its mean over the target is a mixture of its class means over the source:
+Under label shift, the mean of any h over the target is a mixture of its class means over the source:
 
     mean of h(x) over the target = sum_k q_k G_k,    G_k = mean of h(x) over hold-out rows of class k.
 
@@ -8,7 +8,7 @@ Each estimator solves this for the shares q under constraints: h are the predict
 posteriors under the estimate itself, whose equation is the score of MLLS. The intervals are those of the q
 that solves it without constraints. Estimates that are cut at 0 and divided by their sum are biased where
 shares are near 0, and so are intervals from their replicates; this q is not. Nor do the intervals rest on
-calibrated probabilities, since G is counted from labels: an error of h changes their width alone.
+calibrated probabilities, since G is counted from labels: an error of h only changes their width.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from shiftdata.stable import rng
 #: Half the replicates that other figures have: only their spread is read.
 DEFAULT = Resampling(replicates=500)
 
-#: Rows of the whole hold-out, on average, that a replicate adds to each class. Of m rows none may be confused
-#: with another class although one in m is: without them such a matrix would count as exactly known.
+#: Mean number of rows of the whole hold-out that a replicate adds to each class. Among m rows none may be
+#: confused with another class although 1 in m is: without these rows, such a matrix would seem exact.
 FOREIGN_ROWS = 0.5
 
 #: Counts in memory at once while drawing: 32 MB.
@@ -36,7 +36,7 @@ _CELLS = 1 << 22
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Replicates:
-    """The shares that solve the equation, for the samples and, a row each, for samples drawn from them."""
+    """The shares that solve the equation, for the samples and, one row each, for the replicates."""
 
     solution: FloatArray
     drawn: FloatArray
@@ -44,14 +44,14 @@ class Replicates:
     how: Resampling
 
     def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """The interval of each share, within 0 and 1: solution +- z s, or Wilson's end where that is farther.
+        """The interval of each share, within 0 and 1: solution +- z s, or Wilson's end if it is farther out.
 
         s^2 has two parts. q (1 - q) / n is the variance of n target rows with known labels. As in Wilson's
         interval of a share, it is taken at the end t, so that a class without rows has an interval too:
 
             (solution - t)^2 = z^2 (s^2 - q (1 - q) / n + t (1 - t) / n)
 
-        s is the spread of the replicates' middle, since a few, of nearly singular matrices, lie anywhere.
+        s is a quantile spread, since a few replicates, of nearly singular matrices, lie anywhere.
         """
         tail = (1 - self.how.level) / 2
         z, n, q = NormalDist().inv_cdf(1 - tail), self.target_size, self.solution
@@ -64,15 +64,11 @@ class Replicates:
         high = np.maximum(q + plain, (centre + half) / scale)
         return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
-    def l1_error(self) -> float:
-        """The L1 distance to the true shares that is not exceeded with probability `level`."""
-        return float(np.quantile(np.abs(self.drawn - self.solution).sum(axis=1), self.how.level))
-
 
 def replicate(evidence: Evidence, how: Resampling = DEFAULT) -> Replicates | None:
-    """Solve the equation for both samples, drawn again and again; None where it has no single solution.
+    """Solve the equation for replicates of both samples; None where it has no single solution.
 
-    Hold-out rows are drawn within their class, target rows from all; rows of one origin come together.
+    Hold-out rows are drawn within their class; rows of one origin are drawn together.
     """
     if (evidence.prior == 0).any() or not np.linalg.cond(evidence.class_means) < LARGEST_CONDITION:
         return None
@@ -87,7 +83,7 @@ def replicate(evidence: Evidence, how: Resampling = DEFAULT) -> Replicates | Non
         sums += (times / all_sizes[foreign])[:, None] * all_sums[foreign]
         matrices[:, :, label] = sums / (sizes + times)[:, None]
     sums, sizes = _resampled(evidence.target, evidence.target_origins, how, generator)
-    # Where a replicate is singular the shares are as good as infinite, and the interval is as wide as that.
+    # A singular replicate gets huge shares instead of an error, and so a wide interval.
     matrices += 1e-9 * np.eye(evidence.n_classes)
     drawn = np.linalg.solve(matrices, (sums / sizes[:, None])[:, :, None])[:, :, 0]
     weight = np.bincount(evidence.target_origins)

@@ -1,4 +1,4 @@
-"""What predictions are multiplied by where the target's label shares differ from those of training."""
+"""The factors of predictions where the target's label shares differ from those of training."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SMALLEST = 1e-6
 
 
 class EstimateWarning(UserWarning):
-    """The target's label shares could not be estimated; the mean prediction stands in."""
+    """The target's label shares could not be estimated; the mean prediction was used instead."""
 
 
 def log_ratios(
@@ -25,7 +25,7 @@ def log_ratios(
 
     `source` and `target` are a classifier's probabilities of rows with `labels` and of the target's rows,
     `trained` the label shares that it was trained on. Where shares cannot be estimated, the mean prediction
-    stands in.
+    is used instead.
     """
     present = np.unique(labels)
     renumbered = np.searchsorted(present, labels)
@@ -34,9 +34,9 @@ def log_ratios(
         factors = np.bincount(renumbered) / len(labels) / np.maximum(trained[present], SMALLEST)
         source, target = _shares(source * factors), _shares(target * factors)
     try:
-        marginal = estimate_marginal(estimator, source, renumbered, target, diagnose=False).marginal
+        marginal = estimate_marginal(estimator, source, renumbered, target).marginal
     except EstimationError as error:
-        warnings.warn(f"{error} Taken: the mean prediction.", EstimateWarning, stacklevel=2)
+        warnings.warn(f"{error}; the mean prediction is used instead", EstimateWarning, stacklevel=2)
         marginal = target.mean(axis=0)
     prior = _shares(trained[None, present])[0]
     ratios = np.zeros(len(trained))
@@ -45,6 +45,6 @@ def log_ratios(
 
 
 def _shares(p: FloatArray) -> FloatArray:
-    """Divide rows by their sums; all shares are equal where nothing is left."""
+    """Divide rows by their sums; rows of zeros become uniform."""
     p = np.maximum(p, 1e-12)
     return np.asarray(p / p.sum(axis=1, keepdims=True))

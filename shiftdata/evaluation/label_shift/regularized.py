@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from shiftdata.data.arrays import FloatArray
 from shiftdata.evaluation.label_shift.evidence import NotConvergedError
 
-#: kappa relative to the largest curvature: below, double precision no longer feels it.
+#: The range of kappa relative to the largest curvature: outside, it is lost in double precision.
 SMALLEST, LARGEST = 1e-10, 1e10
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The weights, the most that their objective is above the minimum, and how many steps it took."""
+    """The weights, an upper bound of their distance from the minimum, and the number of steps."""
 
     weights: FloatArray
     objective: float
@@ -83,21 +83,21 @@ def solve(
 def _fitted(problem: _Problem, curvature: FloatArray, kappa: float, tolerance: float) -> Solution:
     """The w nearest to 1 among those that fit exactly, by the method of multipliers.
 
-    What is missing is asked for again on top, until nothing is missing; or until the multipliers are so
-    long that a w which fits cannot be the best.
+    The residual is added to the right-hand side until it vanishes, or until the multipliers are so long that
+    an exact fit cannot be the best.
     """
-    weights, asked = np.ones(len(problem.observed)), problem.observed
-    tried: list[Solution] = []
+    weights, wanted = np.ones(len(problem.observed)), problem.observed
+    solutions: list[Solution] = []
     for step in range(1, 40):
-        weights = ridge(curvature, problem.confusion.T @ asked, kappa, problem.prior, weights)
+        weights = ridge(curvature, problem.confusion.T @ wanted, kappa, problem.prior, weights)
         fitted = problem.confusion @ weights
-        now = problem.solution(weights, fitted - asked, kappa, step)
-        tried.append(now)
-        too_long = problem.rho * _norm(fitted - asked) > kappa * _norm(weights - 1)
+        now = problem.solution(weights, fitted - wanted, kappa, step)
+        solutions.append(now)
+        too_long = problem.rho * _norm(fitted - wanted) > kappa * _norm(weights - 1)
         if now.gap <= tolerance * now.objective or too_long:
             break
-        asked = asked + problem.observed - fitted
-    return min(tried, key=lambda solution: solution.gap)
+        wanted = wanted + problem.observed - fitted
+    return min(solutions, key=lambda solution: solution.gap)
 
 
 def ridge(
@@ -105,9 +105,9 @@ def ridge(
 ) -> FloatArray:
     """Minimise |C w - m|^2 + kappa |w - 1|^2 over w >= 0 (and sum p w = 1).
 
-    `curvature` is C'C, `pull` is C'm, and `start` a point that keeps the constraints. First all weights that
-    would fall below 0 are fixed there together, and those that pull away from it are freed together: mostly
-    that ends in a few steps. If not, one at a time, which always ends, for the objective is strictly convex.
+    `curvature` is C'C, `pull` is C'm, and `start` a feasible point. First all weights that would fall below 0
+    are fixed at 0 together, and those with a negative slope are freed together: mostly that ends in a few
+    steps. If not, one at a time, which always ends, for the objective is strictly convex.
     """
     matrix, aim = curvature + kappa * np.eye(len(pull)), pull + kappa
     free = start > 0
@@ -125,7 +125,7 @@ def ridge(
 def _one_by_one(
     matrix: FloatArray, aim: FloatArray, prior: FloatArray | None, start: FloatArray
 ) -> FloatArray:
-    """The same by active sets: along the way the objective falls and the constraints stay true."""
+    """Minimise by active sets: the objective falls at each step, and the constraints always hold."""
     slack = 1e-12 * float(np.abs(matrix).max())
     weights, free = start.copy(), start > 0
     for _ in range(20 * len(aim) + 100):
@@ -141,13 +141,13 @@ def _one_by_one(
         if free.all() or slope[~free].min() >= -slack:
             return weights
         free[np.where(free, np.inf, slope).argmin()] = True
-    raise NotConvergedError('the quadratic problem of RLLS did not end: pass another rho, or fallback="mean"')
+    raise NotConvergedError("the quadratic problem of RLLS did not end: pass another rho")
 
 
 def _with_fixed(
     matrix: FloatArray, aim: FloatArray, prior: FloatArray | None, free: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
-    """The minimiser with the weights that are not free at 0, and the objective's slope there."""
+    """The minimiser with the weights that are not free at 0, and the slope of the objective there."""
     goal = np.zeros(len(aim))
     within = matrix[np.ix_(free, free)]
     if prior is None:

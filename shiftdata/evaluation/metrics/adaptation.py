@@ -14,7 +14,7 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics.records import Record, number
 from shiftdata.evaluation.metrics.statistics import accuracies
 
-#: How known classes are averaged: over rows as in SMA's released code, over classes as in OVANet's.
+#: The mean over known rows as in SMA's released code, or over known classes as in OVANet's.
 Average: TypeAlias = Literal["rows", "classes"]
 
 
@@ -22,8 +22,8 @@ Average: TypeAlias = Literal["rows", "classes"]
 class HScore(Record):
     """The accuracy on known classes, on unknown ones, and `h`, their harmonic mean (SMA, section 3.2.1).
 
-    Without known or without unknown rows, or with a shared class that has no rows when classes are
-    averaged, that part is nan and the H-score too; it is 0 when both parts are.
+    A part without rows is nan (over classes: with a shared class without rows), and so is the H-score; it is
+    0 when both parts are 0.
     """
 
     h: float
@@ -49,15 +49,14 @@ def h_score(
 ) -> HScore:
     """The H-score of universal domain adaptation on target rows.
 
-    A label that is not `shared` by source and target is unknown; `unknown` stands for it in the predictions.
-    Known accuracy is a mean over `rows` or over `classes`.
+    A label that is not `shared` by source and target is unknown; predictions give it the id `unknown`.
 
     >>> print(h_score([0, 1, 7, 8], [0, 0, -1, -1], shared=[0, 1], unknown=-1))
     H-score 0.6667: known 0.5000 (n=2), unknown 1.0000 (n=2)
     """
     one_of("average", average, ("rows", "classes"))
     if unknown in shared:
-        raise InputError(f"the id {unknown} stands for unknown and cannot be a shared class")
+        raise InputError(f"the id {unknown} is that of unknown classes and cannot be a shared class")
     classes = np.unique(as_ids("shared", shared))
     true = as_ids("labels", labels, also=-1)
     predicted = as_predictions(predictions, also=unknown)
@@ -75,7 +74,7 @@ def h_score(
 
 
 def label_marginal(labels: Any, n_classes: int) -> FloatArray:
-    """The share of each class among some labels or predictions.
+    """The share of each class among labels or predictions.
 
     >>> label_marginal([0, 0, 2, 1], 4).tolist()
     [0.5, 0.25, 0.25, 0.0]
@@ -90,14 +89,14 @@ def label_marginal_l1(estimated: Any, true: Any) -> float:
     >>> label_marginal_l1([0.5, 0.5], [0.75, 0.25])
     0.5
     """
-    both = {"estimated": as_floats("estimated", estimated), "true": as_floats("true", true)}
-    for name, shares in both.items():
+    marginals = {"estimated": as_floats("estimated", estimated), "true": as_floats("true", true)}
+    for name, shares in marginals.items():
         if (shares < 0).any() or abs(shares.sum() - 1) > 1e-6:
             raise InputError(
                 f"{name}: shares of classes are not negative and sum to 1, got a sum of {shares.sum():g}"
             )
-    check_lengths(**both)
-    return float(np.abs(both["estimated"] - both["true"]).sum())
+    check_lengths(**marginals)
+    return float(np.abs(marginals["estimated"] - marginals["true"]).sum())
 
 
 def _share(right: np.ndarray[Any, Any]) -> float:

@@ -1,4 +1,4 @@
-"""Brings predictions into a task's row order by key, and refuses keys that do not fit."""
+"""Bring predictions into a task's row order by key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shiftdata.evaluation.metrics.records import some
 
 
 def align(task_keys: Any, keys: Any) -> NDArray[np.int64]:
-    """Where each key of a task is among the keys of predictions: `predictions[align(task_keys, keys)]`.
+    """The position of each task key among the keys of predictions: `predictions[align(task_keys, keys)]`.
 
     Unknown, missing and repeated keys are refused.
 
@@ -24,17 +24,9 @@ def align(task_keys: Any, keys: Any) -> NDArray[np.int64]:
     wanted, keys = _keys("task_keys", task_keys), _keys("predictions", keys)
     at = pc.index_in(wanted, value_set=keys)
     # Where every position occurs exactly once, no key is unknown, missing or repeated.
-    if (
-        len(keys) != len(wanted)
-        or at.null_count
-        or (np.bincount(at.to_numpy(), minlength=len(at)) != 1).any()
-    ):
-        _refuse(wanted, keys, at)
-    found: NDArray[np.int64] = at.to_numpy().astype(np.int64)
-    return found
-
-
-def _refuse(wanted: pa.Array, keys: pa.Array, at: pa.Array) -> None:
+    fits = len(keys) == len(wanted) and not at.null_count
+    if fits and (np.bincount(at.to_numpy(), minlength=len(at)) == 1).all():
+        return np.asarray(at.to_numpy(), np.int64)
     if len(repeated := _repeated(wanted)):
         raise InputError(f"task_keys: {_listed('repeated', repeated)}; give the key of each row once")
     problems = {
@@ -42,7 +34,7 @@ def _refuse(wanted: pa.Array, keys: pa.Array, at: pa.Array) -> None:
         "missing": wanted.filter(pc.is_null(at)),
         "repeated": _repeated(keys),
     }
-    listed = "; ".join(_listed(what, some) for what, some in problems.items() if len(some))
+    listed = "; ".join(_listed(problem, names) for problem, names in problems.items() if len(names))
     raise InputError(
         f"predictions do not fit the task's {len(wanted):,} keys: {listed}. "
         "Give exactly one prediction for each key of the task"
@@ -72,5 +64,5 @@ def _repeated(keys: pa.Array) -> pa.Array:
     return counts.field("values").filter(pc.greater(counts.field("counts"), 1))
 
 
-def _listed(what: str, keys: pa.Array) -> str:
-    return f"{len(keys):,} {what} ({some(sorted(keys.to_pylist()))})"
+def _listed(problem: str, keys: pa.Array) -> str:
+    return f"{len(keys):,} {problem} ({some(sorted(keys.to_pylist()))})"

@@ -1,11 +1,10 @@
 """Figures about a benchmark, from recorded accuracies or features.
 
-Ranks of methods, leaks of test information, luck of seed and epoch, fidelity of styles, distance of domains.
+Ranks of methods, leaks of test information, fidelity of styles, distance of domains.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar
@@ -15,16 +14,12 @@ import numpy as np
 from shiftdata.data.arrays import FloatArray, IntArray, as_floats, check_lengths
 from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics.records import Record, number
-from shiftdata.evaluation.metrics.statistics import Convention, MeanSEM, mean_sem, spread
-from shiftdata.tables import aligned
-
-#: Combinations of test domains that are tried at most for one K.
-MOST_COMBINATIONS = 100_000
+from shiftdata.evaluation.metrics.statistics import MeanSEM, mean_sem
 
 
 @dataclass(frozen=True, eq=False)
 class SelectionLeakage(Record):
-    """What selecting a model on the test domains gains (DomainBed-v2, section 2.2 and table 4).
+    """The gain from selecting a model on the test domains (DomainBed-v2, section 2.2 and table 4).
 
     `iid` has the accuracy of each test domain under selection on validation data, `oracle[i]` under
     selection on `k[i]` test domains at once.
@@ -43,52 +38,19 @@ class SelectionLeakage(Record):
 
     @property
     def relative(self) -> FloatArray:
-        """For each K: the change against the first K, -0.31 for 31 % less; nan where that has no leakage."""
+        """For each K: the change from the first K, -0.31 for 31 % less; nan where that has no leakage."""
         first = self.leakage[0]
         return self.leakage / first - 1 if first != 0 else np.full(len(self.k), np.nan)
-
-    def __str__(self) -> str:
-        """One line for IID selection and one for each K, as table 4 of the paper."""
-        names = [str(i) for i in range(len(self.iid))]
-        rows = [["IID", *map(number, [*self.iid, self.iid.mean(), 0.0]), "-"]]
-        for k, accuracy, leak, relative in zip(self.k, self.oracle, self.leakage, self.relative, strict=True):
-            change = f"{100 * relative:.0f}%" if np.isfinite(relative) else "-"
-            rows.append([f"oracle K={k}", *map(number, [*accuracy, accuracy.mean(), leak]), change])
-        return aligned(["selection", *names, "mean", "leakage", "change"], rows)
-
-
-@dataclass(frozen=True)
-class TrainingSpread(Record):
-    """How much test accuracy moves for reasons that no method can claim (NICO++, section 5.4 and table 4).
-
-    `epoch` is the standard deviation over the last epochs, the mean over seeds; `seed` that over seeds of
-    the final models; `gap` what choosing the epoch on test instead of validation accuracy gains, nan
-    without validation accuracies.
-    """
-
-    epoch: float
-    seed: float
-    gap: float
-    seeds: int
-    epochs: int
-
-    def __str__(self) -> str:
-        return (
-            f"epoch {number(self.epoch)}, seed {number(self.seed)}, gap {number(self.gap)} "
-            f"({self.seeds} seeds, last {self.epochs} epochs)"
-        )
 
 
 def selection_leakage(
     validation: Any, test: Any, *, domain_n: Any = None, most: int | None = None
 ) -> SelectionLeakage:
-    """Compare model selection on validation data with selection on K test domains, for K from 1 on.
+    """Compare model selection on validation data with selection on K test domains, for K from 1 to `most`.
 
     For every combination of K domains the setting with the highest accuracy over them is chosen; a domain's
-    figure is the mean over the combinations that contain it.
-
-    `test` has a row for each setting and a column for each test domain. With `domain_n`, the rows of each
-    domain, a combination weighs domains by size, as DomainBed-v2's code does. `most` is the largest K.
+    figure is the mean over the combinations that contain it. `test` has a row per setting and a column per
+    test domain. With `domain_n`, a combination weighs domains by size, as DomainBed-v2's code does.
 
     >>> result = selection_leakage([0.9, 0.8], [[0.5, 0.5], [0.7, 0.4]])
     >>> result.leakage.round(3).tolist(), result.relative.round(3).tolist()
@@ -109,7 +71,7 @@ def selection_leakage(
 
 
 def probe_gap(linear_probe: Any, fine_tune: Any) -> FloatArray:
-    """How far linear probing is above fine-tuning: (LP - FT) / FT (DomainBed-v2, table 2).
+    """The relative gap of linear probing to fine-tuning: (LP - FT) / FT (DomainBed-v2, table 2).
 
     Above 0, a domain's accuracy comes from the pretrained weights rather than from the training domains.
 
@@ -123,34 +85,9 @@ def probe_gap(linear_probe: Any, fine_tune: Any) -> FloatArray:
     return (probed - tuned) / tuned
 
 
-def training_spread(
-    test: Any, validation: Any = None, *, last: int = 10, convention: Convention = "nico++"
-) -> TrainingSpread:
-    """The spread of test accuracy over epochs and seeds, and what oracle choice of the epoch gains.
-
-    Accuracies have a row for each seed and a column for each epoch, of which the `last` count.
-    """
-    accuracy = as_floats("test", test, ndim=2)
-    seeds, epochs = accuracy.shape
-    if not 1 <= last <= epochs:
-        raise InputError(f"last={last} epochs of {epochs} recorded: give at most that many")
-    gap = math.nan
-    if validation is not None:
-        scores = as_floats("validation", validation, ndim=2)
-        if scores.shape != accuracy.shape:
-            shapes = f"validation {scores.shape} and test {accuracy.shape}"
-            raise InputError(f"{shapes}: give the same seeds and epochs")
-        chosen = accuracy[np.arange(seeds), scores.argmax(axis=1)]
-        gap = float((accuracy.max(axis=1) - chosen).mean())
-    over_epochs = [spread(row[-last:], convention) for row in accuracy]
-    return TrainingSpread(float(np.mean(over_epochs)), spread(accuracy[:, -1], convention), gap, seeds, last)
-
-
 def _oracle(accuracy: FloatArray, weights: FloatArray, k: int) -> FloatArray:
     """Each domain's accuracy under the oracle of `k` domains, the mean over combinations with it."""
     domains = accuracy.shape[1]
-    if (tried := math.comb(domains, k)) > MOST_COMBINATIONS:
-        raise InputError(f"{tried:,} combinations of {k} of {domains} test domains are too many: lower most")
     total, times = np.zeros(domains), np.zeros(domains)
     for chosen in combinations(range(domains), k):
         combination = np.array(chosen)
@@ -208,7 +145,8 @@ def rank_agreement(a: Any, b: Any, *, lower_is_better: bool = False) -> RankAgre
     check_lengths(a=first, b=second)
     if len(first) < 2:
         raise InputError("two rankings are compared over at least 2 methods, got 1")
-    signs = [np.sign(np.subtract.outer(one, one))[np.triu_indices(len(one), 1)] for one in (first, second)]
+    pairs = np.triu_indices(len(first), 1)
+    signs = [np.sign(np.subtract.outer(places, places))[pairs] for places in (first, second)]
     return RankAgreement(first, second, spearman(first, second), _cosine(signs[0], signs[1]))
 
 
@@ -236,10 +174,10 @@ def stylization_fidelity(stylized: Any, original: Any) -> MeanSEM:
 
 
 def frechet_distance(a: Any, b: Any) -> float:
-    """The squared Fréchet distance of two sets of features, a row an example: FID on Inception's features.
+    """The squared Fréchet distance of two sets of features (rows x features): FID on Inception's features.
 
-    DomainBed-v2 measures with it how close test domains are to ImageNet (table 2). Fewer rows than features
-    and constant features do no harm. It is biased upwards for few rows: compare it only at equal numbers.
+    DomainBed-v2 measures the distance of test domains to ImageNet with it (table 2). It is biased upwards for
+    few rows: compare it only at equal numbers of rows.
 
     >>> round(frechet_distance([[0.0, 0.0], [2.0, 0.0]], [[0.0, 1.0], [2.0, 1.0]]), 6)
     1.0

@@ -29,17 +29,15 @@ _CELLS = 1 << 22
 
 @dataclass(frozen=True, kw_only=True)
 class Resampling:
-    """How a bootstrap draws: equal settings and data give equal intervals (under one numpy).
+    """Settings of a bootstrap: equal settings and data give equal intervals (under one numpy).
 
-    Stratified, every group keeps its number of origins, as in a test set that was designed so; groups that
-    share origins, such as the styles of one label, are one stratum, which keeps the number of its own.
-    Otherwise sizes vary too, and a small group may come out empty.
+    Draws are stratified: every group keeps its number of origins; groups that share origins, such as the
+    styles of one label, are one stratum.
     """
 
     seed: int = 0
     replicates: int = 1000
     level: float = 0.95
-    stratify: bool = True
 
     def __post_init__(self) -> None:
         if self.replicates < 1:
@@ -56,8 +54,8 @@ SIMULTANEOUS = "simultaneous limits of all groups"
 class Interval(Record):
     """A figure with its interval; `replicates` is 0 where nothing was drawn.
 
-    `undefined` counts replicates in which the figure was nan (a group came out empty); with any, the
-    interval is nan too: stratify, or choose a figure that allows empty groups.
+    `undefined` counts the replicates in which the figure was nan (a group came out empty): with any, the
+    interval is nan too.
     """
 
     estimate: float
@@ -79,7 +77,7 @@ class Interval(Record):
 def bootstrap_groups(
     result: GroupAccuracy, statistic: str | GroupStatistic = "worst", resampling: Resampling = DEFAULT
 ) -> Interval:
-    """The interval of a figure over groups: by bootstrap, of the worst ones by simultaneous limits.
+    """The interval of a figure over groups: by bootstrap; for the worst groups, simultaneous limits.
 
     >>> result = GroupAccuracy(np.array([0.9, 0.6]), np.array([50, 50]))
     >>> print(bootstrap_groups(result, "mean"))
@@ -91,8 +89,8 @@ def bootstrap_groups(
 def bootstrap_figures(
     result: GroupAccuracy, statistics: Sequence[str | GroupStatistic], resampling: Resampling = DEFAULT
 ) -> list[Interval]:
-    """The intervals of several figures over the same groups, as `bootstrap_groups` gives each: drawn once."""
-    figures = [statistic_of(one) for one in statistics]
+    """The intervals of several figures over the same groups, from one set of replicates."""
+    figures = [statistic_of(statistic) for statistic in statistics]
     generator = rng(resampling.seed, "metrics", "bootstrap-groups")
     clusters = result.clusters
     if clusters is None or clusters.plain:
@@ -106,7 +104,7 @@ def bootstrap_figures(
         n = counts.sum(axis=-1)
         accuracy = accuracies(counts[..., 0], n)
         drawn.append([figure(accuracy, n) for figure in figures])
-    method = described(clusters, resampling)
+    method = described(clusters)
     return [
         worst_of_groups(result, figure, resampling)
         if figure.worst
@@ -121,11 +119,11 @@ def worst_of_groups(result: GroupAccuracy, figure: GroupStatistic, how: Resampli
     return Interval(result.summary(figure), low, high, how.level, 0, how.seed, 0, SIMULTANEOUS)
 
 
-def described(clusters: Clusters | None, how: Resampling, *, grouped: bool = True) -> str:
-    """What was drawn, as an interval says it."""
-    by = "by row" if clusters is None or clusters.plain else "by origin"
-    stratified = "stratified by group" if by == "by row" else "by origin, stratified by group"
-    return f"percentile, {stratified if grouped and how.stratify else by}"
+def described(clusters: Clusters | None, *, grouped: bool = True) -> str:
+    """The `method` of an interval from drawn rows or origins."""
+    if clusters is None or clusters.plain:
+        return f"percentile, {'stratified by group' if grouped else 'by row'}"
+    return f"percentile, by origin{', stratified by group' if grouped else ''}"
 
 
 def bootstrap_rows(
@@ -133,13 +131,11 @@ def bootstrap_rows(
     n_rows: int,
     resampling: Resampling = DEFAULT,
     *,
-    strata: Any = None,
     clusters: Any = None,
 ) -> Interval:
-    """The bootstrap interval of any figure that can be computed from row numbers, some of them repeated.
+    """The bootstrap interval of any function of row numbers, which may repeat.
 
-    `strata` names each row's stratum, which keeps its size. `clusters` names what rows share, such as an
-    origin: they are drawn together, since the stylised copies of one picture do not fail independently.
+    Rows that share one of the `clusters`, such as an origin, are drawn together.
 
     >>> hits = np.array([1, 1, 0, 1])
     >>> bootstrap_rows(lambda rows: hits[rows].mean(), 4).estimate
@@ -147,46 +143,34 @@ def bootstrap_rows(
     """
     if n_rows < 1:
         raise InputError(f"n_rows must be at least 1, got {n_rows}")
-    if strata is not None and clusters is not None:
-        raise InputError("give strata or clusters, not both: a cluster may lie in several strata")
+    codes = None if clusters is None else as_codes("clusters", clusters)[1]
+    if codes is not None and len(codes) != n_rows:
+        raise InputError(f"clusters: {len(codes):,} names for {n_rows:,} rows; give one per row")
     generator = rng(resampling.seed, "metrics", "bootstrap-rows")
-    if clusters is not None:
-        draw, method = _cluster_drawer(_codes("clusters", clusters, n_rows)), "percentile, by cluster"
-    elif strata is not None:
-        draw, method = _stratum_drawer(_codes("strata", strata, n_rows)), "percentile, stratified"
-    else:
-        draw, method = _stratum_drawer(np.zeros(n_rows, np.int64)), "percentile, by row"
-    drawn = np.array([statistic(draw(generator)) for _ in range(resampling.replicates)], dtype=np.float64)
+    draw = _drawer(np.arange(n_rows) if codes is None else codes, generator)
+    method = f"percentile, by {'row' if codes is None else 'cluster'}"
+    drawn = np.array([statistic(draw()) for _ in range(resampling.replicates)], dtype=np.float64)
     return interval_of(float(statistic(np.arange(n_rows))), drawn, resampling, method)
 
 
 def draw_counts(outcomes: IntArray, how: Resampling, generator: np.random.Generator) -> Iterator[IntArray]:
-    """Replicates of a table groups x outcomes of counts, some at a time: replicates x groups x outcomes.
-
-    The outcomes of a group (both methods right, only one, none) are drawn together.
-    """
+    """Draw replicates of a table of counts, groups x outcomes, in chunks: replicates x groups x outcomes."""
     sizes = outcomes.sum(axis=-1)
     certain = np.eye(outcomes.shape[-1])[-1]  # a group without rows draws none, whatever its probabilities
     shares = np.where(sizes[:, None] > 0, outcomes / np.maximum(sizes, 1)[:, None], certain)
-    # How many replicates come at a time never changes them: the generator is read in order.
+    # The size of a chunk changes no draw: the generator is read in order.
     step = max(1, _CELLS // outcomes.size)
     for start in range(0, how.replicates, step):
-        r = min(step, how.replicates - start)
-        if how.stratify:
-            yield generator.multinomial(sizes, shares, size=(r, len(sizes)))
-        else:
-            flat = generator.multinomial(sizes.sum(), outcomes.ravel() / sizes.sum(), size=r)
-            yield flat.reshape(r, *outcomes.shape)
+        yield generator.multinomial(sizes, shares, size=(min(step, how.replicates - start), len(sizes)))
 
 
 def draw_origins(
     clusters: Clusters, outcomes: FloatArray, how: Resampling, generator: np.random.Generator
 ) -> Iterator[IntArray]:
-    """As `draw_counts`, of origins with all their rows; `outcomes` counts those of each pair."""
+    """Draw as `draw_counts`, but origins with all their rows; `outcomes` has the counts of each pair."""
     used = np.flatnonzero(np.bincount(clusters.origin, minlength=clusters.origins))
     stratum = np.zeros(clusters.origins, np.int64)
-    if how.stratify:
-        stratum[clusters.origin] = clusters.linked[clusters.group]
+    stratum[clusters.origin] = clusters.linked[clusters.group]
     order = used[np.argsort(stratum[used], kind="stable")]
     sizes = np.unique(stratum[order], return_counts=True)[1]
     size, start = np.repeat(sizes, sizes), np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -215,33 +199,16 @@ def interval_of(estimate: float, drawn: FloatArray, how: Resampling, method: str
     return Interval(estimate, low, high, how.level, len(drawn), how.seed, undefined, method)
 
 
-def _codes(name: str, values: Any, n_rows: int) -> IntArray:
-    codes = as_codes(name, values)[1]
-    if len(codes) != n_rows:
-        raise InputError(f"{name}: {len(codes):,} names for {n_rows:,} rows; give one a row")
-    return codes
-
-
-def _stratum_drawer(codes: IntArray) -> Callable[[np.random.Generator], IntArray]:
-    """Draws as many rows of each stratum as it has, with replacement."""
-    order = np.argsort(codes, kind="stable")
-    sizes = np.bincount(codes)
-    size = np.repeat(sizes, sizes)
-    start = np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return lambda generator: order[start + generator.integers(0, size)]
-
-
-def _cluster_drawer(codes: IntArray) -> Callable[[np.random.Generator], IntArray]:
-    """Draws as many clusters as there are, with replacement, each with all its rows."""
+def _drawer(codes: IntArray, generator: np.random.Generator) -> Callable[[], IntArray]:
+    """Draw as many clusters as there are, with replacement, each with all its rows."""
     order = np.argsort(codes, kind="stable")
     sizes = np.bincount(codes)
     starts = np.cumsum(sizes) - sizes
 
-    def draw(generator: np.random.Generator) -> IntArray:
+    def draw() -> IntArray:
         drawn = generator.integers(0, len(sizes), size=len(sizes))
         lengths = sizes[drawn]
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        rows: IntArray = order[np.repeat(starts[drawn], lengths) + within]
-        return rows
+        return np.asarray(order[np.repeat(starts[drawn], lengths) + within])
 
     return draw

@@ -1,4 +1,4 @@
-"""How low the worst of some groups falls by chance alone."""
+"""The accuracy of the worst group by chance alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shiftdata.data.arrays import FloatArray, IntArray, as_ids
+from shiftdata.data.arrays import FloatArray, as_ids
 from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics.records import Record, number
 
@@ -17,10 +17,9 @@ from shiftdata.evaluation.metrics.records import Record, number
 class WorstByChance(Record):
     """The distribution of the lowest group accuracy when all groups are equally hard.
 
-    With G groups of n rows each and one true accuracy p, the worst group still looks worse than p, and the
-    more groups the more so (SMA, appendix E.4, bounds this by a normal approximation). Here it comes from the
-    binomial itself: P(min > t) is the product over groups of P(X_g > t n_g). `values` are the accuracies that
-    the minimum can take, `probability` how likely each is.
+    Of many groups with one true accuracy p, the worst still looks worse than p (SMA, appendix E.4, bounds
+    this by a normal approximation). Here P(min > t) is the product over groups of P(X_g > t n_g), binomial.
+    `values` are the accuracies that the minimum can take, `probability` that of each.
     """
 
     accuracy: float
@@ -41,13 +40,11 @@ class WorstByChance(Record):
 
     def quantile(self, q: float) -> float:
         """The lowest value that the worst group stays at or below with probability q."""
-        if not 0 <= q <= 1:
-            raise InputError(f"q must be between 0 and 1, got {q}")
         reached = np.flatnonzero(np.cumsum(self.probability) >= q - 1e-12)
         return float(self.values[reached[0] if len(reached) else -1])
 
     def at_most(self, observed: float) -> float:
-        """How likely chance alone gives a worst group this low: if hardly ever, groups do differ."""
+        """The probability of a worst group this low by chance alone: if it is small, groups do differ."""
         return min(1.0, float(self.probability[self.values <= observed + 1e-12].sum()))
 
     def __str__(self) -> str:
@@ -59,16 +56,22 @@ class WorstByChance(Record):
 
 
 def worst_by_chance(n: Any, accuracy: float, *, groups: int | None = None) -> WorstByChance:
-    """What the worst group's accuracy would be if every group had the same true accuracy.
+    """The worst group's accuracy if every group had the same true accuracy.
 
-    `n` is the rows of each group: one number for all, with `groups`, or one number for each group.
+    `n` is the number of rows of each group, or of all `groups`.
 
     >>> print(worst_by_chance(40, 0.9, groups=400))
     worst of 400 equal groups at accuracy 0.9000: 0.7376 expected, 0.6750 to 0.7750 in 95 %
     """
     if not 0 <= accuracy <= 1:
         raise InputError(f"accuracy must be between 0 and 1, got {accuracy}")
-    sizes, counts = _sizes(n, groups)
+    if (np.ndim(n) == 0) != (groups is not None):
+        raise InputError("give one n with groups=, or one n for each group without it")
+    array = as_ids("n", np.atleast_1d(n))
+    if empty := int((array == 0).sum()):
+        raise InputError(f"n: {empty} groups are empty and have no accuracy; leave them out")
+    sizes, counts = np.unique(array, return_counts=True)
+    counts *= groups or 1
     values = np.unique(np.concatenate([np.arange(size + 1) / size for size in sizes]))
     log_above = np.zeros(len(values))  # of P(min > value)
     for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
@@ -78,21 +81,8 @@ def worst_by_chance(n: Any, accuracy: float, *, groups: int | None = None) -> Wo
     return WorstByChance(accuracy, int(counts.sum()), values, -np.diff(above, prepend=1.0))
 
 
-def _sizes(n: Any, groups: int | None) -> tuple[IntArray, IntArray]:
-    """The sizes that occur, and how many groups have each."""
-    if (np.ndim(n) == 0) != (groups is not None):
-        raise InputError("give one n with groups=, or one n for each group without it")
-    if groups is not None and groups < 1:
-        raise InputError(f"groups must be at least 1, got {groups}")
-    array = as_ids("n", np.atleast_1d(n))
-    if empty := int((array == 0).sum()):
-        raise InputError(f"n: {empty} groups are empty and have no accuracy; leave them out")
-    sizes, counts = np.unique(array, return_counts=True)
-    return sizes, counts * (groups or 1)
-
-
 def _log_above(n: int, p: float) -> FloatArray:
-    """Logarithms of P(X > k) of the binomial for k = 0 .. n, each from the tail that is small."""
+    """Logarithms of the binomial P(X > k) for k = 0 .. n, each from the smaller tail for precision."""
     mass = binomial(n, p)
     at_most = np.cumsum(mass)
     above = np.append(np.cumsum(mass[::-1])[::-1][1:], 0.0)

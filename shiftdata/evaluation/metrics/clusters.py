@@ -1,4 +1,4 @@
-"""Errors by origin: the rows of one origin are one observation, however many they are.
+"""Errors by origin: all rows of one origin are one observation.
 
 A figure F that depends on the accuracies p_g of groups has, to first order, the influence
 I_o = sum over groups of dF/dp_g * d_go of origin o, and its squared standard error is the sum of I_o^2 over
@@ -24,11 +24,10 @@ from shiftdata.data.arrays import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """The rows `n` and right rows `right` of each origin in each group: one entry a pair of both.
+    """The number of rows `n` and of right rows `right`, one entry per pair of group and origin.
 
-    `groups` and `origins` count the numbers that these can have. `plain`: every row is an origin of its own,
-    and right or wrong, so that errors are a binomial's.
-    Of an evaluation that was read back the pairs are not known: there are none, and errors are nan.
+    `groups` and `origins` bound their ids. `plain`: every row is an origin of its own, and right or wrong, so
+    errors are binomial.
     """
 
     group: IntArray
@@ -41,7 +40,7 @@ class Clusters:
 
     @classmethod
     def of_rows(cls, group: IntArray, origin: IntArray, right: FloatArray, groups: int) -> Clusters:
-        """Count rows, of which some may be there several times; `right` may be any number to average."""
+        """Count rows, which may repeat; `right` may be any number to average."""
         origins = int(origin.max(initial=-1)) + 1
         once = np.ones(len(group), np.int64)
         if len(origin) and np.bincount(origin).max() == 1:
@@ -51,12 +50,12 @@ class Clusters:
 
     @classmethod
     def unknown(cls, groups: int) -> Clusters:
-        """The clusters of an evaluation that was read back."""
+        """No pairs, as in an evaluation that was read back: errors are nan."""
         nothing = np.zeros(0, np.int64)
         return cls(nothing, nothing, nothing, np.zeros(0), groups, 0)
 
     def merge(self, place: IntArray, groups: int) -> Clusters:
-        """Put each group into another: `place` has the number of its new one."""
+        """Merge groups: `place` has the number of the group that each becomes part of."""
         group = place[self.group]
         if self.plain or not len(group):
             return replace(self, group=group, groups=groups)
@@ -66,12 +65,12 @@ class Clusters:
 
     @cached_property
     def count(self) -> IntArray:
-        """How many origins each group has."""
+        """The number of origins of each group."""
         return np.bincount(self.group, minlength=self.groups).astype(np.int64)
 
     @cached_property
     def effective(self) -> FloatArray:
-        """Kish's effective size of each group: that many origins of equal weight would vary as much."""
+        """Kish's effective size of each group: the number of origins of equal weight that vary as much."""
         with np.errstate(divide="ignore"):
             return np.where(self.count > 0, 1 / self._squares, 0.0)
 
@@ -79,40 +78,43 @@ class Clusters:
     def deviations(self) -> FloatArray:
         """The part d_go of each pair; nan where all groups together have a single origin."""
         mean = np.bincount(self.group, self.right, self.groups) / np.maximum(self._rows, 1)
-        left = np.maximum(1 - 2 * self._share + self._squares[self.group], 0)
+        leverage = np.maximum(1 - 2 * self._share + self._squares[self.group], 0)
         off = (self.right - self.n * mean[self.group]) / self._rows[self.group]
         several = np.count_nonzero(np.bincount(self.origin)) > 1
         overall = self.right.sum() / self.n.sum() if several else np.nan
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(self.count[self.group] > 1, off / np.sqrt(left), self.right / self.n - overall)
+            return np.where(
+                self.count[self.group] > 1, off / np.sqrt(leverage), self.right / self.n - overall
+            )
 
     @cached_property
     def sem(self) -> FloatArray:
-        """The standard error of each group's accuracy; nan where it has less than two origins."""
+        """The standard error of each group's accuracy; nan with fewer than two origins."""
         squares = np.bincount(self.group, self.deviations**2, self.groups)
         return np.where(self.count > 1, np.sqrt(squares), np.nan)
 
     def influence(self, coefficients: FloatArray) -> FloatArray:
-        """How far each origin moves a figure whose derivatives by the groups' accuracies are given."""
+        """The influence of each origin on a figure with these derivatives by the groups' accuracies."""
         used = coefficients[self.group] != 0
         parts = coefficients[self.group[used]] * self.deviations[used]
-        moved = np.asarray(np.bincount(self.origin[used], parts, self.origins), np.float64)
-        return np.full(self.origins, np.nan) if (self.count[coefficients != 0] == 0).any() else moved
+        if (self.count[coefficients != 0] == 0).any():
+            return np.full(self.origins, np.nan)
+        return np.asarray(np.bincount(self.origin[used], parts, self.origins), np.float64)
 
     def weights(self, coefficients: FloatArray) -> FloatArray:
-        """The weight of each origin in such a figure; 0 for those that it does not depend on."""
+        """The weight of each origin in such a figure; 0 if it does not depend on it."""
         parts = np.abs(coefficients)[self.group] * self._share
         return np.asarray(np.bincount(self.origin, parts, self.origins), np.float64)
 
     @cached_property
     def linked(self) -> IntArray:
-        """For each group the first of those that it shares origins with, by way of others too."""
-        first, known = np.arange(self.groups), np.arange(0)
-        while not np.array_equal(first, known):
-            known = first
+        """For each group the first group of its component, connected by shared origins."""
+        first, before = np.arange(self.groups), np.arange(0)
+        while not np.array_equal(first, before):
+            before = first
             least = np.full(self.origins, self.groups)
-            np.minimum.at(least, self.origin, known[self.group])
-            first = known.copy()
+            np.minimum.at(least, self.origin, before[self.group])
+            first = before.copy()
             np.minimum.at(first, self.group, least[self.origin])
             first = first[first]
         return first
@@ -133,12 +135,12 @@ class Clusters:
 def pairs(
     group: IntArray, origin: IntArray, sums: FloatArray, groups: int, origins: int
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Add up rows that share group and origin: both of each pair, sorted, and its sums, a column each."""
+    """Add up rows that share group and origin: the sorted pairs, and the sums of each column."""
     code = group.astype(np.int64) * max(1, origins) + origin
     if groups * origins <= 4 * len(code):  # a table of all pairs is faster than sorting
-        found = np.flatnonzero(np.bincount(code, minlength=groups * origins))
-        columns = [np.bincount(code, column, groups * origins)[found] for column in sums.T]
+        pair = np.flatnonzero(np.bincount(code, minlength=groups * origins))
+        columns = [np.bincount(code, column, groups * origins)[pair] for column in sums.T]
     else:
-        found, place = np.unique(code, return_inverse=True)
-        columns = [np.bincount(place, column, len(found)) for column in sums.T]
-    return *np.divmod(found, max(1, origins)), np.stack(columns, axis=-1)
+        pair, place = np.unique(code, return_inverse=True)
+        columns = [np.bincount(place, column, len(pair)) for column in sums.T]
+    return *np.divmod(pair, max(1, origins)), np.stack(columns, axis=-1)

@@ -12,15 +12,15 @@ from shiftdata.data.arrays import FloatArray
 from shiftdata.evaluation.metrics.statistics import spread, student, student_quantile
 from shiftdata.stable import rng
 
-#: Up to this many differences every choice of their signs is tried; beyond, some are drawn.
+#: Up to `EXACT` differences all choices of signs are tried; beyond, `DRAWN` of them.
 EXACT, DRAWN = 14, 20_000
 
 
 def student_test(differences: FloatArray, level: float = 0.95) -> tuple[float, float, float]:
-    """Low and high end of the interval of a mean, and p that it is 0; nan where all differences are equal.
+    """The interval of a mean and the p-value that it is 0.
 
-    Equal differences say that the seeds are no replicates (a method that draws nothing), not that the mean
-    is certain.
+    Equal differences give nan: they show that seeds are no replicates (a method that draws nothing), not that
+    the mean is certain.
     """
     n = len(differences)
     error = spread(differences, "sma") / math.sqrt(n)
@@ -31,9 +31,7 @@ def student_test(differences: FloatArray, level: float = 0.95) -> tuple[float, f
 
 
 def sign_flip(differences: FloatArray) -> float:
-    """The p of a sign-flip test: how often the mean would be as far from 0, were each sign chance.
-
-    Exact up to `EXACT` differences; the smallest it can be is 2 / 2^n.
+    """The p-value of a sign-flip test: random signs would give a mean this far from 0. At least 2 / 2^n.
 
     >>> sign_flip(np.array([1.0, 2.0, 3.0, 1.5]))
     0.125
@@ -54,9 +52,9 @@ def holm(p: Sequence[float]) -> list[float]:
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
-    known = [place for place, value in enumerate(p) if not math.isnan(value)]
-    adjusted, reached = [math.nan] * len(p), 0.0
-    for rank, place in enumerate(sorted(known, key=lambda place: p[place])):
-        reached = max(reached, min(1.0, p[place] * (len(known) - rank)))
-        adjusted[place] = reached
+    tests = sorted((value, place) for place, value in enumerate(p) if not math.isnan(value))
+    adjusted, largest = [math.nan] * len(p), 0.0
+    for rank, (value, place) in enumerate(tests):
+        largest = max(largest, min(1.0, value * (len(tests) - rank)))
+        adjusted[place] = largest
     return adjusted

@@ -26,7 +26,6 @@ from shiftdata.evaluation.metrics.statistics import (
     Convention,
     GroupStatistic,
     accuracies,
-    adjusted_average,
     count_correct,
     normal,
     reach,
@@ -45,10 +44,10 @@ MOST_LINES = 20
 class GroupAccuracy(Record):
     """The accuracy of each group, domain or label, and its number of rows.
 
-    A group without rows has accuracy nan and n = 0, and whatever needs its accuracy is nan too: call
-    `without_empty()` to leave such groups out knowingly. Without `names` the groups are 0, 1, 2, ...; `by`
-    says what they are groups of. `clusters` has the origins of the rows, from which errors are computed: the
-    rows of an origin are one observation. Without them each row is an origin of its own.
+    A group without rows has accuracy nan and n = 0, and every figure that needs its accuracy is nan:
+    `without_empty()` leaves such groups out. Without `names` the groups are 0, 1, 2, ...; `by` is the column.
+    Errors are over the origins in `clusters`: the rows of an origin are one observation.
+    Without clusters each row is an origin of its own.
     """
 
     accuracy: FloatArray
@@ -72,7 +71,7 @@ class GroupAccuracy(Record):
 
     @property
     def overall(self) -> float:
-        """The share of all rows that are right: micro average, NICO++'s Overall."""
+        """The accuracy over all rows: micro average, NICO++'s Overall."""
         return self.summary("overall")
 
     @property
@@ -87,7 +86,7 @@ class GroupAccuracy(Record):
 
     @property
     def worst_group(self) -> str | int | None:
-        """The name of the group that is worst, the first if several are; None while a group is empty."""
+        """The name of the (first) worst group; None while a group is empty."""
         return None if self.empty else self._named([int(self.accuracy.argmin())])[0]
 
     @property
@@ -107,12 +106,12 @@ class GroupAccuracy(Record):
 
     @property
     def origins(self) -> IntArray:
-        """How many origins each group has; 0 where they are not known, in an evaluation read back."""
+        """The number of origins of each group; 0 where unknown, in an evaluation read back."""
         return self.n if self.clusters is None else self.clusters.count
 
     @property
     def effective(self) -> FloatArray:
-        """How many rows of different origins would be as uncertain, if an origin's rows are alike (Kish)."""
+        """Kish's effective size: the rows of different origins that would be as uncertain."""
         return self.n.astype(np.float64) if self.clusters is None else self.clusters.effective
 
     def strata(self) -> IntArray:
@@ -138,13 +137,12 @@ class GroupAccuracy(Record):
         ]
 
     def worst_interval(self, m: int = 1, level: float = 0.95) -> tuple[float, float]:
-        """An interval of the mean accuracy of the m groups that are worst in truth, whichever they are.
+        """An interval of the mean accuracy of the m groups that are truly worst, whichever they are.
 
-        The group that looks worst is partly the unluckiest, and a bootstrap draws its bad luck again: of many
-        groups that are equally hard its interval hardly ever has the truth. Simultaneous limits do. The m
-        worst lie above the m lowest of all lower ends as soon as their own hold (Bonferroni over m), and
-        below the m lowest of all upper ends as soon as every one holds (over all groups). nan while a group
-        is empty.
+        The group that looks worst is partly the unluckiest, and a bootstrap repeats its bad luck: with many
+        equally hard groups its interval hardly ever has the truth. Simultaneous limits do. The m
+        worst lie above the m lowest lower ends if their own hold (Bonferroni over m), and below the m lowest
+        upper ends if all hold (over all groups). nan while a group is empty.
         """
         if self.empty:
             return math.nan, math.nan
@@ -152,7 +150,7 @@ class GroupAccuracy(Record):
         return float(np.sort(below[:, 0])[:m].mean()), float(np.sort(above[:, 1])[:m].mean())
 
     def merge(self, place: IntArray, names: tuple[str | int, ...], by: str) -> GroupAccuracy:
-        """Put each group into another: `place` has the number of its new one."""
+        """Merge groups: `place` has the number of the group that each becomes part of."""
         n, correct = (np.bincount(place, of, len(names)).astype(np.int64) for of in (self.n, self.correct))
         clusters = None if self.clusters is None else self.clusters.merge(place, len(names))
         return GroupAccuracy(accuracies(correct, n), n, names, by, clusters)
@@ -160,10 +158,6 @@ class GroupAccuracy(Record):
     def worst_of(self, m: int) -> float:
         """SMA's top-M worst-group accuracy: the mean of the M groups that are worst."""
         return self.summary(worst_of(m))
-
-    def adjusted(self, train_n: Any) -> float:
-        """The average weighted by the groups' counts in training, as WILDS does for Waterbirds."""
-        return self.summary(adjusted_average(train_n))
 
     def std(self, convention: Convention = "nico++") -> float:
         """The standard deviation over groups or domains: by K - 1 as NICO++ says, by K as its tables do."""
@@ -174,35 +168,34 @@ class GroupAccuracy(Record):
         return float(statistic_of(statistic)(self.accuracy, self.n))
 
     def without_empty(self) -> GroupAccuracy:
-        """The same without the groups that have no rows; the others keep their names."""
-        kept = np.flatnonzero(self.n)
-        place, names = np.cumsum(self.n > 0) - 1, self._named(kept.tolist())
-        clusters = None if self.clusters is None else self.clusters.merge(place, len(kept))
-        return GroupAccuracy(self.accuracy[kept], self.n[kept], names, self.by, clusters)
+        """Leave out the groups without rows; the others keep their names."""
+        full = np.flatnonzero(self.n)
+        place, names = np.cumsum(self.n > 0) - 1, self._named(full.tolist())
+        clusters = None if self.clusters is None else self.clusters.merge(place, len(full))
+        return GroupAccuracy(self.accuracy[full], self.n[full], names, self.by, clusters)
 
     def worst_by_chance(self) -> WorstByChance:
-        """What the worst group would be if all had the overall accuracy; empty groups are left out.
+        """The worst group by chance alone, were all groups at the overall accuracy; empty ones are left out.
 
-        A group counts as its effective size: the rows of an origin are taken to be right or wrong together.
+        A group counts with its effective size, as if the rows of an origin were right or wrong together.
         """
         sizes = np.maximum(1, np.rint(self.effective)).astype(np.int64)
         return worst_by_chance(sizes[self.n > 0], self.overall)
 
     def to_markdown(self) -> str:
-        """Every group in its order as a Markdown table, with its standard error and number of rows."""
+        """Every group as a Markdown table, with its standard error and number of rows."""
         return markdown(*self._lines(range(len(self.n))))
 
     def __str__(self) -> str:
         """The figures, and every group in its order; of many groups the worst, empty ones first."""
-        what = "groups" if self.by == "group" or " / " in self.by else f"values of {self.by}"
+        groups = "groups" if self.by == "group" or " / " in self.by else f"values of {self.by}"
         lines = [
             f"overall {number(self.overall)}, mean {number(self.mean)}, worst {number(self.worst)}, "
-            f"std {number(self.std())} over {len(self.n):,} {what}, {int(self.n.sum()):,} rows"
+            f"std {number(self.std())} over {len(self.n):,} {groups}, {int(self.n.sum()):,} rows"
         ]
-        if self.empty:
+        if empty := len(self.empty):
             lines.append(
-                f"{len(self.empty):,} groups are empty: mean, worst and std are undefined; "
-                "see without_empty()"
+                f"{empty:,} groups are empty: mean, worst and std are undefined; see without_empty()"
             )
         shown: Sequence[int] = range(len(self.n))
         if len(self.n) > MOST_LINES:
@@ -220,15 +213,10 @@ class GroupAccuracy(Record):
     def _lines(self, positions: Sequence[int]) -> tuple[list[str], list[list[str]]]:
         names, sem = self._named(positions), self.sem
         counts = {"n": self.n} | self.differing()
-        figures = (
-            [
-                number(self.accuracy[place]),
-                number(sem[place]),
-                *(f"{one[place]:,}" for one in counts.values()),
-            ]
-            for place in positions
-        )
-        rows = [[str(name), *shown] for name, shown in zip(names, figures, strict=True)]
+        rows = [
+            [str(name), number(self.accuracy[i]), number(sem[i]), *(f"{n[i]:,}" for n in counts.values())]
+            for name, i in zip(names, positions, strict=True)
+        ]
         return [self.by, "accuracy", "sem", *counts], rows
 
 
@@ -247,10 +235,10 @@ def group_accuracy(
     n_classes: int | None = None,
     origins: Any = None,
 ) -> GroupAccuracy:
-    """Accuracy by group (label and style), by domain, by style, or by whatever ids are given.
+    """Accuracy by group, domain, style, or any other ids.
 
-    Predictions are class ids, or one row of class scores for each example. With `n_classes`, unknown classes
-    are refused. `origins` name what each row was made from: errors count its rows as one observation.
+    Predictions are class ids, or one row of class scores per example. With `n_classes`, unknown classes are
+    refused. With `origins`, errors count the rows of an origin as one observation.
 
     >>> result = group_accuracy([0, 1, 1, 0], [0, 1, 0, 0], [0, 1, 1, 2], n_groups=4)
     >>> result.accuracy.tolist(), result.n.tolist(), result.overall
@@ -272,7 +260,7 @@ def group_accuracy(
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """A figure to first order: its derivatives by the accuracies of groups, 1 / G each for a mean over G."""
+    """A figure linearised in the accuracies of groups: its derivatives, 1 / G each for a mean over G."""
 
     groups: GroupAccuracy
     derivatives: FloatArray
@@ -289,7 +277,7 @@ class Linear:
 
     @property
     def sem(self) -> float:
-        """The standard error over origins, of which each may have rows in several groups."""
+        """The standard error over origins, each of which may have rows in several groups."""
         of, used = self.groups, self.derivatives != 0
         if not self._plain and used.sum() > 1:
             return math.sqrt(float((self.influence() ** 2).sum()))
@@ -300,7 +288,7 @@ class Linear:
 
     @property
     def effective(self) -> float:
-        """How many origins of equal weight would be as uncertain (Kish)."""
+        """Kish's effective number of origins."""
         if self._plain:
             return float(self.n)
         weights = self._weights
@@ -308,7 +296,7 @@ class Linear:
 
     @property
     def reach(self) -> float:
-        """How many standard errors a 95 % interval reaches, by the effective number of origins."""
+        """Half the width of a 95 % interval in standard errors, by the effective number of origins."""
         return reach(self.effective)
 
     def share_interval(self, share: float) -> tuple[float, float]:
@@ -316,14 +304,14 @@ class Linear:
         return _clustered(share, self.n, self.sem, self.effective)
 
     def influence(self) -> FloatArray:
-        """How far each origin moves the figure; the number of an origin is its place."""
+        """The influence of each origin on the figure, by the number of the origin."""
         if self.groups.clusters is None:
             raise InputError("influences need the rows' origins: give group_accuracy(..., origins=...)")
         return self.groups.clusters.influence(self.derivatives)
 
     @property
     def _plain(self) -> bool:
-        """Whether each row is an origin of its own: then no row needs to be looked at."""
+        """Each row is an origin of its own: the counts of groups are enough."""
         return self.groups.clusters is None or self.groups.clusters.plain
 
     @cached_property

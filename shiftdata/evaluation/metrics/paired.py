@@ -40,10 +40,7 @@ EXACT = 20_000
 
 @dataclass(frozen=True)
 class PairedComparison(Record):
-    """A figure of two methods on the same rows; `difference` is A minus B.
-
-    `only_a` and `only_b` count the rows that only one method has right.
-    """
+    """A figure of two methods; `difference` is A - B, `only_a` counts the rows that only A has right."""
 
     statistic: str
     a: float
@@ -73,10 +70,9 @@ def compare(
 ) -> PairedComparison:
     """Compare the predictions of two methods on the same rows.
 
-    The bootstrap draws rows, not methods: each replicate has both methods' outcomes on the same rows, by
-    group when stratified. With `origins`, what each row was made from, it draws these with all their rows.
-    With `groups` any figure over groups can be compared, such as "worst", whose interval combines those of
-    both methods; with `n_classes`, unknown classes are refused.
+    Each replicate of the bootstrap has the outcomes of both methods on the same rows, drawn by group; with
+    `origins`, on the same origins. With `groups` any figure over groups can be compared, such as "worst",
+    whose interval combines those of both methods; with `n_classes`, unknown classes are refused.
 
     >>> print(compare([0, 0, 1, 1], [0, 0, 1, 0], [0, 1, 0, 0]))
     overall: A 0.7500, B 0.2500
@@ -110,7 +106,7 @@ def compare(
             of_pairs = pairs(ids, codes, np.eye(4)[outcome], clusters.groups, clusters.origins)[2]
             counted = draw_origins(clusters, of_pairs, resampling, generator)
     drawn = [np.subtract(*_both(figure, counts)) for counts in counted]
-    method = described(clusters, resampling, grouped=groups is not None)
+    method = described(clusters, grouped=groups is not None)
     difference = interval_of(of_a - of_b, np.concatenate(drawn), resampling, method)
     return PairedComparison(figure.name, of_a, of_b, difference, only_a, only_b)
 

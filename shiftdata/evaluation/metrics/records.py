@@ -1,4 +1,4 @@
-"""What all results share: plain fields, JSON, figures and names as text."""
+"""The base of all results: JSON, figures and names as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 
 class Record:
-    """Base of the results, which are frozen dataclasses."""
+    """Base of the results, all frozen dataclasses."""
 
     #: Properties that `to_dict` adds to the fields.
     derived: ClassVar[tuple[str, ...]] = ()
@@ -19,13 +19,14 @@ class Record:
     omitted: ClassVar[tuple[str, ...]] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Fields and main derived figures as JSON can say them: lists, numbers, text; nan becomes None."""
-        fields = [one.name for one in dataclasses.fields(cast(Any, self)) if one.name not in self.omitted]
-        return {name: plain(getattr(self, name)) for name in (*fields, *self.derived)}
+        """Fields and main derived figures as JSON values; nan becomes None."""
+        fields = [field.name for field in dataclasses.fields(cast(Any, self))]
+        names = [name for name in (*fields, *self.derived) if name not in self.omitted]
+        return {name: plain(getattr(self, name)) for name in names}
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can say it; numbers that are not finite become None."""
+    """Convert a value to JSON types; numbers that are not finite become None."""
     if isinstance(value, Record):
         return value.to_dict()
     if isinstance(value, (np.ndarray, np.generic)):
@@ -40,12 +41,12 @@ def plain(value: Any) -> Any:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A figure for a table; what is not defined is a dash."""
+    """Format a figure for a table; nan is a dash."""
     return f"{value:.{digits}f}" if math.isfinite(value) else "-"
 
 
 def some(names: Sequence[Any], most: int = 3) -> str:
-    """The first of some names.
+    """The first few names.
 
     >>> some(["dove", "gull", "hawk", "wren"]), some(["dove"])
     ('dove, gull, hawk, ...', 'dove')

@@ -27,15 +27,11 @@ from shiftdata.evaluation.metrics.records import Record, number
 from shiftdata.evaluation.metrics.statistics import accuracies, count_correct
 from shiftdata.tables import aligned
 
-#: What the counts of a histogram are divided by.
-#: `failures`: all failures, those at scale 0 too (the paper's table 3).
-#: `shifted-failures`: failures above scale 0, which is not reported (the paper's figure 7c).
-#: `trajectories`: all trajectories, failing or not (the released notebook).
+#: The divisor of a histogram: `failures`, those at scale 0 too (the paper's table 3); `shifted-failures`,
+#: above scale 0 only (figure 7c); `trajectories`, failing or not (the released notebook).
 Normalisation: TypeAlias = Literal["failures", "shifted-failures", "trajectories"]
-
-#: Where a trajectory counts that never fails.
-#: `beyond`: one step after the last severity (3 on CNS-Bench's grid, the released code's `max_shift`).
-#: `left-out`: nowhere; the mean is over failing trajectories only (the released code's `fp_avg`).
+#: The failure point of a trajectory that never fails: one step `beyond` the last severity (3 on CNS-Bench's
+#: grid, the released code's `max_shift`), or `left-out` of the mean (the released code's `fp_avg`).
 Never: TypeAlias = Literal["beyond", "left-out"]
 
 
@@ -60,12 +56,12 @@ class SeverityAccuracy(Record):
 
     @property
     def overall(self) -> FloatArray:
-        """The share of rows that are right at each severity, all shifts together."""
+        """The accuracy at each severity, all shifts together."""
         return accuracies(count_correct(self.accuracy, self.n).sum(axis=0), self.n.sum(axis=0))
 
     @property
     def drops(self) -> FloatArray:
-        """By how much each shift's accuracy at each severity is below that at scale 0."""
+        """The drop of each shift's accuracy at each severity from that at scale 0."""
         if self.severities[0] != 0:
             raise InputError(f"a drop needs rows at severity 0; the lowest is {self.severities[0]:g}")
         return self.accuracy[:, :1] - self.accuracy
@@ -81,7 +77,6 @@ class SeverityAccuracy(Record):
         return float(self.drop.mean())
 
     def __str__(self) -> str:
-        """One line a shift, one column a severity, and the mean."""
         header = ["shift", *(f"{severity:g}" for severity in self.severities)]
         rows = zip([*self.shifts, "mean"], [*self.accuracy, self.mean], strict=True)
         return aligned(header, [[str(name), *map(number, row)] for name, row in rows])
@@ -109,7 +104,7 @@ def severity_accuracy(
 
 @dataclass(frozen=True, eq=False)
 class FailurePoints(Record):
-    """Where each trajectory fails first; `point` is nan where it never does.
+    """The first failure of each trajectory; `point` is nan where it never fails.
 
     `shift` has positions in `shifts`, the sorted names.
     """
@@ -129,12 +124,12 @@ class FailurePoints(Record):
 
     @property
     def never(self) -> int:
-        """How many trajectories are right at every severity."""
+        """The number of trajectories that are right at every severity."""
         return int(np.isnan(self.point).sum())
 
     @property
     def counts(self) -> IntArray:
-        """How many trajectories fail first at each severity."""
+        """The number of first failures at each severity."""
         failing = self.point[~np.isnan(self.point)]
         return np.bincount(np.searchsorted(self.severities, failing), minlength=len(self.severities))
 
@@ -147,17 +142,14 @@ class FailurePoints(Record):
         """The trajectories of one shift."""
         if shift not in self.shifts:
             raise InputError(f"unknown shift {shift!r}; known: {', '.join(map(str, self.shifts))}")
-        kept = self.shift == self.shifts.index(shift)
-        names = tuple(name for name, keep in zip(self.trajectory, kept, strict=True) if keep)
-        return FailurePoints(
-            self.severities, (shift,), names, np.zeros(int(kept.sum()), np.int64), self.point[kept]
-        )
+        rows = np.flatnonzero(self.shift == self.shifts.index(shift))
+        names = tuple(self.trajectory[row] for row in rows)
+        return FailurePoints(self.severities, (shift,), names, np.zeros_like(rows), self.point[rows])
 
     def histogram(self, normalise: Normalisation = "failures", *, total: int | None = None) -> FloatArray:
-        """The share of trajectories that fail first at each severity.
+        """The share of trajectories that fail first at each severity; nan without any failure.
 
-        Figure 7c of the paper divides by the failures of all compared models together: give their number as
-        `total`. With no failure at all the shares by failures are nan.
+        Figure 7c of the paper divides by the failures of all compared models together: give their `total`.
         """
         counts = self.counts.astype(np.float64)
         shifted = self.severities > 0
@@ -177,7 +169,7 @@ class FailurePoints(Record):
         return np.nancumsum(self.histogram(normalise, total=total))
 
     def mean(self, never: Never = "beyond") -> float:
-        """The mean failure point; `never` says where trajectories count that never fail."""
+        """The mean failure point."""
         one_of("never", never, ("beyond", "left-out"))
         fails = ~np.isnan(self.point)
         points = self.point[fails] if never == "left-out" else np.where(fails, self.point, self.beyond)
@@ -185,11 +177,10 @@ class FailurePoints(Record):
 
     @property
     def margin(self) -> float:
-        """How far before `beyond` failures lie on average: the released code's margin, 0 if none fails."""
+        """The mean distance of failures from `beyond`: the released code's margin, 0 if none fails."""
         return self.beyond - self.mean("beyond")
 
     def __str__(self) -> str:
-        """One line a shift: trajectories, how many never fail, the mean point, the histogram."""
         header = ["shift", "n", "never", "mean", *(f"{severity:g}" for severity in self.severities)]
         parts = [(str(shift), self.of(shift)) for shift in self.shifts]
         rows = []
@@ -235,7 +226,7 @@ def failure_points(
 
 
 def _grid_step(severities: FloatArray) -> float:
-    """The largest step that leads to all severities; where it is tiny beside them, their smallest difference.
+    """The largest step that leads to all severities; if it is tiny, their smallest difference.
 
     >>> _grid_step(np.array([0, 1, 2.5])), _grid_step(np.array([0, 0.333333, 0.666667]))
     (0.5, 0.333333)
@@ -247,14 +238,14 @@ def _grid_step(severities: FloatArray) -> float:
 
 def _refuse_incomplete(present: IntArray, name: Any) -> None:
     """Refuse trajectories without exactly one row at each severity: their first failure would be a guess."""
-    for what, wrong in (
+    for fault, mask in (
         ("lack a severity", (present == 0).any(axis=1)),
         ("have a severity more than once", (present > 1).any(axis=1)),
     ):
-        if wrong.any():
+        if mask.any():
             raise InputError(
-                f"{int(wrong.sum()):,} of {len(present):,} trajectories {what}, "
-                f"first {name(wrong.argmax())}; give complete ones, one row at each severity"
+                f"{int(mask.sum()):,} of {len(present):,} trajectories {fault}, "
+                f"first {name(mask.argmax())}; give complete ones, one row at each severity"
             )
 
 

@@ -21,13 +21,11 @@ from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.metrics.records import Record, number
 
 Convention: TypeAlias = Literal["domainbed", "nico++", "nico++-tables", "sma"]
-
-#: What a sum of squares is divided by: n - ddof, by who does so.
+#: A sum of squares is divided by n - ddof; the ddof of each source.
 #: `domainbed`: DomainBed's `collect_results.py`.
 #: `nico++`: equation 9 of NICO++; `nico++-tables`: what its tables 2 and 5 show instead.
 #: `sma`: section 3.2.2 of SMA (sample standard deviation), as in its tables of 25 scenarios.
 CONVENTIONS: Mapping[str, int] = MappingProxyType({"domainbed": 0, "nico++": 1, "nico++-tables": 0, "sma": 1})
-
 
 Z = 1.959964  # of 95 %
 #: Degrees of freedom from which Student's quantile is taken for the normal one: they differ by .2 %.
@@ -62,9 +60,8 @@ class MeanSEM(Record):
 
 
 def accuracies(correct: IntArray | FloatArray, n: IntArray) -> FloatArray:
-    """The accuracy of each group, nan where a group has no rows."""
-    accuracy: FloatArray = np.divide(correct, n, out=np.full(np.shape(correct), np.nan), where=n > 0)
-    return accuracy
+    """The accuracy of each group, nan for a group without rows."""
+    return np.asarray(np.divide(correct, n, out=np.full(np.shape(correct), np.nan), where=n > 0))
 
 
 def wilson(correct: float, n: float, z: float = Z) -> tuple[float, float]:
@@ -81,7 +78,7 @@ def wilson(correct: float, n: float, z: float = Z) -> tuple[float, float]:
 
 
 def student(t: float, df: int) -> float:
-    """The probability that Student's t with `df` degrees of freedom is at most so far from 0, either side.
+    """The probability that |Student's t| with `df` degrees of freedom is at most |t|.
 
     The finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4.
 
@@ -99,7 +96,7 @@ def student(t: float, df: int) -> float:
 
 @lru_cache(maxsize=MANY)
 def student_quantile(level: float, df: int) -> float:
-    """How far from 0 Student's t reaches with a probability, either side."""
+    """Invert `student` by bisection: the distance from 0 within which t lies with probability `level`."""
     low, high = 0.0, 1.0
     while student(high, df) < level:
         high *= 2
@@ -110,7 +107,7 @@ def student_quantile(level: float, df: int) -> float:
 
 
 def reach(effective: float, level: float = 0.95) -> float:
-    """How many standard errors an interval reaches, of a number of independent observations.
+    """Half the width of an interval in standard errors, for that many independent observations.
 
     >>> round(reach(14), 2), round(reach(1e6), 2)
     (2.16, 1.96)
@@ -121,12 +118,12 @@ def reach(effective: float, level: float = 0.95) -> float:
 
 
 def normal(level: float) -> float:
-    """How many standard errors a normal interval of that level reaches."""
+    """Half the width of a normal interval in standard errors."""
     return Z if level == 0.95 else NormalDist().inv_cdf((1 + level) / 2)
 
 
 def count_correct(accuracy: FloatArray, n: IntArray) -> IntArray:
-    """How many of n rows are right."""
+    """The number of correct rows of each group."""
     return np.asarray(np.rint(np.nan_to_num(accuracy) * n), np.int64)
 
 
@@ -137,35 +134,12 @@ def worst_of(m: int) -> GroupStatistic:
     return GroupStatistic(f"worst_{m}", lambda accuracy, n: _mean_of_worst(accuracy, m), worst=m)
 
 
-def adjusted_average(train_n: Any) -> GroupStatistic:
-    """Group accuracies weighted by how frequent each group is in training, as WILDS does for Waterbirds.
-
-    A group that training never saw has no weight, so that it may be empty in the test set too.
-    """
-    weights = as_floats("train_n", train_n)
-    if (weights < 0).any() or weights.sum() == 0:
-        raise InputError("train_n: give the counts of the groups in training, none negative, not all 0")
-    weights = weights / weights.sum()
-
-    def average(accuracy: FloatArray, n: IntArray) -> FloatArray:
-        if accuracy.shape[-1] != len(weights):
-            raise InputError(
-                f"train_n: {len(weights)} counts for {accuracy.shape[-1]} groups; give one a group"
-            )
-        weighted = weights > 0
-        return np.asarray(accuracy[..., weighted] @ weights[weighted])
-
-    return GroupStatistic("adjusted_average", average)
-
-
 def statistic_of(given: str | GroupStatistic) -> GroupStatistic:
-    """A statistic by its name, or the statistic itself."""
+    """Look up a statistic by name; a statistic is returned as given."""
     if isinstance(given, GroupStatistic):
         return given
     if given not in _BY_NAME:
-        raise not_found(
-            "statistic", given, _BY_NAME, "worst_of(m) and adjusted_average(train_n) give others."
-        )
+        raise not_found("statistic", given, _BY_NAME, "worst_of(m) gives others.")
     return GroupStatistic(given, _BY_NAME[given], worst=int(given == "worst"))
 
 
@@ -194,7 +168,7 @@ def mean_sem(values: Any, convention: Convention = "sma") -> MeanSEM:
 
 
 def spread(array: FloatArray, convention: Convention) -> float:
-    """`std` of an array that was checked; nan entries make it nan."""
+    """`std` of a checked array; nan entries make it nan."""
     if convention not in CONVENTIONS:
         raise InputError(f"unknown convention {convention!r}; known: {', '.join(CONVENTIONS)}")
     ddof = CONVENTIONS[convention]

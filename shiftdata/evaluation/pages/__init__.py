@@ -1,1 +1,1 @@
-"""What every page shares: the shell, the style, templates of common parts, heat maps."""
+"""The shell, the style and common templates of all pages."""

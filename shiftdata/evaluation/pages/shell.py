@@ -1,7 +1,7 @@
 """The shell of every page: templates that escape what they show, one style, a policy that forbids the rest.
 
 Pages run no script but their own, and ask nobody but where they come from: labels, captions and cards are
-texts of strangers. What scripts need stands in the page as JSON.
+texts of strangers. Data of scripts is in the page as JSON.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ POLICY = (
 
 
 def render(template: str, *, root: str, index: str = "index.html", **context: Any) -> str:
-    """A page from its template; `root` is how a link from it to the front page's folder begins.
+    """Render a page from its template; `root` begins the links from it to the front page's folder.
 
     `index` is the front page's name there: a server has none.
     """
@@ -45,7 +45,7 @@ def render(template: str, *, root: str, index: str = "index.html", **context: An
 
 
 def render_alone(template: str, **context: Any) -> str:
-    """A page that is one file: without a script, with its style in it, and allowed to load nothing."""
+    """Render a page that is one file: no script, its style inside, and allowed to load nothing."""
     style = assets()["style.css"].read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = (
@@ -55,17 +55,17 @@ def render_alone(template: str, **context: Any) -> str:
 
 
 def asset_hash(name: str) -> str:
-    """What a link to a script or a style ends with: another release is another address."""
+    """Return the end of a link to a script or a style: another release is another address."""
     return hashlib.sha256(assets()[name].read_bytes()).hexdigest()[:12]
 
 
 def assets() -> dict[str, Path]:
-    """Scripts and styles by name; they all stand in one folder beside the pages."""
+    """Return scripts and styles by name; all are in one folder next to the pages."""
     return {path.name: path for path in sorted(ROOMS.glob("**/assets/*"))}
 
 
 def write_assets(out: Path) -> None:
-    """Put the scripts and the style of all pages beside pages that are files."""
+    """Copy the scripts and the style of all pages next to pages that are files."""
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file: give a folder for the pages")
     (out / "assets").mkdir(parents=True, exist_ok=True)
@@ -75,37 +75,37 @@ def write_assets(out: Path) -> None:
 
 @cache
 def environment() -> Environment:
-    """The templates, with what they share."""
+    """Return the templates, with their filters."""
     jinja2 = require("jinja2", "a page")
-    made: Environment = jinja2.Environment(
+    shared: Environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(sorted(ROOMS.glob("**/templates"))),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"data": as_data, "size": as_size, "count": "{:,}".format}
-    return made
+    shared.filters |= {"data": as_data, "size": as_size, "count": "{:,}".format}
+    return shared
 
 
 def as_data(value: Mapping[str, Any]) -> Any:
-    """A value as JSON that can stand in a `<script type="application/json">`: no text in it ends that."""
+    """Return a value as JSON for a `<script type="application/json">`: no text in it ends that."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
     return require("markupsafe", "a page").Markup(text)
 
 
 def data_script(name: str, value: Mapping[Any, Any]) -> str:
-    """A file of data as a script, the only way in which a page that is opened from a disk can read it."""
+    """Return data as a script, the only form that a page opened from a disk can read."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return f"shiftdata.receive({json.dumps(name)},{text});\n"
 
 
 def as_size(size: float) -> str:
-    """Bytes as people read them.
+    """Write bytes for people.
 
-    >>> [as_size(one) for one in (420, 5_300, 2_500_000, 7_250_000_000)]
+    >>> [as_size(size) for size in (420, 5_300, 2_500_000, 7_250_000_000)]
     ['0.4 kB', '5.3 kB', '2.5 MB', '7.25 GB']
     """
     if size >= 1e9:

@@ -68,13 +68,11 @@ class UDA(Protocol):
 
     Sets: source_train, source_validation, target_train (unlabelled), target_test, source_test. Where origins
     occur under several nuisances no two sides share one: half of them are the source's, a quarter each the
-    target's training and the tests'. Give `source` and `target`, or the number of one of the paper's 25
-    scenarios.
+    target's training and the tests'. `SCENARIOS` has the paper's 25 pairs.
     """
 
-    source: str | None = None
-    target: str | None = None
-    scenario: int | None = None
+    source: str
+    target: str
     seed: int = 0
 
     id: ClassVar[str] = "uda"
@@ -93,63 +91,53 @@ class UDA(Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.scenario is None) == (self.source is None and self.target is None):
-            raise InputError("give source and target, or scenario (1-25) alone")
-        if self.scenario is not None and not 1 <= self.scenario <= len(SCENARIOS):
-            raise InputError(f"scenario is a number from 1 to {len(SCENARIOS)}, got {self.scenario}")
-        source, target = self.pair
-        if not source or not target or source == target:
-            raise InputError(f"source and target are two nuisances, got {source!r} and {target!r}")
-
-    @property
-    def pair(self) -> tuple[str | None, str | None]:
-        return SCENARIOS[self.scenario - 1] if self.scenario else (self.source, self.target)
+        if not self.source or self.source == self.target:
+            raise InputError(f"source and target are two nuisances, got {self.source!r} and {self.target!r}")
 
     def make(self, task: Task) -> Task:
         rows = task.metadata
         column = rows.nuisance_column
-        source, target = rows.numbers("nuisance", [str(name) for name in self.pair])
+        source, target = rows.numbers("nuisance", [self.source, self.target])
         clauses = self.label_clauses(task)
-        of = {
+        conditions = {
             name: [*clauses[name[:6]], (column, "==", source if name.startswith("source") else target)]
             for name in APART
         }
         if self.variant == "paper":
-            return self._drawn(task, of)
+            return self._drawn(task, conditions)
         parts = cut(rows, HALVES if self.variant else APART, HALVES, seed=self.seed)
         sides = {"source_test": "test", "target_test": "test"}
         if self.variant == "paired":
             sides |= {"source_train": "train", "target_train": "train", "source_validation": "train"}
-        return recut(
-            task, {name: NewSet(parts[name], of[name], ROLE[name], sides.get(name, "")) for name in APART}
-        )
+        sets = {name: (parts[name], conditions[name], ROLE[name], sides.get(name, "")) for name in APART}
+        return recut(task, {name: NewSet(*fields) for name, fields in sets.items()})
 
     def label_clauses(self, task: Task) -> dict[str, Clause]:
         return {"source": [], "target": []}
 
-    def _drawn(self, task: Task, of: Mapping[str, Clause]) -> Task:
-        """Halves of each class, drawn for the source and for the target apart."""
+    def _drawn(self, task: Task, conditions: Mapping[str, Clause]) -> Task:
+        """Draw halves of each class, for the source and for the target apart."""
         rows = task.metadata
         reason = "the paper's variant draws the halves of each style on their own"
         whole = Part(np.ones(len(rows), bool), [])
         names = [name for name in APART if name != "source_validation"]
-        made = recut(task, {name: NewSet(whole, of[name], ROLE[name]) for name in names})
+        task = recut(task, {name: NewSet(whole, conditions[name], ROLE[name]) for name in names})
         for side in ("source", "target"):
-            indices = made.sets[f"{side}_train"].indices
+            indices = task.sets[f"{side}_train"].indices
             labels = rows.label[indices].astype(np.int64)
             order = rows.hashes(indices, self.id, self.seed, side)
             first = first_of_each(labels, order, np.bincount(labels, minlength=len(rows.labels)) // 2)
-            made = choose(made, f"{side}_train", indices[first], reason)
-            made = choose(made, f"{side}_test", indices[~first], reason)
-        return made
+            task = choose(task, f"{side}_train", indices[first], reason)
+            task = choose(task, f"{side}_test", indices[~first], reason)
+        return task
 
 
 @dataclass(frozen=True, kw_only=True)
 class UniDA(UDA):
     """Universal adaptation: source and target share some classes, and each has private ones.
 
-    Classes are taken in alphabetical order: the shared, the source's, the target's. The target's private
-    classes are what a model should call unknown.
+    Classes are taken in alphabetical order: the shared, the source's, the target's. A model should call the
+    target's private classes unknown.
     """
 
     shared: int = 10

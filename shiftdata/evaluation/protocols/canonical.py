@@ -12,6 +12,7 @@ from shiftdata.data.format.writer import Indices
 from shiftdata.data.format.written import size_of
 from shiftdata.evaluation.protocols.base import Protocol
 from shiftdata.evaluation.tasks import Task
+from shiftdata.evaluation.tasks.rows import empty_groups
 
 
 def canonical_split(
@@ -19,18 +20,20 @@ def canonical_split(
 ) -> CanonicalSplit:
     """Describe what a protocol made of a base, whose rows have `sizes`; `virtual` asks for configs."""
     rows, sets = task.metadata, {}
-    for name, one in task.sets.items():
-        at = one.indices if one.counts is None else np.repeat(one.indices, one.counts)
+    for name, rowset in task.sets.items():
+        at = rowset.indices if rowset.counts is None else np.repeat(rowset.indices, rowset.counts)
         splits = [list(SPLITS)[number] for number in np.unique(rows.columns["split"][at])]
-        exact = one.filters is not None and one.counts is None
+        exact = rowset.filters is not None and rowset.counts is None
         sets[name] = CanonicalSet(
-            roles=list(one.roles),
+            roles=list(rowset.roles),
             size=size_of(rows.group[at], sizes[at]),
             splits=splits,
-            filters=pinned(one.filters, splits) if exact and one.filters is not None else None,
-            reason="" if exact else one.reason,
+            filters=pinned(rowset.filters, splits) if exact and rowset.filters is not None else None,
+            reason="" if exact else rowset.reason,
         )
-    empty = {name: len(one.empty) for name, one in task.report().sets.items() if one.empty}
+    empty = {
+        name: len(groups) for name, rowset in task.sets.items() if len(groups := empty_groups(task, rowset))
+    }
     return CanonicalSplit(
         name=protocol.config_name,
         summary=protocol.summary(rows.nuisance_column),
@@ -38,5 +41,5 @@ def canonical_split(
         protocol=protocol.words(),
         sets=sets,
         configs=virtual_configs(protocol.config_name, sets) if virtual else {},
-        notes=[*task.notes, *(f"{GAPS} {name}: {count:,}" for name, count in empty.items())],
+        notes=[*task.history.notes, *(f"{GAPS} {name}: {count:,}" for name, count in empty.items())],
     )

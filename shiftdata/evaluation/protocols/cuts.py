@@ -1,8 +1,8 @@
-"""Cut a dataset's origins into parts: no origin is in two of them, unless a protocol wants it so.
+"""Cut a dataset's origins into parts: no origin is in two of them, unless a protocol says so.
 
 A part is an interval of folds. Seed 0 takes the folds as they are, so that each part is a filter; every other
-seed ranks the origins of each stratum again, and ends each part as near as it can to where seed 0 ends it: a
-seed changes which rows, not how many.
+seed ranks the origins of each stratum again, and ends each part as near as possible to where seed 0 ends it:
+a seed changes which rows, not how many.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from shiftdata.data.format.records import Clause
 from shiftdata.data.metadata import Metadata
 from shiftdata.data.metadata.folds import fold_clause, hashes64
 from shiftdata.evaluation.tasks.sets import Indices, Part
@@ -31,7 +30,7 @@ def cut(
     seed: int = 0,
     recurs: NDArray[np.bool_] | None = None,
 ) -> dict[str, Part]:
-    """Parts of the origins: those that recur under several nuisances by one rule, the others by another.
+    """Cut the origins: those that recur under several nuisances by one rule, the others by another.
 
     Both name the same parts; without `single`, one rule is for all. `recurs` are the rows of the former.
     """
@@ -45,28 +44,25 @@ def cut(
     parts = {}
     for name, (first, end) in recurring.items():
         rows = _between(stretch, ends, first, end)
-        clause: Clause | None = fold_clause(first, end)
-        reason = ""
         if single[name] != (first, end):
             rows = np.where(recurs, rows, _between(stretch, ends, *single[name]))
-            clause, reason = (
-                None,
-                "only some origins recur under several nuisances, and only these are cut apart",
-            )
+            reason = "only some origins recur under several nuisances, and only these are cut apart"
+            parts[name] = Part(rows, None, reason)
         elif seed and (first, end) != (0, 100):
-            clause, reason = None, f"seed {seed} ranks the origins anew; seed 0 is a filter"
-        parts[name] = Part(rows, clause, reason)
+            parts[name] = Part(rows, None, f"seed {seed} ranks the origins anew; seed 0 is a filter")
+        else:
+            parts[name] = Part(rows, fold_clause(first, end))
     return parts
 
 
 def _between(stretch: NDArray[np.int8], ends: list[int], first: int, end: int) -> NDArray[np.bool_]:
-    """The rows whose origin stands from one fold to below another."""
+    """Mark the rows whose origin lies from one end to below another."""
     inside: NDArray[np.bool_] = (stretch > ends.index(first)) & (stretch <= ends.index(end))
     return inside
 
 
 def _stretches(metadata: Metadata, ends: list[int], seed: int) -> NDArray[np.int8]:
-    """For each row, how many of the ends its origin stands at or after."""
+    """Return for each row the number of ends at or before its origin."""
     fold = metadata.columns["fold"]
     if not seed:
         every = np.arange(256).astype(np.uint8)
@@ -81,11 +77,11 @@ def _stretches(metadata: Metadata, ends: list[int], seed: int) -> NDArray[np.int
 def cut_within(
     metadata: Metadata, indices: Indices, shares: Shares, *, seed: int, salt: str, may_lack: str = ""
 ) -> dict[str, Indices]:
-    """Parts of some rows, each with its per cent of each stratum: origins, in the order of their hashes.
+    """Cut some rows, each part with its per cent of each stratum: origins, in the order of their hashes.
 
     `may_lack` is a part that need not have an origin of each stratum.
     """
-    origin, ends = metadata.origin[indices], sorted({end for of in shares.values() for end in of})
+    origin, ends = metadata.origin[indices], sorted({end for share in shares.values() for end in share})
     sizes = np.bincount(origin, minlength=len(metadata.origin_names))
     present = np.flatnonzero(sizes)
     stratum = np.unique(metadata.strata[present], return_inverse=True)[1]
@@ -95,7 +91,7 @@ def cut_within(
     needs = np.array([may_lack not in shares or end != shares[may_lack][1] for end in ends])
     stretch = np.zeros(len(sizes), np.int8)
     stretch[present] = _apart(order, stratum, sizes[present], below, needs)
-    return {name: indices[_between(stretch[origin], ends, *of)] for name, of in shares.items()}
+    return {name: indices[_between(stretch[origin], ends, *share)] for name, share in shares.items()}
 
 
 def _apart(
@@ -105,7 +101,7 @@ def _apart(
     below: NDArray[Any],
     needs: NDArray[np.bool_],
 ) -> NDArray[np.int8]:
-    """For each origin, how many of the ends it stands at or after; `below` are the rows before each end.
+    """Return for each origin the number of ends at or before it; `below` are the rows before each end.
 
     `order` has the origins of one stratum after those of another, `sizes` are their rows; `needs` are the
     parts before each end that need an origin.
@@ -113,21 +109,21 @@ def _apart(
     result = np.empty(len(stratum), np.int8)
     over = np.zeros(len(below))
     starts = np.cumsum(np.bincount(stratum))[:-1]
-    for mine, wanted in zip(np.split(order, starts), below.T, strict=True):
-        # An end lies between two origins, as near as can be to where it is wanted, counted in rows; what one
-        # stratum has too many, the next has fewer.
-        after = np.cumsum(sizes[mine])
+    for origins, wanted in zip(np.split(order, starts), below.T, strict=True):
+        # An end lies between two origins, as near as possible to where it is wanted, counted in rows; the
+        # surplus of one stratum is taken from the next.
+        after = np.cumsum(sizes[origins])
         places = np.maximum.accumulate(wanted - over)
-        before = np.searchsorted(after - sizes[mine] / 2, places, side="right")
+        before = np.searchsorted(after - sizes[origins] / 2, places, side="right")
         needed = needs & (np.diff(wanted, prepend=0) > 0)
-        before = _none_empty(before, needed & (needed.sum() <= len(mine)), len(mine))
+        before = _none_empty(before, needed & (needed.sum() <= len(origins)), len(origins))
         over += np.append(0, after)[before] - wanted
-        result[mine] = np.searchsorted(before, np.arange(len(mine)), side="right")
+        result[origins] = np.searchsorted(before, np.arange(len(origins)), side="right")
     return result
 
 
 def _none_empty(before: NDArray[np.int64], needed: NDArray[np.bool_], origins: int) -> NDArray[np.int64]:
-    """Ends between origins, moved as little as needed so that no part is empty that should have an origin.
+    """Move ends between origins as little as needed, so that no part that needs an origin is empty.
 
     >>> _none_empty(np.array([0, 2, 2, 2]), np.array([False, True, True, False]), 2).tolist()
     [0, 1, 2, 2]

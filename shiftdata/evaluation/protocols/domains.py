@@ -13,13 +13,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftdata.data.format.records import Filters
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.protocols.base import Protocol, Stage, named
-from shiftdata.evaluation.protocols.cuts import Shares, cut, cut_within
+from shiftdata.evaluation.protocols.cuts import Shares, cut
 from shiftdata.evaluation.protocols.shuffled import listed_cut, shuffled_cut
-from shiftdata.evaluation.tasks import Role, RowSet, Task
-from shiftdata.evaluation.tasks.making import recut
-from shiftdata.evaluation.tasks.sets import NewSet, Part
+from shiftdata.evaluation.tasks import Role, Task
+from shiftdata.evaluation.tasks.making import recut, restrict
+from shiftdata.evaluation.tasks.sets import NewSet, Part, different
 
 #: The groups of domains that are left out together (DomainBed-v2, section 3.1).
 GROUPS = {
@@ -50,21 +51,35 @@ ROLE: Mapping[str, Role] = {
 
 WHOLE = {"paper": "whole domains even where origins occur in several: they leak into the test"}
 
-
-#: How a model may begin by DomainBed-v2's first rule; supervised weights may have seen the test domains.
+#: The start of a model by DomainBed-v2's first rule; supervised weights may have seen the test domains.
 PRETRAINING = ("none", "self-supervised")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DomainProtocol(Protocol):
-    """What all of them share: they cut domains, and are judged by domain."""
+    """The base of protocols that cut domains, and are judged by domain."""
 
     works: ClassVar[Stage] = Stage.CUT
     metrics: ClassVar[Sequence[str]] = ("domains",)
 
 
 @dataclass(frozen=True, kw_only=True)
-class HoldOut(DomainProtocol):
+class WholeDomains(DomainProtocol):
+    """The base of protocols that test whole domains, and train on 80 % of others and validate on the rest."""
+
+    promises: ClassVar[Sequence[str]] = ("ratio", "whole-test")
+    variants: ClassVar = WHOLE
+    leaking: ClassVar[Sequence[str]] = ("paper",)
+
+    def hold_out(self, task: Task, test: Sequence[str], among: Sequence[str], seed: int) -> Task:
+        """Train and validate in the domains among some that do not test; test in the others."""
+        tested, trained = _domains(task, test, among)
+        parts = train_parts(task, seed, whole=self.variant == "paper")
+        return _recut(task, parts, {"train": trained, "validation": trained, "test": tested})
+
+
+@dataclass(frozen=True, kw_only=True)
+class HoldOut(WholeDomains):
     """DomainBed-v2's protocol: any test domains, all of each; 80/20 of the others to train and validate.
 
     `pretraining` says how the model begins: "none" or "self-supervised" by the paper's first rule; its
@@ -75,7 +90,6 @@ class HoldOut(DomainProtocol):
     pretraining: str = ""
     seed: int = 0
     id: ClassVar[str] = "domainbed-v2"
-    promises: ClassVar[Sequence[str]] = ("ratio", "whole-test")
     short: ClassVar[str] = "dbv2"
     paper: ClassVar[str] = "Rethinking the evaluation protocol of domain generalization, section 3.1"
     about: ClassVar[str] = "whole test domains, 80/20 of the training domains"
@@ -89,11 +103,10 @@ class HoldOut(DomainProtocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.variant == "supervised" and self.pretraining in ("", "supervised"):
-            return
-        if self.pretraining and self.pretraining not in PRETRAINING:
+        allowed = ("supervised",) if self.variant == "supervised" else PRETRAINING
+        if self.pretraining and self.pretraining not in allowed:
             hint = "Supervised weights break the paper's first rule: domainbed-v2@supervised names that."
-            raise not_found("pretraining", self.pretraining, PRETRAINING, hint)
+            raise not_found("pretraining", self.pretraining, allowed, hint)
 
     def make(self, task: Task) -> Task:
         tested = named(self.test)
@@ -101,29 +114,26 @@ class HoldOut(DomainProtocol):
             trains, every = listed_cut(task.metadata, self.seed)
             rows = {"train": trains, "validation": every & ~trains, "test": every}
             return rows_from_files(task, rows, tested, {"train": "", "test": ""})
-        return _held_out(task, self, tested, task.metadata.nuisances)
+        return self.hold_out(task, tested, task.metadata.nuisances, self.seed)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeaveOneDomainOut(DomainProtocol):
+class LeaveOneDomainOut(WholeDomains):
     """One domain is tested, all others train."""
 
     test: str
     seed: int = 0
     id: ClassVar[str] = "leave-one-domain-out"
-    promises: ClassVar[Sequence[str]] = ("ratio", "whole-test")
     short: ClassVar[str] = "lodo"
-    variants: ClassVar = WHOLE
-    leaking: ClassVar = ("paper",)
     paper: ClassVar[str] = "In search of lost domain generalization (DomainBed); DomainBed-v2, section 3.1"
     about: ClassVar[str] = "one domain is tested, all others train"
 
     def make(self, task: Task) -> Task:
-        return _held_out(task, self, [self.test], task.metadata.nuisances)
+        return self.hold_out(task, [self.test], task.metadata.nuisances, self.seed)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeaveOneGroupOut(DomainProtocol):
+class LeaveOneGroupOut(WholeDomains):
     """One group of domains is tested, the other groups train.
 
     `groups` is "nico++", "domainnet", or groups of names; `group` is the number of the tested one, from 1.
@@ -133,12 +143,9 @@ class LeaveOneGroupOut(DomainProtocol):
     groups: str | Sequence[Sequence[str]] = "nico++"
     seed: int = 0
     id: ClassVar[str] = "leave-one-group-out"
-    promises: ClassVar[Sequence[str]] = ("ratio", "whole-test")
     short: ClassVar[str] = "logo"
     paper: ClassVar[str] = "Rethinking the evaluation protocol of domain generalization, section 3.1"
     about: ClassVar[str] = "one of three groups of domains is tested, the others train"
-    variants: ClassVar = WHOLE
-    leaking: ClassVar = ("paper",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -154,11 +161,11 @@ class LeaveOneGroupOut(DomainProtocol):
     def make(self, task: Task) -> Task:
         grouped = {name for group in self._groups for name in group}
         among = [name for name in task.metadata.nuisances if name in grouped]
-        return _held_out(task, self, self._groups[self.group - 1], among)
+        return self.hold_out(task, self._groups[self.group - 1], among, self.seed)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassicDG(DomainProtocol):
+class ClassicDG(WholeDomains):
     """One of the three splits of NICO++'s ten common domains into six that train and four that are tested.
 
     Domains that only some classes have (the unique ones) take no part.
@@ -167,7 +174,6 @@ class ClassicDG(DomainProtocol):
     split: int = 1
     seed: int = 0
     id: ClassVar[str] = "classic-dg"
-    promises: ClassVar[Sequence[str]] = ("ratio", "whole-test")
     short: ClassVar[str] = "classic"
     said: ClassVar[Sequence[str]] = ("split",)
     paper: ClassVar[str] = "NICO++, section 5.2 and appendix C.3"
@@ -176,7 +182,6 @@ class ClassicDG(DomainProtocol):
         **WHOLE,
         "public": "only those test domains that the dataset has: the public files have 6 of 10",
     }
-    leaking: ClassVar = ("paper",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -184,17 +189,17 @@ class ClassicDG(DomainProtocol):
             raise InputError(f"split is 1, 2 or 3, got {self.split}")
 
     def make(self, task: Task) -> Task:
-        known = task.metadata.nuisances
-        common = [name for name in known if name.lower() in COMMON]
+        domains = task.metadata.nuisances
+        common = [name for name in domains if name.lower() in COMMON]
         if not common:
             raise InputError(
                 f"classic-dg is for NICO++'s common domains ({', '.join(COMMON)}), and {task.metadata.name} "
-                f"has {', '.join(known)}: take leave-one-domain-out, domainbed or domainbed-v2"
+                f"has {', '.join(domains)}: take leave-one-domain-out, domainbed or domainbed-v2"
             )
         tested: Sequence[str] = CLASSIC[self.split - 1]
         if self.variant == "public":
-            tested = [name for name in tested if name in known] or tested
-        return _held_out(task, self, tested, common)
+            tested = [name for name in tested if name in domains] or tested
+        return self.hold_out(task, tested, common, self.seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,7 +237,9 @@ class DomainBed(DomainProtocol):
     def make(self, task: Task) -> Task:
         """Cut the sets train, validation, test and oracle, and unlabelled if asked for."""
         if self.variant == "code":
-            return self._by_code(task)
+            cut_in = shuffled_cut(task.metadata, self.seed)
+            rows = {"train": cut_in, "validation": ~cut_in, "test": cut_in, "oracle": ~cut_in}
+            return rows_from_files(task, rows, [self.test])
         tested, trained = _domains(task, named(self.test), task.metadata.nuisances)
 
         def shares(train: int, validation: int, first: int, end: int) -> Shares:
@@ -242,120 +249,55 @@ class DomainBed(DomainProtocol):
 
         apart, inside = shares(50, 70, 70, 94), shares(80, 100, 0, 80)
         parts = cut(task.metadata, inside if self.variant == "paper" else apart, inside, seed=self.seed)
-        of = {"train": trained, "validation": trained, "test": tested, "oracle": tested}
-        return _recut(task, parts, of | ({"unlabelled": tested} if self.unlabelled else {}))
-
-    def _by_code(self, task: Task) -> Task:
-        inside = shuffled_cut(task.metadata, self.seed)
-        rows = {"train": inside, "validation": ~inside, "test": inside, "oracle": ~inside}
-        return rows_from_files(task, rows, [self.test])
-
-
-#: Where each set of an upper bound begins and ends, in per cent: 7:1:2.
-UPPER_BOUND: Shares = {"train": (0, 70), "validation": (70, 80), "test": (80, 100)}
-#: The protocols of whose tests an upper bound is.
-BOUNDED = (
-    "classic-dg", "domainbed", "domainbed-v2", "flexible-dg", "leave-one-domain-out", "leave-one-group-out"
-)  # fmt: skip
+        domains = {"train": trained, "validation": trained, "test": tested, "oracle": tested}
+        return _recut(task, parts, domains | ({"unlabelled": tested} if self.unlabelled else {}))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Oracle(DomainProtocol):
-    """NICO++'s upper bound: a model trained on the distribution of the test, by a 7:1:2 cut of it.
+class PerDomain(Protocol):
+    """Every set becomes one of each of its domains, `train/photo`, with the same roles.
 
-    Alone it cuts all rows of the domains `test`, mixed. After a protocol that holds domains out, such as
-    `flexible-dg & oracle`, it cuts the rows of that protocol's test, or those of them in `test`.
+    To be joined with a protocol that cuts domains: `domainbed & per-domain`.
     """
 
-    test: str | Sequence[str] = ()
-    seed: int = 0
-    id: ClassVar[str] = "oracle"
-    works: ClassVar[Stage] = Stage.BOUND
-    promises: ClassVar[Sequence[str]] = ("ratio",)
-    paper: ClassVar[str] = "NICO++, appendix C.1"
-    about: ClassVar[str] = (
-        "train, validation, test 7:1:2 of the test domains, or of the test of another protocol"
-    )
-
-    def _check_order(self, task: Task) -> None:
-        if task.stage != Stage.CUT or task.cut_by not in BOUNDED:
-            super()._check_order(task)
+    id: ClassVar[str] = "per-domain"
+    promises: ClassVar[Sequence[str]] = ("one-cell",)
+    works: ClassVar[Stage] = Stage.SPLIT
+    paper: ClassVar[str] = "In search of lost domain generalization (DomainBed); released code"
+    about: ClassVar[str] = "every set once a domain"
 
     def make(self, task: Task) -> Task:
-        tested = sorted(task.metadata.numbers("nuisance", named(self.test)))
-        if task.cut_by:
-            return self._of_test(task, tested)
-        if not tested:
-            raise InputError(
-                f"{self.id} needs test=, the domains to cut, or one of {', '.join(BOUNDED)} before it, "
-                "whose test it cuts"
-            )
-        parts = cut(task.metadata, UPPER_BOUND, seed=self.seed)
-        return _recut(task, parts, dict.fromkeys(parts, tested))
-
-    def _of_test(self, task: Task, tested: Sequence[int]) -> Task:
-        """Cut the rows that the task tests."""
-        rows, tests = task.metadata, [one for one in task.sets.values() if one.role == "test"]
-        indices = np.unique(np.concatenate([one.indices for one in tests]))
-        scope = np.any([one.scope for one in tests], axis=0)
-        expected = np.any([one.expected for one in tests], axis=0)
-        if tested:
-            indices = indices[np.isin(rows.nuisance[indices], tested)]
-            scope = scope & np.isin(rows.groups[rows.nuisance_column], tested)
-            if not len(indices):
-                shown = ", ".join(rows.nuisances[number] for number in tested)
-                raise InputError(
-                    f"{task.describe()} tests no row of {shown}: leave test= out, or name others"
-                )
-        parts = cut_within(rows, indices, UPPER_BOUND, seed=self.seed, salt=self.id, may_lack="validation")
-        sets = {
-            name: RowSet(
-                indices=mine,
-                # A tenth of few rows may be none: no group is promised to the validation set.
-                expected=expected & scope & (name != "validation"),
-                scope=scope,
-                roles=(ROLE[name],),
-                reason=f"it is a part of the test of {task.describe()}, by stable hash of origins",
-            )
-            for name, mine in parts.items()
-        }
-        return replace(task, sets=sets, promises={}, leaky=False)
+        rows, sets = task.metadata, {}
+        for name, rowset in task.sets.items():
+            for domain in different(rows.nuisance[rowset.indices]).tolist():
+                of_domain: Filters = [[(rows.nuisance_column, "==", domain)]]
+                cut = restrict(task, of_domain, to=[name]).sets[name]
+                sets[f"{name}/{rows.nuisances[domain]}"] = replace(cut, side=rowset.side or name)
+        return replace(task, sets=sets)
 
 
 @dataclass(frozen=True, kw_only=True)
-class OracleStar(Oracle):
-    """NICO++'s second upper bound: a 7:1:2 cut of one test domain; a model for each."""
+class EvaluateOnly(DomainProtocol):
+    """One set, `test`, with every row of some domains, by default of all; nothing trains."""
 
-    test: str = ""
-    id: ClassVar[str] = "oracle*"
-    short: ClassVar[str] = "oracle_star"
-    about: ClassVar[str] = (
-        "train, validation, test 7:1:2 of one test domain, also of that of another protocol"
-    )
+    test: str | Sequence[str] = ()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.test, str) or not self.test:
-            raise InputError(
-                f"oracle* needs test=, the name of one domain, got {self.test!r}; see oracle too"
-            )
+    id: ClassVar[str] = "evaluate-only"
+    promises: ClassVar[Sequence[str]] = ("every-row",)
+    paper: ClassVar[str] = "Do ImageNet classifiers generalize to ImageNet?; The many faces of robustness"
+    about: ClassVar[str] = "every row is tested, none trains: models come trained"
+
+    def make(self, task: Task) -> Task:
+        rows = task.metadata
+        tested = sorted(rows.numbers("nuisance", named(self.test)))
+        every = Part(np.ones(len(rows), bool), [])
+        conditions = [(rows.nuisance_column, "in", tested)] if tested else []
+        return recut(task, {"test": NewSet(every, [*conditions], "test")})
 
 
 def train_parts(task: Task, seed: int, *, whole: bool = False) -> Mapping[str, Part]:
-    """The parts that train, validate and test; `whole` tests every row, though origins then leak into it."""
+    """Cut the parts that train, validate and test; `whole` tests every row, though origins then leak."""
     return cut(task.metadata, EIGHTY_TWENTY if whole else APART, EIGHTY_TWENTY, seed=seed)
-
-
-def _held_out(
-    task: Task,
-    protocol: HoldOut | LeaveOneDomainOut | LeaveOneGroupOut | ClassicDG,
-    test: Sequence[str],
-    among: Sequence[str],
-) -> Task:
-    """Train (80 %) and validation (20 %) of the domains among some that do not test; test in the others."""
-    tested, trained = _domains(task, test, among)
-    parts = train_parts(task, protocol.seed, whole=protocol.variant == "paper")
-    return _recut(task, parts, {"train": trained, "validation": trained, "test": tested})
 
 
 def rows_from_files(
@@ -364,40 +306,48 @@ def rows_from_files(
     test: Sequence[str],
     lists: Mapping[str, str] | None = None,
 ) -> Task:
-    """Each set from its rows, which the authors' files determine; says how many files there were.
+    """Make each set from its rows, which the authors' files determine; note how many files there were.
 
     Of `lists`, the one of each set must name some picture of each of its domains.
     """
-    tested, trained = _domains(task, test, task.metadata.nuisances)
-    of = {name: tested if ROLE[name] == "test" else trained for name in rows}
+    metadata = task.metadata
+    tested, trained = _domains(task, test, metadata.nuisances)
+    domains = {name: tested if ROLE[name] == "test" else trained for name in rows}
+    counts = np.bincount(metadata.nuisance, minlength=len(metadata.nuisances)).tolist()
     for name, list_ in (lists or {}).items():
-        known = set(np.unique(task.metadata.nuisance[rows[name]]).tolist())
-        for domain in sorted((set(of[name]) & set(np.unique(task.metadata.nuisance).tolist())) - known):
-            shown = task.nuisances[domain]
-            raise InputError(f"no picture of {shown} is in the list {list_!r}: put its file with the others")
+        listed = set(np.unique(metadata.nuisance[rows[name]]).tolist())
+        for domain in domains[name]:
+            if counts[domain] and domain not in listed:
+                raise InputError(
+                    f"no picture of {metadata.nuisances[domain]} is in the list {list_!r}: put its file with "
+                    "the others"
+                )
     reason = "the order of the authors' files determines its rows"
-    parts = {name: Part(mine, None, reason) for name, mine in rows.items()}
-    made = _recut(task, parts, of)
-    there = {name: np.zeros(len(one.expected), bool) for name, one in made.sets.items()}
-    for name, one in made.sets.items():
-        there[name][task.metadata.group[one.indices]] = True  # what others have cut promises no group
-    sets = {name: replace(one, expected=one.expected & there[name]) for name, one in made.sets.items()}
-    counts = np.bincount(task.metadata.nuisance, minlength=len(task.metadata.nuisances)).tolist()
-    shown = ", ".join(f"{name} {count:,}" for name, count in zip(task.nuisances, counts, strict=True))
-    return replace(made, sets=sets, notes=(*made.notes, f"cut from these numbers of files: {shown}"))
+    cut = _recut(task, {name: Part(mask, None, reason) for name, mask in rows.items()}, domains)
+    sets = {}
+    for name, rowset in cut.sets.items():
+        present = np.zeros(len(rowset.expected), bool)
+        present[metadata.group[rowset.indices]] = True  # a cut by others promises no group
+        sets[name] = replace(rowset, expected=rowset.expected & present)
+    shown = ", ".join(f"{name} {count:,}" for name, count in zip(metadata.nuisances, counts, strict=True))
+    notes = (*cut.history.notes, f"cut from these numbers of files: {shown}")
+    return replace(cut, sets=sets, history=replace(cut.history, notes=notes))
 
 
 def _recut(task: Task, parts: Mapping[str, Part], domains: Mapping[str, Sequence[int]]) -> Task:
-    """Each set from its part of its domains."""
+    """Make each set from its part of its domains."""
     column = task.metadata.nuisance_column
     return recut(
         task,
-        {name: NewSet(parts[name], [(column, "in", some)], ROLE[name]) for name, some in domains.items()},
+        {
+            name: NewSet(parts[name], [(column, "in", numbers)], ROLE[name])
+            for name, numbers in domains.items()
+        },
     )
 
 
 def _domains(task: Task, test: Sequence[str], among: Sequence[str]) -> tuple[list[int], list[int]]:
-    """The numbers of the test domains and of all others among some."""
+    """Return the numbers of the test domains and of all others among some."""
     tested = sorted(set(task.metadata.numbers("nuisance", test)))
     trained = [number for number in task.metadata.numbers("nuisance", among) if number not in tested]
     if not tested or not trained:
@@ -406,6 +356,3 @@ def _domains(task: Task, test: Sequence[str], among: Sequence[str]) -> tuple[lis
             "are tested: there must be one to test and one to train"
         )
     return tested, trained
-
-
-ALL = (ClassicDG, DomainBed, HoldOut, LeaveOneDomainOut, LeaveOneGroupOut, Oracle, OracleStar)

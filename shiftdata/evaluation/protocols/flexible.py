@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols.base import first_of_each
 from shiftdata.evaluation.protocols.domains import ROLE, DomainProtocol, train_parts
 from shiftdata.evaluation.tasks import RowSet, Task
 from shiftdata.evaluation.tasks.making import pool
+from shiftdata.evaluation.tasks.sets import Indices
 from shiftdata.stable import hash64
 
 EVERY = np.iinfo(np.int64).max
@@ -51,71 +53,69 @@ class FlexibleDG(DomainProtocol):
 
     @property
     def tested(self) -> int:
-        """How many test domains a class has."""
+        """The number of test domains of a class."""
         return self.test if self.test is not None else (4 if self.variant else 6)
 
     def draw(self, task: Task) -> dict[int, tuple[list[int], list[int], list[int]]]:
-        """The dominant, minor and test domains of each label."""
+        """Return the dominant, minor and test domains of each label."""
         rows = task.metadata
         has = rows.group_counts.reshape(len(rows.labels), len(rows.nuisances)) > 0
-        used = has[has.any(axis=1)]
-        common = np.flatnonzero(used.all(axis=0)).tolist()
+        labels = np.flatnonzero(has.any(axis=1)).tolist()
+        common = np.flatnonzero(has[labels].all(axis=0)).tolist()
         exclusive = self._ordered(task, common, "exclusive")[: self.exclusive]
         drawn = {}
-        for label in np.flatnonzero(has.any(axis=1)).tolist():
+        for label in labels:
             name = rows.labels[label]
             source = exclusive if self.variant else common
             dominant = self._ordered(task, source, "dominant", name)[: self.dominant]
             taken = exclusive if self.variant else dominant
-            left = [one for one in np.flatnonzero(has[label]).tolist() if one not in taken]
+            left = [domain for domain in np.flatnonzero(has[label]).tolist() if domain not in taken]
             rest = self._ordered(task, left, "rest", name)[: self.minor + self.tested]
             if len(dominant) < self.dominant or len(rest) < self.minor + self.tested:
                 raise InputError(
                     f"{name} has {int(has[label].sum())} domains, {len(common)} are common; flexible-dg "
                     f"takes {self.dominant} dominant, {self.minor} minor and {self.tested} test ones: lower"
+                    " dominant, minor or test"
                 )
             drawn[label] = (dominant, rest[: self.minor], rest[self.minor :])
         return drawn
 
     def make(self, task: Task) -> Task:
-        rows = task.metadata
+        rows, whole, parts = task.metadata, pool(task), train_parts(task, self.seed)
         limits = {name: np.zeros(len(rows.group_counts), np.int64) for name in ("train", "test")}
         for label, (dominant, minor, tested) in self.draw(task).items():
             base = label * len(rows.nuisances)
             limits["train"][[base + domain for domain in dominant]] = EVERY
             limits["train"][[base + domain for domain in minor]] = self.per_domain
             limits["test"][[base + domain for domain in tested]] = self.per_domain
-        parts = train_parts(task, self.seed)
-        validates, tests = parts["validation"].rows, parts["test"].rows
-        whole = pool(task)
-        chosen = {}
-        for name, limit in limits.items():
-            fits = tests if name == "test" else parts["train"].rows | validates
-            indices = whole.indices[(limit[rows.group] > 0)[whole.indices] & fits[whole.indices]]
-            indices = indices[rows.nuisance[indices] >= 0]
-            group = rows.group[indices].astype(np.int64)
-            kept = limit[group] == EVERY
-            drawn = np.flatnonzero(~kept)
-            order = rows.hashes(indices[drawn], self.id, self.seed)
-            kept[drawn] = first_of_each(group[drawn], order, limit)
-            chosen[name] = indices[kept]
+        validates = parts["validation"].rows
+        allowed = {"train": parts["train"].rows | validates, "test": parts["test"].rows}
+        chosen = {name: self._first(task, whole.indices, limits[name], allowed[name]) for name in limits}
+        validated = validates[chosen["train"]]
+        chosen |= {"train": chosen["train"][~validated], "validation": chosen["train"][validated]}
         reason = f"it takes {self.per_domain} rows of a class in a domain, by stable hash of their keys"
-        train = chosen["train"]
-        of = {
-            "train": train[~validates[train]],
-            "validation": train[validates[train]],
-            "test": chosen["test"],
-        }
         sets = {}
-        for name, indices in of.items():
+        for name in ("train", "validation", "test"):
             scope = limits["test" if name == "test" else "train"] > 0
             # A fifth of few rows may be none: no group is promised to the validation set.
             expected = whole.expected & scope & (name != "validation")
             sets[name] = RowSet(
-                indices=indices, expected=expected, scope=scope, roles=(ROLE[name],), reason=reason
+                indices=chosen[name], expected=expected, scope=scope, roles=(ROLE[name],), reason=reason
             )
         return replace(task, sets=sets)
 
+    def _first(self, task: Task, indices: Indices, limit: Indices, allowed: NDArray[np.bool_]) -> Indices:
+        """Return the first rows of each group, as many as its limit, in the order of their hashes."""
+        rows = task.metadata
+        indices = indices[(limit[rows.group] > 0)[indices] & allowed[indices] & (rows.nuisance[indices] >= 0)]
+        group = rows.group[indices].astype(np.int64)
+        mask = limit[group] == EVERY
+        limited = np.flatnonzero(~mask)
+        order = rows.hashes(indices[limited], self.id, self.seed)
+        mask[limited] = first_of_each(group[limited], order, limit)
+        chosen: Indices = indices[mask]
+        return chosen
+
     def _ordered(self, task: Task, domains: Sequence[int], *salt: str) -> list[int]:
         names = task.metadata.nuisances
-        return sorted(domains, key=lambda one: hash64(self.id, self.seed, *salt, names[one]))
+        return sorted(domains, key=lambda domain: hash64(self.id, self.seed, *salt, names[domain]))

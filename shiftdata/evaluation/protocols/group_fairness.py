@@ -1,11 +1,10 @@
 """Group fairness of Stylized Meta-Album: classes that come mostly in a style of their own.
 
-The rule speaks of sets by role: a share is of the rows in a `fit` set, whatever made that set.
+A share is of the rows in a `fit` set, whatever made that set.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -14,25 +13,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from shiftdata.data.format.conditions import number_of
 from shiftdata.data.format.records import Filters
 from shiftdata.data.metadata import Metadata
 from shiftdata.data.metadata.folds import hashes64
 from shiftdata.errors import InputError
-from shiftdata.evaluation.protocols.base import Protocol, Stage, places
+from shiftdata.evaluation.protocols.base import Protocol, Stage, places, plain_name
 from shiftdata.evaluation.protocols.cuts import Shares, cut
 from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.making import narrow, recut, restrict, units
-from shiftdata.evaluation.tasks.report import CAUTION
-from shiftdata.evaluation.tasks.sets import NewSet
-from shiftdata.evaluation.tasks.task import CANONICAL_ROLES
+from shiftdata.evaluation.tasks.sets import CANONICAL_ROLES, NewSet
 from shiftdata.stable import ranks, uniform
 
 #: Where the canonical splits begin and end, in folds.
 CANONICAL: Shares = {"train": (0, 50), "validation": (50, 70), "test": (70, 100)}
-
-#: From how many times the asked mu on a report says first that rounding gives another.
-TOO_FAR = 1.5
 
 Pairs = list[tuple[int, int, float]]
 
@@ -45,9 +38,8 @@ class GroupFairness(Protocol):
     least one; nu_i is drawn from the range `nu`. All other sets keep every image of the K x K groups, so they
     are balanced and do not change with mu. Same seed, larger K: the smaller draw is kept.
 
-    `styles` is the number of styles where it is not K: classes take them in turn. `dominant` are K pairs
-    (label, nuisance) instead of drawn ones. `seed` draws classes, styles and nu; `split_seed` also cuts
-    train, validation and test again.
+    `styles` is the number of styles where it is not K: classes take them in turn. `seed` draws classes,
+    styles and nu; `split_seed` also cuts train, validation and test again.
     """
 
     k: int
@@ -55,7 +47,6 @@ class GroupFairness(Protocol):
     seed: int = 0
     styles: int | None = None
     nu: tuple[float, float] | None = None
-    dominant: tuple[tuple[str, str], ...] = ()
     split_seed: int = 0
 
     id: ClassVar[str] = "group-fairness"
@@ -75,24 +66,13 @@ class GroupFairness(Protocol):
         super().__post_init__()
         if self.k < 2:
             raise InputError(f"k must be at least 2 (classes with a style each), got {self.k}")
-        if self.styles is not None and (self.styles < 2 or self.dominant or self.variant == "code-binary"):
-            raise InputError(
-                f"styles is at least 2, and neither with dominant nor with code-binary; got {self.styles}"
-            )
+        if self.styles is not None and (self.styles < 2 or self.variant == "code-binary"):
+            raise InputError(f"styles is at least 2, and not with code-binary; got {self.styles}")
         if not 0 < self.mu <= 1:
             raise InputError(f"mu must be above 0 and at most 1 (0 would leave groups empty), got {self.mu}")
         low, high = self.nu_range
         if not 0 < low <= high <= 1:
             raise InputError(f"nu is a range (low, high) with 0 < low <= high <= 1, got {self.nu}")
-        if self.dominant and (
-            self.variant
-            or len(self.dominant) != self.k
-            or any(len(set(names)) < self.k for names in zip(*self.dominant, strict=True))
-        ):
-            raise InputError(
-                f"dominant is k={self.k} pairs (label, nuisance), no name twice, and without a variant; "
-                f"got {self.dominant}"
-            )
 
     @property
     def nu_range(self) -> tuple[float, float]:
@@ -113,20 +93,19 @@ class GroupFairness(Protocol):
         >>> GroupFairness(k=8, mu=0.1).config_name, GroupFairness(k=4, mu=0.05, seed=3).config_name
         ('gf_k8_mu10', 'gf_k4_mu5_s3')
         """
-        parts = [f"gf_k{self.k}_mu{100 * self.mu:.6g}", f"s{self.seed}" if self.seed else ""]
-        parts += [
+        parts = [
+            f"gf_k{self.k}_mu{100 * self.mu:.6g}",
+            f"s{self.seed}" if self.seed else "",
             f"styles{self.styles}" if self.styles else "",
             f"split{self.split_seed}" if self.split_seed else "",
+            self.variant,
+            "nu" + "_".join(f"{100 * bound:g}" for bound in self.nu) if self.nu else "",
         ]
-        parts.append(self.variant.replace("-", "_"))
-        if self.nu:
-            parts.append("nu" + "_".join(f"{100 * bound:g}" for bound in self.nu))
-        parts += [f"{label}.{nuisance}" for label, nuisance in self.dominant]
-        return re.sub(r"[^a-z0-9_]+", "_", "_".join(part for part in parts if part).lower())
+        return plain_name("_".join(filter(None, parts)))
 
     @classmethod
     def subsamplings(cls, *, k: int, mu: float, n: int = 10) -> list[GroupFairness]:
-        """The paper's ten subsamplings of a dataset: other classes and styles each (appendix E)."""
+        """Return the paper's ten subsamplings of a dataset: other classes and styles each (appendix E)."""
         return [cls(k=k, mu=mu, seed=seed) for seed in range(n)]
 
     def summary(self, nuisance: str) -> str:
@@ -143,95 +122,86 @@ class GroupFairness(Protocol):
         )
 
     def pairs(self, labels: Sequence[str], nuisances: Sequence[str]) -> Pairs:
-        """The classes, each with its dominant nuisance and its nu: (label, nuisance, nu)."""
-        if self.dominant:
-            own = self.kept_nuisances(nuisances)
-            named = zip(self.dominant, own, strict=True)
-            return [(number_of("label", label, labels), one, self._nu(label)) for (label, _), one in named]
-        for what, names, asked in (("labels", labels, self.k), ("nuisances", nuisances, self.n_styles)):
+        """Return the classes, each with its dominant nuisance and its nu: (label, nuisance, nu)."""
+        for role, names, asked in (("labels", labels, self.k), ("nuisances", nuisances, self.n_styles)):
             if asked > len(names):
                 given = f"k={self.k}" if asked == self.k else f"styles={asked}"
-                raise InputError(f"{given} needs as many {what}, and training has {len(names)}: lower it")
-        drawn: list[int] = ranks(labels, self.name, self.seed, "label").argsort()[: self.k].tolist()
-        own = self.kept_nuisances(nuisances)
-        if not self.variant:
-            return [(label, own[at % len(own)], self._nu(labels[label])) for at, label in enumerate(drawn)]
-        classes = sorted(drawn[: 2 if self.variant == "code-binary" else self.k])
-        nus = [1.0, 0.5, *(self._nu(labels[label]) for label in classes[2:])]
-        ordered = sorted(own)
+                raise InputError(f"{given} needs as many {role}, and training has {len(names)}: lower it")
+        classes: list[int] = ranks(labels, self.name, self.seed, "label").argsort()[: self.k].tolist()
+        styles = self.drawn_nuisances(nuisances)
+        nus = [self._nu(labels[label]) for label in classes]
+        if self.variant:
+            classes = sorted(classes[: 2 if self.variant == "code-binary" else self.k])
+            styles, nus = sorted(styles), [1.0, 0.5, *(self._nu(labels[label]) for label in classes[2:])]
         return [
-            (label, ordered[at % len(own)], nu)
+            (label, styles[at % len(styles)], nu)
             for at, (label, nu) in enumerate(zip(classes, nus, strict=True))
         ]
 
-    def kept_nuisances(self, nuisances: Sequence[str]) -> list[int]:
-        """The nuisances, in the order in which classes take them."""
-        if self.dominant:
-            return [number_of("nuisance", name, nuisances) for _, name in self.dominant]
-        drawn: list[int] = (
-            ranks(nuisances, self.name, self.seed, "nuisance").argsort()[: self.n_styles].tolist()
-        )
-        return drawn
+    def drawn_nuisances(self, nuisances: Sequence[str]) -> list[int]:
+        """Return the nuisances, in the order in which classes take them."""
+        order: list[int] = ranks(nuisances, self.name, self.seed, "nuisance").argsort().tolist()
+        return order[: self.n_styles]
 
     def make(self, task: Task) -> Task:
         if self.split_seed:
-            task = self._cut_anew(task)
+            task = self._cut_again(task)
         rows = task.metadata
         shape = (len(rows.labels), len(rows.nuisances))
-        fit = [name for name, one in task.sets.items() if one.role == "fit"]
+        fit = [rowset.scope for rowset in task.sets.values() if rowset.role == "fit"]
         if not fit:
             raise InputError(
-                f"group-fairness needs a set to fit, and {task.describe()} has none: join it with a protocol "
-                "that trains, or leave it out"
+                f"group-fairness needs a training set, and {task.describe()} has none: join it with a "
+                "protocol that trains, or leave it out"
             )
-        scope = np.any([task.sets[name].scope for name in fit], axis=0).reshape(shape)
+        scope = np.any(fit, axis=0).reshape(shape)
         # Drawn from what training may contain: a held-out domain cannot be anybody's dominant one.
-        known = [np.flatnonzero(scope.any(axis=axis)).tolist() for axis in (1, 0)]
-        names = [[rows.labels[n] for n in known[0]], [rows.nuisances[n] for n in known[1]]]
-        pairs = [(known[0][label], known[1][own], nu) for label, own, nu in self.pairs(*names)]
-        kept = [known[1][number] for number in self.kept_nuisances(names[1])]
+        present = [np.flatnonzero(scope.any(axis=axis)).tolist() for axis in (1, 0)]
+        names = [rows.labels[n] for n in present[0]], [rows.nuisances[n] for n in present[1]]
+        pairs = [(present[0][label], present[1][own], nu) for label, own, nu in self.pairs(*names)]
+        drawn = [present[1][number] for number in self.drawn_nuisances(names[1])]
         labels = sorted(label for label, _, _ in pairs)
-        if not (block := scope[np.ix_(labels, kept)]).all():
+        if not (block := scope[np.ix_(labels, drawn)]).all():
             raise InputError(
-                f"group-fairness takes each of {len(labels)} classes in each of {len(kept)} nuisances, and "
+                f"group-fairness takes each of {len(labels)} classes in each of {len(drawn)} nuisances, and "
                 f"after {task.describe()} training has {block.sum()} of these groups: join it with a "
                 "protocol that gives all classes the same training domains"
             )
-        for name, one in task.sets.items():
-            if one.role == "fit":
-                task = self._thinned(task, name, pairs, kept)
+        for name, rowset in task.sets.items():
+            if rowset.role == "fit":
+                task = self._thinned(task, name, pairs, drawn)
                 continue
-            may = np.flatnonzero(one.scope.reshape(shape).any(axis=0)).tolist()
+            may = np.flatnonzero(rowset.scope.reshape(shape).any(axis=0)).tolist()
             # A test domain that training does not have stays whole.
-            of_set = sorted(set(kept) & set(may)) or may
+            of_set = sorted(set(drawn) & set(may)) or may
             promised = np.zeros(shape, bool)
-            promised[np.ix_(labels, [number for number in of_set if number in kept])] = True
-            here: Filters = [[("label", "in", labels), (rows.nuisance_column, "in", of_set)]]
-            task = self._promising(restrict(task, here, to=[name]), name, promised.ravel())
+            promised[np.ix_(labels, [number for number in of_set if number in drawn])] = True
+            of_groups: Filters = [[("label", "in", labels), (rows.nuisance_column, "in", of_set)]]
+            task = self._promising(restrict(task, of_groups, to=[name]), name, promised.ravel())
         return task
 
-    def filters(self, pairs: Pairs, kept: Sequence[int], column: str) -> Filters:
-        """The shares as filters over the file columns; `column` is that of the nuisance."""
+    def filters(self, pairs: Pairs, drawn: Sequence[int], column: str) -> Filters:
+        """Return the shares as filters over the file columns; `column` is that of the nuisance."""
         clauses: Filters = []
         for label, own, nu in sorted(pairs):
-            others = sorted(set(kept) - {own})
+            others = sorted(set(drawn) - {own})
             clauses.append([("label", "==", label), (column, "==", own), ("quantile", "<", nu)])
             minor = ("quantile", "<", round(self.minority * nu, 6))
             clauses.append([("label", "==", label), (column, "in", others), minor])
         return clauses
 
-    def _thinned(self, task: Task, name: str, pairs: Pairs, kept: Sequence[int]) -> Task:
+    def _thinned(self, task: Task, name: str, pairs: Pairs, drawn: Sequence[int]) -> Task:
         """Keep the share of each group among the units of a set, by quantile; at least one."""
-        rows, one = task.metadata, task.sets[name]
+        rows, rowset = task.metadata, task.sets[name]
         nuisances = len(rows.nuisances)
         shares = np.zeros(len(rows.group_counts) + 1)  # the last is for rows without a group
         for label, own, nu in pairs:
             # Six decimals: a product such as 0.1 * 0.437 must be the number that its text says.
-            shares[[label * nuisances + other for other in kept]] = round(self.minority * nu, 6)
+            shares[[label * nuisances + style for style in drawn]] = round(self.minority * nu, 6)
             shares[label * nuisances + own] = nu
         first, unit = units(task, name)
-        first_of_kept = shares[rows.group[one.indices[first]]] > 0
-        indices = one.indices[first[first_of_kept]]
+        in_groups = shares[rows.group[rowset.indices[first]]] > 0
+        indices = rowset.indices[first[in_groups]]
         group = rows.group[indices].astype(np.int64)
         _, step = np.unique(rows.columns["severity"][indices], return_inverse=True, equal_nan=True)
         cell = group * (int(step.max(initial=0)) + 1) + step
@@ -239,27 +209,24 @@ class GroupFairness(Protocol):
         few = (place == 0) & (0.5 / size >= shares[group])  # a share of none: one row
         chosen = few | ((place + 0.5) / size < shares[group])
         of_unit = np.zeros(len(first), bool)
-        of_unit[first_of_kept] = chosen
-        taken = of_unit[unit]
-        filters = self.filters(pairs, kept, rows.nuisance_column)
+        of_unit[in_groups] = chosen
+        filters = self.filters(pairs, drawn, rows.nuisance_column)
         lone = np.flatnonzero(few)
         for row in lone[np.unique(group[lone], return_index=True)[1]].tolist():
             label, nuisance = divmod(int(group[row]), nuisances)
             least = ("quantile", "<", round(1 / int(size[row]), 6))
             filters.append([("label", "==", label), (rows.nuisance_column, "==", nuisance), least])
-        promised = np.zeros(len(rows.group_counts), bool)
-        promised[shares[:-1] > 0] = True
-        made = narrow(
-            task, name, taken, filters=filters, reason="a share is of the rows in the set", scope=promised
-        )
-        made = self._promising(made, name, promised)
-        return replace(made, notes=(*made.notes, *self._met(name, pairs, nuisances, group, chosen, promised)))
+        promised, reason = shares[:-1] > 0, "a share is of the rows in the set"
+        task = narrow(task, name, of_unit[unit], filters=filters, reason=reason, scope=promised)
+        notes = (*task.history.notes, *self._met(name, pairs, nuisances, group, chosen, promised))
+        task = replace(task, history=replace(task.history, notes=notes))
+        return self._promising(task, name, promised)
 
     def _promising(self, task: Task, name: str, promised: NDArray[np.bool_]) -> Task:
         """Let promised groups that the dataset lacks show as empty, within what the set may contain."""
-        one = task.sets[name]
-        expected = one.expected | (promised & one.scope)
-        return replace(task, sets={**task.sets, name: replace(one, expected=expected)})
+        rowset = task.sets[name]
+        expected = rowset.expected | (promised & rowset.scope)
+        return replace(task, sets={**task.sets, name: replace(rowset, expected=expected)})
 
     def _met(
         self,
@@ -267,51 +234,37 @@ class GroupFairness(Protocol):
         pairs: Pairs,
         nuisances: int,
         group: NDArray[np.int64],
-        taken: NDArray[np.bool_],
+        chosen: NDArray[np.bool_],
         promised: NDArray[np.bool_],
     ) -> list[str]:
-        """What share of its class's dominant group each minority group has, relative to their sizes.
+        """Note the share of each minority group, relative to its class's dominant group.
 
-        Rows are whole, at least one: of few rows a group keeps far more than mu, which is said first.
+        Rows are whole, at least one: of few rows a group keeps far more than mu.
         """
-        sizes, kept = (np.bincount(group, weights, minlength=len(promised)) for weights in (None, taken))
+        sizes, kept = (np.bincount(group, weights, minlength=len(promised)) for weights in (None, chosen))
         ratios: list[float] = []
-        least = np.inf
-        for label, own, nu in pairs:
+        for label, own, _ in pairs:
             groups = np.flatnonzero(promised[label * nuisances : (label + 1) * nuisances]) + label * nuisances
             major = label * nuisances + own
             minor = groups[(groups != major) & (sizes[groups] > 0)]
             if sizes[major]:
                 ratios += (kept[minor] / sizes[minor] / (kept[major] / sizes[major])).tolist()
-                least = min(least, nu)
         asked = f"mu in {name}: asked {self.minority:.6g}"
         if not ratios:
             return [f"{asked}, not met: no class has its dominant and a minority group there"]
-        met = float(np.mean(ratios))
-        said = [f"{asked}, met {met:.4g} ({min(ratios):.4g} to {max(ratios):.4g} by group)"]
-        if met >= TOO_FAR * self.minority:
-            smallest = int(sizes[promised & (sizes > 0)].min())
-            needed = int(np.ceil(1 / (self.minority * least)))
-            offer = f"mu={min(1, met * self.mu / self.minority):.2g}"
-            offer += " or a smaller k" if self.variant == "code-binary" else ""
-            said.append(
-                f"{CAUTION}mu in {name} is {met:.4g}, {met / self.minority:.2g} times what was asked: a "
-                f"group keeps at least one row, and the smallest has {smallest:,}. Ask for {offer}, or take "
-                f"a base with {needed:,} rows or more in each group"
-            )
-        return said
+        return [f"{asked}, met {np.mean(ratios):.4g} ({min(ratios):.4g} to {max(ratios):.4g} by group)"]
 
-    def _cut_anew(self, task: Task) -> Task:
-        if task.cut_by:
+    def _cut_again(self, task: Task) -> Task:
+        if cut_by := task.history.cut_by:
             raise InputError(
-                f"split_seed={self.split_seed} cuts train, validation and test again, and {task.cut_by} has "
+                f"split_seed={self.split_seed} cuts train, validation and test again, and {cut_by} has "
                 "cut them: give the seed there"
             )
         parts = cut(task.metadata, CANONICAL, seed=self.split_seed)
         return recut(task, {name: NewSet(parts[name], [], CANONICAL_ROLES[name]) for name in CANONICAL})
 
     def _order(self, rows: Metadata, indices: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """By what the rows of a group are ordered: the quantile, after another draw of origins."""
+        """Return the sort keys of the rows of a group: the quantile, after another draw of origins."""
         quantile = rows.columns["quantile"][indices]
         if not self.split_seed:
             return (quantile,)

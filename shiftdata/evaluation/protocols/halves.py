@@ -1,4 +1,4 @@
-"""How RLSbench cuts the source and the target of its 14 datasets into halves: its table 1, its code."""
+"""The halves of source and target in RLSbench's 14 datasets, by its table 1 and by its code."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Halves:
 
     `shares` of the source are the same whatever the target is, so that one source model serves all targets.
     Where `select` names an authors' list, its rows of the source select, and its rows do nothing else.
-    `lists` of a target name the authors' lists that adapt and test. `balanced` leaves rows out until every
-    label has as many.
+    `lists` of a target name the authors' lists that adapt and test. `balanced` leaves rows out until all
+    labels have equally many.
     """
 
     source: Domains
@@ -126,23 +126,20 @@ class Sides:
 
     @classmethod
     def of(cls, metadata: Metadata, halves: Halves, source: Sequence[int], target: Sequence[int]) -> Sides:
-        """The sides by the numbers of their domains."""
         same = sorted(source) == sorted(target)
         if same and not halves.shares[2]:
-            targets = ", ".join(" and ".join(one) for one in halves.targets)
+            targets = ", ".join(map(" and ".join, halves.targets))
             raise InputError(f"here the source is not a target of its own; targets: {targets}")
-        in_source, in_target = (np.isin(metadata.nuisance, one) for one in (source, target))
-        names = [metadata.nuisances[number] for number in target]
-        lists = halves.lists.get(names[0]) if len(names) == 1 else None
+        in_source, in_target = (np.isin(metadata.nuisance, side) for side in (source, target))
+        lists = halves.lists.get(metadata.nuisances[target[0]]) if len(target) == 1 else None
         return cls(metadata, halves, in_source, in_target, same, lists)
 
     def listed(self, name: str) -> Rows:
-        """The rows of an authors' list."""
         rows: Rows = self.metadata.listing.places_in(name, self.metadata.name) >= 0
         return rows
 
     def parts(self, seed: int) -> dict[str, Part]:
-        """Each half by the folds of origins, those that source and target share cut apart."""
+        """Cut each half by the folds of origins, those that source and target share apart."""
         origin, shared = self.metadata.origin, np.zeros(len(self.metadata), bool)
         if not self.same:
             both = np.intersect1d(origin[self.source], origin[self.target])
@@ -158,24 +155,23 @@ class Sides:
 
     @property
     def _single(self) -> Shares:
-        """In folds, which are whole per cents."""
+        """The shares in folds, which are whole per cents."""
         ends = np.rint(np.cumsum([0, *self.halves.shares])).astype(int).tolist()
         shares = dict(zip(NAMES, pairwise(ends), strict=True))
         return shares if self.same else {**shares, NAMES[2]: (0, TARGET), NAMES[3]: (TARGET, 100)}
 
     def _balanced(self, name: str, rows: Rows, seed: int) -> Part:
-        """As many rows of each label, of the side that a half is of."""
-        mine = np.flatnonzero(rows & (self.source if name.startswith("source") else self.target))
-        labels = self.metadata.label[mine].astype(np.int64)
+        """Take equally many rows of each label, of the side of a half."""
+        side = np.flatnonzero(rows & (self.source if name.startswith("source") else self.target))
+        labels = self.metadata.label[side].astype(np.int64)
         counts = np.bincount(labels)
-        least = counts[counts > 0].min() if len(mine) else 0
-        order = self.metadata.hashes(mine, "balanced", name, seed)
-        kept = np.zeros(len(self.metadata), bool)
-        kept[mine[first_of_each(labels, order, np.full(len(counts), least))]] = True
-        return Part(kept, None, BALANCED)
+        least = counts[counts > 0].min() if len(side) else 0
+        order = self.metadata.hashes(side, "balanced", name, seed)
+        first = first_of_each(labels, order, np.full(len(counts), least))
+        return Part(self._mask([side[first]]), None, BALANCED)
 
     def by_files(self, seed: int) -> dict[str, Part]:
-        """Each half as the released code draws it, by NumPy's generator out of the files in their order."""
+        """Draw each half as the released code does, by NumPy's generator out of the files in their order."""
         first, second, third, fourth = self.halves.shares
         selects = self.listed(self.halves.select) if self.halves.select else np.zeros(len(self.source), bool)
         source, rest = self._rows(self.source & ~selects, seed), list[NDArray[np.int64]]()
@@ -185,8 +181,8 @@ class Sides:
         if not self.halves.select:
             halves[NAMES[0]], halves[NAMES[1]] = drawn(source, first / (first + second), seed)
         if self.lists:
-            rows = [np.flatnonzero(self.listed(one) & self.target) for one in self.lists]
-            halves |= {name: [mine] for name, mine in zip(NAMES[2:], rows, strict=True)}
+            for name, list_ in zip(NAMES[2:], self.lists, strict=True):
+                halves[name] = [np.flatnonzero(self.listed(list_) & self.target)]
         elif self.same:
             halves[NAMES[2]], halves[NAMES[3]] = drawn(rest, third / (third + fourth), seed)
         else:
@@ -195,11 +191,11 @@ class Sides:
         return {name: Part(self._mask(rows), None, BY_FILES) for name, rows in halves.items()}
 
     def _rows(self, side: Rows, seed: int) -> list[NDArray[np.int64]]:
-        """Of each label its rows in the order of the files; balanced, those that the code draws."""
+        """Return the rows of each label in the order of the files; balanced, those that the code draws."""
         labels, order = self.metadata.label, self.metadata.listing.order
-        mine = np.flatnonzero(side & (order >= 0))  # what the list lacks the code does not read
-        mine = mine[np.argsort(order[mine], kind="stable")]
-        of_each = [mine[labels[mine] == label] for label in range(len(self.metadata.labels))]
+        listed = np.flatnonzero(side & (order >= 0))  # the code does not read what the list lacks
+        listed = listed[np.argsort(order[listed], kind="stable")]
+        of_each = [listed[labels[listed] == label] for label in range(len(self.metadata.labels))]
         if not self.halves.balanced:
             return of_each
         random, least = np.random.RandomState(seed), min(map(len, of_each))
@@ -214,20 +210,20 @@ class Sides:
 def drawn(
     of_each: Sequence[NDArray[np.int64]], share: float, seed: int
 ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
-    """A share of the rows of each label, in the order in which they are drawn, and the others, sorted.
+    """Draw a share of the rows of each label, in the order of the draw; return the others too, sorted.
 
     >>> drawn([np.arange(5)], 0.8, seed=42)
     ([array([1, 4, 2, 0])], [array([3])])
     """
     random = np.random.RandomState(seed)
     chosen = [random.choice(rows, int(share * len(rows)), replace=False) for rows in of_each]
-    others = [rows[~np.isin(rows, mine)] for rows, mine in zip(of_each, chosen, strict=True)]
+    others = [rows[~np.isin(rows, drawn)] for rows, drawn in zip(of_each, chosen, strict=True)]
     return chosen, others
 
 
 def halves_of(dataset: str, *, in_code: bool) -> Halves:
-    """How a dataset of RLSbench is cut."""
-    known = IN_CODE if in_code else RLSBENCH
-    if dataset not in known:
-        raise InputError(f"rlsbench names one of its datasets, {', '.join(known)}; got {dataset!r}")
-    return known[dataset]
+    """Look up a dataset of RLSbench, by the paper or by its code."""
+    datasets = IN_CODE if in_code else RLSBENCH
+    if dataset not in datasets:
+        raise InputError(f"rlsbench names one of its datasets, {', '.join(datasets)}; got {dataset!r}")
+    return datasets[dataset]

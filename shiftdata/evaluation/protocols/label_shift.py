@@ -16,9 +16,8 @@ from shiftdata.evaluation.protocols.cuts import Shares, cut
 from shiftdata.evaluation.protocols.halves import SHARED, Halves, Sides, halves_of
 from shiftdata.evaluation.sampling.rows import dirichlet_marginal, largest_counts
 from shiftdata.evaluation.tasks import Role, Task
-from shiftdata.evaluation.tasks.making import check_empty, choose, recut, units
-from shiftdata.evaluation.tasks.report import MarginalDraw
-from shiftdata.evaluation.tasks.sets import NewSet
+from shiftdata.evaluation.tasks.making import choose, recut, units
+from shiftdata.evaluation.tasks.sets import MarginalDraw, NewSet
 from shiftdata.stable import rng
 
 ROLE: Mapping[str, Role] = {
@@ -34,9 +33,7 @@ APART: Shares = {
 SAME: Shares = {
     "source_train": (0, 64), "source_test": (64, 80), "target_train": (80, 96), "target_test": (96, 100)
 }  # fmt: skip
-#: Alphas that an error offers: those of RLSbench, and larger ones, which shift less.
-ALPHAS = (0.5, 1, 3, 10, 30, 100, 300, 1000)
-#: Which Dirichlet it is, as reports say it.
+#: The law of the draw, as reports print it.
 LAWS: Mapping[str, str] = {
     "paper": "Dirichlet(alpha p), alpha = {alpha:g}, by the paper's text (its published numbers are of the "
     "released code's draw, label-shift@code, which shifts far less)",
@@ -56,7 +53,7 @@ class LabelShift(Protocol):
     `rlsbench` names one of that benchmark's 14 datasets: source and halves are its own (`halves.RLSBENCH`).
 
     Without replacement, n = floor(min_k n_k / P_k) and label k keeps floor(n P_k) rows: labels may vanish,
-    which `on_empty="report"` accepts. With replacement, as many rows as there are are drawn. After
+    which `on_empty="report"` accepts. With replacement the set keeps its number of rows. After
     `continuous` trajectories are drawn instead of rows, each whole.
     """
 
@@ -115,13 +112,9 @@ class LabelShift(Protocol):
         alphas: Sequence[float | None] = (None, 10, 3, 1, 0.5),
         seeds: Sequence[int] = (0, 1),
     ) -> list[LabelShift]:
-        """Every (target, alpha, seed) of a benchmark: the source itself is the first target.
-
-        >>> len(LabelShift.pairs("real", ["painting", "sketch", "clipart"]))
-        40
-        """
+        """Return every (target, alpha, seed) of a benchmark: the source itself is the first target."""
         every = product(dict.fromkeys([source, *targets]), alphas, seeds)
-        return [cls(source=source, target=one, alpha=alpha, seed=seed) for one, alpha, seed in every]
+        return [cls(source=source, target=target, alpha=alpha, seed=seed) for target, alpha, seed in every]
 
     @property
     def stage(self) -> Stage:
@@ -133,65 +126,44 @@ class LabelShift(Protocol):
 
     @property
     def promised(self) -> Sequence[str]:
-        return [one for one in super().promised if one != "marginal" or self.alpha is not None]
+        return [name for name in super().promised if name != "marginal" or self.alpha is not None]
 
     @property
     def given_up(self) -> Sequence[str]:
         return self.gives_up if self.alpha is not None else ()
 
     def parts(self) -> tuple[Protocol, ...]:
-        """The cut, and the draw in the sets that it makes."""
+        """Return the cut, and the draw in the sets that it makes."""
         if not self.target or self.alpha is None:
             return (self,)
         variant = "code" if self.variant else ""
         draw = replace(self, source=(), target=(), rlsbench="", variant=variant)
         return (replace(self, alpha=None), draw)
 
-    def in_order(self, task: Task) -> str:
-        return f"{super().in_order(task)}; what chooses rows goes between its cut (alpha=none) and its draw"
+    @property
+    def in_order(self) -> str:
+        return f"{super().in_order}; what chooses rows goes between its cut (alpha=none) and its draw"
+
+    @property
+    def advice(self) -> str:
+        if self.alpha is None:
+            return super().advice
+        return "take a larger alpha, which shifts less, another seed, or replacement=True"
 
     def summary(self, nuisance: str) -> str:
-        """The split in a sentence, with the draw of its variant."""
-        return (
-            super().summary(nuisance).replace("alpha * p", "alpha * K * p" if self.variant else "alpha * p")
-        )
+        text = super().summary(nuisance)
+        return text.replace("alpha * p", "alpha * K * p") if self.variant else text
 
     def make(self, task: Task) -> Task:
         if self.target:
             task = self._cut(task)
         shifted = self._shifted(task)
-        if self.alpha is None:
-            return task
-        return self._drawn(task, shifted)
-
-    def advice(self, task: Task) -> str:
-        """Offer draws that give every group a row, with their sizes: each was tried."""
-        if self.alpha is None:
-            return super().advice(task)
-        cut = self._cut(task) if self.target else task
-        return self._attainable(cut, self._shifted(cut))
-
-    def _attainable(self, task: Task, shifted: list[str]) -> str:
-        """Offer the smallest alpha, without replacement and with it, that leaves no group without a row."""
-        offers = []
-        for replacement in sorted({self.replacement, True}):
-            for alpha in sorted(one for one in {*ALPHAS, self.alpha} if one and one >= (self.alpha or 0)):
-                try:
-                    made = replace(self, alpha=alpha, replacement=replacement)._drawn(task, shifted)
-                    check_empty(made)
-                except InputError:
-                    continue
-                sizes = ", ".join(f"{name} {len(made.sets[name]):,}" for name in shifted)
-                offers.append(f"alpha={alpha:g}, {replacement=} ({sizes} rows)")
-                break
-        if offers:
-            return f"with seed={self.seed} take {' or '.join(offers)}"
-        return f"with seed={self.seed} no alpha up to {ALPHAS[-1]:,} avoids it: take a larger base"
+        return task if self.alpha is None else self._drawn(task, shifted)
 
     def _shifted(self, task: Task) -> list[str]:
-        """The sets whose labels are drawn: those without labels, and the first that tests."""
-        tests = [name for name, one in task.sets.items() if one.role == "test"][:1]
-        shifted = [name for name, one in task.sets.items() if one.role == "unlabelled"] + tests
+        """Return the sets whose labels are drawn: those without labels, and the first that tests."""
+        tests = [name for name, rows in task.sets.items() if rows.role == "test"][:1]
+        shifted = [name for name, rows in task.sets.items() if rows.role == "unlabelled"] + tests
         if not shifted:
             raise InputError(
                 f"label-shift needs an unlabelled or a test set, and there are {', '.join(task.sets)}: "
@@ -207,31 +179,27 @@ class LabelShift(Protocol):
         variant: Literal["paper", "code"] = "code" if self.variant else "paper"
         p = own / own.sum()
         marginal = dirichlet_marginal(p, self.alpha, variant=variant, seed=self.seed, names=(self.id,))
-        fit = next((name for name, one in task.sets.items() if one.role == "fit"), "")
-        source = _label_counts(task, fit) if fit else np.zeros_like(own)
         for name in shifted:
             task = self._resampled(task, name, marginal)
-        draw = MarginalDraw(
-            law=LAWS[variant].format(alpha=self.alpha, classes=len(own)),
-            labels=task.metadata.labels,
-            source=tuple((source / max(1, source.sum())).tolist()),
-            before=tuple(p.tolist()),
-            drawn=tuple(marginal.tolist()),
-            rows={name: tuple(_label_counts(task, name).tolist()) for name in shifted},
+        rows = {name: tuple(_label_counts(task, name).tolist()) for name in shifted}
+        draw = MarginalDraw(drawn=tuple(marginal.tolist()), rows=rows)
+        law, possible = LAWS[variant].format(alpha=self.alpha, classes=len(own)), np.count_nonzero(own)
+        present = [f"{np.count_nonzero(counts)} of {possible} in {name}" for name, counts in rows.items()]
+        note = f"labels from {law}; labels that have rows: {', '.join(present)}"
+        history = task.history
+        return replace(
+            task, history=replace(history, draws=(*history.draws, draw), notes=(*history.notes, note))
         )
-        return replace(task, draws=(*task.draws, draw), notes=(*task.notes, draw.note()))
 
     def _cut(self, task: Task) -> Task:
         rows, halves = task.metadata, self._halves()
-        of = {
-            side: sorted(rows.numbers("nuisance", named(names)))
-            for side, names in (("source", halves.source if halves else self.source), ("target", self.target))
-        }
-        same = of["source"] == of["target"]
-        if not same and set(of["source"]) & set(of["target"]):
+        source = sorted(rows.numbers("nuisance", named(halves.source if halves else self.source)))
+        target = sorted(rows.numbers("nuisance", named(self.target)))
+        same, domains = source == target, {"source": source, "target": target}
+        if not same and set(source) & set(target):
             raise InputError("source and target are the same domains, or have none in common")
         if halves:
-            sides = Sides.of(rows, halves, of["source"], of["target"])
+            sides = Sides.of(rows, halves, source, target)
             parts = sides.by_files(self.seed) if self.variant == "files" else sides.parts(self.seed)
         else:
             shares, single = (SAME, SAME) if same else (SHARED, APART)
@@ -239,25 +207,28 @@ class LabelShift(Protocol):
         column = rows.nuisance_column
         return recut(
             task,
-            {name: NewSet(parts[name], [(column, "in", of[name[:6]])], role) for name, role in ROLE.items()},
+            {
+                name: NewSet(parts[name], [(column, "in", domains[name[:6]])], role)
+                for name, role in ROLE.items()
+            },
         )
 
     def _resampled(self, task: Task, name: str, marginal: NDArray[np.float64]) -> Task:
-        rows, one = task.metadata, task.sets[name]
-        if one.counts is not None:
+        rows, rowset = task.metadata, task.sets[name]
+        if rowset.counts is not None:
             raise InputError(f"{name} was drawn with replacement already: shift the labels once")
         first, unit = units(task, name)
-        labels = rows.label[one.indices[first]].astype(np.int64)
+        labels = rows.label[rowset.indices[first]].astype(np.int64)
         counts = np.bincount(labels, minlength=len(rows.labels)).astype(np.int64)
         shares = np.where(counts > 0, marginal, 0)
         if not shares.sum():
             raise InputError(f"the drawn marginal has only labels that {name} lacks: take another seed")
         shares = shares / shares.sum()
-        order = rows.hashes(one.indices[first], self.id, self.seed, name)
+        order = rows.hashes(rowset.indices[first], self.id, self.seed, name)
         reason = "its labels are drawn from a Dirichlet"
         if not self.replacement:
-            kept = first_of_each(labels, order, largest_counts(counts, shares))[unit]
-            return choose(task, name, one.indices[kept], reason)
+            mask = first_of_each(labels, order, largest_counts(counts, shares))[unit]
+            return choose(task, name, rowset.indices[mask], reason)
         generator = rng(self.id, self.seed, name)
         by_label = np.lexsort((order, labels))
         starts = np.cumsum(counts) - counts
@@ -267,11 +238,11 @@ class LabelShift(Protocol):
             places = generator.integers(counts[label], size=takes[label])
             np.add.at(drawn, by_label[starts[label] + places], 1)
         drawn = drawn[unit]
-        return choose(task, name, one.indices[drawn > 0], reason, counts=drawn[drawn > 0])
+        return choose(task, name, rowset.indices[drawn > 0], reason, counts=drawn[drawn > 0])
 
 
 def _label_counts(task: Task, name: str) -> NDArray[np.int64]:
-    """How many examples of each label a set has, each as often as it was drawn."""
+    """Count the examples of each label in a set, each as often as it was drawn."""
     rows = task.sets[name]
     labels = task.metadata.label[rows.indices]
     return np.bincount(labels, rows.counts, minlength=len(task.metadata.labels)).astype(np.int64)

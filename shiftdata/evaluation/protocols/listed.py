@@ -11,7 +11,7 @@ from shiftdata.evaluation.protocols.base import named
 from shiftdata.evaluation.protocols.domains import DomainProtocol, rows_from_files
 from shiftdata.evaluation.tasks import Task
 
-#: The lists that train, validate and test, by the ends of their names.
+#: The ends of the names of the lists that train, validate and test.
 LISTS = {
     "kfold": ("train_kfold", "crossval_kfold", "test_kfold"),
     "train-test": ("train", "test", "test"),
@@ -50,5 +50,5 @@ class Listed(DomainProtocol):
 
     def make(self, task: Task) -> Task:
         rows, names = task.metadata, dict(zip(SETS, self._lists, strict=True))
-        parts = {name: rows.listing.places_in(one, rows.name) >= 0 for name, one in names.items()}
+        parts = {name: rows.listing.places_in(list_, rows.name) >= 0 for name, list_ in names.items()}
         return rows_from_files(task, parts, named(self.test), names)

@@ -22,19 +22,27 @@ from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.protocols.adaptation import UDA, UniDA
 from shiftdata.evaluation.protocols.base import REQUIRED, Chain, Protocol, Where
 from shiftdata.evaluation.protocols.continuous import Continuous
-from shiftdata.evaluation.protocols.domains import ALL as DOMAIN_PROTOCOLS
-from shiftdata.evaluation.protocols.evaluate_only import EvaluateOnly
+from shiftdata.evaluation.protocols.domains import (
+    ClassicDG,
+    DomainBed,
+    EvaluateOnly,
+    HoldOut,
+    LeaveOneDomainOut,
+    LeaveOneGroupOut,
+    PerDomain,
+)
 from shiftdata.evaluation.protocols.flexible import FlexibleDG
 from shiftdata.evaluation.protocols.group_fairness import GroupFairness
 from shiftdata.evaluation.protocols.label_shift import LabelShift
 from shiftdata.evaluation.protocols.listed import Listed
-from shiftdata.evaluation.protocols.per_domain import PerDomain
+from shiftdata.evaluation.protocols.oracle import Oracle, OracleStar
 from shiftdata.evaluation.tasks import OnEmpty, Task
+from shiftdata.evaluation.tasks.task import canonical_task, frozen_task, task_in_tars
 
 #: Another protocol is another entry.
 _ALL: tuple[type[Protocol], ...] = (
-    *DOMAIN_PROTOCOLS,
-    *(Continuous, EvaluateOnly, FlexibleDG, GroupFairness, LabelShift, Listed, PerDomain, UDA, UniDA),
+    *(ClassicDG, DomainBed, HoldOut, LeaveOneDomainOut, LeaveOneGroupOut, Oracle, OracleStar, Listed),
+    *(Continuous, EvaluateOnly, FlexibleDG, GroupFairness, LabelShift, PerDomain, UDA, UniDA),
 )
 _BY_NAME: Mapping[str, type[Protocol]] = {protocol.id: protocol for protocol in _ALL}
 
@@ -68,82 +76,73 @@ def task(
         raise InputError(f"base={base!r} goes with the name of a dataset; metadata is of one base")
     metadata, of = _chosen(dataset, of, base, named=bool(params))
     if metadata.task is not None:
-        return _in_tars(metadata, of)
+        if of is not None:
+            raise InputError(
+                f"{metadata.name} has the rows of a task, chosen already, and {of} would choose others: "
+                "leave it out, or name a whole base"
+            )
+        return task_in_tars(metadata, _metrics(metadata.task.protocol))
     if isinstance(of, str):
         if frozen:
-            return Task.frozen(metadata, Path(of))
+            return frozen_task(metadata, Path(of))
         split = _canonical_split(metadata, lambda split: split.name == of)
         if split is not None and not params and of not in _BY_NAME:
             return published(metadata, split)
         of = protocol(of, **params) if params else parse_protocol(of)
     if of is None:
-        return Task.canonical(metadata)
+        return canonical_task(metadata)
     words = of.words()
     split = _canonical_split(metadata, lambda split: split.protocol == words)
     if split is not None and metadata.dataset is not None and metadata.dataset.manifest.part is not None:
         return published(metadata, split)  # of the whole's rows: a share of the part's would be another
-    return of(Task.canonical(metadata), on_empty=on_empty)
+    return of(canonical_task(metadata), on_empty=on_empty)
 
 
 def _chosen(
     dataset: DatasetName | Metadata, of: str | Protocol | None, base: str | None, *, named: bool
 ) -> tuple[Metadata, str | Protocol | None]:
-    """The rows to make a task of, and what is asked for; a task that tars contain is a base of its own."""
+    """Return the metadata and the protocol; a task that tars contain is a base of its own."""
     if isinstance(dataset, Metadata):
         return dataset, of
     opened = open_dataset(dataset)
-    tasks = [one.name for one in opened.manifest.bases if one.task is not None]
+    tasks = [base.name for base in opened.manifest.bases if base.task is not None]
     if base is None and not named and of in tasks:
         return read_metadata(opened, str(of)), None
     return read_metadata(opened, base), of
 
 
-def _in_tars(metadata: Metadata, of: str | Protocol | None) -> Task:
-    """The task that tars contain, with the official metrics of its protocol."""
-    if metadata.task is None or of is not None:
-        raise InputError(
-            f"{metadata.name} has the rows of a task, chosen already, and not those that {of} would choose "
-            "from: leave it out, or name a whole base"
-        )
-    return Task.of_tars(metadata, _metrics(metadata.task.protocol))
-
-
 def _metrics(words: str) -> Sequence[str]:
-    """The official metrics of a protocol in words."""
+    """Return the official metrics of a protocol in words, or of the description of a task."""
+    names = [step.partition("@")[0] for step in words.split(" & ")]  # "uda@1(source='rock', seed=0) & ..."
     with suppress(InputError):
-        made = parse_protocol(words)
-        steps = made.steps if isinstance(made, Chain) else [made]
-        return list(dict.fromkeys(metric for step in steps if step for metric in step.metrics))
-    # As a task describes itself: "uda@1(source='rock', seed=0) & (severity <= 1.5)".
-    names = [step.partition("@")[0] for step in words.split(" & ")]
-    return list(
-        dict.fromkeys(metric for name in names if name in _BY_NAME for metric in _BY_NAME[name].metrics)
-    )
+        of = parse_protocol(words)
+        names = [step.id for step in (of.steps if isinstance(of, Chain) else [of]) if step]
+    found = [_BY_NAME[name].metrics for name in names if name in _BY_NAME]
+    return list(dict.fromkeys(metric for metrics in found for metric in metrics))
 
 
 def published(metadata: Metadata, split: CanonicalSplit) -> Task:
-    """The task that is frozen with a dataset as one of its canonical splits."""
+    """Return the task that is frozen with a dataset as one of its canonical splits."""
     if metadata.dataset is None:
         raise InputError(f"{metadata.name} is a table of your own: it has no canonical split {split.name}")
     with tempfile.TemporaryDirectory() as scratch:
         keys = Path(scratch) / f"{split.name}.parquet"
-        path = protocol_file(split.name)
-        keys.write_bytes(metadata.dataset.read_file(path))
-        made = Task.frozen(metadata, keys)
+        keys.write_bytes(metadata.dataset.read_file(protocol_file(split.name)))
+        frozen = frozen_task(metadata, keys)
     sets = {
         name: replace(rows, filters=split.sets[name].filters, reason=split.sets[name].reason)
-        for name, rows in made.sets.items()
+        for name, rows in frozen.sets.items()
     }
-    return replace(made, sets=sets)
+    return replace(frozen, sets=sets)
 
 
 def _canonical_split(metadata: Metadata, which: Callable[[CanonicalSplit], bool]) -> CanonicalSplit | None:
-    known = metadata.dataset.manifest.canonical_splits if metadata.dataset else ()
-    return next((split for split in known if split.base == metadata.base and which(split)), None)
+    splits = metadata.dataset.manifest.canonical_splits if metadata.dataset else ()
+    return next((split for split in splits if split.base == metadata.base and which(split)), None)
 
 
 def protocols() -> list[type[Protocol]]:
-    """Every protocol that `protocol` makes; each has `parameters()`, `variants`, `paper`, `about`."""
+    """Return every protocol that `protocol` makes; each has `parameters()`, `variants`, `paper`, `about`."""
     return [_BY_NAME[name] for name in sorted(_BY_NAME)]
 
 
@@ -157,13 +156,16 @@ def protocol(name: str, **params: Any) -> Protocol:
     if short not in _BY_NAME:
         raise not_found("protocol", short, _BY_NAME)
     chosen = _BY_NAME[short]
-    if after:
-        params |= _after_at(chosen, after, params.get("variant", ""))
-    known = chosen.parameters()
+    if after.isdigit():
+        if int(after) != chosen.version:
+            raise InputError(f"{short} has version {chosen.version} here, got {after}")
+    elif after:
+        params["variant"] = after
+    parameters = chosen.parameters()
     for param in params:
-        if param not in known:
-            raise not_found(f"parameter of {short}", param, known)
-    missing = [param for param, value in known.items() if value is REQUIRED and param not in params]
+        if param not in parameters:
+            raise not_found(f"parameter of {short}", param, parameters)
+    missing = [param for param, value in parameters.items() if value is REQUIRED and param not in params]
     if missing:
         raise InputError(f"{short} needs {', '.join(missing)}")
     try:
@@ -172,30 +174,21 @@ def protocol(name: str, **params: Any) -> Protocol:
         raise InputError(f"{short} cannot take {params}: {error}") from error
 
 
-def _after_at(chosen: type[Protocol], after: str, given: str) -> dict[str, str]:
-    """The parameters that stand after the @ of a name: none for a version, else a variant."""
-    if after.isdigit():
-        if int(after) != chosen.version:
-            raise InputError(f"{chosen.id} has version {chosen.version} here, and {after} was asked for")
-        return {}
-    if not chosen.variants:
-        raise InputError(f"{chosen.id} has no variants, and {after!r} was asked for")
-    if given not in ("", after):
-        raise InputError(f"{chosen.id}@{after} and variant={given!r} disagree: give one of them")
-    return {"variant": after}
-
-
 def parse_protocol(text: str | Sequence[str]) -> Protocol | None:
     """Compose the protocols that a text names; None if it names none.
 
     Each name is followed by its parameters; a condition (`severity<=1.5`, `style==amber,embers`,
-    `label!=dog`) may stand anywhere. One `=` is a parameter, so equality in a condition is `==`.
+    `label!=dog`) may be anywhere. One `=` is a parameter, so equality in a condition is `==`.
 
     >>> print(parse_protocol("group-fairness k=8 mu=0.1 severity<=1.5 style!=ink,oil"))
     (severity <= 1.5) & (style != ink, oil) & group-fairness@1(k=8, mu=0.1, seed=0)
     """
+    try:
+        words = shlex.split(text) if isinstance(text, str) else text
+    except ValueError as error:
+        raise InputError(f"{text!r} has a quote that is not closed: quote a name as a shell does") from error
     steps: list[Protocol | tuple[str, dict[str, Any]]] = []
-    for word in _split(text) if isinstance(text, str) else text:
+    for word in words:
         name, equals, value = word.partition("=")
         if _COMPARISON.search(word):
             steps.append(Where(*parse_condition(word)))
@@ -206,17 +199,8 @@ def parse_protocol(text: str | Sequence[str]) -> Protocol | None:
         else:
             hint = f"name the protocol first (a condition is written {name}=={value})"
             raise InputError(f"{word} is a parameter without a protocol: {hint}")
-    made = [protocol(one[0], **one[1]) if isinstance(one, tuple) else one for one in steps]
-    return reduce(and_, made) if made else None
-
-
-def _split(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        raise InputError(
-            f"{text!r} has a quote that is not closed ({error}): quote a name as a shell does"
-        ) from error
+    joined = [protocol(step[0], **step[1]) if isinstance(step, tuple) else step for step in steps]
+    return reduce(and_, joined) if joined else None
 
 
 def parse_value(text: str) -> Any:

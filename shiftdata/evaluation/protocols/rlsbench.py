@@ -41,37 +41,37 @@ class Pair:
         )
 
     def task(self, dataset: Any = None, **options: Any) -> Task:
-        """The task, of the dataset of its name or of `dataset`; labels may vanish, and are reported."""
+        """Make the task, of the dataset of its name or of `dataset`; labels may vanish, and are reported."""
         return make_task(dataset or self.dataset, self.protocol, **{"on_empty": "report", **options})
 
 
 def rlsbench(
     dataset: str | None = None, *, variant: Literal["", "code", "files"] = "", **where: Any
 ) -> list[Pair]:
-    """Every task of RLSbench, or those of a dataset; `alpha=` and `seed=` choose among them.
+    """Return every task of RLSbench, or those of a dataset; `alpha=` and `seed=` choose among them.
 
     Targets are the paper's; with `variant="files"` those of the released code, which are others here and
     there (CIFAR-10.2 for 10.1, more years and states).
 
-    >>> len(rlsbench()), len({(one.dataset, one.target) for one in rlsbench()})
+    >>> len(rlsbench()), len({(pair.dataset, pair.target) for pair in rlsbench()})
     (560, 56)
-    >>> [one.target[0] for one in rlsbench("visda", alpha=3.0, seed=0)]
+    >>> [pair.target[0] for pair in rlsbench("visda", alpha=3.0, seed=0)]
     ['train', 'validation', 'test']
     """
-    known = IN_CODE if variant == "files" else RLSBENCH
-    if dataset is not None and dataset not in known:
-        raise not_found("dataset of RLSbench", dataset, known, "rlsbench() lists all of them.")
-    pairs = [
-        Pair(dataset=name, source=one.source, target=target, alpha=alpha, seed=seed, variant=variant)
-        for name, one in known.items()
-        for target, alpha, seed in product(one.targets, ALPHAS, SEEDS)
-        if dataset in (None, name)
-    ]
+    datasets = IN_CODE if variant == "files" else RLSBENCH
+    if dataset is not None and dataset not in datasets:
+        raise not_found("dataset of RLSbench", dataset, datasets, "rlsbench() lists all of them.")
     if unknown := set(where) - {"alpha", "seed"}:
         raise not_found("condition", min(unknown), ("alpha", "seed"), "They choose among the tasks.")
-    return [one for one in pairs if all(getattr(one, name) == value for name, value in where.items())]
+    pairs = [
+        Pair(dataset=name, source=halves.source, target=target, alpha=alpha, seed=seed, variant=variant)
+        for name, halves in datasets.items()
+        for target, alpha, seed in product(halves.targets, ALPHAS, SEEDS)
+        if dataset in (None, name)
+    ]
+    return [pair for pair in pairs if all(getattr(pair, name) == value for name, value in where.items())]
 
 
 def canonical(dataset: str) -> tuple[LabelShift, ...]:
-    """The canonical splits of one of the datasets: each target, not shifted; `rlsbench` has the others."""
-    return tuple(one.protocol for one in rlsbench(dataset, alpha=None, seed=0))
+    """Return the canonical splits of a dataset: each target, not shifted; `rlsbench` has the others."""
+    return tuple(pair.protocol for pair in rlsbench(dataset, alpha=None, seed=0))

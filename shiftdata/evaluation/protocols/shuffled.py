@@ -16,10 +16,10 @@ OUT, TRAIN = 0.2, 0.8
 
 
 def shuffled_cut(metadata: Metadata, seed: int) -> NDArray[np.bool_]:
-    """The rows in DomainBed's in splits; the others are in the out splits.
+    """Mark the rows in DomainBed's in splits; the others are in the out splits.
 
-    Its environments are the sorted domains, the files of one stand as ImageFolder lists them: sorted classes,
-    in each the sorted names.
+    Its environments are the sorted domains, the files of one are in ImageFolder's order: sorted classes, in
+    each the sorted names.
     """
     names = pa.array(metadata.labels).take(pa.array(metadata.label))
     order = pc.sort_indices(
@@ -28,25 +28,25 @@ def shuffled_cut(metadata: Metadata, seed: int) -> NDArray[np.bool_]:
     ).to_numpy()
     inside = np.ones(len(metadata), bool)
     for number, domain in enumerate(sorted(metadata.nuisances)):
-        mine = order[metadata.nuisance[order] == metadata.nuisances.index(domain)]
-        shuffled = _shuffled(len(mine), seed_of(seed, number))
-        inside[mine[shuffled[: int(len(mine) * OUT)]]] = False
+        files = order[metadata.nuisance[order] == metadata.nuisances.index(domain)]
+        shuffled = _shuffled(len(files), seed_of(seed, number))
+        inside[files[shuffled[: int(len(files) * OUT)]]] = False
     return inside
 
 
 def listed_cut(metadata: Metadata, seed: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """The rows that DomainBed-v2 trains on, were no domain tested, and all rows that its lists have."""
+    """Mark the rows that DomainBed-v2 would train on if no domain were tested, and all rows of its lists."""
     places = metadata.listing.places_in("", metadata.name)
     trains = np.zeros(len(metadata), bool)
     for number in range(len(metadata.nuisances)):
-        mine = np.flatnonzero((metadata.nuisance == number) & (places >= 0))
-        mine = mine[np.argsort(places[mine])]
-        trains[mine[_shuffled(len(mine), seed)[: int(len(mine) * TRAIN)]]] = True
+        files = np.flatnonzero((metadata.nuisance == number) & (places >= 0))
+        files = files[np.argsort(places[files])]
+        trains[files[_shuffled(len(files), seed)[: int(len(files) * TRAIN)]]] = True
     return trains, places >= 0
 
 
 def seed_of(*parts: int) -> int:
-    """The seed that DomainBed makes of some numbers.
+    """Return the seed that DomainBed makes of some numbers.
 
     >>> seed_of(0, 1)
     1514274641

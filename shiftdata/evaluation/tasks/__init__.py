@@ -1,15 +1,13 @@
 """Tasks: named sets of rows, made from metadata by a protocol.
 
-`task` has `Task`, `sets` its sets, `report` what is in them, `frozen` tasks as files,
-`evaluation` what predictions are worth, `official` the metrics that protocols name, `outputs` what models
-of other labels mean.
+`task` has `Task`, `sets` its sets, `rows` their rows, `report` what is in them, `frozen` tasks as files,
+`evaluation` the figures of predictions, `official` the metrics that protocols name.
 """
 
-from __future__ import annotations
-
-from shiftdata.evaluation.tasks.evaluation import Evaluation
-from shiftdata.evaluation.tasks.outputs import imagenet_outputs
-from shiftdata.evaluation.tasks.sets import LeakWarning, OnEmpty, Role, RowSet
-from shiftdata.evaluation.tasks.task import Task
-
-__all__ = ["Evaluation", "LeakWarning", "OnEmpty", "Role", "RowSet", "Task", "imagenet_outputs"]
+from shiftdata.evaluation.tasks.evaluation import Evaluation as Evaluation
+from shiftdata.evaluation.tasks.predictions import imagenet_outputs as imagenet_outputs
+from shiftdata.evaluation.tasks.sets import LeakWarning as LeakWarning
+from shiftdata.evaluation.tasks.sets import OnEmpty as OnEmpty
+from shiftdata.evaluation.tasks.sets import Role as Role
+from shiftdata.evaluation.tasks.sets import RowSet as RowSet
+from shiftdata.evaluation.tasks.task import Task as Task

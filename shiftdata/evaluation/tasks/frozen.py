@@ -1,4 +1,4 @@
-"""Tasks as files: which keys are in which set, how often, and what each set is for."""
+"""Tasks as files: the keys of each set, how often each was drawn, and the roles of the sets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,16 +22,14 @@ from shiftdata.data.format.writer import KEYS_PER_GROUP, write_keys
 from shiftdata.data.metadata import Metadata
 from shiftdata.data.metadata.columns import read_columns
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
-
-if TYPE_CHECKING:
-    from shiftdata.evaluation.tasks.sets import Indices, Role, RowSet
+from shiftdata.evaluation.tasks.sets import Indices, Role, RowSet
 
 KEY = b"shiftdata"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Frozen:
-    """What a frozen task says of itself: where it is from, its metrics, and what its sets are for."""
+    """The description in the file of a frozen task: its dataset, metrics, and the roles of its sets."""
 
     dataset: str = ""
     base: str = ""
@@ -45,7 +43,7 @@ class Frozen:
 
     @classmethod
     def read(cls, path: Path) -> Frozen:
-        """What a file says; nothing where it was written by others."""
+        """Read the description in a file; empty if another program wrote the file."""
         text = (_opened(path).schema_arrow.metadata or {}).get(KEY)
         if text is None:
             return cls()
@@ -67,7 +65,7 @@ def freeze(
     path: Path | None = None,
     about: Frozen | None = None,
 ) -> str:
-    """Write each set in the order of its keys: key, split (the set's name), count. Give the hash of it all.
+    """Write each set in the order of its keys: key, split (the set's name), count. Return the content hash.
 
     Without a path only the hash is made. One set after the other is sorted: what is in memory are its keys.
     """
@@ -95,13 +93,14 @@ def freeze(
 
 
 def _length(metadata: Metadata, sets: Mapping[str, RowSet]) -> int:
-    """The bytes of the text that is hashed: a line for each row of a set."""
+    """Return the bytes of the text that is hashed: a line for each row of a set."""
     total = -1  # no line ends after the last one
     for name, rows in sets.items():
-        for at, part in metadata.blocks(["key"], rows.indices):
-            counts = pa.array(np.ones(len(part), np.int64) if rows.counts is None else rows.counts[at])
-            lengths = (pc.binary_length(part["key"]), pc.binary_length(counts.cast(pa.string())))
-            total += sum(pc.sum(one).as_py() or 0 for one in lengths) + len(part) * (len(name.encode()) + 3)
+        for at, block in metadata.blocks(["key"], rows.indices):
+            counts = pa.array(np.ones(len(block), np.int64) if rows.counts is None else rows.counts[at])
+            lengths = (pc.binary_length(block["key"]), pc.binary_length(counts.cast(pa.string())))
+            total += sum(pc.sum(length).as_py() or 0 for length in lengths)
+            total += len(block) * (len(name.encode()) + 3)
     return max(0, total)
 
 
@@ -111,44 +110,45 @@ def _sorted_keys(metadata: Metadata, sets: Mapping[str, RowSet]) -> Iterator[pa.
         keys = metadata.keys(rows.indices)
         order = pc.sort_indices(keys)
         for start in range(0, max(1, len(order)), KEYS_PER_GROUP):
-            mine = order.slice(start, KEYS_PER_GROUP)
+            group = order.slice(start, KEYS_PER_GROUP)
             columns = {
-                "key": keys.take(mine).cast(pa.string()),
-                "split": pa.repeat(name, len(mine)),
-                "count": pa.array(counts[mine.to_numpy()], pa.int32()),
+                "key": keys.take(group).cast(pa.string()),
+                "split": pa.repeat(name, len(group)),
+                "count": pa.array(counts[group.to_numpy()], pa.int32()),
             }
             yield pa.table(columns)
 
 
 def read_frozen(metadata: Metadata, path: Path) -> tuple[Frozen, dict[str, tuple[Indices, Indices | None]]]:
-    """What a frozen task says, the rows of each set, and how often each was drawn where that is not once."""
-    found: dict[str, list[tuple[Indices, Indices]]] = {}
+    """Read a frozen task: the rows of each set, and how often each was drawn where that is not once."""
+    parts: dict[str, list[tuple[Indices, Indices]]] = {}
     missing, example = 0, ""
     for table in _tables(path):
         rows = _rows_of(metadata, table["key"])
         missing += int((rows < 0).sum())
         example = example or (table["key"][int(np.argmax(rows < 0))].as_py() if missing else "")
+        counts = table["count"].to_numpy().astype(np.int64)
         for name in pc.unique(table["split"]).to_pylist():
-            mine = pc.equal(table["split"], name).to_numpy()
-            counts = table["count"].to_numpy()[mine].astype(np.int64)
-            found.setdefault(name, []).append((rows[mine], counts))
+            of_set = pc.equal(table["split"], name).to_numpy()
+            parts.setdefault(name, []).append((rows[of_set], counts[of_set]))
     if missing:
         raise InputError(
             f"{missing} keys of {path} are not in {metadata.name}, such as {example!r}: "
             "give the base that the task was frozen from"
         )
-    sets: dict[str, tuple[Indices, Indices | None]] = {}
-    for name, parts in found.items():
-        indices, counts = (np.concatenate(of) for of in zip(*parts, strict=True))
-        order = np.argsort(indices)
-        sets[name] = (indices[order], counts[order] if (counts != 1).any() else None)
-    return Frozen.read(path), sets
+    return Frozen.read(path), {name: _joined(pairs) for name, pairs in parts.items()}
+
+
+def _joined(parts: list[tuple[Indices, Indices]]) -> tuple[Indices, Indices | None]:
+    indices, counts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    order = np.argsort(indices)
+    return indices[order], counts[order] if (counts != 1).any() else None
 
 
 def drawn_rows(dataset: OpenDataset, base: str) -> dict[str, tuple[Indices, Indices | None]]:
-    """The rows of each set of a task in tars, and how often each was drawn where that is not once.
+    """Return the rows of each set of a task in tars, and how often each was drawn where that is not once.
 
-    Of the samples of a row that was drawn several times, the first stands for all.
+    Of the samples of a row that was drawn several times, the first represents all.
     """
     manifest, sets, start = dataset.manifest, {}, 0
     splits = manifest.base(base).splits
@@ -182,11 +182,11 @@ def _tables(path: Path) -> Iterator[pa.Table]:
 
 
 def _rows_of(metadata: Metadata, keys: pa.ChunkedArray) -> Indices:
-    """The row of each of some keys, which may be there for several sets; -1 for none."""
+    """Return the row of each key, which may be in several sets; -1 for none."""
     none = pa.array([], pa.large_string())
     encoded = pa.chunked_array([none, *keys.cast(pa.large_string()).chunks]).dictionary_encode().chunks
     rows = metadata.rows_of(encoded[0].dictionary)  # each chunk has the same
-    numbers = np.concatenate([one.indices.to_numpy() for one in encoded])
+    numbers = np.concatenate([chunk.indices.to_numpy() for chunk in encoded])
     return np.asarray(rows[numbers])
 
 

@@ -11,7 +11,7 @@ from shiftdata.data.arrays import FloatArray, IntArray
 from shiftdata.evaluation.metrics.bootstrap import bootstrap_figures
 from shiftdata.evaluation.metrics.statistics import GroupStatistic, worst_of
 from shiftdata.evaluation.tasks.evaluation import Evaluation
-from shiftdata.evaluation.tasks.task import Task
+from shiftdata.evaluation.tasks.rows import TaskRows
 
 #: Figures whose intervals come from drawing the origins of each group, class or domain again.
 _OVER: Mapping[str, tuple[str, str | GroupStatistic]] = {
@@ -26,22 +26,24 @@ _OVER: Mapping[str, tuple[str, str | GroupStatistic]] = {
 }
 
 
-def intervals_of(result: Evaluation, task: Task) -> dict[str, tuple[float, float]]:
+def intervals_of(result: Evaluation, task: TaskRows) -> dict[str, tuple[float, float]]:
     """An interval for each figure; the figures over one kind of groups share their draws."""
     intervals = {name: figure.interval for name, figure in result.figures.items()}
     for by in ("group", "label", "nuisance"):
-        statistics = {name: of for name, (over, of) in _OVER.items() if over == by and name in intervals}
+        statistics = {
+            name: statistic for name, (over, statistic) in _OVER.items() if over == by and name in intervals
+        }
         groups = result.by(by)
         if by == "label":
             groups = groups.without_empty()
-            known = np.isin(np.array(groups.names), task.labels)
-            if "h_score" in intervals and 0 < known.sum() < len(known):
-                statistics["h_score"] = _harmonic(known)
+            in_training = np.isin(np.array(groups.names), task.labels)
+            if "h_score" in intervals and 0 < in_training.sum() < len(in_training):
+                statistics["h_score"] = _harmonic(in_training)
         if (linked := groups.strata()).size and linked.min() == 1:  # which a draw leaves as it is
-            statistics = {name: of for name, of in statistics.items() if name.startswith("worst")}
+            statistics = {name: statistics[name] for name in statistics if name.startswith("worst")}
         if statistics:
             drawn = bootstrap_figures(groups, list(statistics.values()))
-            intervals |= {name: (of.low, of.high) for name, of in zip(statistics, drawn, strict=True)}
+            intervals |= {name: (draw.low, draw.high) for name, draw in zip(statistics, drawn, strict=True)}
     return intervals
 
 

@@ -1,13 +1,13 @@
-"""How protocols make a task from a task: cut its sets again, keep some rows of them, or choose rows.
+"""Operations of protocols on tasks: cut the sets again, keep some of their rows, or choose rows.
 
 No task is changed: each function gives a new one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from shiftdata.data.format.conditions import both, either, matches
 from shiftdata.data.format.records import Filters
 from shiftdata.errors import InputError
+from shiftdata.evaluation.tasks.rows import empty_groups, row_set
 from shiftdata.evaluation.tasks.sets import Groups, Indices, NewSet, RowSet
+from shiftdata.evaluation.tasks.task import Task
 
-if TYPE_CHECKING:
-    from shiftdata.evaluation.tasks.task import Task
-
-#: What to do about groups without rows, where a protocol knows nothing better.
+#: Advice about groups without rows, where a protocol knows nothing better.
 ADVICE = "take a larger base or other parameters"
 
 
@@ -28,53 +27,53 @@ def restrict(task: Task, filters: Filters, *, to: Sequence[str] | None = None) -
     """Keep, in each set (or those in `to`), the rows that some filters keep."""
     scope = matches(task.metadata.groups, filters)
     for name in task.sets if to is None else to:
-        rows = task.row_set(name)
-        kept = _matching(task, rows, filters)
-        task = _narrowed(task, name, kept, rows.filters and both(rows.filters, filters), rows.reason, scope)
+        rows = row_set(task, name)
+        mask = _matching(task, rows, filters)
+        task = _narrowed(task, name, mask, rows.filters and both(rows.filters, filters), rows.reason, scope)
     return task
 
 
 def narrow(
     task: Task,
     name: str,
-    kept: NDArray[np.bool_],
+    mask: NDArray[np.bool_],
     *,
     filters: Filters,
     reason: str = "",
     scope: Groups | None = None,
 ) -> Task:
-    """Keep some rows of a set: those that a rule wants.
+    """Keep the rows of a set that a rule wants.
 
-    Where the filters keep the same rows they stand for the rule, else the reason says why none do.
-    `scope` are the groups that may remain; by default those that the filters can keep.
+    The set gets the filters if they keep the same rows, else the reason why none do. `scope` are the groups
+    that may remain; by default those that the filters can keep.
     """
-    rows = task.row_set(name)
+    rows = task.sets[name]
     scope = matches(task.metadata.groups, filters) if scope is None else scope
-    if rows.filters is not None and np.array_equal(_matching(task, rows, filters), kept):
-        return _narrowed(task, name, kept, both(rows.filters, filters), "", scope)
-    return _narrowed(task, name, kept, None, rows.reason or reason, scope)
+    if rows.filters is not None and np.array_equal(_matching(task, rows, filters), mask):
+        return _narrowed(task, name, mask, both(rows.filters, filters), "", scope)
+    return _narrowed(task, name, mask, None, rows.reason or reason, scope)
 
 
 def _matching(task: Task, rows: RowSet, filters: Filters) -> NDArray[np.bool_]:
-    """Which rows of a set some filters keep."""
+    """Mark the rows of a set that some filters keep."""
     metadata = task.metadata
     if len(filters) < 2:
         return matches(metadata.columns, filters, rows.indices)
-    # Many clauses, as a rule of a few groups has, look at the rows of these groups only.
+    # Many clauses, as a rule of a few groups has, are compared with the rows of these groups only.
     scope = np.append(matches(metadata.groups, filters), True)  # the last is for rows without a group
-    kept = scope[metadata.group[rows.indices]]
-    kept[kept] = matches(metadata.columns, filters, rows.indices[kept])
-    return kept
+    mask = scope[metadata.group[rows.indices]]
+    mask[mask] = matches(metadata.columns, filters, rows.indices[mask])
+    return mask
 
 
 def _narrowed(
-    task: Task, name: str, kept: NDArray[np.bool_], filters: Filters | None, reason: str, scope: Groups
+    task: Task, name: str, mask: NDArray[np.bool_], filters: Filters | None, reason: str, scope: Groups
 ) -> Task:
-    rows = task.row_set(name)
+    rows = task.sets[name]
     narrowed = replace(
         rows,
-        indices=rows.indices[kept],
-        counts=None if rows.counts is None else rows.counts[kept],
+        indices=rows.indices[mask],
+        counts=None if rows.counts is None else rows.counts[mask],
         filters=filters,
         reason=reason,
         expected=rows.expected & scope,
@@ -90,7 +89,7 @@ def choose(
     order = np.argsort(indices)
     counts = None if counts is None else counts[order]
     rows = replace(
-        task.row_set(name), indices=indices[order], counts=counts, filters=None, reason=reason, **more
+        task.sets[name], indices=indices[order], counts=counts, filters=None, reason=reason, **more
     )
     return replace(task, sets={**task.sets, name: rows})
 
@@ -100,31 +99,25 @@ def pool(task: Task) -> RowSet:
     if any(rows.counts is not None for rows in task.sets.values()):
         raise InputError("rows drawn with replacement cannot be cut again: draw them in the last protocol")
     sets = task.sets.values()
-    member = np.zeros(len(task.metadata), dtype=bool)
-    expected, scope = (np.zeros(len(task.metadata.group_counts), dtype=bool) for _ in range(2))
+    member = np.zeros(len(task.metadata), bool)
     for rows in sets:
         member[rows.indices] = True
-        expected |= rows.expected
-        scope |= rows.scope
-    filters = either([rows.filters for rows in sets])
-    reason = next((rows.reason for rows in sets if rows.filters is None), "")
     return RowSet(
         indices=np.flatnonzero(member),
-        expected=expected,
-        scope=scope,
+        expected=np.any([rows.expected for rows in sets], axis=0),
+        scope=np.any([rows.scope for rows in sets], axis=0),
         roles=("fit",),
-        filters=filters,
-        reason=reason,
+        filters=either([rows.filters for rows in sets]),
+        reason=next((rows.reason for rows in sets if rows.filters is None), ""),
     )
 
 
 def recut(task: Task, sets: Mapping[str, NewSet]) -> Task:
     """Make new sets of the rows that are in any set."""
-    whole = pool(task)
+    whole, recut_sets = pool(task), {}
     member = np.zeros(len(task.metadata), bool)
     member[whole.indices] = True
     columns, groups = task.metadata.columns, task.metadata.groups
-    made = {}
     for name, new in sets.items():
         conditions = [new.conditions]
         mask = matches(columns, conditions) & new.part.rows
@@ -132,7 +125,7 @@ def recut(task: Task, sets: Mapping[str, NewSet]) -> Task:
         clause, filters = new.part.clause, whole.filters
         if clause is not None and filters is not None:
             filters = both(filters, [[*clause, *new.conditions]])
-        made[name] = replace(
+        recut_sets[name] = replace(
             whole,
             indices=np.flatnonzero(mask & member),
             expected=whole.expected & scope,
@@ -142,16 +135,21 @@ def recut(task: Task, sets: Mapping[str, NewSet]) -> Task:
             reason=new.part.reason or whole.reason,
             side=new.side,
         )
-    return replace(task, sets=made)
+    return replace(task, sets=recut_sets)
+
+
+def of_trajectories(task: Task) -> bool:
+    """Return True if the task is of complete trajectories, which are drawn whole."""
+    return "continuous" in task.history.metrics
 
 
 def units(task: Task, name: str) -> tuple[Indices, NDArray[np.int64]]:
-    """What a draw takes whole: the place in a set of one row of each unit, and the unit of each row.
+    """Return what a draw takes whole: the place in a set of one row of each unit, and the unit of each row.
 
-    A unit is a row; in a task of complete trajectories it is a trajectory, for which its first row stands.
+    A unit is a row; in a task of complete trajectories it is a trajectory, represented by its first row.
     """
-    rows = task.row_set(name)
-    if task.unit == "row":
+    rows = task.sets[name]
+    if not of_trajectories(task):
         every = np.arange(len(rows.indices))
         return every, every
     severity, trajectory = task.metadata.columns["severity"], task.metadata.trajectory[rows.indices]
@@ -164,7 +162,7 @@ def units(task: Task, name: str) -> tuple[Indices, NDArray[np.int64]]:
 
 
 def check_whole(task: Task, made_by: str) -> None:
-    """Refuse a task whose sets have a part of a trajectory, or its rows in different numbers."""
+    """Refuse a task whose sets have a part of a trajectory, or its rows not equally often."""
     severity, trajectory = task.metadata.columns["severity"], task.metadata.trajectory
     for name, rows in task.sets.items():
         steps, step = np.unique(severity[rows.indices], return_inverse=True)
@@ -180,22 +178,20 @@ def check_whole(task: Task, made_by: str) -> None:
             )
 
 
-def check_empty(task: Task, advice: Callable[[], str] = lambda: ADVICE) -> None:
-    """Refuse a task without a test, a set without rows, or groups that should have rows and have none.
-
-    `advice` says what to do about such groups.
-    """
-    if all(one.role != "test" for one in task.sets.values()):
+def check_empty(task: Task, advice: str = ADVICE) -> None:
+    """Refuse a task without a test, a set without rows, or groups that should have rows and have none."""
+    if all(rows.role != "test" for rows in task.sets.values()):
         raise InputError(
-            f"{task.describe()} has no set to test, only {', '.join(task.sets)}: take a larger base or "
+            f"{task.describe()} has no test set, only {', '.join(task.sets)}: take a larger base or "
             'another column of splits, or on_empty="report" to go on without'
         )
-    for name, one in task.sets.items():
-        if not len(one):
-            raise InputError(f"{task.describe()} leaves {name} without a row: {advice()}")
-        if empty := task.empty_groups(one):
-            shown = ", ".join(empty[:5]) + (" ..." if len(empty) > 5 else "")
+    for name, rows in task.sets.items():
+        if not len(rows):
+            raise InputError(f"{task.describe()} leaves {name} without a row: {advice}")
+        if len(empty := empty_groups(task, rows)):
+            shown = ", ".join(map(task.metadata.group_name, empty[:5].tolist()))
             raise InputError(
-                f"{task.describe()} leaves {len(empty)} groups of {name} without a row ({shown}): "
-                f'{advice()}, or on_empty="report" to have them as n = 0'
+                f"{task.describe()} leaves {len(empty)} groups of {name} without a row "
+                f"({shown}{' ...' if len(empty) > 5 else ''}): {advice}, "
+                'or on_empty="report" to have them as n = 0'
             )

@@ -1,4 +1,4 @@
-"""The official metrics of tasks: a table by name, each a function from what was judged to named figures.
+"""The official metrics of tasks: functions from judged rows to named figures, in a table by name.
 
 A figure's name has one meaning wherever it occurs. `mean`, `worst`, `worst_3`, `worst_5` are over groups;
 `mean_class` over labels that have rows; `mean_domain`, `std_domain`, `worst_domain` over nuisances; `overall`
@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.data.arrays import FloatArray, IntArray, as_floats
+from shiftdata.data.arrays import FloatArray, IntArray
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.metrics import (
     FailurePoints,
@@ -34,6 +34,7 @@ from shiftdata.evaluation.metrics.clusters import Clusters
 from shiftdata.evaluation.metrics.groups import Linear
 from shiftdata.evaluation.metrics.records import Record, number, some
 from shiftdata.evaluation.metrics.severity import severity_steps
+from shiftdata.evaluation.tasks.cells import Cells
 from shiftdata.evaluation.tasks.predictions import UNKNOWN
 
 
@@ -60,12 +61,18 @@ class Figure(float, Record):
 
     @classmethod
     def over(
-        cls, of: GroupAccuracy, derivatives: FloatArray, value: float, said: str, n: int | None = None
+        cls, groups: GroupAccuracy, derivatives: FloatArray, value: float, of: str, n: int | None = None
     ) -> Self:
         """Give a figure its error over origins, from its derivatives by the accuracies of groups."""
-        linear = Linear(of, derivatives)
+        linear = Linear(groups, derivatives)
         sem = linear.sem if math.isfinite(value) else math.nan
-        return cls(value, linear.n if n is None else n, said, sem, linear.origins, linear)
+        return cls(value, linear.n if n is None else n, of, sem, linear.origins, linear)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` stored: null is nan."""
+        value, sem = (math.nan if stored[name] is None else stored[name] for name in ("value", "sem"))
+        return cls(value, stored["n"], stored["of"], sem, stored["origins"])
 
     @property
     def rows(self) -> str:
@@ -87,16 +94,11 @@ class Figure(float, Record):
 class Judged:
     """Rows of a set with their true and predicted labels (unknown ones as `UNKNOWN`), and counts by name.
 
-    `known` are the labels of training, of which `expected` should be in the set, one for each of `classes`;
-    `marginal` is an estimate of the set's shares of labels. `all` has all rows as one group; `along` those of
-    each nuisance and severity, where rows have one.
+    `known` are the labels of training, of which `expected` should be in the set, one for each of the classes.
     """
 
-    all: GroupAccuracy
-    groups: GroupAccuracy
-    classes: GroupAccuracy
-    domains: GroupAccuracy
-    along: GroupAccuracy | None
+    cells: Cells
+    nuisance_column: str
     true: IntArray
     predicted: IntArray
     nuisance: IntArray
@@ -107,52 +109,72 @@ class Judged:
     expected: IntArray
     labels: int
     origin: IntArray
-    marginal: Any = None
 
     def __len__(self) -> int:
         return len(self.true)
 
     @cached_property
+    def groups(self) -> GroupAccuracy:
+        return self.cells.by(["label", self.nuisance_column])
+
+    @cached_property
+    def classes(self) -> GroupAccuracy:
+        return self.cells.by(["label"])
+
+    @cached_property
+    def domains(self) -> GroupAccuracy:
+        return self.cells.by([self.nuisance_column])
+
+    @cached_property
+    def wrong(self) -> IntArray:
+        wrong: IntArray = (self.true != self.predicted).astype(np.int64)
+        return wrong
+
+    @cached_property
     def failure_points(self) -> FailurePoints:
         """The failure points of every shift, by name; refused where a trajectory is not complete."""
-        wrong = (self.true != self.predicted).astype(np.int64)
+        zeros = np.zeros(len(self), np.int64)
         points = failure_points(
-            np.zeros_like(wrong), wrong, self.severity, trajectories=self.trajectory, shifts=self.nuisance
+            zeros, self.wrong, self.severity, trajectories=self.trajectory, shifts=self.nuisance
         )
-        return replace(points, shifts=tuple(self.nuisances[one] for one in np.unique(self.nuisance)))
+        return replace(points, shifts=tuple(self.nuisances[number] for number in np.unique(self.nuisance)))
 
 
 Named: TypeAlias = Iterator[tuple[str, Figure]]
 
 
 def accuracy_of(rows: GroupAccuracy) -> Figure:
-    """The share of rows that are right; `rows` has all as one group."""
+    """Return the share of rows that are right; `rows` has all as one group."""
     return Figure.over(rows, np.ones(1), rows.overall, "rows")
 
 
 def _overall(judged: Judged) -> Named:
-    yield "overall", accuracy_of(judged.all)
+    yield "overall", accuracy_of(judged.cells.all)
 
 
-def _mean(of: GroupAccuracy, what: str, m: int | None = None) -> Figure:
-    """The mean over groups, or over the `m` that are worst."""
-    chosen = np.arange(len(of.n)) if m is None else np.argsort(of.accuracy, kind="stable")[:m]
-    value = of.mean if m is None else of.worst_of(m)
-    over = f"{len(of.n):,} {what}" if m is None else f"the {m} worst of {len(of.n):,} {what}"
-    return Figure.over(of, _equal(of, chosen), value, over)
+def _mean(groups: GroupAccuracy, kind: str, m: int | None = None) -> Figure:
+    """Return the mean over groups, or over the `m` that are worst."""
+    chosen = np.arange(len(groups.n)) if m is None else np.argsort(groups.accuracy, kind="stable")[:m]
+    value = groups.mean if m is None else groups.worst_of(m)
+    over = f"{len(groups.n):,} {kind}"
+    return Figure.over(
+        groups, _equal(groups, chosen), value, over if m is None else f"the {m} worst of {over}"
+    )
 
 
-def _equal(of: GroupAccuracy, chosen: Any) -> FloatArray:
-    """The derivatives of the mean over some groups."""
-    derivatives = np.zeros(len(of.n))
+def _equal(groups: GroupAccuracy, chosen: Any) -> FloatArray:
+    """Return the derivatives of the mean over some groups."""
+    derivatives = np.zeros(len(groups.n))
     derivatives[chosen] = 1
     return np.asarray(derivatives / max(1.0, derivatives.sum()))
 
 
-def _worst(of: GroupAccuracy) -> Figure:
-    if of.empty:
-        return Figure(math.nan, 0, f"{of.empty[0]}: no rows")
-    return Figure.over(of, _equal(of, [of.accuracy.argmin()]), of.worst, str(of.worst_group))
+def _worst(groups: GroupAccuracy) -> Figure:
+    if groups.empty:
+        return Figure(math.nan, 0, f"{groups.empty[0]}: no rows")
+    return Figure.over(
+        groups, _equal(groups, [groups.accuracy.argmin()]), groups.worst, str(groups.worst_group)
+    )
 
 
 def _plain(judged: Judged) -> Named:
@@ -189,61 +211,52 @@ def _domains(judged: Judged) -> Named:
 def _adaptation(judged: Judged) -> Named:
     """Accuracy over rows, and over the classes that have some: a label shift may leave a class without."""
     yield from _overall(judged)
-    every, there = len(judged.classes.n), judged.classes.without_empty()
-    what = "classes" if len(there.n) == every else f"of {every:,} classes, those with rows"
-    yield "mean_class", _mean(there, what)
+    every, present = len(judged.classes.n), judged.classes.without_empty()
+    kind = "classes" if len(present.n) == every else f"of {every:,} classes, those with rows"
+    yield "mean_class", _mean(present, kind)
 
 
 def _universal(judged: Judged) -> Named:
     """The H-score over rows as in SMA's code, and over classes as in OVANet's."""
     shared = np.intersect1d(judged.known, judged.expected)
-    known = np.isin(judged.expected, shared)
+    is_shared = np.isin(judged.expected, shared)
     conventions: Mapping[str, Average] = {"": "rows", "_classes": "classes"}
     for suffix, average in conventions.items():
         score = h_score(
             judged.true, judged.predicted, shared=shared.tolist(), unknown=UNKNOWN, average=average
         )
         # The unknown are one class, the last; the known are one too where rows are averaged.
-        parts = np.zeros(len(known), np.int64) if average == "rows" else np.cumsum(known) - 1
+        parts = np.zeros(len(is_shared), np.int64) if average == "rows" else np.cumsum(is_shared) - 1
         last = 1 if average == "rows" else len(shared)
-        groups = judged.classes.merge(np.where(known, parts, last), tuple(range(last + 1)), "part")
-        ours, others = _equal(groups, np.arange(last)), _equal(groups, [last])
+        groups = judged.classes.merge(np.where(is_shared, parts, last), tuple(range(last + 1)), "part")
+        known, unknown = _equal(groups, np.arange(last)), _equal(groups, [last])
         total = score.known + score.unknown
         # d/dk of 2 k u / (k + u) is 2 u^2 / (k + u)^2, and d/du likewise.
         by = 2 * (np.array([score.unknown, score.known]) / total) ** 2 if total else np.zeros(2)
-        both = by[0] * ours + by[1] * others
-        said = f"harmonic mean, known over {average}"
-        yield f"h_score{suffix}", Figure.over(groups, both, score.h, said, len(judged))
-        said = f"{len(shared):,} shared classes, {average}"
-        yield f"known{suffix}", Figure.over(groups, ours, score.known, said)
+        both = by[0] * known + by[1] * unknown
+        over = f"harmonic mean, known over {average}"
+        yield f"h_score{suffix}", Figure.over(groups, both, score.h, over, len(judged))
+        over = f"{len(shared):,} shared classes, {average}"
+        yield f"known{suffix}", Figure.over(groups, known, score.known, over)
         if not suffix:
-            yield "unknown", Figure.over(groups, others, score.unknown, "rows of unknown classes")
+            yield "unknown", Figure.over(groups, unknown, score.unknown, "rows of unknown classes")
 
 
 def _label_shift(judged: Judged) -> Named:
     """RLSbench: accuracy, and the l1 error of the marginal of labels, 0 to 2."""
     yield from _adaptation(judged)
     places = judged.labels + 1  # the last for unknown
-    true = label_marginal(np.where(judged.true < 0, judged.labels, judged.true), places)
-    if judged.marginal is None:
-        of = "shares of predictions"
-        estimate = label_marginal(np.where(judged.predicted < 0, judged.labels, judged.predicted), places)
-    else:
-        of, estimate, given = "the given marginal", np.zeros(places), as_floats("marginal", judged.marginal)
-        if len(given) not in (judged.labels, len(judged.known)):
-            raise InputError(
-                f"marginal: {len(given)} shares; give one a label, of the dataset's {judged.labels} or the "
-                f"task's {len(judged.known)}"
-            )
-        estimate[np.arange(judged.labels) if len(given) == judged.labels else judged.known] = given
-    yield "marginal_error", Figure(label_marginal_l1(estimate, true), len(judged), of)
+    true, predicted = (
+        label_marginal(np.where(labels < 0, judged.labels, labels), places)
+        for labels in (judged.true, judged.predicted)
+    )
+    yield "marginal_error", Figure(label_marginal_l1(predicted, true), len(judged), "shares of predictions")
 
 
 def _continuous(judged: Judged) -> Named:
     """CNS-Bench, appendix A: the mean over shifts at each severity, drops, failure points."""
-    wrong = (judged.true != judged.predicted).astype(np.int64)
-    right = np.zeros_like(wrong)
-    curve = severity_accuracy(right, wrong, judged.severity, shifts=judged.nuisance)
+    zeros = np.zeros(len(judged), np.int64)
+    curve = severity_accuracy(zeros, judged.wrong, judged.severity, shifts=judged.nuisance)
     if lost := len(judged.domains.empty):  # a promised shift without rows leaves the means undefined
         rows = ((0, lost), (0, 0))
         curve = replace(
@@ -252,22 +265,18 @@ def _continuous(judged: Judged) -> Named:
             accuracy=np.pad(curve.accuracy, rows, constant_values=np.nan),
             n=np.pad(curve.n, rows),
         )
-    shifts = f"mean over {len(curve.shifts):,} shifts"
-    assert judged.along is not None  # rows have severities
-    cells, count = judged.along, len(curve.severities)
-    step = severity_steps([float(str(name).rpartition(" / ")[2]) for name in cells.names or ()])[1]
+    shifts, count = f"mean over {len(curve.shifts):,} shifts", len(curve.severities)
+    along = judged.cells.by([judged.nuisance_column, "severity"])
+    step = severity_steps([float(str(name).rpartition(" / ")[2]) for name in along.names or ()])[1]
     at = [np.where(step == place, 1 / len(curve.shifts), 0.0) for place in range(count)]
     for place, severity in enumerate(curve.severities):
-        value = float(curve.mean[place])
-        yield f"accuracy@{severity:g}", Figure.over(cells, at[place], value, shifts)
+        yield f"accuracy@{severity:g}", Figure.over(along, at[place], float(curve.mean[place]), shifts)
     if curve.severities[0] == 0 and count > 1:
         for place, severity in enumerate(curve.severities[1:], start=1):
-            yield (
-                f"drop@{severity:g}",
-                Figure.over(cells, at[0] - at[place], float(curve.drop[place]), shifts),
-            )
+            drop = Figure.over(along, at[0] - at[place], float(curve.drop[place]), shifts)
+            yield f"drop@{severity:g}", drop
         over = f"{count} severities, {shifts}"
-        yield "mean_drop", Figure.over(cells, at[0] - np.mean(at, axis=0), curve.mean_drop, over)
+        yield "mean_drop", Figure.over(along, at[0] - np.mean(at, axis=0), curve.mean_drop, over)
     yield from _failures(judged)
 
 
@@ -278,11 +287,11 @@ def _failures(judged: Judged) -> Named:
     origin = judged.origin[first[np.searchsorted(names, np.array(points.trajectory))]]
     fails = ~np.isnan(points.point)
 
-    def mean(values: FloatArray, said: str) -> Figure:
+    def mean(values: FloatArray, note: str) -> Figure:
         clusters = Clusters.of_rows(np.zeros(points.n, np.int64), origin, values, 1)
         whole = GroupAccuracy(values.mean(keepdims=True), np.array([points.n]), clusters=clusters)
-        said = f"{points.n:,} trajectories{said}"
-        return Figure.over(whole, np.ones(1), float(whole.accuracy[0]), said, len(judged))
+        over = f"{points.n:,} trajectories{note}"
+        return Figure.over(whole, np.ones(1), float(whole.accuracy[0]), over, len(judged))
 
     reached = np.where(fails, points.point, points.beyond)
     yield "mean_failure_point", mean(reached, f", {points.beyond:g} where none")
@@ -301,11 +310,9 @@ OFFICIAL: Mapping[str, Callable[[Judged], Named]] = {
 
 
 def figures_of(judged: Judged, metrics: tuple[str, ...]) -> tuple[dict[str, Figure], list[str]]:
-    """The figures of some official metrics (plain ones for none), and why some are missing."""
+    """Return the figures of some official metrics (plain ones for none), and why some are missing."""
     figures: dict[str, Figure] = {}
     notes: list[str] = []
-    if judged.marginal is not None and "label-shift" not in metrics:
-        raise InputError("marginal= goes with a task of label shift; this one has no figure that uses it")
     for name in metrics:
         if name not in OFFICIAL:
             raise not_found("official metric", name, OFFICIAL)
@@ -317,10 +324,11 @@ def figures_of(judged: Judged, metrics: tuple[str, ...]) -> tuple[dict[str, Figu
             if metric is not _continuous:
                 raise
             notes.append(f"no failure points: {error}")
-    for what, of in (("groups", judged.groups), ("classes", judged.classes), ("domains", judged.domains)):
-        if of.empty:
+    groups = {"groups": judged.groups, "classes": judged.classes, "domains": judged.domains}
+    for kind, accuracy in groups.items():
+        if accuracy.empty:
             notes.append(
-                f"{len(of.empty):,} {what} have no rows ({some(of.empty)}): what needs them is undefined, "
-                "without_empty() leaves them out"
+                f"{len(accuracy.empty):,} {kind} have no rows ({some(accuracy.empty)}): what needs them is "
+                "undefined, without_empty() leaves them out"
             )
     return figures, notes

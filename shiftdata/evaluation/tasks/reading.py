@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
+import inspect
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,51 +11,40 @@ from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import SAMPLERS, Sampler, make_sampler
+from shiftdata.evaluation.tasks.rows import TaskRows, counts_of, hashes_of, hides_labels, row_set
 from shiftdata.evaluation.tasks.sets import Indices, Role, different
 
 if TYPE_CHECKING:
     from shiftdata.data.loading.batches import Examples, Loader
     from shiftdata.data.loading.batches.examples import Transform
-    from shiftdata.data.loading.batches.loader import BatchTransform, Share
     from shiftdata.data.loading.byte_ranges import ExampleReader
-    from shiftdata.evaluation.tasks.task import Task
 
 
 def sampler(
-    task: Task,
+    task: TaskRows,
     rule: str,
     name: str | None = None,
     *,
     role: Role | None = None,
-    dedupe: bool = False,
     **options: Any,
 ) -> Sampler:
-    """A sampler over the positions of a set's rows: "subg", "rwg", ..., see `sampling.SAMPLERS`.
+    """Return a sampler over the positions of a set's rows: "subg", "rwg", ..., see `sampling.SAMPLERS`.
 
     The set is the first with the role "fit" if not named. Where labels are hidden, only rules that need
-    none can be used: "shuffle", "per-domain", or "pseudo-balanced" with `pseudo_labels`. `dedupe` is for the
-    examples of `dataset(dedupe=True)`; a rule by group or nuisance cannot follow it, since the untouched
-    pictures are of all nuisances, and each would count for one.
+    none can be used: "shuffle", "per-domain", or "pseudo-balanced" with `pseudo_labels`.
     """
     name = name or task.set_of(role or "fit")
     needs = SAMPLERS[rule].needs if rule in SAMPLERS else None
-    hidden, counts = task.hides_labels(name, role), task.counts(name, role)
+    hidden, counts = hides_labels(task, name, role), counts_of(task, name, role)
     if needs in ("label", "group") and (hidden or counts is not None):
         if not hidden:
             raise InputError(f"the rows of {name} were drawn with replacement: they are a sample already")
-        usable = [other for other, one in SAMPLERS.items() if one.needs not in ("label", "group")]
+        usable = [name for name, sampler in SAMPLERS.items() if sampler.needs not in ("label", "group")]
         raise InputError(
             f"the sampler {rule!r} needs {needs}s, which are hidden in {name}: its role is unlabelled. "
             f"Use one of {', '.join(usable)}, with pseudo_labels=... for pseudo-balanced"
         )
-    if dedupe and needs in ("group", "nuisance"):
-        raise InputError(
-            f"the sampler {rule!r} goes by {needs}, and with dedupe=True each untouched picture would be in "
-            "one of its groups alone: leave dedupe out, or take shuffle, rwy, suby, ..."
-        )
-    rows, metadata = task.rows(name, role), task.metadata
-    rows = rows if counts is None else np.repeat(rows, counts)
-    rows = rows[_distinct(task, name, role)] if dedupe else rows
+    metadata, rows = task.metadata, _examples(task, name, role)[0]
     given: dict[str, Any] = {"nuisances": metadata.nuisance[rows]}
     if needs == "nuisance":
         given["nuisance_ids"] = different(given["nuisances"])
@@ -67,13 +55,13 @@ def sampler(
         given["label_ids"] = different(given["labels"])
     elif needs == "group":
         given = {"groups": metadata.group[rows]}
-        promised = np.flatnonzero(task.row_set(name).expected)
+        promised = np.flatnonzero(row_set(task, name).expected)
         given["group_ids"] = np.union1d(promised, different(given["groups"]))
     return make_sampler(rule, **(given | options))
 
 
 def dataset(
-    task: Task,
+    task: TaskRows,
     name: str | None = None,
     *,
     role: Role | None = None,
@@ -82,147 +70,128 @@ def dataset(
     size: int | tuple[int, int] | None = None,
     remap: bool = False,
     decode: bool = True,
-    dedupe: bool = False,
     features: NDArray[Any] | None = None,
     reader: ExampleReader | None = None,
 ) -> Examples:
-    """The examples of a set, `(x, y, metadata)` each: a map-style dataset, for torch or without it.
+    """Return the examples of a set, `(x, y, metadata)` each: a map-style dataset, for torch or without it.
 
-    See `loading.batches.Examples`, and `loader` for the arguments.
+    See `loading.batches.Examples`.
+
+    Args:
+        name: the set; the first whose own role is `role` if not given.
+        role: what the set is used for, "fit" if neither is given; as "unlabelled", examples are
+            `(x, metadata)` without label, group and key.
+        transform: makes another x of one example's x (a picture, height x width x 3; a text; a row's
+            features) and a numpy generator.
+        seed: of the transforms, with the epoch.
+        size: height and width to resize every picture to, or one number for both.
+        remap: y from 0 to k - 1, k being "unknown", by `remapped`.
+        decode: False gives x as encoded bytes.
+        features: an array with a line for each row of the base: then x is its lines, and no file is read.
+        reader: your own `ExampleReader`, with a cache or hashes checked.
+
     """
     from shiftdata.data.loading.batches import Examples, Lines
 
-    name = name or task.set_of(role or "fit")
-    hidden = task.hides_labels(name, role)
-    names: dict[str, Sequence[str]] = {"nuisance": task.nuisances}
+    name, metadata = name or task.set_of(role or "fit"), task.metadata
+    hidden = hides_labels(task, name, role)
+    names: dict[str, Sequence[str]] = {"nuisance": metadata.nuisances}
     if not hidden:
-        labels = (*task.labels, "unknown") if remap else task.metadata.labels
-        names |= {"label": labels, "group": task.groups}
-    if features is not None:
-        rows, positions = _lines(task, name, role, dedupe)
-        metadata = task.metadata
-        if len(features) != len(metadata):
-            raise InputError(
-                f"features has {len(features):,} lines, the base {len(metadata):,} rows: give a line for each"
-            )
-        y = metadata.label[rows].astype(np.int64)
-        known = {"nuisance": metadata.nuisance[rows].astype(np.int64), "position": positions}
-        if hidden:
-            known["key"] = task.hashes(name)[positions]
-        else:
-            known["group"] = metadata.group[rows].astype(np.int64)
-        return Lines(
-            features,
-            rows,
-            labels=None if hidden else task.remapped[y] if remap else y,
-            keys=None if hidden else metadata.keys(rows),
-            known=known,
-            names=names,
+        names["label"] = (*task.labels, "unknown") if remap else metadata.labels
+        names["group"] = tuple(map(metadata.group_name, range(len(metadata.group_counts))))
+    if features is None:
+        return Examples(
+            metadata,
+            task.rows(name, role),
+            counts_of(task, name, role),
+            hashes=hashes_of(task, name) if hidden else None,
+            remapped=task.remapped if remap else None,
+            reader=reader,
             transform=transform,
             seed=seed,
+            size=size,
+            decode=decode,
+            names=names,
         )
-    return Examples(
-        task.metadata,
-        task.rows(name, role),
-        task.counts(name, role),
-        only=_distinct(task, name, role) if dedupe else None,
-        hashes=task.hashes(name) if hidden else None,
-        remapped=task.remapped if remap else None,
-        reader=reader,
+    if len(features) != len(metadata):
+        raise InputError(
+            f"features has {len(features):,} lines, the base {len(metadata):,} rows: give a line for each"
+        )
+    rows, positions = _examples(task, name, role)
+    y = metadata.label[rows].astype(np.int64)
+    columns = {"nuisance": metadata.nuisance[rows].astype(np.int64), "position": positions}
+    if hidden:
+        columns["key"] = hashes_of(task, name)[positions]
+    else:
+        columns["group"] = metadata.group[rows].astype(np.int64)
+    return Lines(
+        features,
+        rows,
+        labels=None if hidden else task.remapped[y] if remap else y,
+        keys=None if hidden else metadata.keys(rows),
+        known=columns,
+        names=names,
         transform=transform,
         seed=seed,
-        size=size,
-        decode=decode,
-        names=names,
     )
 
 
-def _lines(task: Task, name: str, role: Role | None, dedupe: bool) -> tuple[Indices, Indices]:
-    """The rows of a set's examples, and the position of each in the set."""
-    rows, counts = task.rows(name, role), task.counts(name, role)
+def _examples(task: TaskRows, name: str, role: Role | None) -> tuple[Indices, Indices]:
+    """Return the rows of a set's examples, and the position of each in the set."""
+    rows, counts = task.rows(name, role), counts_of(task, name, role)
     positions = np.repeat(np.arange(len(rows)), 1 if counts is None else counts)
-    positions = _distinct(task, name, role) if dedupe else positions
     return rows[positions], positions
 
 
-def _distinct(task: Task, name: str, role: Role | None) -> Indices:
-    if task.counts(name, role) is not None:
-        raise InputError(f"the rows of {name} were drawn with replacement: dedupe cannot leave some out")
-    return task.distinct(name, role)
-
-
 def loader(
-    task: Task,
+    task: TaskRows,
     name: str | None = None,
     *,
     role: Role | None = None,
     sampler: str | Sampler | Sequence[int] | Indices | None = None,
     batch_size: int = 64,
     seed: int = 0,
-    workers: int | None = None,
-    size: int | tuple[int, int] | None = None,
-    transform: Transform | None = None,
-    batch_transform: BatchTransform | None = None,
-    remap: bool = False,
-    drop_last: bool = False,
-    dedupe: bool = False,
-    decoded: bool | str | Path = False,
-    decoded_limit: int = 10 * 2**30,
-    rank: int | None = None,
-    world: int | None = None,
-    share: Share = "epoch",
-    features: NDArray[Any] | None = None,
-    reader: ExampleReader | None = None,
     **options: Any,
 ) -> Loader:
-    """Batches `(x, y, metadata)` of a set's examples, for training; see `loading.batches.Loader`.
+    """Return batches `(x, y, metadata)` of a set's examples, for training; see `loading.batches.Loader`.
 
     Args:
         name: the set; the first whose own role is `role` if not given.
-        role: what the set is used for, "fit" if neither is given; as "unlabelled", batches are
-            `(x, metadata)` without label, group and key.
-        sampler: "shuffle", "subg", ...: the name of a sampler, with its `options`; one that `sampler`
+        role: as in `dataset`; as "unlabelled", batches are `(x, metadata)` without label, group and key.
+        sampler: "shuffle", "subg", ...: the name of a sampler, with its options; one that `sampler`
             made; positions in the set; or None: every example in the stored order, as for a test.
         batch_size: examples in a batch, on each rank.
         seed: of the order and of the transforms, with the epoch.
-        workers: threads that read and decode ahead; default: one a core for pictures, else one.
-        size: height and width to resize every picture to, or one number for both.
-        transform: makes another x of one example's x (a picture, height x width x 3; a text; a row's
-            features) and a numpy generator.
-        batch_transform: makes another x of a batch's x and a numpy generator, after `transform`.
-        remap: y from 0 to k - 1, k being "unknown", by `remapped`.
-        drop_last: leave out a last batch that is not full, and what ranks do not share evenly.
-        dedupe: give each untouched picture once. In a dataset with severities it is the start of a trajectory
-            under every nuisance: the first of these rows stands for all, with its key, group and position.
-            `evaluate` takes the predictions of such a loader, in its order or by key.
-        decoded: keep decoded pictures on this machine, in this folder or (True) in that of the user's cache;
-            later epochs, and other runs over the same pictures, read them instead of decoding.
-        decoded_limit: the most bytes that are kept there.
-        rank, world: this process among those that share an epoch; default: of `torch.distributed`.
-        share: what ranks share: the rows of an "epoch", each for batches of its own, or every "batch".
-        features: an array with a line for each row of the base: then x is its lines, and no file is read.
-        reader: your own `ExampleReader`, with a cache or hashes checked.
+        options: those of `dataset` (transform, size, remap, features, reader), of the named sampler, and of
+            `Loader`:
+            workers: threads that read and decode ahead; default: one a core for pictures, else one.
+            batch_transform: makes another x of a batch's x and a numpy generator, after `transform`.
+            drop_last: leave out a last batch that is not full, and what ranks do not share evenly.
+            on_error: an example that cannot be read is an "error", or is "skip"ped and reported.
+            decoded: keep decoded pictures on this machine, in this folder or (True) in that of the user's
+                cache; later epochs, and other runs over the same pictures, read them instead of decoding.
+            decoded_limit: the most bytes that are kept there.
+            rank, world: this process among those that share an epoch; default: of `torch.distributed`.
+            share: what ranks share: the rows of an "epoch", each for batches of its own, or every "batch".
 
     """
     from shiftdata.data.loading.batches import Loader
 
+    of_loader = _taken(options, Loader)
+    of_examples = {"role": role, "seed": seed, **_taken(options, dataset)}
     if isinstance(sampler, str):
-        batches = sampler in SAMPLERS and SAMPLERS[sampler].makes_batches
-        chosen = options | ({"batch_size": batch_size} if batches else {})
-        sampler = task.sampler(sampler, name, role=role, dedupe=dedupe, seed=seed, **chosen)
+        if sampler in SAMPLERS and SAMPLERS[sampler].makes_batches:
+            options["batch_size"] = batch_size
+        sampler = _sampler(task, sampler, name, role=role, seed=seed, **options)
     elif options:
         raise InputError(f"{', '.join(options)}: options go with the name of a sampler")
-    examples = partial(task.dataset, name, role=role, transform=transform, seed=seed, size=size)
-    return Loader(
-        examples(remap=remap, dedupe=dedupe, reader=reader, features=features),
-        sampler,
-        batch_size=batch_size,
-        workers=workers,
-        batch_transform=batch_transform,
-        drop_last=drop_last,
-        decoded=decoded,
-        decoded_limit=decoded_limit,
-        rank=rank,
-        world=world,
-        share=share,
-    )
+    return Loader(dataset(task, name, **of_examples), sampler, batch_size=batch_size, **of_loader)
+
+
+#: The argument `sampler` of `loader` hides the function.
+_sampler = sampler
+
+
+def _taken(options: dict[str, Any], call: Callable[..., object]) -> dict[str, Any]:
+    """Take from some options those that a function has."""
+    return {name: options.pop(name) for name in list(options) if name in inspect.signature(call).parameters}

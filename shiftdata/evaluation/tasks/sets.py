@@ -1,7 +1,8 @@
-"""The sets of a task: which rows, how often, for what, and by which filters."""
+"""The sets of a task: which rows, how often, in which role, by which filters; and how they came about."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -15,7 +16,8 @@ Groups: TypeAlias = NDArray[np.bool_]
 #: What a set is for: to train with labels, to train without them, to choose models, or to test.
 Role: TypeAlias = Literal["fit", "unlabelled", "select", "test"]
 ROLES: tuple[Role, ...] = ("fit", "unlabelled", "select", "test")
-#: What to do about a group that a protocol promises and that has no row: refuse, or say n = 0 in the report.
+CANONICAL_ROLES: Mapping[str, Role] = {"train": "fit", "validation": "select", "test": "test"}
+#: What to do about a group that a protocol promises and that has no row: refuse, or report n = 0.
 OnEmpty: TypeAlias = Literal["error", "report"]
 
 
@@ -24,7 +26,7 @@ class LeakWarning(UserWarning):
 
 
 def different(numbers: NDArray[np.integer]) -> Indices:
-    """The small numbers that occur, sorted; -1 too. Millions are counted faster than sorted."""
+    """Return the small numbers that occur, sorted; -1 too. Counting is faster than sorting millions."""
     return np.flatnonzero(np.bincount(numbers + 1)) - 1
 
 
@@ -48,7 +50,7 @@ class RowSet:
     side: str = ""
 
     def __len__(self) -> int:
-        """How many examples: rows, each as often as it was drawn."""
+        """Count the examples: rows, each as often as it was drawn."""
         return len(self.indices) if self.counts is None else int(self.counts.sum())
 
     def __repr__(self) -> str:
@@ -77,3 +79,31 @@ class NewSet:
     conditions: Clause
     role: Role
     side: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginalDraw:
+    """A drawn marginal of labels: the share of each label, and its examples in each set."""
+
+    drawn: tuple[float, ...]
+    rows: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """The origin of a task.
+
+    `steps` are the protocols in order, `metrics` the names of their official metrics, `notes` what they asked
+    for and met. `stage` says how far the making is: a task whose sets were cut, or whose rows were chosen,
+    cannot be cut again. `cut_by` is the protocol that cut the sets, `promises` are those that hold, each with
+    the protocol that made it; `draws` are the drawn marginals of labels.
+    """
+
+    steps: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    draws: tuple[MarginalDraw, ...] = ()
+    leaky: bool = False
+    stage: int = 0
+    cut_by: str = ""
+    promises: Mapping[str, str] = field(default_factory=dict)

@@ -1,11 +1,10 @@
-"""The front page: every dataset that is here, results on them, and the public datasets that can be built."""
+"""The front page: every dataset that is here, and results on them."""
 
 from __future__ import annotations
 
-import json
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 from PIL import Image
@@ -14,18 +13,17 @@ from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.evaluation.pages.shell import render
 from shiftdata.serve.pages.pages import calibrated
-from shiftdata.serve.pages.sprites import as_webp, opened_picture
+from shiftdata.serve.pages.sprites import as_webp
 
-#: The pictures of a card of which one stands on the front page.
+#: Pictures of a card; the front page shows the first that exists.
 PICTURES = ("preview.jpg", "groups.png")
 #: The picture of a card, in pixels.
 CARD = (480, 240)
-REAL = "real_datasets.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A dataset on the front page; `picture` is the address of its picture, if it has one."""
+    """A dataset on the front page; `picture` is the address of its picture, or empty."""
 
     manifest: Manifest
     url: str
@@ -42,9 +40,9 @@ class Entry:
 
     @property
     def search(self) -> str:
-        one = self.manifest
-        texts = [one.name, one.title, one.summary, one.family, one.license]
-        return " ".join([*texts, *one.labels[:200], *one.nuisances[:200]]).lower()
+        known = self.manifest
+        texts = [known.name, known.title, known.summary, known.family, known.license]
+        return " ".join([*texts, *known.labels[:200], *known.nuisances[:200]]).lower()
 
 
 def catalog_page(
@@ -57,35 +55,25 @@ def catalog_page(
     endpoint: str = "",
 ) -> str:
     """The front page. `others` are repos in other formats, `results` pages of predictions."""
-    here = {one.manifest.name for one in entries}
-    real = [one | {"state": "built here" if one["name"] in here else "to build"} for one in real_datasets()]
     return render(
         "catalog.html",
         root=root,
         index=index,
         entries=entries,
-        shifts=sorted({one.shift for one in entries}),
-        licences=sorted({one.manifest.license for one in entries}),
-        real=real,
+        shifts=sorted({entry.shift for entry in entries}),
+        licences=sorted({entry.manifest.license for entry in entries}),
         results=results,
         others=others,
         endpoint=endpoint,
     )
 
 
-def real_datasets() -> list[dict[str, Any]]:
-    """The public datasets that recipes read from their authors' files, with what each needs."""
-    text = files("shiftdata.serve.pages").joinpath(REAL).read_text(encoding="utf-8")
-    known: list[dict[str, Any]] = json.loads(text)
-    return known
-
-
 def card_picture(dataset: OpenDataset) -> bytes | None:
-    """A dataset's picture: the upper left of what its card shows, the first groups; None if it shows none."""
-    known = [name for name in PICTURES if name in dataset.manifest.files]
-    if not known:
+    """The upper left of the picture on a dataset's card, its first groups; None if the card has none."""
+    name = next((name for name in PICTURES if name in dataset.manifest.files), None)
+    if name is None:
         return None
-    with opened_picture(dataset.read_file(known[0])) as opened:
+    with Image.open(io.BytesIO(dataset.read_file(name))) as opened:
         picture = opened.convert("RGB")
     width = min(picture.width, max(CARD[0], round(picture.width * 0.6)))
     part = picture.crop((0, 0, width, min(picture.height, width * CARD[1] // CARD[0])))

@@ -1,35 +1,36 @@
-"""How many rows each group has in each set of a task: the heat maps of a dataset's page."""
+"""Numbers on a dataset's page: rows of each group in each set of a task, and how rows are distributed."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.evaluation.protocols import parse_protocol, protocols, task
-from shiftdata.evaluation.protocols.base import REQUIRED
+from shiftdata.data.format.schema import SPLITS
+from shiftdata.evaluation.protocols import parse_protocol, task
 from shiftdata.evaluation.tasks import Task
+from shiftdata.serve.pages.rows import Rows
 
 #: Sets of one task whose counts are shown: a protocol may cut a set into hundreds.
 MOST_SETS = 12
-#: What the pages without a server hold beside the canonical splits, at most.
-MOST_TASKS = 120
+#: Bars of one chart at most.
+MOST_BARS = 40
 
 
 def counts_of(dataset: OpenDataset, base: str, words: str) -> dict[str, Any]:
-    """The groups of every set of a task: of canonical split `words`, of protocols, or of neither.
+    """Return the groups of every set of the task that `shiftdata.task` makes of the same words.
 
-    Exactly what `shiftdata.task` makes of the same words; what it refuses is refused.
+    `words` name a canonical split or protocols; empty, they are the sets of the base itself.
     """
-    manifest = dataset.manifest
-    split = manifest.canonical(words)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a protocol that leaks says so in the notes of the page
-        made = task(dataset, words if split else parse_protocol(words), base=base, on_empty="report")
+        protocol = words if dataset.manifest.canonical(words) else parse_protocol(words)
+        made = task(dataset, protocol, base=base, on_empty="report")
     report = made.report()
     shown = list(report.sets.items())[:MOST_SETS]
     return {
@@ -41,14 +42,14 @@ def counts_of(dataset: OpenDataset, base: str, words: str) -> dict[str, Any]:
         "sets": [
             {
                 "name": name,
-                "roles": list(one.roles),
-                "examples": one.examples,
-                "origins": one.origins,
-                "empty": len(one.empty),
-                "counts": np.array(one.counts, np.int64).ravel().tolist(),
+                "roles": list(rows.roles),
+                "examples": rows.examples,
+                "origins": rows.origins,
+                "empty": len(rows.empty),
+                "counts": np.array(rows.counts, np.int64).ravel().tolist(),
                 "untouched": _untouched(made, name),
             }
-            for name, one in shown
+            for name, rows in shown
         ],
     }
 
@@ -62,67 +63,37 @@ def _untouched(made: Task, name: str) -> list[int]:
     return [int(count) for count in np.bincount(labels, weights, minlength=len(metadata.labels))]
 
 
-def forms(manifest: Manifest) -> list[dict[str, Any]]:
-    """Every protocol with its parameters and their defaults, those of the canonical splits first."""
-    used = {split.protocol.partition(" ")[0].partition("@")[0] for split in manifest.canonical_splits}
-    known = sorted(protocols(), key=lambda one: (one.id not in used, one.id))
-    return [
-        {
-            "id": one.id,
-            "about": one.about,
-            "paper": one.paper,
-            "parameters": [
-                {"name": name, "default": _shown(value), "required": value is REQUIRED}
-                for name, value in one.parameters().items()
-                if name != "variant"
-            ],
-        }
-        for one in known
-    ]
-
-
-def grid(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """The tasks that pages without a server hold, base and words: canonical splits, bases, steps around them.
-
-    Pages show the first of them. A base's own sets are mostly balanced, and say less than a canonical split.
-    """
-    made: dict[tuple[str, str], None] = {
-        (split.base, split.name): None for split in manifest.canonical_splits
-    }
-    made |= {(base, ""): None for base in base_names(manifest)}
-    for split in manifest.canonical_splits:
-        made |= {(split.base, words): None for words in _around(split.protocol)}
-    yield from list(made)[:MOST_TASKS]
-
-
 def base_names(manifest: Manifest) -> list[str]:
     """The bases, the default one first."""
     names = (base.name for base in manifest.bases)
     return sorted(names, key=lambda name: (name != manifest.default_base, name))
 
 
-def _around(words: str) -> list[str]:
-    """A canonical split's protocol with other seeds, and other strengths where it has them."""
-    steps: Mapping[str, tuple[str, ...]] = {
-        "mu": ("0.05", "0.1", "0.2", "0.5", "1"),
-        "alpha": ("0.5", "1", "3", "10"),
-    }
-    parts = [word for word in words.split() if not word.startswith("seed=")]
-    if "'" in words or not any(word.split("=")[0] in steps for word in parts):
-        return []
-    made = []
-    for seed in ("0", "1", "2"):
-        for at, word in enumerate(parts):
-            for value in steps.get(word.split("=")[0], ()):
-                changed = [*parts[:at], f"{word.split('=')[0]}={value}", *parts[at + 1 :]]
-                made.append(" ".join([*changed, f"seed={seed}"]))
-    return made
+def distributions(rows: Rows) -> list[dict[str, Any]]:
+    """Count rows by split, fold, label, nuisance and severity, and origins by their rows."""
+    known, label = rows.metadata, rows.dataset.manifest.roles.label
+    per_origin = np.bincount(known.origin)
+    sizes, origins = np.unique(per_origin[per_origin > 0], return_counts=True)
+    steps, at_step = np.unique(known.columns["severity"], return_counts=True)
+    by_nuisance = np.bincount(known.nuisance[known.nuisance >= 0], minlength=len(known.nuisances))
+    charts = [
+        _chart("splits", list(SPLITS), np.bincount(known.columns["split"], minlength=len(SPLITS))),
+        _chart("folds, ten by ten", [f"{at}0 to {at}9" for at in range(10)],
+               np.bincount(known.columns["fold"] // 10, minlength=10)),
+        _chart(f"{label}s", known.labels, np.bincount(known.label, minlength=len(known.labels))),
+        _chart(f"{known.nuisance_column}s", known.nuisances, by_nuisance),
+        _chart("origins, by their rows", [f"{size:,} rows" for size in sizes], origins, "origins"),
+        *([_chart("severities", [f"{step:g}" for step in steps], at_step)] if rows.is_continuous else []),
+    ]  # fmt: skip
+    return [chart for chart in charts if chart["pairs"]]
 
 
-def _shown(value: Any) -> str:
-    """A default as it is written in the words of a task."""
-    if value is REQUIRED or value in ("", ()):
-        return ""
-    if value is None or isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+def _chart(
+    caption: str, names: Sequence[str], counts: NDArray[np.integer], unit: str = "rows"
+) -> dict[str, Any]:
+    """Return a chart of bars; of more than fit the longest."""
+    pairs = [(name, int(count)) for name, count in zip(names, counts, strict=True) if count]
+    if len(pairs) > MOST_BARS:
+        caption = f"{caption}: the largest {MOST_BARS} of {len(pairs):,}"
+        pairs = sorted(pairs, key=lambda pair: -pair[1])[:MOST_BARS]
+    return {"caption": caption, "pairs": pairs, "unit": unit}

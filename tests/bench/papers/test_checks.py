@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
 import sys
 
 import numpy as np
@@ -18,10 +17,10 @@ from tests.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from check_published import VERDICTS, check
+from check_published import check
 from check_published.__main__ import main
 from check_published.cells import Book
-from check_published.judging import box, exactly, judge, std_span
+from check_published.judging import box, judge, std_span
 from check_published.rules import spread_of_mean
 
 REPORT = check(published().rows)
@@ -73,18 +72,6 @@ def test_verdicts(printed, inputs, verdict):
     assert (under.verdict, under.assumption) == (("depends", "All count.") if excluded else (verdict, ""))
 
 
-def test_a_missing_input_gives_no_finding():
-    sheet = Book(results([("r", "a", "1.0")]))("own", 1)
-    assert judge(sheet.get("r", "a"), exactly(1.0), [sheet.get("r", "b")], "mean") == []
-    assert judge(None, exactly(1.0), [sheet.get("r", "a")], "mean") == []
-
-
-def test_digits_belong_to_the_column():
-    book = Book(results([("a", "x", "0.9"), ("b", "x", "0.92"), ("a", "y", "3"), ("b", "y", "4")]))
-    sheet = book("own", 1)
-    assert [sheet.get(*place).half for place in (("a", "x"), ("b", "x"), ("a", "y"))] == [0.005, 0.005, 0.0]
-
-
 VALUES = st.lists(st.integers(0, 9999).map(lambda number: number / 100), min_size=2, max_size=5)
 
 
@@ -100,12 +87,6 @@ def test_the_room_of_a_standard_deviation_holds_every_corner_and_no_more(values,
     assert low >= 0
 
 
-@given(VALUES)
-def test_the_room_of_a_mean_is_half_a_unit(values):
-    value, low, high = box(lambda x: float(x.mean()))(values, [0.05] * len(values))
-    assert (low, high) == (pytest.approx(value - 0.05), pytest.approx(value + 0.05))
-
-
 @given(st.lists(st.lists(st.floats(0, 100), min_size=3, max_size=3), min_size=2, max_size=6))
 def test_the_spread_of_a_mean_over_seeds_is_always_called_possible(accuracies):
     seeds = np.array(accuracies)  # domains x seeds
@@ -115,12 +96,6 @@ def test_the_spread_of_a_mean_over_seeds_is_always_called_possible(accuracies):
     parts = [sheet.spread("r", f"d{n}") for n in range(len(of_parts))]
     (found,) = spread_of_mean(sheet.spread("r", "Avg"), parts, "domains")
     assert found.verdict != "inconsistent"
-
-
-def test_an_impossible_spread_of_a_mean_is_found():
-    sheet = Book(results([("r", "a", "0.0±1.0"), ("r", "b", "0.0±1.0"), ("r", "Avg", "0.0±1.5")]))("own", 1)
-    parts = [sheet.spread("r", name) for name in "ab"]
-    assert spread_of_mean(sheet.spread("r", "Avg"), parts, "domains")[0].verdict == "inconsistent"
 
 
 def test_the_shipped_numbers_are_those_that_were_extracted():
@@ -145,8 +120,8 @@ def test_the_shipped_numbers_are_those_that_were_extracted():
     ],
 )
 def test_known_inconsistencies_are_found(paper, table, place, recomputed):
-    found = [one for one in REPORT.of(paper, table).inconsistent if one.place.endswith(place)]
-    assert any(recomputed in one.recomputed for one in found), found
+    found = [finding for finding in REPORT.of(paper, table).inconsistent if finding.place.endswith(place)]
+    assert any(recomputed in finding.recomputed for finding in found), found
 
 
 @pytest.mark.parametrize(
@@ -170,7 +145,11 @@ def test_known_inconsistencies_are_found(paper, table, place, recomputed):
 )
 def test_what_depends_on_an_assumption_names_it(paper, table, place, recomputed):
     report = REPORT.of(paper, table)
-    (found,) = [one for one in report.findings if one.verdict == "depends" and one.place.endswith(place)]
+    (found,) = [
+        finding
+        for finding in report.findings
+        if finding.verdict == "depends" and finding.place.endswith(place)
+    ]
     assert recomputed in found.recomputed
     assert found.assumption.endswith(".")
     assert found in report.depends[found.assumption]
@@ -186,37 +165,14 @@ def test_what_depends_on_an_assumption_names_it(paper, table, place, recomputed)
 )
 def test_overall_accuracies_agree_with_the_domain_sizes_of_table_10(table, part, methods):
     findings = REPORT.of("nico++", table).findings
-    overall = [one for one in findings if "weighted by their images" in one.check and one.part == part]
-    assert methods <= {one.row for one in overall if one.verdict in ("reproduces", "within rounding")}
-
-
-def test_overall_accuracies_and_any_domain_sizes():
-    report = REPORT.of("nico++")
-    by_any = [one for one in report.findings if one.check.startswith("some domain sizes")]
-    assert [one.verdict for one in by_any] == ["inconsistent"] * 6 + ["reproduces"]
-    assert all("weighted by" not in one.check for one in report.inconsistent)
-
-
-@pytest.mark.parametrize(
-    ("paper", "table", "check_name"),
-    [
-        ("sma", "4", "SEM over 25 scenarios (ddof 1)"),
-        ("sma", "1", "sum over 12 datasets of table 2"),
-        ("nico++", "3", "mean over 2 settings"),
-        ("nico++", "10", "sum over 10 domains"),
-        ("cns-bench", "2", "mean drop over 6 scales, 0 among them"),
-        ("cns-bench", "5", "mean weighted by images"),
-        ("cns-bench", "text", "stage (ii) less stage (iii), all scales"),
-        ("domainbed-v2", "4", "leakage against K = 1"),
-        ("domainbed-v2", "5", "rank by the recomputed average"),
-        ("domainbed-v2", "text", "Spearman correlation of the averages"),
-        ("rlsbench", "text", "sum over 14 datasets"),
-    ],
-)
-def test_known_agreements_are_found(paper, table, check_name):
-    found = [one for one in REPORT.of(paper, table).findings if one.check == check_name]
-    assert found
-    assert "inconsistent" not in {one.verdict for one in found}
+    overall = [
+        finding
+        for finding in findings
+        if "weighted by their images" in finding.check and finding.part == part
+    ]
+    assert methods <= {
+        finding.row for finding in overall if finding.verdict in ("reproduces", "within rounding")
+    }
 
 
 @pytest.mark.parametrize("one", published_tables(), ids=lambda one: f"{one.paper}-{one.table}")
@@ -250,13 +206,13 @@ ARITHMETIC = [
 @pytest.mark.parametrize(("paper", "table"), ARITHMETIC)
 def test_arithmetic_alone_finds_an_error_in_any_cell(paper, table):
     rows = published(paper, table).rows
-    known = {(one.place, one.check) for one in check(rows).inconsistent}
+    known = {(finding.place, finding.check) for finding in check(rows).inconsistent}
     listed = rows.to_pylist()
     for place in range(0, len(listed), max(1, len(listed) // 8)):
         damaged = pa.Table.from_pylist(
             [*listed[:place], listed[place] | _moved(listed[place]), *listed[place + 1 :]], rows.schema
         )
-        found = {(one.place, one.check) for one in check(damaged).inconsistent}
+        found = {(finding.place, finding.check) for finding in check(damaged).inconsistent}
         assert found - known, listed[place]
 
 
@@ -283,40 +239,13 @@ def test_another_digit_changes_what_depends(paper, table, row, column, part, pri
     place = {"paper": paper, "table": table, "part": part, "row": row, "column": column}
 
     def verdicts(report):
-        chosen = [one for one in report.findings if one.to_dict().items() >= place.items()]
-        return {(one.check, one.verdict) for one in chosen}
+        chosen = [finding for finding in report.findings if finding.to_dict().items() >= place.items()]
+        return {(finding.check, finding.verdict) for finding in chosen}
 
     other = {"printed": printed, "value": float(printed.partition("±")[0])}
-    rows = [one | other if one.items() >= place.items() else one for one in published()]
+    rows = [row | other if row.items() >= place.items() else row for row in published()]
     changed = verdicts(check(pa.Table.from_pylist(rows, published("sma").rows.schema))) - verdicts(REPORT)
     assert verdict in {one for _, one in changed}
-
-
-def test_two_numbers_for_one_place_are_a_problem():
-    twice = results([("a", "x", "1.0"), ("a", "x", "2.0")])
-    assert check(twice).problems == ("own, 1, a, x: two numbers for one place",)
-
-
-def test_own_results_are_checked_for_possible_values():
-    report = check(results([("a", "x", "101.0"), ("b", "x", "50.0±2.0")]))
-    assert [(one.check, one.printed) for one in report.inconsistent] == [("a possible value", "101.0")]
-
-
-def test_identical_rows_are_found():
-    numbers = ["71.9", "54.5", "97.6", "70.8"]
-    rows = [(name, f"c{n}", text) for name in ("a", "b") for n, text in enumerate(numbers)]
-    (found,) = check(results(rows)).inconsistent
-    assert found.check == "identical rows in different places"
-    assert check(results(rows[:6])).inconsistent == ()
-
-
-def test_a_report_counts_prints_and_exports():
-    report = REPORT.of("rlsbench")
-    assert sum(report.count(verdict) for verdict in VERDICTS) == len(report.findings)
-    listed = report.count("inconsistent") + report.count("depends")
-    assert report.text().count("printed") == listed == report.to_markdown().count("\n") - 2
-    assert all(f"depends on: {assumption}" in report.text() for assumption in report.depends)
-    assert report.to_csv().count("\n") > len(report.findings)
 
 
 @pytest.mark.slow
@@ -341,11 +270,3 @@ def test_the_command_names_damaged_numbers_and_exits_with_1(tmp_path, capsys):
     err = capsys.readouterr().err
     assert "damaged: sma, table 3" in err
     assert "Airplanes, K=4, Top-3 Worst Acc. 60.44±1.9 (extracted: 70.74±2.7)" in err
-
-
-def test_the_command_runs_from_anywhere(tmp_path):
-    script = ROOT / "scripts" / "check_published"
-    command = [sys.executable, str(script), "cns-bench"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("paper")

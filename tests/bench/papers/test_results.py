@@ -14,8 +14,11 @@ from shiftdata.errors import InputError, NotFoundError
 
 
 def test_every_table_is_there_with_its_numbers():
-    counted = {(one.paper, one.table): len(sd.published(one.paper, one.table)) for one in published_tables()}
-    assert counted == {(one.paper, one.table): one.numbers for one in published_tables()}
+    counted = {
+        (table.paper, table.table): len(sd.published(table.paper, table.table))
+        for table in published_tables()
+    }
+    assert counted == {(table.paper, table.table): table.numbers for table in published_tables()}
     assert sum(counted.values()) == len(sd.published())
 
 
@@ -49,13 +52,6 @@ def test_formats_hold_every_number():
     assert [row["printed"] for row in rows] == printed
     for text in (table.to_markdown(), table.to_latex(), str(table), table._repr_html_()):
         assert all(number in text for number in printed)
-    assert table.to_pandas()["value"].tolist() == [float(number) for number in printed]
-
-
-def test_latex_is_safe():
-    text = sd.published("sma", 2).to_latex()
-    assert "SMA\\_BRD" in text
-    assert "\\begin{tabular}{lrrrr}" in text
 
 
 def test_own_results_are_stored_beside_published_ones(tmp_path):
@@ -106,8 +102,8 @@ def test_ranks_and_changes_are_those_of_the_paper():
     printed = sd.published("domainbed-v2", 5, part="MoCo-v2 ResNet-50")
     ranks = {row["row"]: row["value"] for row in printed.where(column="Ranking")}
     changes = {row["row"]: row["value"] for row in printed.where(column="Rank change")}
-    assert {one.method: one.rank for one in board.standings["set 2"]} == ranks
-    methods = [one.method for one in board.standings["set 1"]]
+    assert {standing.method: standing.rank for standing in board.standings["set 2"]} == ranks
+    methods = [standing.method for standing in board.standings["set 1"]]
     assert dict(zip(methods, board.agreement["set 2"].change, strict=True)) == changes
 
 
@@ -123,12 +119,6 @@ def test_a_leaderboard_of_the_paper_and_ones_own():
     lines = str(board).splitlines()
     assert lines[1].split() == ["SWAD", "62.60", "1", "63.00", "2", "+0"]
     assert lines[3].split() == ["Mine", "-", "-", "65.00", "1", "-"]
-
-
-def test_less_is_better_where_it_is():
-    drops = sd.published("cns-bench", 2, part="accuracy drop", column="avg")
-    best = min(ranking(drops).standings["set 1"], key=lambda one: one.rank)
-    assert best.value == 0.01
 
 
 @pytest.mark.parametrize(
@@ -164,8 +154,3 @@ def test_every_kind_of_picture_is_drawn(paper, table):
     picture = sd.published(paper, table).picture()
     assert picture.width == 1320
     assert len(picture.convert("L").getcolors(256)) > 50  # more than frames and letters
-
-
-def test_a_picture_of_everything_is_refused():
-    with pytest.raises(InputError, match="choose a table or a part"):
-        sd.published("nico++").picture()

@@ -9,18 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
-from safetensors.torch import save_file
 
 from builders.cli.app import main
-from builders.curate.encoders import Codes, VggMeans
-from builders.curate.filtering import SCORES, filter_pictures, read_kept
+from builders.curate.filtering import SCORES, Codes, VggMeans, filter_pictures, read_kept
+from builders.curate.labelling import LABELS
 from builders.shifts.styles.bank import style_picture
 from builders.shifts.styles.listed import read_listed
 from shiftdata.data.executors import Here
 from shiftdata.errors import InputError
-from shiftdata.evaluation.labelling.styles import LABELS
 from tests.builders.curate.conftest import EACH, STYLES
 
 
@@ -167,6 +164,9 @@ def test_too_few_labels_of_a_kind_are_refused(out: Path, good: int, bad: int, me
 
 def tiny_vgg(path: Path, widths=(2, 3, 4, 5, 6)) -> Path:
     """Random weights with the names and the order of torchvision's VGG-16."""
+    import torch
+    from safetensors.torch import save_file
+
     torch.manual_seed(0)
     state, number, reads = {}, 0, 3
     for width, count in zip(widths, (2, 2, 3, 3, 3), strict=True):
@@ -190,29 +190,13 @@ def test_a_vgg_gives_the_means_of_the_first_layer_of_each_block(out: Path, tmp_p
     np.testing.assert_allclose(*rows, rtol=1e-5)
     assert VggMeans(weights, "vgg16").fingerprint() != VggMeans(weights, "vgg16-hed").fingerprint()
     label(out, by_colour(out))
-    assert (
-        main(
-            [
-                "styles",
-                "filter",
-                str(out),
-                "--encoder",
-                str(weights),
-                "--layout",
-                "vgg16",
-                "--keep",
-                "3",
-                "--workers",
-                "1",
-            ]
-        )
-        == 0
-    )
+    words = ["styles", "filter", str(out), "--workers", "1", "--encoder"]
+    assert main([*words, str(weights), "--layout", "vgg16", "--keep", "3"]) == 0
     assert "features: mean activations of vgg16" in capsys.readouterr().out
     assert sum(row["kept"] == "yes" for row in scores(out).values()) <= 12
-    assert main(["styles", "filter", str(out), "--encoder", str(weights), "--workers", "1"]) == 1
+    assert main([*words, str(weights)]) == 1
     assert "is not the weights of a vgg19: " in capsys.readouterr().err
-    assert main(["styles", "filter", str(out), "--encoder", str(tmp_path / "none.pth")]) == 1
+    assert main([*words, str(tmp_path / "none.pth")]) == 1
     assert "there is no file of weights" in capsys.readouterr().err
 
 

@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from builders.curate import labelling
 from builders.curate.content import SIDE, Content
-from builders.curate.labelling import draw_sheets, read_labels, sample
+from builders.curate.labelling import LABELS, draw_sheets, read_labels, sample, sheet_of
 from builders.shifts.styles.bank import style_picture, style_pictures
 from builders.shifts.styles.listed import read_listed, write_listed
 from builders.shifts.stylizers import Arbitrary
 from shiftdata.data.executors import Here
 from shiftdata.errors import InputError
-from shiftdata.evaluation.labelling.styles import LABELS
 from tests.builders.curate.conftest import EACH, STYLES
 
 
@@ -71,7 +69,7 @@ def test_labels_that_are_there_stay(out: Path) -> None:
     [
         (
             "dawn/none.png,good,,",
-            r"labels.csv, line 2: 'dawn/none.png' is not a picture of .*: remove the row",
+            r"labels.csv: 'dawn/none.png' is not a picture of .*: remove the row",
         ),
         ("{file},fine,,", "labels.csv, line 2: the label 'fine' is not one of good, bad"),
         ("{file}", "labels.csv, line 2: 1 cells, and the header has 4"),
@@ -95,7 +93,7 @@ def test_a_sheet_has_the_picture_and_twenty_stylizations(out: Path, shapes: Path
     picture, other = sample(out, 2)
     content, stylizer, done = Content(str(shapes)), Arbitrary(), []
     draw_sheets(out, [picture], content, Here(), lambda count: None, Arbitrary())
-    file = labelling._sheet(out, picture)
+    file = sheet_of(out, picture)
     before = file.stat().st_mtime_ns
     draw_sheets(out, [picture, other], content, Here(), done.append, Arbitrary())
     assert done == [1, 1]
@@ -105,9 +103,7 @@ def test_a_sheet_has_the_picture_and_twenty_stylizations(out: Path, shapes: Path
         code = stylizer.encode(style_picture(out / one.file))
         made = [stylizer.stylize(part, [code], [1.0])[0] for _, part in content.pictures(content.items)]
         painted = np.stack([np.asarray(part, float) for part in made])
-        apart = [
-            np.abs(painted - tile).mean(axis=(1, 2, 3)) for tile in tiles(labelling._sheet(out, one))[1:]
-        ]
+        apart = [np.abs(painted - tile).mean(axis=(1, 2, 3)) for tile in tiles(sheet_of(out, one))[1:]]
         assert max(row.min() for row in apart) < 6  # what JPEG leaves of it
         drawn.append({int(row.argmin()) for row in apart})
     assert [len(one) for one in drawn] == [20, 20]
@@ -121,12 +117,12 @@ def test_sheets_of_other_content_are_drawn_again(out: Path, shapes: Path, tmp_pa
     few = tmp_path / "few"
     (few / "bar").symlink_to(shapes / "bar")
     draw_sheets(out, picture, Content(str(few)), Here(), lambda count: None, Arbitrary())
-    first = labelling._sheet(out, picture[0]).read_bytes()
+    first = sheet_of(out, picture[0]).read_bytes()
     draw_sheets(out, picture, Content(str(shapes)), Here(), lambda count: None, Arbitrary())
-    assert labelling._sheet(out, picture[0]).read_bytes() != first
-    labelling._sheet(out, picture[0]).write_bytes(b"cut")
+    assert sheet_of(out, picture[0]).read_bytes() != first
+    sheet_of(out, picture[0]).write_bytes(b"cut")
     draw_sheets(out, picture, Content(str(few)), Here(), lambda count: None, Arbitrary())
-    assert labelling._sheet(out, picture[0]).read_bytes() == first
+    assert sheet_of(out, picture[0]).read_bytes() == first
 
 
 def test_content_that_is_no_picture_is_refused(out: Path) -> None:

@@ -121,7 +121,7 @@ def test_it_is_a_dataset_that_checks(built: Path, place: Path, capsys: pytest.Ca
     stages = Stages.of(judged_rows(built, "all"))
     assert stages.counts[0].tolist() == [48, 48, 48]
     task = sd.task(str(built), "continuous")
-    assert set(task.roles)
+    assert set(task.sets)
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 from builders.publish import folder as into_folder
 from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.data.places.catalog import Catalog
-from shiftdata.data.verifying import verify
+from shiftdata.evaluation.verify import verify
 from tests.builders.publish.versions import PICTURE, SHARD, contents, manifest_is_true, rot, run_killed
 
 

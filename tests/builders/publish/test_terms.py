@@ -97,7 +97,7 @@ def test_and_binds_closer_than_or():
 
 
 def test_no_derivatives_are_told_apart():
-    assert "forbids to pass on works" in str(redistribution_problem("CC-BY-NC-ND-4.0"))
+    assert "forbids passing on works" in str(redistribution_problem("CC-BY-NC-ND-4.0"))
     assert "is not known to" in str(redistribution_problem("NOASSERTION"))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import re
@@ -10,9 +9,7 @@ import shutil
 import tarfile
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
 
-import datasets
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,13 +21,14 @@ import shiftdata as sd
 from builders.make.build import build
 from builders.make.check import check
 from shiftdata.cli.app import main
-from shiftdata.data.exporting.webdataset import export, writing
-from shiftdata.data.exporting.webdataset.order import apart
+from shiftdata.data.exporting.webdataset import writing
 from shiftdata.data.exporting.webdataset.tar import write_tar
 from shiftdata.data.exporting.webdataset.writing import Cut
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import data_files, index_file
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
+from shiftdata.evaluation.export import export_tars as export
+from shiftdata.evaluation.tasks.rows import counts_of
 from tests.builders.test_build import files
 from tests.tiny import edit_file, edit_manifest
 
@@ -44,14 +42,6 @@ def tars(tiny, drawn, adapted, tmp_path_factory):
     """A base, a canonical split, a task that drew rows several times, and one with an unlabelled set."""
     folder = tmp_path_factory.mktemp("tasks") / "tiny_wds"
     return export(tiny, folder, configs=["mini", CANONICAL], tasks={"drawn": drawn, "adapted": adapted})
-
-
-@pytest.fixture(scope="module")
-def packed(tiny, drawn, adapted, tmp_path_factory):
-    """The same, compressed."""
-    folder = tmp_path_factory.mktemp("packed") / "tiny_wds"
-    tasks = {"drawn": drawn, "adapted": adapted}
-    return export(tiny, folder, configs=["mini", CANONICAL], tasks=tasks, gzip=True)
 
 
 def samples(folder, config, name):
@@ -78,9 +68,9 @@ def index(folder, config, name):
 def test_each_set_has_the_rows_of_the_task_as_often_as_they_were_drawn(tiny, tars, drawn, adapted, config):
     task = {"drawn": drawn, "adapted": adapted}.get(config) or sd.task(tiny, config)
     base = Manifest.read(tars).base(config)
-    assert base.roles == {name: list(roles) for name, roles in task.roles.items()}
+    assert base.roles == {name: list(rows.roles) for name, rows in task.sets.items()}
     for name in task.sets:
-        counts = task.counts(name)
+        counts = counts_of(task, name)
         keys = task.keys(name)
         wanted = Counter(dict(zip(keys, [1] * len(keys) if counts is None else counts.tolist(), strict=True)))
         found = samples(tars, config, name)
@@ -92,25 +82,9 @@ def test_each_set_has_the_rows_of_the_task_as_often_as_they_were_drawn(tiny, tar
         assert all(json.loads(of["json"])["key"] == sample.partition("+")[0] for sample, of in found.items())
 
 
-def test_samples_of_one_row_are_not_neighbours(tars):
-    for name in ("train", "validation", "test"):
-        keys = [sample.partition("+")[0] for sample in samples(tars, "drawn", name)]
-        assert all(first != second for first, second in pairwise(keys))
-
-
-@given(st.lists(st.integers(0, 4), max_size=30))
-def test_rows_of_one_key_are_moved_apart_where_others_are_enough(keys):
-    order = apart(np.arange(len(keys)), np.array(keys, np.int64))
-    assert sorted(order.tolist()) == list(range(len(keys)))
-    moved = [keys[row] for row in order.tolist()]
-    most = max(Counter(keys).values(), default=0)
-    if most <= (len(keys) + 1) // 2:
-        assert all(first != second for first, second in pairwise(moved))
-
-
 def test_an_unlabelled_set_tells_no_class(tars, adapted):
-    (name,) = (name for name, roles in adapted.roles.items() if roles[0] == "unlabelled")
-    task_keys, named = set(adapted.keys(name)), set(sd.Task.canonical(adapted.metadata).metadata.labels)
+    (name,) = (name for name, rows in adapted.sets.items() if rows.role == "unlabelled")
+    task_keys, named = set(adapted.keys(name)), set(sd.task(adapted.metadata).metadata.labels)
     for key, members in samples(tars, "adapted", name).items():
         assert set(members) == {"png", "json"}
         told = {column: value for column, value in json.loads(members["json"]).items() if value is not None}
@@ -123,9 +97,6 @@ def test_an_unlabelled_set_tells_no_class(tars, adapted):
         *("key", "style", "severity", "sha256", "count", "copy"),
         *("png_offset", "png_length", "json_offset", "json_length"),
     } - {column for column in ("severity",) if rows["severity"].null_count == len(rows)}
-    # Neither does the order: neighbours, and the tars, are those of the hashed keys and nuisances alone.
-    task = replace(adapted, sets={name: adapted.sets[name]})
-    assert task.hides_labels(name)
     order = [row["key"] for row in rows.select(["key"]).to_pylist()]
     labels = dict(zip(adapted.keys(name), adapted.metadata.label[adapted.rows(name)].tolist(), strict=True))
     assert order != sorted(order, key=labels.__getitem__)
@@ -135,6 +106,8 @@ def test_an_unlabelled_set_tells_no_class(tars, adapted):
 
 
 def test_plain_datasets_loads_a_canonical_split_by_its_name(tiny, tars):
+    import datasets
+
     loaded = datasets.load_dataset(str(tars), CANONICAL)
     task = sd.task(tiny, CANONICAL)
     assert {name: set(of["__key__"]) for name, of in loaded.items()} == {
@@ -148,10 +121,12 @@ def test_plain_datasets_loads_a_canonical_split_by_its_name(tiny, tars):
 
 
 def test_plain_datasets_reads_a_set_without_labels(tars, adapted):
+    import datasets
+
     loaded = datasets.load_dataset(str(tars), "adapted", streaming=True)
-    for name, roles in adapted.roles.items():
+    for name, rows in adapted.sets.items():
         first = next(iter(loaded[name]))
-        assert (first["cls"] is None) == (roles[0] == "unlabelled")
+        assert (first["cls"] is None) == (rows.role == "unlabelled")
 
 
 def test_the_plain_library_reads_every_sample_once_an_epoch_in_other_orders(tars, monkeypatch):
@@ -215,33 +190,6 @@ def test_tars_have_all_samples_no_more_bytes_than_asked_and_are_enough_for_worke
     assert all(len(part) for part in parts)
     whole = [sum(sizes[row] + writing.BYTES_BESIDE for row in part) for part in parts]
     assert all(size <= most or len(part) == 1 for size, part in zip(whole, parts, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("rows", "asked", "least"), [(7, None, 1), (40, None, 5), (9000, None, 16), (9000, 50, 50)]
-)
-def test_equal_samples_are_cut_into_at_least_as_many_tars_as_asked(rows, asked, least):
-    cut = Cut(shards=asked)
-    assert cut.least(rows) == least == len(cut.parts(np.arange(rows), np.full(rows, 3000)))
-
-
-def test_packed_tars_are_the_same_and_smaller(tiny, tars, packed, tmp_path):
-    plain, manifest = Manifest.read(tars), Manifest.read(packed)
-    assert manifest.content_id == plain.content_id
-    paths = [path for path in plain.files if path.startswith("data/")]
-    assert all(
-        gzip.decompress((packed / f"{path}.gz").read_bytes()) == (tars / path).read_bytes() for path in paths
-    )
-    sizes = [
-        sum(of.files[path + end].bytes for path in paths) for of, end in ((plain, ""), (manifest, ".gz"))
-    ]
-    assert sizes[1] < sizes[0] / 2
-    loaded = datasets.load_dataset(str(packed), CANONICAL, split="train", streaming=True)
-    assert {sample["__key__"] for sample in loaded} == set(samples(tars, CANONICAL, "train"))
-    alone = export(tiny, tmp_path / "alone", configs=["mini"])
-    for options in ({"gzip": True}, {"shards": 20}):
-        with pytest.raises(InputError, match="or cut into other tars: give another folder, or overwrite"):
-            export(tiny, alone, configs=["mini"], **options)
 
 
 def test_the_json_of_a_sample_is_one_block(tars):
@@ -327,6 +275,8 @@ def test_the_command_line_takes_configs_protocols_and_frozen_tasks(tiny, tmp_pat
 
 
 def test_sets_get_names_that_paths_and_datasets_take(tiny, fair, tmp_path):
+    import datasets
+
     sets = {"test/fog@3": fair.sets["test"], "train": fair.sets["train"]}
     out = export(tiny, tmp_path / "out", tasks={"odd": replace(fair, sets=sets)})
     assert list(Manifest.read(out).base("odd").splits) == ["test.fog_3", "train"]
@@ -353,45 +303,8 @@ def test_tasks_that_cannot_be_exported_are_refused(tiny, other, fair, tmp_path):
 # --- verify, build
 
 
-def test_verify_and_check_find_nothing_wrong(tars, packed):
+def test_verify_and_check_find_nothing_wrong(tars):
     assert check(tars) == []
-    assert sd.verify(packed) == []
-
-
-@pytest.mark.parametrize(
-    ("config", "name"), [("mini", "train"), ("drawn", "train"), ("adapted", "target_train")]
-)
-def test_verify_finds_another_picture_in_packed_tars(packed, tmp_path, config, name):
-    copied = shutil.copytree(packed, tmp_path / "tiny_wds")
-    path = data_files(Manifest.read(copied).files, config, name)[0]
-    row = pq.read_table(copied / index_file(path)).to_pylist()[1]
-
-    def change(data):
-        raw = bytearray(gzip.decompress(data))
-        raw[row["png_offset"] + 60] ^= 1
-        return gzip.compress(bytes(raw))
-
-    edit_file(copied, path, change)
-    (problem,) = sd.verify(copied)
-    assert (problem.path, problem.key) == (path, row["key"])
-    assert problem.kind == "has another example than its index says"
-
-
-def test_verify_finds_a_tar_that_unpacks_to_too_much_or_too_little(packed, tmp_path):
-    copied = shutil.copytree(packed, tmp_path / "tiny_wds")
-    path = data_files(Manifest.read(copied).files, "drawn", "train")[0]
-    edit_file(copied, path, lambda data: gzip.compress(gzip.decompress(data)[:3000]))
-    assert [(problem.path, problem.kind) for problem in sd.verify(copied)] == [(path, "unreadable")]
-
-    def far(raw):
-        table = pq.read_table(io.BytesIO(raw))
-        place = table.column_names.index("png_length")
-        sink = io.BytesIO()
-        pq.write_table(table.set_column(place, "png_length", pa.array([1 << 40] * len(table))), sink)
-        return sink.getvalue()
-
-    edit_file(copied, index_file(path), far)
-    assert [(problem.path, problem.kind) for problem in sd.verify(copied)] == [(path, "unreadable")]
 
 
 @pytest.mark.parametrize(
@@ -408,17 +321,6 @@ def test_a_manifest_with_a_wrong_task_is_refused(tars, tmp_path, change, said):
     edit_manifest(copied, lambda raw: [change(of["task"]) for of in raw["bases"] if of["name"] == "drawn"])
     with pytest.raises(IntegrityError, match=re.escape(said)):
         sd.open_dataset(copied)
-
-
-def test_other_roles_are_another_task(tars, tmp_path):
-    copied = shutil.copytree(tars, tmp_path / "tiny_wds")
-    edit_manifest(
-        copied,
-        lambda raw: [
-            of["task"]["roles"].update(test=["fit"]) for of in raw["bases"] if of["name"] == "drawn"
-        ],
-    )
-    assert ("index/drawn", "content_id") in {(problem.path, problem.kind) for problem in sd.verify(copied)}
 
 
 def test_verify_finds_that_a_row_counts_otherwise(tars, tmp_path):

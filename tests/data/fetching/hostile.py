@@ -161,11 +161,6 @@ class Handler(BaseHTTPRequestHandler):
         self.begin(200, 2, Link=f'<{self.server_of.url}/?cursor={time.monotonic_ns()}>; rel="next"')
         self.push(b"[]")
 
-    def folders(self, data: bytes) -> None:
-        """A page of links to pages of links."""
-        page = "".join(f'<a href="{number}/">x</a>' for number in range(1000)).encode()
-        self.whole(page)
-
     def more(self, data: bytes) -> None:
         """More bytes than the file has."""
         self.whole(data + bytes(10 << 20))

@@ -64,9 +64,3 @@ def test_errors_are_lines_and_a_status(tiny, capsys):
     assert status == 1
     assert "unknown dataset 'nowhere'" in told
     assert "hf://datasets/shift/nowhere: not asked (offline)" in told
-
-
-def test_help_teaches(capsys):
-    told = run(capsys, "fetch", "--help")[1]
-    assert "--select style=amber,embers" in told
-    assert "SHIFTDATA_CATALOG" in told

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import datasets
 import huggingface_hub.constants
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,11 +28,10 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.places import catalog, client, http, search
 from shiftdata.data.places.hubs import HUB, HubRepo, token_for
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError, IntegrityError, NotFoundError, ShiftdataError, StorageError
+from shiftdata.evaluation.verify import verify
 from tests.data.fetching.conftest import contents, copied, flip, same
 from tests.data.fetching.hostile import Hostile, hostile
-from tests.data.test_places import hub, on_hub
 from tests.tiny import edit_manifest
 
 STORED, OWN = "hf_the_stored_login", "hf_the_one_in_the_environment"
@@ -103,6 +101,8 @@ def test_no_login_goes_to_a_server_that_is_named_by_its_address(server, monkeypa
 
 
 def test_no_login_goes_where_datasets_loads_from(server, monkeypatch):
+    import datasets
+
     monkeypatch.setenv("HF_TOKEN", OWN)
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
     assert len(sd.load_dataset(server.http, "mini", split="test")) == 120
@@ -254,30 +254,19 @@ def test_an_answer_that_goes_on_may_take_long(server):
 def test_a_place_that_is_slow_each_time_is_not_asked_for_every_file(server, monkeypatch, tiny):
     monkeypatch.setattr(sources, "SLOW", 0.3)
     server.answers |= {".parquet": "drip", ".md": "drip", ".jpg": "drip", ".png": "drip"}
-    with pytest.raises(StorageError, match="it was slow and gave nothing 3 times"):
+    with pytest.raises(StorageError, match="it was slow and failed 3 times"):
         sd.fetch(server.http, out="out", jobs=1)
     assert len([asked for asked in server.asked if "GET" in asked and "manifest" not in asked]) < 15
 
 
-@pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("way", ENDLESS)
-def test_a_catalog_has_an_end(server, monkeypatch, way):
-    server.answers["catalog.json"] = way
-    monkeypatch.setenv("SHIFTDATA_CATALOG", f"{server.url}/catalog.json")
-    entry, notes = catalog.look_up("tiny")
-    assert entry is None
-    assert len(notes) == 1
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("way", ["endless", "chunks", "drip", "pages", "folders"])
-@pytest.mark.parametrize("kind", PLACES)
-def test_a_list_of_files_has_an_end(server, way, kind, monkeypatch):
-    monkeypatch.setattr(http, "PATIENCE", 2.0)
+@pytest.mark.parametrize("way", ["endless", "chunks", "drip", "pages"])
+def test_a_list_of_files_has_an_end(server, way, monkeypatch):
+    monkeypatch.setattr(http, "LISTING_TIME", 2.0)
     server.answers |= {"/main": way, "/": way}
     with suppress(ShiftdataError):
-        assert search.store_at(getattr(server, kind)).listing() is None
+        assert search.store_at(server.hub).listing() is None
     assert server.sent < 100e6
 
 
@@ -445,21 +434,6 @@ def test_nothing_is_taken_that_the_manifest_does_not_hash(tiny, tmp_path, name, 
     assert same(sd.fetch(str(tiny), out="out"), tiny)
 
 
-@pytest.mark.slow
-def test_a_false_card_on_a_hub_is_not_followed(tiny, tmp_path):
-    """It could put test rows into train, or name files elsewhere."""
-    bad = copied(tiny, tmp_path / "bad/tiny")
-    card = (bad / "README.md").read_text()
-    (bad / "README.md").write_text(card.replace("data/mini/train", "data/mini/test"))
-    code = (
-        "import shiftdata\n"
-        "rows = shiftdata.load_dataset('shift/tiny', 'mini', split='train', streaming=True)\n"
-        "print({row['split'] for row in rows})"
-    )
-    with hub(bad) as endpoint:
-        assert on_hub(endpoint, tmp_path, code) == "{'train'}\n"
-
-
 @pytest.mark.parametrize(
     "place",
     [
@@ -479,18 +453,3 @@ def test_a_catalog_at_a_url_names_no_files_of_this_machine(tmp_path, monkeypatch
     assert known is not None
     local = ("/etc", "-x", "../tiny", "file:///etc", "local:///etc", "memory://x", "data:,x")
     assert known.places == ((place,) if place in local else ())
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["[" * 100_000, '{"a":' * 100_000, '{"tiny": ' + "9" * 5000 + "}",
-     '{"../../x": {}}', "NaN", '{"tiny": {"manifest": 1, "places": []}}', '"' + "a" * 100],
-)  # fmt: skip
-def test_odd_json_is_an_error_of_ours(tiny, tmp_path, text):
-    (tmp_path / "catalog.json").write_text(text)
-    with pytest.raises(InputError):
-        catalog.Catalog.read(tmp_path / "catalog.json")
-    bad = copied(tiny, tmp_path / "bad")
-    (bad / "manifest.json").write_text(text)
-    with pytest.raises(ShiftdataError):
-        sd.fetch(str(bad), out="out")

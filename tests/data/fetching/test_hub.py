@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -44,11 +43,6 @@ def test_a_whole_dataset_and_every_byte_is_told(tiny, address):
     assert sum(came) == sum(record.bytes for record in Manifest.read(tiny).files.values())
 
 
-def test_a_part_is_that_of_a_folder(tiny, mirror, address):
-    part = sd.fetch(address, config="gf_k2_mu10", out="part")
-    assert same(part, sd.fetch(tiny, config="gf_k2_mu10", out="other"))
-
-
 def test_the_catalog_of_a_mirror_is_enough(tiny, mirror, monkeypatch):
     monkeypatch.setenv("SHIFTDATA_CATALOG", f"{mirror.endpoint}/catalog.json")
     outcome = Fetch(name="tiny").run()
@@ -79,29 +73,6 @@ def test_a_cut_connection_is_made_good(tiny, mirror, address):
     assert mirror.sent < whole * 2
 
 
-def test_killed_it_goes_on_with_the_rest(tiny, mirror, address):
-    code = (
-        "import sys, time, shiftdata as sd; from shiftdata.data.places import store; store.CHUNK = 20000;"
-        "sd.fetch(sys.argv[1], out='out', jobs=2, on_bytes=lambda count: time.sleep(0.02))"
-    )
-    environment = serving.client_env(mirror.endpoint, Path("home").absolute())
-    process = subprocess.Popen([sys.executable, "-c", code, address], env=environment)
-    deadline = time.monotonic() + 60
-    while mirror.sent < 400_000 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
-    files = Manifest.read(tiny).files
-    kept = sum(path.stat().st_size for path in Path(".out.fetching").rglob("*.parquet*"))
-    whole = sum(record.bytes for record in files.values())
-    assert 200_000 < kept < whole
-    before = mirror.sent
-    assert same(sd.fetch(address, out="out"), tiny)
-    beside = sum((tiny / name).stat().st_size for name in ("README.md", "croissant.json", "manifest.json"))
-    answers = 40_000  # of the Hub's protocol: where each file is
-    assert mirror.sent - before < whole - kept + beside + answers
-
-
 def test_what_the_hubs_cache_has_is_not_fetched(tiny, mirror, address, monkeypatch, tmp_path):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     huggingface_hub.snapshot_download("shift/tiny", repo_type="dataset", endpoint=mirror.endpoint)
@@ -127,9 +98,3 @@ def test_a_repo_that_is_not_there(mirror):
     place = f"hf+{mirror.endpoint}/datasets/shift/other"
     with pytest.raises(NotFoundError, match=re.escape(f"{place}: manifest.json: does not exist")):
         sd.fetch(place)
-
-
-def test_offline_a_hub_is_not_asked(mirror, address):
-    with pytest.raises(NotFoundError, match=r"not asked \(offline\)"):
-        sd.fetch(address, offline=True)
-    assert mirror.asked == []

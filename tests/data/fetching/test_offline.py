@@ -44,7 +44,7 @@ def test_what_is_missing_is_named_with_its_size(tiny, server, tmp_path, catalogu
     assert f"2 of 2 files ({sum(sizes) / 1e6:,.2f} MB) are not here, and this is offline" in said
     assert f"{TEST}  {sizes[0] / 1e6:,.2f} MB" in said
     assert f"{server.url}/tiny: not asked (offline)" in said
-    assert said.endswith("with the network, run: shiftdata fetch toy")
+    assert said.endswith("run the same command again with the network to go on")
     assert server.bodies == []
 
 

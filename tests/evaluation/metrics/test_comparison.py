@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shiftdata.errors import InputError
-from shiftdata.evaluation.metrics import Resampling, compare, group_accuracy, worst_of
+from shiftdata.evaluation.metrics import compare, group_accuracy, worst_of
 
 
 @pytest.fixture
@@ -40,21 +40,6 @@ def test_pairing_narrows_the_interval(rows):
     assert together < 0.8 * alone
 
 
-def test_swapping_the_methods_turns_the_sign(rows):
-    labels, a, b, groups = rows
-    forth, back = (compare(labels, x, y, groups=groups, n_groups=5) for x, y in ((a, b), (b, a)))
-    assert forth.difference.estimate == -back.difference.estimate
-    assert forth.difference.low == pytest.approx(-back.difference.high, abs=0.01)
-    assert (forth.only_a, forth.only_b) == (back.only_b, back.only_a)
-
-
-def test_a_method_does_not_differ_from_itself(rows):
-    labels, a, _, groups = rows
-    result = compare(labels, a, a, groups=groups, n_groups=5, statistic="worst")
-    assert (result.difference.low, result.difference.high) == (0, 0)
-    assert result.only_a == result.only_b == 0
-
-
 def test_the_difference_of_worst_groups_is_covered_where_one_method_has_many_equal_groups():
     generator, groups = np.random.default_rng(2), np.repeat(np.arange(12), 42)
     truth = np.full(12, 0.8), np.r_[0.5, np.full(11, 0.85)]
@@ -64,12 +49,6 @@ def test_the_difference_of_worst_groups_is_covered_where_one_method_has_many_equ
         found = compare(labels, a, b, groups=groups, n_groups=12, statistic="worst").difference
         covered += found.low <= truth[0].min() - truth[1].min() <= found.high
     assert covered >= 0.85 * 200  # .905 in 800; of a bootstrap .55
-
-
-def test_another_seed_draws_others(rows):
-    labels, a, b, _ = rows
-    lows = [compare(labels, a, b, resampling=Resampling(seed=seed, replicates=50)) for seed in range(9)]
-    assert len({one.difference.low for one in lows}) > 3
 
 
 def test_a_last_group_without_rows_leaves_no_figure():
@@ -82,16 +61,10 @@ def test_it_repeats_and_says_how_rows_were_drawn(rows):
     labels, a, b, groups = rows
     assert compare(labels, a, b) == compare(labels, a, b)
     grouped = compare(labels, a, b, groups=groups, n_groups=5)
-    free = compare(labels, a, b, groups=groups, n_groups=5, resampling=Resampling(stratify=False))
-    methods = [result.difference.method for result in (compare(labels, a, b), grouped, free)]
-    assert methods == ["percentile, by row", "percentile, stratified by group", "percentile, by row"]
+    methods = [result.difference.method for result in (compare(labels, a, b), grouped)]
+    assert methods == ["percentile, by row", "percentile, stratified by group"]
     assert json.loads(json.dumps(grouped.to_dict()))["difference"]["method"] == methods[1]
     assert "A - B" in str(grouped)
-
-
-def test_scores_will_do_too(rows):
-    labels, a, b, _ = rows
-    assert compare(labels, np.eye(4)[a], np.eye(4)[b]) == compare(labels, a, b)
 
 
 def test_bad_input(rows):

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -59,19 +57,10 @@ def test_every_normalisation_by_its_name():
     shifted = result.histogram("shifted-failures")
     assert np.isnan(shifted[0])
     assert shifted[1:] == pytest.approx([0, 0, 2 / 3, 0, 1 / 3])
+    assert result.histogram("trajectories", total=10)[3] == 0.2  # of several models together
     assert result.cumulative().tolist() == [0.25, 0.25, 0.25, 0.75, 0.75, 1]
     assert result.cumulative("trajectories")[-1] == pytest.approx(0.8)
     assert result.cumulative("shifted-failures") == pytest.approx([0, 0, 0, 2 / 3, 2 / 3, 1])
-
-
-def test_models_that_are_plotted_together_share_their_total():
-    good = points_of({("dove", "fog"): [1, 1, 1, 1, 1, 0]})
-    poor = points_of({(name, "fog"): [1, 1, 0, 1, 1, 1] for name in "abc"})
-    total = int(good.counts[1:].sum() + poor.counts[1:].sum())
-    shares = [model.histogram("shifted-failures", total=total) for model in (good, poor)]
-    assert shares[0][5] == 0.25
-    assert shares[1][2] == 0.75
-    assert np.nansum(shares) == 1
 
 
 def test_never_failing_has_two_conventions():
@@ -159,30 +148,3 @@ def test_incomplete_and_repeated_trajectories_are_refused():
         failure_points([0, 0], [0, 3], [0, 1], trajectories=["a", "a"], shifts=["s", "s"], n_classes=3)
     with pytest.raises(InputError, match="lengths differ"):
         failure_points([0], [0], [0, 1], trajectories=["a"], shifts=["s"])
-
-
-def test_unknown_conventions_are_refused():
-    result = points_of(HAND)
-    with pytest.raises(
-        InputError, match=r"normalisation must be 'failures' or 'shifted-failures' or .*, got 'all'"
-    ):
-        result.histogram("all")
-    with pytest.raises(InputError, match="never must be 'beyond' or 'left-out', got 'inf'"):
-        result.mean("inf")
-
-
-def test_the_table_has_a_line_for_each_shift_and_one_for_all():
-    lines = str(points_of(HAND)).splitlines()
-    assert [line.split()[0] for line in lines] == ["shift", "fog", "snow", "all"]
-    assert lines[3].split()[1:4] == ["5", "1", "1.7000"]
-    assert len(str(points_of(HAND).of("fog")).splitlines()) == 2
-
-
-def test_json_has_counts_not_every_trajectory():
-    assert json.loads(json.dumps(points_of(HAND).to_dict(), allow_nan=False)) == {
-        "severities": STEPS,
-        "shifts": ["fog", "snow"],
-        "n": 5,
-        "never": 1,
-        "counts": [1, 0, 0, 2, 0, 1],
-    }

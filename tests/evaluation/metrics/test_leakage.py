@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from shiftdata.errors import InputError
-from shiftdata.evaluation.metrics import SelectionLeakage, probe_gap, selection_leakage, training_spread
+from shiftdata.evaluation.metrics import SelectionLeakage, probe_gap, selection_leakage
 
 
-def by_hand(validation, test, k, weights):
+def step_by_step(validation, test, k, weights):
     """The protocol of section 2.2, step by step."""
     domains, found = range(test.shape[1]), {d: [] for d in range(test.shape[1])}
     for chosen in combinations(domains, k):
@@ -36,7 +36,7 @@ def test_every_combination_of_test_domains_selects(test, seed):
     result = selection_leakage(validation, test)
     assert result.k.tolist() == list(range(1, test.shape[1] + 1))
     for k, row in zip(result.k, result.oracle, strict=True):
-        assert row == pytest.approx(by_hand(validation, test, int(k), np.ones(test.shape[1])))
+        assert row == pytest.approx(step_by_step(validation, test, int(k), np.ones(test.shape[1])))
     assert result.iid.tolist() == test[validation.argmax()].tolist()
     assert result.oracle[0] == pytest.approx(test.max(axis=0))
     # Selecting on more domains at once can only lose: the maximum of a mean is at most the mean of maxima.
@@ -49,7 +49,7 @@ def test_domains_may_weigh_by_size():
     equal, sized = selection_leakage([0, 1], test), selection_leakage([0, 1], test, domain_n=[10, 90])
     assert equal.oracle[1].tolist() == [0.9, 0.1]
     assert sized.oracle[1].tolist() == [0.4, 0.5]
-    assert sized.oracle[1] == pytest.approx(by_hand([0, 1], test, 2, [10, 90]))
+    assert sized.oracle[1] == pytest.approx(step_by_step([0, 1], test, 2, [10, 90]))
 
 
 def test_leakage_of_table_4():
@@ -61,18 +61,8 @@ def test_leakage_of_table_4():
     )
     assert result.leakage == pytest.approx([0.49, 0.23, 0.10], abs=0.006)
     assert result.relative == pytest.approx([0, -0.53, -0.79], abs=0.006)
-    lines = str(result).splitlines()
-    assert lines[0].split() == ["selection", "0", "1", "2", "mean", "leakage", "change"]
-    assert lines[1].split() == ["IID", "78.9400", "79.2600", "71.9400", "76.7133", "0.0000", "-"]
-    assert lines[3].split()[-1] == "-53%"
+    assert np.isnan(selection_leakage([0.5], [[0.7, 0.8]]).relative).all()
     assert json.loads(json.dumps(result.to_dict()))["relative"][0] == 0
-
-
-def test_without_leakage_there_is_nothing_to_compare_with():
-    result = selection_leakage([0.5], [[0.7, 0.8]])
-    assert result.leakage.tolist() == [0, 0]
-    assert np.isnan(result.relative).all()
-    assert str(result).splitlines()[2].split()[-1] == "-"
 
 
 def test_bad_leakage_input():
@@ -83,20 +73,10 @@ def test_bad_leakage_input():
     for bad in ([1], [1, 0]):
         with pytest.raises(InputError, match="domain_n: give the rows of each of the 2 test domains"):
             selection_leakage([0.5], [[0.7, 0.8]], domain_n=bad)
-    with pytest.raises(
-        InputError, match="177,100 combinations of 6 of 25 test domains are too many: lower most"
-    ):
-        selection_leakage([0.5], np.zeros((1, 25)), most=6)
+    assert selection_leakage([0.5], [[0.7, 0.8]], most=1).k.tolist() == [1]
     for bad in (0, 3):
         with pytest.raises(InputError, match=f"most={bad} test domains of 2: give 1 to 2"):
             selection_leakage([0.5], [[0.7, 0.8]], most=bad)
-
-
-def test_many_domains_may_stop_early():
-    test = np.random.default_rng(0).random((4, 25))
-    result = selection_leakage([0, 1, 2, 3], test, most=2)
-    assert result.k.tolist() == [1, 2]
-    assert result.oracle[1] == pytest.approx(by_hand([0, 1, 2, 3], test, 2, np.ones(25)))
 
 
 def test_probe_gap_is_that_of_table_2():
@@ -110,36 +90,3 @@ def test_probe_gap_is_that_of_table_2():
         probe_gap([0.5], [0.0])
     with pytest.raises(InputError, match="lengths differ"):
         probe_gap([0.5], [0.5, 0.6])
-
-
-def test_spread_over_epochs_and_seeds():
-    test = np.array([[10.0, 50, 52, 54], [10, 60, 60, 60]])
-    result = training_spread(test, last=3)
-    assert result.epoch == pytest.approx((2 + 0) / 2)  # the mean over seeds of the spread over epochs
-    assert result.seed == pytest.approx(np.std([54, 60], ddof=1))
-    assert np.isnan(result.gap)
-    population = training_spread(test, last=3, convention="nico++-tables")
-    assert population.epoch == pytest.approx(np.std([50, 52, 54]) / 2)
-    assert population.seed == 3
-    assert training_spread([[0.0, 2], [0, 4], [0, 9]], last=2).epoch == pytest.approx(5 / 2**0.5)
-
-
-def test_gap_is_what_oracle_choice_of_the_epoch_gains():
-    test = [[1.0, 5, 3], [2, 4, 6]]
-    result = training_spread(test, [[0.9, 0.1, 0.2], [0.1, 0.2, 0.9]], last=2)
-    assert result.gap == pytest.approx(((5 - 1) + (6 - 6)) / 2)
-    assert training_spread(test, test, last=2).gap == 0
-    assert str(result) == "epoch 1.4142, seed 2.1213, gap 2.0000 (2 seeds, last 2 epochs)"
-
-
-def test_one_seed_or_epoch_has_no_spread():
-    result = training_spread([[1.0, 2.0]], last=1)
-    assert np.isnan([result.epoch, result.seed]).all()
-    assert result.to_dict() == {"epoch": None, "seed": None, "gap": None, "seeds": 1, "epochs": 1}
-
-
-def test_bad_spread_input():
-    with pytest.raises(InputError, match="last=10 epochs of 2 recorded"):
-        training_spread([[1.0, 2.0]])
-    with pytest.raises(InputError, match="give the same seeds and epochs"):
-        training_spread([[1.0, 2.0]], [[1.0]], last=1)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics import rank_agreement, ranks, spearman
@@ -16,6 +15,8 @@ VALUES = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, m
 
 @given(VALUES)
 def test_ranks_and_correlations_are_those_of_scipy(pairs):
+    from scipy import stats
+
     a, b = np.array(pairs, float).T
     np.testing.assert_allclose(ranks(a), stats.rankdata(-a))
     np.testing.assert_allclose(ranks(a, lower_is_better=True), stats.rankdata(a))

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import datasets
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,9 +15,9 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build
-from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError
 from shiftdata.evaluation.tasks import LeakWarning
+from shiftdata.evaluation.verify import verify
 from tests.builders.replicas import pacs
 
 DOMAINS = ("art_painting", "cartoon", "photo", "sketch")
@@ -103,15 +102,6 @@ def test_the_authors_lists_are_sets_whatever_their_numbers_and_line_ends(places)
     ):
         lines = [line for one in domains for line in (raw / f"{one}_{list_}.txt").read_text().split("\n")]
         assert made[name] == {line.rsplit(" ", 1)[0] for line in lines if line and "not_there" not in line}
-
-
-def test_key_files_are_read_by_plain_datasets_and_the_task_evaluates(places):
-    built, _ = places
-    keys = datasets.load_dataset("parquet", data_files=f"{built}/protocols/domainbed_code_photo.parquet")
-    task = sd.task(built, "domainbed_code_photo")
-    read = [row["key"] for row in keys["train"] if row["split"] == "test"]
-    assert sorted(read) == sorted(task.keys("test"))
-    assert task.evaluate(task.table("test")["label"].to_pylist()).overall == 1
 
 
 @pytest.mark.filterwarnings("default")

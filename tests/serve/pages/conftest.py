@@ -1,15 +1,15 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from builders.make.build import build
 from shiftdata.serve.pages.site import write_gallery
-from tests.contracts.kinds import prepare
 from tests.serve.serving import Running, serving
+from tests.shared import dataset_of, made_once
 from tests.tiny import edit_manifest
 
 #: What a label of a stranger could say; nothing of it may run.
@@ -33,19 +33,21 @@ def page(chromium: Any) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder `shift` with a dataset of each kind, and one whose names are hostile. Read only."""
-    out = tmp_path_factory.mktemp("built")
-    for kind in ("stylized", "continuous", "text", "table"):
-        build(str(prepare(kind, tmp_path_factory.mktemp(kind))), out, workers=1, quiet=True)
-    return out
+    """A folder `shift` with a dataset of each kind. Read only."""
+
+    def make(folder: Path) -> None:
+        for dataset in datasets:
+            shutil.copytree(dataset, folder / "shift" / dataset.name)
+
+    datasets = [dataset_of(tmp_path_factory, kind) for kind in ("stylized", "continuous", "text", "table")]
+    return made_once(tmp_path_factory, "all_kinds", make)
 
 
 @pytest.fixture(scope="session")
 def site(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A gallery of all of them, as files."""
-    out = tmp_path_factory.mktemp("site")
-    write_gallery(sorted((built / "shift").iterdir()), out, each=3)
-    return out
+    datasets = sorted((built / "shift").iterdir())
+    return made_once(tmp_path_factory, "site", lambda folder: write_gallery(datasets, folder, each=3))
 
 
 @pytest.fixture(scope="session")

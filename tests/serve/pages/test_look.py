@@ -1,4 +1,4 @@
-"""How the pages look in a real browser: colours of charts, numbers that stay whole, views that are of use."""
+"""How the pages look in a real browser: numbers that stay whole, views that are of use."""
 
 from __future__ import annotations
 
@@ -10,48 +10,15 @@ from typing import Any
 import pytest
 
 import shiftdata as sd
-from builders.make.build import build
-from shiftdata.serve.pages import figures
-from shiftdata.serve.pages.counts import grid
-from shiftdata.serve.pages.figures import features
-from shiftdata.serve.pages.look_alikes import LookAlikes
-from shiftdata.serve.pages.rows import Rows
+from shiftdata.serve.pages.pages import tasks_of
 from shiftdata.serve.pages.site import write_gallery
 from tests.browser import broken_numbers
-from tests.contracts.kinds import prepare
 from tests.tiny import edit_manifest
-
-#: What drawn shapes are filled with, and a colour of the style as the scheme has it.
-FILLS = "(all) => [...new Set(all.map((one) => getComputedStyle(one).fill))]"
-COLOUR = """(name) => {
-  const probe = document.createElement("span");
-  probe.style.color = `var(${name})`;
-  document.body.append(probe);
-  const found = getComputedStyle(probe).color;
-  probe.remove();
-  return found;
-}"""
 
 
 def open_page(page: Any, path: Path) -> None:
     page.goto(path.as_uri())
     page.wait_for_timeout(300)
-
-
-def colour(page: Any, name: str) -> str:
-    found: str = page.evaluate(COLOUR, name)
-    return found
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["tiny", "tiny_table"])
-def test_bars_have_the_colour_of_the_scheme(page, site, name, scheme):
-    page.emulate_media(color_scheme=scheme)
-    open_page(page, site / name / "index.html")
-    bars = page.locator("#distributions rect, #features rect")
-    assert bars.count() > 10
-    assert bars.evaluate_all(FILLS) == [colour(page, "--heat")]
-    assert colour(page, "--heat") not in (colour(page, "--paper"), "rgb(0, 0, 0)")
 
 
 @pytest.mark.parametrize("width", [360, 1280])
@@ -109,7 +76,7 @@ def test_the_first_view_of_tasks_shows_heat_maps_under_whole_captions(page, site
 def test_the_first_task_without_canonical_splits_is_of_the_default_base(built):
     manifest = sd.open_dataset(built / "shift" / "tiny").manifest
     assert manifest.default_base != manifest.bases[0].name
-    assert next(grid(replace(manifest, canonical_splits=()))) == (manifest.default_base, "")
+    assert tasks_of(replace(manifest, canonical_splits=()))[0] == (manifest.default_base, "")
 
 
 def test_untouched_rows_have_a_column(page, site, built):
@@ -133,34 +100,3 @@ def test_heat_maps_of_a_task_share_one_scale(page, site):
     assert len(shades) > 2
     assert all(of == {f"s{int(20 * max(0.05, count / most) + 0.5)}"} for count, of in shades.items())
     assert f"1 to {most} rows" in page.inner_text("#task-legend")
-
-
-def test_histograms_of_a_feature_share_one_scale(built):
-    dataset = sd.open_dataset(built / "shift" / "tiny_table")
-    charts = features(Rows.of(dataset, dataset.manifest.default_base))["charts"]
-    highest = [[max(line["heights"]) for line in chart["lines"]] for chart in charts]
-    assert all(max(lines) == 15 for lines in highest)
-    assert any(min(lines) < 15 for lines in highest)
-
-
-def test_what_is_left_out_of_a_list_is_said(built, monkeypatch):
-    monkeypatch.setattr(figures, "MOST_LINES", 1)
-    table = sd.open_dataset(built / "shift" / "tiny_table")
-    assert "the first 1 of 2" in features(Rows.of(table, table.manifest.default_base))["about"]
-    tiny = sd.open_dataset(built / "shift" / "tiny")
-    rows = Rows.of(tiny, tiny.manifest.default_base)
-    found = {pairs: LookAlikes(rows, 9, pairs, 1, rows.order[:4]).data()["about"] for pairs in (2, 30)}
-    assert "the 2 nearest are shown" in found[30]
-    assert "nearest" not in found[2]
-
-
-def test_equal_examples_beyond_the_list_are_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "MOST_PAIRS", 3)
-    recipe, table = prepare("table", tmp_path), tmp_path / "patients.csv"
-    lines = table.read_text().splitlines()
-    again = [f"again{at},{line.partition(',')[2]}" for at, line in enumerate(lines[1:6])]
-    table.write_text("\n".join([*lines, *again]) + "\n")
-    dataset = sd.open_dataset(build(str(recipe), tmp_path / "out", workers=1, quiet=True))
-    found = figures.duplicates(Rows.of(dataset, dataset.manifest.default_base))
-    assert len(found["pairs"]) == 3
-    assert any("the first 3 of 5" in line for line in found["lines"])

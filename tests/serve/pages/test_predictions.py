@@ -17,6 +17,7 @@ from scipy.stats import binomtest
 import shiftdata as sd
 from shiftdata.bench import select
 from shiftdata.cli.app import main
+from shiftdata.cli.evaluate import predictions_of
 from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics.paired import paired_test
 from shiftdata.evaluation.metrics.statistics import wilson
@@ -24,7 +25,6 @@ from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.serve.pages.predictions import Compared
 from shiftdata.serve.pages.predictions_page import predictions_page
 from shiftdata.serve.pages.site import write_gallery
-from shiftdata.serve.pages.sources import predictions_of
 from shiftdata.serve.results import read_results
 from tests.bench.synthetic import synthetic
 from tests.browser import accessibility_problems, broken_numbers
@@ -203,19 +203,6 @@ def test_texts_and_severities_are_shown(page, built, tmp_path):
         else:
             assert page.locator("#along-charts svg").count() == len(task.metadata.nuisances)
             assert page.locator("#failures tbody tr").count() == len(task.metadata.nuisances)
-    assert page.wrong == []
-
-
-@pytest.mark.slow
-def test_the_severities_of_a_dataset_show_the_accuracy_of_methods(page, built, tmp_path):
-    task = task_of(built, "tiny_continuous", "continuous")
-    predictions_page(task, {"erm": random_predictions(task, 3)}, tmp_path / "one")
-    write_gallery(
-        [built / "shift" / "tiny_continuous"], tmp_path / "site", each=2, results=[tmp_path / "one"]
-    )
-    page.goto(f"file://{tmp_path}/site/tiny_continuous/severity.html")
-    chart = page.wait_for_selector("#charts svg").get_attribute("aria-label")
-    assert chart.startswith("accuracy of erm: ")
     assert page.wrong == []
 
 

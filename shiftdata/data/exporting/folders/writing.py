@@ -1,151 +1,246 @@
-"""Write a task into a folder in some layout: whole, resumable, and only over what is an export."""
+"""Write sets of rows into a folder in some layout: whole, resumable, and only over an earlier export."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any, TypedDict
 
-from shiftdata.data.exporting.folders.contents import KEYS, RECORD, Contents, contents_of
-from shiftdata.data.exporting.folders.images import Images, write_images
-from shiftdata.data.exporting.folders.layout import Layout, Paths, csv_rows
-from shiftdata.data.exporting.folders.layouts import layout_of
-from shiftdata.data.exporting.folders.record import KEY_COLUMNS, Record, attribution, key_rows, record_of
+import pyarrow as pa
+
+from shiftdata.data.exporting.examples import batches, ending_of
+from shiftdata.data.exporting.folders.contents import KEYS, RECORD, Contents, Name, contents_of
+from shiftdata.data.exporting.folders.layouts import LAYOUTS, Paths
+from shiftdata.data.exporting.sets import NamedSets
+from shiftdata.data.format.attribution import attribution_text, credited
 from shiftdata.data.format.paths import ATTRIBUTION
-from shiftdata.errors import InputError, IntegrityError
-from shiftdata.evaluation.tasks import Task
-from shiftdata.files import clear_when_full, make_folder, sha256_of, write_text
+from shiftdata.data.format.typed import read_json
+from shiftdata.data.loading.byte_ranges import ExampleReader
+from shiftdata.errors import InputError, not_found
+from shiftdata.files import clear_when_full, make_folder, remove, write_text
+from shiftdata.stable import content_hash
 from shiftdata.tables import csv_lines
+from shiftdata.threads import ahead
+
+FORMAT = 1
+#: The columns of `keys.csv`. `path` is that of the first of `count` copies; `group` the dataset's number.
+KEY_COLUMNS = (
+    *("key", "set", "path", "label", "nuisance", "group", "severity", "origin"),
+    *("license", "attribution", "count", "sha256"),
+)
+
+#: `shiftdata.json`: the dataset and its sets, the meaning of class and domain numbers, notes for readers.
+Record = Mapping[str, Any]
+
+
+class FolderOptions(TypedDict, total=False):
+    """Options of `export`."""
+
+    overwrite: bool
+    on_images: Callable[[int], object]
 
 
 @dataclass(frozen=True)
 class Exported:
-    """A finished export: what its record says, and what this call wrote (None if it was there already)."""
+    """A finished export: its record, and how many pictures this call wrote (None if it was there)."""
 
     folder: Path
     record: Record
-    images: Images | None
+    written: int | None
 
 
 def export(
-    task: Task,
+    named: NamedSets,
     layout: str,
     out: str | Path,
     *,
-    sets: Mapping[str, str] | None = None,
-    pool: str | Path | None = None,
     overwrite: bool = False,
     on_images: Callable[[int], object] = lambda count: None,
 ) -> Exported:
-    """Write the pictures of a task, and lists of them, into a folder as existing code expects them.
+    """Write the pictures of named sets, and lists of them, into a folder as existing code expects them.
 
-    Pictures are the dataset's own bytes, each compared with its hash; only those that the task has are read.
-    A dataset that has changed since the task was made is refused (`ChangedError`). Killed at any moment and
-    called again, it goes on and ends in the same bytes; `out` appears whole. An export of the same task that
-    is already there is left as it is.
-
-    Args:
-        task: any task over a dataset of pictures.
-        layout: imagefolder, wilds, domainbed, balancinggroups or lists; see `LAYOUTS`.
-        out: the folder to make.
-        sets: which sets to take, under which names, as in `{"train": "source_train"}`; default: all.
-        pool: a folder that keeps each picture once, by the hash of its bytes; exports link to it.
-        overwrite: replace an earlier export of other content.
-        on_images: called with how many more pictures are in their places.
-
+    `shiftdata.evaluation.export.export` says more. `on_images` is called with how many more pictures are in
+    their places.
     """
-    out, rules = Path(out), layout_of(layout)
-    contents = contents_of(task, by_folder=rules.in_folders, sets=sets)
-    record = record_of(contents, layout, rules.check(contents))
-    _check_places(out, pool, contents)
-    earlier = _earlier(out, overwrite)
-    if earlier and earlier.export_id == record.export_id and _is_whole(out, contents, rules, earlier):
-        return Exported(out, earlier, None)
-    if earlier and earlier.export_id != record.export_id and not overwrite:
-        raise InputError(
-            f"{out} is an export of other content: {earlier.dataset}/{earlier.base}, {earlier.task}, as "
-            f"{earlier.layout}: give another folder, or overwrite it (--overwrite)"
-        )
-    written: list[Images] = []
+    if layout not in LAYOUTS:
+        raise not_found("layout", layout, LAYOUTS)
+    out, rules = Path(out), LAYOUTS[layout]
+    contents = contents_of(named, by_folder=rules.in_folders)
+    folder = contents.dataset.folder
+    if folder is not None and out.resolve().is_relative_to(folder.resolve()):
+        raise InputError(f"{out} lies inside the dataset {folder}: give a folder elsewhere")
+    record = _record(contents, layout, rules.check(contents))
+    if _is_there(out, record, overwrite):
+        return Exported(out, record, None)
+    stems = [rules.stems(contents, entry) for entry in contents.entries]
 
     def write(work: Path) -> None:
-        stems = [rules.stems(contents, entry) for entry in contents.entries]
-        places: dict[int, dict[str, None]] = {}  # of each row, each once
-        for entry, some in zip(contents.entries, stems, strict=True):
-            places.setdefault(entry.row, {}).update(dict.fromkeys(some))
-        endings, images = write_images(contents, places, work, Path(pool) if pool else None, on_images)
-        written.append(images)
-        _finish(work, contents, rules, record, _paths(rules, contents, endings))
+        endings = _write_images(contents, stems, work, on_images)
+        paths = [
+            [f"{stem}{endings[entry.row]}" for stem in of_entry]
+            for entry, of_entry in zip(contents.entries, stems, strict=True)
+        ]
+        for name, lines in rules.texts(contents, paths):
+            _write(work / name, lines)
+        _write(work / KEYS, csv_lines(chain([KEY_COLUMNS], _key_rows(contents, paths))))
+        write_text(work / ATTRIBUTION, _attribution(contents))
+        for left in work.glob(f".{RECORD}.*"):  # by a writer that was killed
+            left.unlink()
+        contents.dataset.check_unchanged(force=True)
+        write_text(work / RECORD, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
 
-    make_folder(out, record.export_id, RECORD, write, lambda: _earlier(out, overwrite))
-    return Exported(out, Record.read(out), written[0] if written else None)
-
-
-def _check_places(out: Path, pool: str | Path | None, contents: Contents) -> None:
-    if pool is not None and Path(pool).resolve().is_relative_to(out.resolve()):
-        raise InputError(f"{pool} lies inside the folder to make, which is replaced as a whole: give another")
-    dataset = contents.dataset.folder
-    if dataset is not None and out.resolve().is_relative_to(dataset.resolve()):
-        raise InputError(f"{out} lies inside the dataset {dataset}: give a folder elsewhere")
+    make_folder(out, record["export_id"], RECORD, write, lambda: _is_there(out, record, overwrite))
+    return Exported(out, record, sum(map(len, stems)))
 
 
-def _earlier(out: Path, overwrite: bool) -> Record | None:
-    """The record of an earlier export in the place, or None where the place is free."""
+def _is_there(out: Path, record: Record, overwrite: bool) -> bool:
+    """Return True if this export is in its place already; refuse a place that has anything else."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
-        return None
+        return False
     if not (out / RECORD).is_file():
         raise InputError(f"{out} exists and is not an export: give another folder, or move it away")
-    try:
-        return Record.read(out)
-    except IntegrityError:
-        if overwrite:
-            return None
-        raise
-
-
-def _is_whole(out: Path, contents: Contents, rules: Layout, record: Record) -> bool:
-    """Whether a finished export has its lists as they were written, and all files in the right sizes."""
-    if not (out / KEYS).is_file() or sha256_of(out / KEYS) != record.keys_sha256:
+    if overwrite:
         return False
-    rows = zip(contents.entries, csv_rows(out / KEYS), strict=True)
-    paths = _paths(rules, contents, {entry.row: Path(row["path"]).suffix for entry, row in rows})
-    lengths = contents.rows["length"].to_numpy()
-    sizes = {
-        path: lengths[entry.row] for entry, some in zip(contents.entries, paths, strict=True) for path in some
-    }
-    return all(
-        (out / path).is_file() and (out / path).stat().st_size == size for path, size in sizes.items()
-    ) and all(
-        (out / name).is_file() and (out / name).read_bytes() == "".join(_ended(lines)).encode()
-        for name, lines in rules.texts(contents, paths)
+    try:
+        earlier = read_json((out / RECORD).read_bytes())
+        if earlier["export_id"] == record["export_id"]:
+            return True
+        content = "{dataset}/{base}, {task}, as {layout}".format_map(earlier)
+    except (ValueError, LookupError, TypeError):
+        content = f"its {RECORD} cannot be read"
+    raise InputError(
+        f"{out} is an export of other content ({content}): give another folder, or overwrite it (--overwrite)"
     )
 
 
-def _paths(rules: Layout, contents: Contents, endings: Mapping[int, str]) -> Paths:
-    """The files of each entry, from the file ending of each row."""
-    return [
-        [f"{stem}{endings[entry.row]}" for stem in rules.stems(contents, entry)] for entry in contents.entries
-    ]
+def _write_images(
+    contents: Contents, stems: Paths, work: Path, on_images: Callable[[int], object]
+) -> dict[int, str]:
+    """Write each picture to its places; return each row's file ending.
+
+    Pictures that an interrupted export left in `work` are not fetched again where their hash is right.
+    """
+    places: dict[int, dict[str, None]] = {}  # of each row, each once
+    for entry, of_entry in zip(contents.entries, stems, strict=True):
+        places.setdefault(entry.row, {}).update(dict.fromkeys(of_entry))
+    left = {path.with_suffix("").as_posix(): work / path for path in _files_below(work)}
+    hashes = contents.rows["sha256"]
+    endings: dict[int, str] = {}
+
+    def read(rows: Sequence[int]) -> dict[int, bytes]:
+        data: dict[int, bytes] = {}
+        for row in rows:
+            path = left.get(next(iter(places[row])))
+            if path is not None:
+                picture = path.read_bytes()
+                if hashlib.sha256(picture).digest() == hashes[row].as_py():
+                    data[row] = picture
+        missing = [row for row in rows if row not in data]
+        return data | dict(zip(missing, reader.read(missing), strict=True))
+
+    with (
+        clear_when_full(work),
+        ExampleReader(contents.dataset, contents.of.metadata.base, verify=True) as reader,
+        closing(ahead(read, batches(sorted(places), contents.rows["length"].to_numpy()), 1)) as ready,
+    ):
+        for batch in ready:
+            for row, data in batch.items():
+                endings[row] = ending_of(data)
+                _place(data, [work / f"{stem}{endings[row]}" for stem in places[row]])
+            on_images(len(batch))
+    return endings
 
 
-def _finish(work: Path, contents: Contents, rules: Layout, record: Record, paths: Paths) -> None:
-    """Write the lists, the keys, the attribution and, last, the record: an export with a record is whole."""
-    for name, lines in rules.texts(contents, paths):
-        _write(work / name, lines)
-    _write(work / KEYS, csv_lines(chain([KEY_COLUMNS], key_rows(contents, paths))))
-    write_text(work / ATTRIBUTION, attribution(contents))
-    for left in work.glob(f".{RECORD}.*"):  # by a writer that was killed
-        left.unlink()
-    contents.dataset.check_unchanged(force=True)
-    write_text(work / RECORD, replace(record, keys_sha256=sha256_of(work / KEYS)).to_json())
+def _files_below(work: Path) -> Iterator[Path]:
+    return (path.relative_to(work) for path in work.rglob("*") if path.is_file())
+
+
+def _place(data: bytes, targets: Sequence[Path]) -> None:
+    """Write a picture once, and link or copy it to its other places."""
+    for target in targets:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        remove(target)
+    targets[0].write_bytes(data)
+    for target in targets[1:]:
+        try:
+            os.link(targets[0], target)
+        except OSError:  # a file system without links
+            shutil.copyfile(targets[0], target)
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with clear_when_full(path), path.open("w", encoding="utf-8", newline="\n") as stream:
-        stream.writelines(_ended(lines))
+        stream.writelines(f"{line}\n" for line in lines)
 
 
-def _ended(lines: Iterable[str]) -> Iterator[str]:
-    return (f"{line}\n" for line in lines)
+def _record(contents: Contents, layout: str, notes: Sequence[str]) -> Record:
+    """Describe an export; `export_id` identifies its content."""
+    sets, notes = {}, [*notes]
+    for name, numbers in contents.by_set():
+        examples = sum(contents.entries[number].times for number in numbers)
+        roles = list(contents.of.sets[name].roles)
+        sets[name] = {
+            "folder": contents.folders[name],
+            "roles": roles,
+            "examples": examples,
+            "rows": len(numbers),
+        }
+        if roles[0] == "unlabelled":
+            notes.append(f"{name} is unlabelled: a method must not see the labels that this layout gives it")
+    fields: dict[str, Any] = {
+        "layout": layout,
+        "dataset": contents.manifest.name,
+        "version": contents.manifest.version,
+        "content_id": contents.manifest.content_id,
+        "base": contents.of.metadata.base,
+        "nuisance": contents.nuisance,
+        "task": contents.of.protocol,
+        "task_id": contents.of.identity,
+        "sets": sets,
+        "class_to_label": _numbered("class", "label", contents.classes),
+        "domain_to_nuisance": _numbered("domain", "nuisance", contents.domains),
+        "notes": notes,
+    }
+    # Only exported rows count: the same set may have another name in the task.
+    members = content_hash(*(f"{entry.set}\t{entry.key}\t{entry.times}" for entry in contents.entries))
+    identity = content_hash(json.dumps([FORMAT, fields], sort_keys=True), members)
+    return {"format": FORMAT, **fields, "export_id": identity}
+
+
+def _numbered(ours: str, theirs: str, names: Sequence[Name]) -> list[dict[str, Any]]:
+    return [
+        {ours: number, "folder": name.folder, theirs: name.number, "name": name.name}
+        for number, name in enumerate(names)
+    ]
+
+
+def _key_rows(contents: Contents, paths: Paths) -> Iterator[Sequence[Any]]:
+    """Yield the rows of `keys.csv`: each row of each set, with all that the dataset says of it."""
+    rows = pa.array([entry.row for entry in contents.entries], pa.int64())
+    table = contents.rows.take(rows)
+    more = contents.of.metadata.take(["severity", "origin"], rows.to_numpy())
+    columns = [table[name] for name in ("license", "attribution", "sha256")]
+    columns += [more[name] for name in ("severity", "origin")]
+    for entry, of_entry, licence, credit, sha256, severity, origin in zip(
+        contents.entries, paths, *(column.to_pylist() for column in columns), strict=True
+    ):
+        label = contents.classes[entry.label].name
+        domain = contents.domains[entry.domain].name if entry.domain >= 0 else None
+        group = entry.group if entry.group >= 0 else None
+        first = [entry.key, entry.set, of_entry[0], label, domain, group, severity, origin]
+        yield [*first, licence, credit, entry.times, sha256.hex()]
+
+
+def _attribution(contents: Contents) -> str:
+    """Write the licences and attributions of the exported rows, each row counted once."""
+    rows = contents.rows.take(pa.array(sorted({entry.row for entry in contents.entries}), pa.int64()))
+    terms = zip(rows["license"].to_pylist(), rows["attribution"].to_pylist(), strict=True)
+    return attribution_text(contents.manifest.name, credited(terms))

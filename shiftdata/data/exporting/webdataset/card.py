@@ -13,7 +13,7 @@ from shiftdata.data.format.croissant_tars import render_croissant_of_tars
 from shiftdata.data.format.front_matter import cell, linked, split_entries, task_category, yaml_lines
 from shiftdata.data.format.licenses import hub_terms
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.paths import CROISSANT, PACKED, README, data_files, data_prefix
+from shiftdata.data.format.paths import CROISSANT, README, data_files, data_prefix
 from shiftdata.data.format.schema import Feature, columns, json_columns
 
 Json: TypeAlias = dict[str, Any]
@@ -21,15 +21,6 @@ Json: TypeAlias = dict[str, Any]
 TYPES = {pa.float64(): "float64", pa.string(): "string"}
 
 MOST_NAMES = 60
-PACKED_NOTE = (
-    " The tars are compressed: the library, `datasets` and `tar -xzf` unpack them as they read from front to "
-    "back; nothing in them can be read by itself."
-)
-#: What the index says of members, where the tars are compressed and where they are not.
-PLACES = {
-    True: "offset and length of each member in the unpacked tar.",
-    False: "offset and length of each member, for reading single ones by range.",
-}
 DRAWN = (
     "- A row that a task drew several times lies in its tars as often: as `<key>`, `<key>+2`, .... The index "
     "has its key, its `count`, and which `copy` a sample is.\n"
@@ -39,26 +30,16 @@ UNLABELLED = (
     "and `json` and index are null but for key, nuisance and severity. Predictions on it are evaluated by "
     "these keys.\n"
 )
-#: How this package reads tars whose samples can be addressed.
-OURS = """```python
-import shiftdata as sd
-
-train = sd.webdataset("{name}", "{config}", split="{set}", shuffle=1000)  # a pipeline of that library
-train.set_epoch(1)  # an order by seed and epoch, equal shares of nodes and workers, resumed to the sample
-task = sd.task("{name}_wds", {how}="{config}")  # samplers by group, loaders, evaluation
-```
-
-"""
 TEMPLATE = Path(__file__).with_name("card.md")
 
 
 def renderings(manifest: Manifest) -> dict[str, str]:
-    """The texts that describe the tars, by file name; each depends on the manifest alone."""
+    """Render the texts that describe the tars; each depends on the manifest alone."""
     return {README: card(manifest), CROISSANT: render_croissant_of_tars(manifest)}
 
 
 def card(manifest: Manifest) -> str:
-    """The README.md of a dataset in WebDataset format; it depends on the manifest alone."""
+    """Render the README.md of a dataset in WebDataset format from its manifest alone."""
     roles, default = manifest.roles, manifest.base(manifest.default_base)
     members = list(manifest.sample)
     first = next(
@@ -69,7 +50,6 @@ def card(manifest: Manifest) -> str:
     counts = {
         len(data_files(manifest.files, base.name, name)) for base in manifest.bases for name in base.splits
     }
-    packed = any(path.endswith(PACKED) for path in manifest.files)
     has_tasks = any(base.task for base in manifest.bases)
     return TEMPLATE.read_text(encoding="utf-8").format(
         m=manifest,
@@ -79,12 +59,9 @@ def card(manifest: Manifest) -> str:
         name=manifest.name.removesuffix("_wds"),
         content_id=manifest.content_id[:16],
         config=default.name,
-        ours="" if packed else _ours(manifest, first),
+        how="of" if default.task else "base",
         set=first,
         braces=_braces(data_files(manifest.files, default.name, first)),
-        ending=PACKED if packed else ".tar",
-        packed=PACKED_NOTE if packed else "",
-        places=PLACES[packed],
         counts=f"{min(counts)} to {max(counts)} of them" if len(counts) > 1 else f"{max(counts)} of them",
         nuisance=roles.nuisance,
         Nuisance=roles.nuisance.capitalize(),
@@ -103,18 +80,8 @@ def card(manifest: Manifest) -> str:
     )
 
 
-def _ours(manifest: Manifest, first: str) -> str:
-    default = manifest.base(manifest.default_base)
-    return OURS.format(
-        name=manifest.name.removesuffix("_wds"),
-        config=default.name,
-        set=first,
-        how="of" if default.task else "base",
-    )
-
-
 def _braces(paths: Sequence[str]) -> str:
-    """The numbers of a set's tars as the library expands them: `{00000..00015}-of-00016`."""
+    """Write the numbers of a set's tars as the library expands them: `{00000..00015}-of-00016`."""
     last = f"{len(paths) - 1:05d}"
     return f"{{00000..{last}}}-of-{len(paths):05d}" if len(paths) > 1 else f"00000-of-{len(paths):05d}"
 
@@ -155,12 +122,9 @@ def _listed(names: Sequence[str]) -> str:
 
 def _front_matter(manifest: Manifest) -> Json:
     configs = []
-    ending = next((PACKED for path in manifest.files if path.endswith(PACKED)), ".tar")
     for base in manifest.bases:
         default = {"default": True} if base.name == manifest.default_base else {}
-        files = [
-            {"split": split, "path": f"{data_prefix(base.name, split)}*{ending}"} for split in base.splits
-        ]
+        files = [{"split": split, "path": f"{data_prefix(base.name, split)}*.tar"} for split in base.splits]
         configs.append({"config_name": base.name} | default | {"data_files": files})
     features = _features(manifest)
     return {
@@ -177,7 +141,7 @@ def _front_matter(manifest: Manifest) -> Json:
 
 
 def _features(manifest: Manifest) -> list[Json]:
-    """What `datasets` makes of a sample; without this it would guess from the first five."""
+    """List the features of a sample; `datasets` would guess them from the first five."""
     roles = manifest.roles
     fields: dict[str, Feature] = {
         name: TYPES.get(kind, str(kind))

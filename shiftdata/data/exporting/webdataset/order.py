@@ -9,48 +9,21 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from shiftdata.data.exporting.webdataset.entries import Indices, Samples
+from shiftdata.data.exporting.sets import Indices
+from shiftdata.data.exporting.webdataset.entries import Samples
 from shiftdata.stable import uniform
 
 
 def order_of(samples: Samples, nuisance: str) -> Indices:
-    """The order of a set's samples: stratified, and the samples of one row not next to each other."""
+    """Order a set's samples: stratified, the copies of a row drawn several times far from each other."""
     rows = samples.rows
     strata = [
         pc.fill_null(rows[name], missing).to_numpy()
         for name, missing in (("label", -1), (nuisance, -1), ("severity", -1.0))
     ]
-    if "count" not in rows.column_names or (pc.max(rows["count"]).as_py() or 0) < 2:
-        return stratified_order(samples.names(), *strata)
-    keys = rows["key"].combine_chunks().dictionary_encode().indices.to_numpy()
-    return apart(stratified_order(samples.names(), *strata, keys), keys)
-
-
-def apart(order: Indices, keys: Indices) -> Indices:
-    """Move as few rows as may be, so that no two neighbours have one key where there are enough others.
-
-    >>> apart(np.arange(5), np.array([7, 7, 8, 9, 9])).tolist()
-    [4, 0, 2, 1, 3]
-    """
-    rows, held = order.tolist(), keys[order].tolist()
-    for place in range(1, len(rows)):
-        if held[place] == held[place - 1]:
-            later = next((at for at in range(place, len(rows)) if held[at] != held[place]), None)
-            if later is None:  # only rows of this key are left
-                return _between(rows, held, place)
-            for values in (rows, held):
-                values[place], values[later] = values[later], values[place]
-    return np.array(rows, np.int64)
-
-
-def _between(rows: list[int], held: list[int], first: int) -> Indices:
-    """Put the rows from `first` on, all of one key, where no neighbour has it; what is left stays last."""
-    key, moved, result = held[first], rows[first:], []
-    for place in range(first):
-        if moved and held[place] != key and (place == 0 or held[place - 1] != key):
-            result.append(moved.pop())
-        result.append(rows[place])
-    return np.array(result + moved, np.int64)
+    if "count" in rows.column_names and (pc.max(rows["count"]).as_py() or 0) > 1:
+        strata.append(rows["key"].combine_chunks().dictionary_encode().indices.to_numpy())
+    return stratified_order(samples.names(), *strata)
 
 
 def stratified_order(keys: Sequence[str], *strata: NDArray[Any]) -> Indices:
@@ -61,8 +34,7 @@ def stratified_order(keys: Sequence[str], *strata: NDArray[Any]) -> Indices:
     i-th n-th of its whole: no cell clusters, and no period repeats. The order of the input never matters.
     """
     place = np.array([uniform("wds", key) for key in keys])
-    cells = _nested(len(keys), strata)
-    for depth, cell in reversed(list(enumerate(cells))):
+    for depth, cell in reversed(list(enumerate(_nested(len(keys), strata)))):
         order = np.lexsort((place, cell))
         sizes = np.bincount(cell)
         nth = np.arange(len(keys)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -72,7 +44,7 @@ def stratified_order(keys: Sequence[str], *strata: NDArray[Any]) -> Indices:
 
 
 def _nested(rows: int, strata: Sequence[NDArray[Any]]) -> list[Indices]:
-    """A number for the cell of each row: by the first stratum, by the first two, ..."""
+    """Number the cell of each row: by the first stratum, by the first two, ..."""
     cells = []
     cell = np.zeros(rows, np.int64)
     for stratum in strata:

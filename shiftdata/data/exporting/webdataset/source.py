@@ -12,32 +12,26 @@ from typing import Any
 import numpy as np
 
 from shiftdata.data.dataset import OpenDataset
-from shiftdata.data.exporting.reading import batches, ending_of
+from shiftdata.data.exporting.examples import batches, ending_of
 from shiftdata.data.exporting.webdataset.entries import Entry, Samples
 from shiftdata.data.exporting.webdataset.tar import Members
-from shiftdata.data.format.paths import data_files
 from shiftdata.data.format.schema import json_columns
 from shiftdata.data.loading.byte_ranges import ExampleReader
-from shiftdata.data.places.store import Folder
-from shiftdata.files import whole_file
 from shiftdata.threads import ahead
 
 
 class Source:
-    """The examples of a dataset; those that are not on this machine are downloaded into `cache`."""
+    """The examples of a dataset; pictures that are not on this machine are fetched into `cache` first."""
 
-    def __init__(
-        self, dataset: OpenDataset, base: str, cache: Path, on_samples: Callable[[int], object]
-    ) -> None:
+    def __init__(self, dataset: OpenDataset, cache: Path, on_samples: Callable[[int], object]) -> None:
         self.dataset = dataset
-        self.base = base  # one of those that are exported
         self.cache = cache
         self.on_samples = on_samples
         self._roles = dataset.manifest.roles
         self._columns = json_columns(self._roles.nuisance)
 
     def read(self, reader: ExampleReader, samples: Samples) -> Iterator[tuple[str, Members]]:
-        """The samples of a tar, as members of it."""
+        """Yield the samples of a tar, as members of it."""
         # Texts and tables are read by row group: one pass over them per tar.
         by_bytes, every = self._roles.modality == "image", range(len(samples.at))
         parts = list(batches(every, samples.rows["length"].to_numpy())) if by_bytes else [list(every)]
@@ -46,39 +40,30 @@ class Source:
         def read(part: list[int]) -> list[bytes]:
             return reader.read(samples.at[part].tolist())
 
-        with closing(ahead(read, parts, workers=1)) as examples:
-            for part, some in zip(parts, examples, strict=True):
-                records = samples.rows.take(part).to_pylist()
-                for number, row, example in zip(part, records, some, strict=True):
+        with closing(ahead(read, parts, workers=1)) as ready:
+            for part, examples in zip(parts, ready, strict=True):
+                rows = samples.rows.take(part).to_pylist()
+                for number, row, example in zip(part, rows, examples, strict=True):
                     yield names[number], self._members(row, example)
-                    self.on_samples(1)
 
     def reader(self, entry: Entry, name: str, samples: Samples) -> ExampleReader:
-        """What reads the examples of a set; of a dataset elsewhere, they are fetched first."""
-        dataset, base = self.dataset, entry.base.name
-        if dataset.folder is not None:
-            return ExampleReader(dataset, base, verify=True)
-        if entry.record.task is not None:
-            return self._reader_of_task(entry, name, samples)
-        for path in data_files(dataset.manifest.files, base, name):
-            if not (self.cache / path).exists():
-                with whole_file(self.cache / path) as part:
-                    dataset.store.download(path, part, dataset.manifest.files[path], lambda count: None)
-        return ExampleReader(dataset, base, verify=True, source=Folder(self.cache))
+        """Return a reader of the examples of a set.
 
-    def _reader_of_task(self, entry: Entry, name: str, samples: Samples) -> ExampleReader:
-        """Fetch the pictures of a set in the order of their files: scattered ones would be a request each."""
+        Of a dataset elsewhere, its pictures are fetched first, in the order of their files: in the order of
+        samples each would be a request of its own.
+        """
+        dataset, base = self.dataset, entry.base.name
+        if dataset.folder is not None or self._roles.modality != "image":
+            return ExampleReader(dataset, base, verify=True)
         folder = self.cache / entry.record.name / name
-        reader = ExampleReader(self.dataset, entry.base.name, verify=True, cache=folder)
-        if self._roles.modality == "image" and not folder.exists():
-            rows, first = np.unique(samples.at, return_index=True)
-            lengths = samples.rows["length"].to_numpy()[first]
-            for part in batches(range(len(rows)), lengths):
-                reader.read(rows[part].tolist())
+        reader = ExampleReader(dataset, base, verify=True, cache=folder)
+        rows, first = np.unique(samples.at, return_index=True)
+        for part in batches(range(len(rows)), samples.rows["length"].to_numpy()[first]):
+            reader.read(rows[part].tolist())
         return reader
 
     def _members(self, row: Mapping[str, Any], example: bytes) -> Members:
-        """The files of a sample: the example, its label, and the row; a row of a table has its example.
+        """Return the files of a sample: the example, its label, and the row; a table's row has its example.
 
         A sample without label has null for what is hidden: `datasets` wants the same fields in each sample.
         """
@@ -100,5 +85,5 @@ class Source:
         """The extension of the member with the example, if it has one: `jpg`, `png`, `txt`, ..."""
         if self._roles.modality != "image":
             return "txt" if self._roles.modality == "text" else ""
-        with ExampleReader(self.dataset, self.base) as reader:
+        with ExampleReader(self.dataset, self.dataset.manifest.default_base) as reader:
             return ending_of(reader.read([0])[0]).lstrip(".")

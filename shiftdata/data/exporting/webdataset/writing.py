@@ -1,4 +1,4 @@
-"""Write a Parquet dataset, or tasks of it, in WebDataset format: tars, an index of each, README, manifest."""
+"""Write a Parquet dataset, or sets of its rows, in WebDataset format: tars, indices, README, manifest."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shiftdata.data.dataset import DatasetName, open_dataset
+from shiftdata.data.exporting.sets import Indices, NamedSets
 from shiftdata.data.exporting.webdataset.card import renderings
-from shiftdata.data.exporting.webdataset.entries import Entry, Indices, Samples, entries_of
+from shiftdata.data.exporting.webdataset.entries import Entry, Samples, entries_of
 from shiftdata.data.exporting.webdataset.order import order_of
 from shiftdata.data.exporting.webdataset.source import Source
 from shiftdata.data.exporting.webdataset.tar import BLOCK, write_tar
@@ -24,7 +25,6 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import (
     ATTRIBUTION,
     MANIFEST,
-    PACKED,
     RENDERINGS,
     data_file,
     data_files,
@@ -36,7 +36,6 @@ from shiftdata.data.format.renderings import write_renderings
 from shiftdata.data.format.schema import index_schema
 from shiftdata.data.format.written import row_bytes
 from shiftdata.errors import InputError
-from shiftdata.evaluation.tasks import Task
 from shiftdata.files import make_folder, sha256_of, whole_file
 from shiftdata.stable import content_hash
 
@@ -44,18 +43,25 @@ BYTES_PER_SHARD = 256 << 20
 #: Nodes and their workers share a set by whole tars: 2 nodes of 8 workers find one each. A tar of fewer rows
 #: is mostly the rest of its last block.
 SHARDS, ROWS_PER_SHARD = 16, 8
-MORE_SHARDS = 10  # how often some more tars are tried, until equal ones are small enough
 BYTES_BESIDE = 7 * BLOCK  # of a sample, next to its example and texts: headers, label, rests of blocks
-BESIDE = ("preview.jpg", ATTRIBUTION)  # files of the dataset that are copied
+COPIED = ("preview.jpg", ATTRIBUTION)
+
+
+class TarOptions(TypedDict, total=False):
+    """Options of `export`."""
+
+    shard_bytes: int
+    shards: int | None
+    overwrite: bool
+    on_samples: Callable[[int], object]
 
 
 @dataclass(frozen=True)
 class Cut:
-    """How sets are cut into tars: the most bytes of one, unpacked; at least how many; and whether packed."""
+    """Limits of tars: the most bytes of one, and the least number of a set."""
 
     shard_bytes: int = BYTES_PER_SHARD
     shards: int | None = None
-    gzip: bool = False
 
     def __post_init__(self) -> None:
         for name, value in (("shard_bytes", self.shard_bytes), ("shards", self.shards)):
@@ -63,13 +69,11 @@ class Cut:
                 raise InputError(f"{name} must be at least 1, got {value}")
 
     def least(self, rows: int) -> int:
-        """The least number of tars of a set, by its rows."""
+        """Return the least number of tars of a set, by its rows."""
         return min(rows, self.shards or max(1, min(SHARDS, rows // ROWS_PER_SHARD)))
 
     def is_of(self, manifest: Manifest) -> bool:
-        """Whether tars are packed and cut as asked."""
-        if self.gzip != any(path.endswith(PACKED) for path in manifest.files):
-            return False
+        """Return True if tars are cut as asked."""
         return self.shards is None or all(
             len(data_files(manifest.files, base.name, name)) >= self.least(size.rows)
             for base in manifest.bases
@@ -77,7 +81,7 @@ class Cut:
         )
 
     def parts(self, order: Indices, sizes: Indices) -> list[Indices]:
-        """Consecutive samples, about equally many bytes a tar, none with more than `shard_bytes`.
+        """Cut samples into tars of about equally many bytes, none with more than `shard_bytes`.
 
         Only one that is a single sample may be larger.
         """
@@ -85,25 +89,17 @@ class Cut:
             return []
         sizes = sizes[order] + BYTES_BESIDE
         ends = np.cumsum(sizes)
-        middles, total = ends - sizes / 2, int(ends[-1])
-        shards = max(self.least(len(order)), min(len(order), -(-total // self.shard_bytes)))
-        for more in range(MORE_SHARDS):
-            count = min(len(order), shards + more * max(1, shards // 50))
-            starts = np.searchsorted(middles, np.arange(1, count) * (total / count))
-            parts = [part for part in np.split(np.arange(len(order)), starts) if len(part)]
-            if all(ends[part[-1]] - ends[part[0]] + sizes[part[0]] <= self.shard_bytes for part in parts):
-                break
-        return [order[piece] for part in parts for piece in self._within(part, sizes)]
+        total = int(ends[-1])
+        count = max(self.least(len(order)), min(len(order), -(-total // self.shard_bytes)))
+        starts = np.searchsorted(ends - sizes / 2, np.arange(1, count) * (total / count))
+        parts = [part for part in np.split(np.arange(len(order)), starts) if len(part)]
+        return [order[piece] for part in parts for piece in self._pieces(part, sizes)]
 
-    def _within(self, part: Indices, sizes: Indices) -> list[Indices]:
-        """A part itself, or one with too many bytes in pieces that are as full as may be."""
-        starts, filled = [], 0
-        for place, size in enumerate(sizes[part].tolist()):
-            if place and filled + size > self.shard_bytes:
-                starts.append(place)
-                filled = 0
-            filled += size
-        return np.split(part, starts)
+    def _pieces(self, part: Indices, sizes: Indices) -> list[Indices]:
+        """Halve a part until it has no more bytes than are allowed."""
+        if len(part) < 2 or sizes[part].sum() <= self.shard_bytes:
+            return [part]
+        return [piece for half in np.array_split(part, 2) for piece in self._pieces(half, sizes)]
 
 
 def export(
@@ -111,10 +107,9 @@ def export(
     out: Path,
     *,
     configs: Sequence[str] = (),
-    tasks: Mapping[str, Task] | None = None,
+    tasks: Mapping[str, NamedSets] | None = None,
     shard_bytes: int = BYTES_PER_SHARD,
     shards: int | None = None,
-    gzip: bool = False,
     overwrite: bool = False,
     on_samples: Callable[[int], object] = lambda count: None,
 ) -> Path:
@@ -127,19 +122,17 @@ def export(
     Args:
         dataset: an opened dataset, or its name, folder or URL.
         out: the folder to make, such as `build/shift/<name>_wds`.
-        configs: bases and canonical splits, by the names that `shiftdata info` lists.
-        tasks: tasks of this dataset, by the names that they get as configs. Without these and `configs`, all
-            bases are written.
-        shard_bytes: how large a tar becomes at most, unpacked.
+        configs: the bases to write.
+        tasks: sets of rows, by the names that they get as configs. Without these and `configs`, all bases are
+            written.
+        shard_bytes: how large a tar becomes at most.
         shards: at least how many tars a set is cut into, where it has as many rows; default: 16, or fewer
             where one would have less than 8 rows. Readers share work by whole tars.
-        gzip: compress the tars (`.tar.gz`): they are smaller where examples are, and can only be read from
-            front to back, since the index cannot address their bytes.
         overwrite: replace an earlier export of other content.
         on_samples: called with how many more samples were written.
 
     """
-    cut = Cut(shard_bytes, shards, gzip)
+    cut = Cut(shard_bytes, shards)
     opened = open_dataset(dataset)
     opened.check_unchanged(force=True)
     opened.manifest.require_pixels(opened.manifest.name)
@@ -147,20 +140,20 @@ def export(
         raise InputError(
             f"{opened.manifest.name} is in WebDataset format already: export the Parquet dataset"
         )
-    beside = [name for name in BESIDE if name in opened.manifest.files]
+    copied = [name for name in COPIED if name in opened.manifest.files]
     entries = entries_of(opened, configs, tasks or {})
     manifest = _manifest_of_tars(opened.manifest, entries)
-    if not overwrite and _is_whole(out, manifest, beside, cut):
-        found = Manifest.read(out)  # the texts may have changed since
-        _describe(out, replace(manifest, sample=found.sample, files=found.files))
+    if not overwrite and _is_whole(out, manifest, copied, cut):
+        earlier = Manifest.read(out)  # the texts may have changed since
+        _describe(out, replace(manifest, sample=earlier.sample, files=earlier.files))
         return out
 
     def write(work: Path) -> None:
-        source = Source(opened, entries[0].base.name, work / ".fetched", on_samples)
+        source = Source(opened, work / ".fetched", on_samples)
         for entry in entries:
             for name, samples in entry.load().items():
                 _write_set(source, entry, name, samples, work, cut)
-        for name in beside:
+        for name in copied:
             (work / name).write_bytes(opened.read_file(name))
         sample = _sample(source, manifest, entries)
         opened.check_unchanged(force=True)
@@ -175,14 +168,14 @@ def export(
 
 
 def _manifest_of_tars(manifest: Manifest, entries: Sequence[Entry]) -> Manifest:
-    """The manifest of the tars, without its files and sample: filters and key files are for Parquet."""
+    """Make the manifest of the tars, without its files and sample: filters and key files are for Parquet."""
     bases = [entry.record for entry in entries]
-    kept = {base.name for base in bases}
+    names = {base.name for base in bases}
     return replace(
         manifest,
         name=f"{manifest.name}_wds",
         bases=bases,
-        default_base=manifest.default_base if manifest.default_base in kept else bases[0].name,
+        default_base=manifest.default_base if manifest.default_base in names else bases[0].name,
         content_id=dataset_content_id(bases),
         canonical_splits=[],
         sample={},
@@ -190,23 +183,23 @@ def _manifest_of_tars(manifest: Manifest, entries: Sequence[Entry]) -> Manifest:
     )
 
 
-def _is_whole(folder: Path, manifest: Manifest, beside: Iterable[str], cut: Cut) -> bool:
-    """Whether a folder is a whole export of this content, made with the same libraries and cut as asked."""
+def _is_whole(folder: Path, manifest: Manifest, copied: Iterable[str], cut: Cut) -> bool:
+    """Return True if a folder is a whole export of this content, by the same libraries, cut as asked."""
     if not (folder / MANIFEST).is_file():
         return False
-    found = Manifest.read(folder)
+    earlier = Manifest.read(folder)
     return (
-        found.is_webdataset
-        and set(beside) <= set(found.files)
-        and cut.is_of(found)
+        earlier.is_webdataset
+        and set(copied) <= set(earlier.files)
+        and cut.is_of(earlier)
         and all(
-            getattr(found, name) == getattr(manifest, name)
+            getattr(earlier, name) == getattr(manifest, name)
             for name in ("content_id", "recipe_id", "versions")
         )
         and all(
             (folder / path).is_file() and (folder / path).stat().st_size == record.bytes
-            for path, record in found.files.items()
-            if path not in RENDERINGS  # they are written anew
+            for path, record in earlier.files.items()
+            if path not in RENDERINGS  # they are written again
         )
     )
 
@@ -229,8 +222,7 @@ def _write_set(source: Source, entry: Entry, name: str, samples: Samples, work: 
     roles, base = source.dataset.manifest.roles, entry.record
     schema = index_schema(roles.nuisance, source.members, task=base.task is not None)
     parts = cut.parts(order_of(samples, roles.nuisance), row_bytes(samples.rows, roles))
-    ending = PACKED.removeprefix(".") if cut.gzip else "tar"
-    paths = [data_file(base.name, name, number, len(parts), ending) for number in range(len(parts))]
+    paths = [data_file(base.name, name, number, len(parts), "tar") for number in range(len(parts))]
     missing = [at for at, path in enumerate(paths) if not (work / index_file(path)).is_file()]
     source.on_samples(len(samples.at) - sum(len(parts[at]) for at in missing))
     if not missing:
@@ -240,6 +232,7 @@ def _write_set(source: Source, entry: Entry, name: str, samples: Samples, work: 
             part = samples.take(parts[at])
             places = write_tar(work / paths[at], source.read(reader, part))
             _write_index(work / index_file(paths[at]), schema, part.rows, places)
+            source.on_samples(len(part.at))
 
 
 def _write_index(
@@ -256,15 +249,13 @@ def _write_index(
 
 
 def _sample(source: Source, manifest: Manifest, entries: Sequence[Entry]) -> dict[str, Any]:
-    """The first sample of the default config, of a set with labels where there is one."""
+    """Read the first sample of the default config, of a set with labels where there is one."""
     (entry,) = (entry for entry in entries if entry.record.name == manifest.default_base)
     sets = entry.load()
-    name = next((one for one in sets if not entry.record.hides_labels(one)), next(iter(sets)))
+    name = next((name for name in sets if not entry.record.hides_labels(name)), next(iter(sets)))
     first = sets[name].take(np.zeros(1, np.int64))
-    counted, source.on_samples = source.on_samples, lambda count: None
     with source.reader(entry, name, first) as reader:
         ((_, members),) = source.read(reader, first)
-    source.on_samples = counted
     read: dict[str, Callable[[bytes], Any]] = {"cls": json.loads, "json": json.loads, "txt": bytes.decode}
     return {
         member: read[member](members[member]) if member in read and member in members else None
@@ -273,13 +264,12 @@ def _sample(source: Source, manifest: Manifest, entries: Sequence[Entry]) -> dic
 
 
 def _file_records(work: Path) -> dict[str, FileRecord]:
-    """The hash of every published file; what an interrupted writer left beside them is ignored."""
+    """Hash every published file; what an interrupted writer left next to them is ignored."""
     records = {}
-    beside = [path for path in map(work.joinpath, BESIDE) if path.is_file()]
-    tars = [path for path in work.glob("data/*/[!.]*") if is_tar(path.name)]
-    for path in sorted([*tars, *work.glob("index/*/[!.]*"), *beside]):
+    copied = [path for path in map(work.joinpath, COPIED) if path.is_file()]
+    for path in sorted([*work.glob("data/*/[!.]*.tar"), *work.glob("index/*/[!.]*"), *copied]):
         name = path.relative_to(work).as_posix()
-        index = None if name in BESIDE else work / (index_file(name) if is_tar(name) else name)
+        index = None if name in COPIED else work / (index_file(name) if is_tar(name) else name)
         rows = pq.read_metadata(index).num_rows if index else None
         records[name] = FileRecord(bytes=path.stat().st_size, sha256=sha256_of(path), rows=rows)
     return records

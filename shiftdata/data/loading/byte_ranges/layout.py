@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.paths import PACKED, data_files, in_order, row_files
+from shiftdata.data.format.paths import data_files, in_order, row_files
 from shiftdata.data.format.records import FileRecord
 from shiftdata.data.format.schema import features_as_bytes
 from shiftdata.data.format.typed import read_json
 from shiftdata.data.loading.byte_ranges.ranges import Piece
 from shiftdata.data.metadata.columns import read_columns
 from shiftdata.data.places.store import Store
-from shiftdata.errors import InputError, IntegrityError
+from shiftdata.errors import IntegrityError
 
 Indices = NDArray[np.int64]
 
@@ -82,11 +82,6 @@ class Layout:
                 )
         members: tuple[str, ...] = ()
         if manifest.is_webdataset:
-            if any(shard.path.endswith(PACKED) for shard in shards):
-                raise InputError(
-                    f"{dataset.address} has compressed tars, of which no part can be read: export it without "
-                    "--gzip, or read them front to back with the webdataset library alone"
-                )
             members = tuple(manifest.sample) if whole else (example_member(manifest),)
         return cls(dataset, base, tuple(shards), firsts, members, whole)
 

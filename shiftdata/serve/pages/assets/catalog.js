@@ -7,10 +7,9 @@
   const kinds = [
     [[...document.querySelectorAll(".cards [data-search]")], "dataset here", "datasets here"],
     [[...document.querySelectorAll("#datasets tr[data-search]")], "other repository here", "other repositories here"],
-    [cards.filter((card) => card.dataset.state === "to build"), "public dataset to build", "public datasets to build"],
   ];
   const given = new URLSearchParams(location.hash.slice(1));
-  const fields = ["search", "shift", "licence", "state"].map(get).filter(Boolean);
+  const fields = ["search", "shift", "licence"].map(get).filter(Boolean);
 
   function show() {
     const words = get("search").value.toLowerCase().split(/\s+/).filter(Boolean);

@@ -123,7 +123,7 @@
     const { task, taskbase } = chosenTask();
     const known = page.tasks.findIndex((one) => one.words === task && one.base === taskbase);
     get("task").value = known < 0 ? "" : known;
-    fillForm(task);
+    if (get("words") && document.activeElement !== get("words")) get("words").value = task;
     get("task-error").textContent = "";
     try {
       const counts = page.live ? await ask("counts.json", { base: taskbase, task }) : known < 0
@@ -131,42 +131,6 @@
       if (mine === latest) showCounts(await counts);
     } catch (error) {
       if (mine === latest) { get("task-error").textContent = error.message; say(error.message); }
-    }
-  }
-
-  function fillForm(words) {
-    const written = get("words");
-    if (!written) return;
-    if (document.activeElement !== written) written.value = words;
-    const [id] = words.split(/[\s@]/);
-    const form = page.forms.find((one) => one.id === id);
-    get("protocol").value = form ? form.id : "";
-    const given = Object.fromEntries(words.split(/\s+/).slice(1).map((one) => one.split("=")).filter((one) => one.length === 2));
-    if (get("parameters").contains(document.activeElement)) return;
-    get("parameters").replaceChildren(...(form ? form.parameters : []).map((one) => make("label", {}, make("span", {}, one.name + (one.required ? " (needed)" : "")),
-      make("input", { name: one.name, size: 9, placeholder: one.default, value: given[one.name] ?? "", list: /^(test|source|target|held)/.test(one.name) ? "nuisances" : null }))));
-    get("protocol-about").textContent = form ? `${form.about}. ${form.paper}.` : "";
-  }
-
-  function wordsOfForm() {
-    const id = get("protocol").value;
-    const given = [...get("parameters").querySelectorAll("input")].filter((one) => one.value.trim());
-    const value = (text) => (/[\s']/.test(text) ? `"${text.replaceAll('"', "")}"` : text);
-    return [id, ...given.map((one) => `${one.name}=${value(one.value.trim())}`)].join(" ").trim();
-  }
-
-  // Look-alikes -----------------------------------------------------------------------------------------------
-  async function showAlike() {
-    if (!page.pictures || page.modality !== "image") return;
-    try {
-      const { about, base: name, columns, rows } = page.live ? await ask("look_alikes.json", {}) : await load("look_alikes");
-      const shown = (at) => make("a", { href: shiftdata.exampleUrl(name, rows[at].key), title: rows[at].key },
-        page.live ? shiftdata.picture(name, rows[at], 96, rows[at].key) : tile(`${page.here}data/look_alikes.webp`, at, columns, rows.length, 96, rows[at].key),
-        make("span", { class: "under" }, `${page.labels[rows[at].label]}, ${rows[at].split}`));
-      get("alike-about").textContent = about;
-      get("alike").replaceChildren(...Array.from({ length: rows.length / 2 }, (_, pair) => make("li", {}, shown(2 * pair), shown(2 * pair + 1))));
-    } catch (error) {
-      get("alike-about").textContent = error.message;
     }
   }
 
@@ -188,10 +152,7 @@
     const one = page.tasks[event.target.value];
     if (one) { remember({ task: one.words, taskbase: one.base }); showTask(); }
   });
-  listen("protocol", "change", (event) => { rememberTask(event.target.value); fillForm(event.target.value); showTask(); });
   listen("make-task", "submit", (event) => { event.preventDefault(); rememberTask(get("words").value.trim(), { push: true }); showTask(); });
-  listen("parameters", "input", () => { get("words").value = wordsOfForm(); });
-  listen("parameters", "change", () => { rememberTask(wordsOfForm()); showTask(); });
   const showAll = () => { showMatrix(); showWall(); };
   addEventListener("popstate", () => { showAll(); showTask(); });
 
@@ -205,6 +166,4 @@
   get("choose-severity").append(make("option", { value: "" }, "all"), ...page.severities.map((one) => make("option", { value: one }, String(one))));
   showAll();
   showTask();
-  // They take seconds, and stand far below.
-  new IntersectionObserver((seen, watch) => { if (seen.some((one) => one.isIntersecting)) { watch.disconnect(); showAlike(); } }).observe(get("alike-about"));
 })();

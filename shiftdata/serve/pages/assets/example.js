@@ -44,7 +44,7 @@
       get("title").textContent = groupName(row.label, row.nuisance) + (several && row.severity != null ? `, severity ${row.severity}` : "");
       get("picture").replaceChildren(content(row, 320));
       get("facts").replaceChildren(...facts(row));
-      get("params").textContent = JSON.stringify(row.scores ? { ...row.params, scores: row.scores } : row.params, null, 1);
+      get("params").textContent = JSON.stringify(row.params, null, 1);
       get("code").textContent = code(row);
       const list = row.appearances.map((one) => make("li", {}, make("a", { href: exampleUrl(row.base, one.key), "aria-current": one.key === row.key ? "true" : null },
         ...(page.modality === "image" ? [picture(row.base, one, 96)] : [make("span", { class: "text" }, typeof one.text === "string" ? one.text : "")]),

@@ -1,8 +1,8 @@
-// One origin along the scale of a shift, two shifts beside each other; what is measured along that scale.
+// One origin along the severity of a shift, two shifts side by side.
 "use strict";
 
 (() => {
-  const { page, make, lines, state, remember, rows, picture, exampleUrl, nuisanceName, base, say } = shiftdata;
+  const { page, make, state, remember, rows, picture, exampleUrl, nuisanceName, base, say } = shiftdata;
   const get = (id) => document.getElementById(id);
   const name = (page.bases.find((one) => one.severities.length > 1) || page.bases[0]).name;
   const steps = base(name).severities;
@@ -38,32 +38,6 @@
       make("figcaption", {}, ...under));
   }
 
-  /** The scores of filters, and other numbers of the rows that change along a trajectory. */
-  function scores(of) {
-    const known = new Map();
-    for (const row of of?.rows || []) {
-      const flat = Object.entries({ ...row.params, ...row.scores }).flatMap(([key, value]) => (value && typeof value === "object" && !Array.isArray(value) ? Object.entries(value).map(([inner, one]) => [`${key} ${inner}`, one]) : [[key, value]]));
-      for (const [key, value] of flat) if (typeof value === "number") known.set(key, [...(known.get(key) || []), [row.severity, value]]);
-    }
-    return new Map([...known].filter(([key, points]) => points.length > 1 && !/severity|seed|scale/.test(key) && new Set(points.map(([, value]) => value)).size > 1));
-  }
-
-  function showCharts() {
-    const { at, a, b } = now();
-    const names = [nuisanceName(a), nuisanceName(b)];
-    const parts = [];
-    for (const [method, by] of Object.entries(page.accuracy || {})) {
-      const some = names.map((one) => ({ name: one, points: steps.map((step, place) => [step, by[one]?.[place]]).filter(([, value]) => value != null) })).filter(({ points }) => points.length > 1);
-      if (some.length) parts.push(lines(`accuracy of ${method}`, some, steps, { at, low: 0, high: 1 }));
-    }
-    const [first, second] = shown.map(scores);
-    for (const key of new Set([...first.keys(), ...second.keys()])) {
-      parts.push(lines(key.replaceAll("_", " "), [[names[0], first.get(key)], [names[1], second.get(key)]].filter(([, points]) => points).map(([one, points]) => ({ name: one, points })), steps, { at }));
-    }
-    get("charts").replaceChildren(...parts);
-    get("charts-none").hidden = parts.length > 0;
-  }
-
   function showStep() {
     const { at } = now();
     get("at").value = at;
@@ -71,7 +45,6 @@
     get("at-now").textContent = steps[at];
     shape(0);
     shape(1);
-    showCharts();
   }
 
   async function show() {

@@ -1,0 +1,164 @@
+"""Methods for groups: their worst loss, copies of errors, a last layer on balanced rows."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from shiftdata.baselines import losses
+from shiftdata.baselines.losses import jtt_weights
+from shiftdata.baselines.losses.groups import GRID
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, TrainerAPI
+from shiftdata.baselines.methods.erm import ERM
+from shiftdata.baselines.networks import Network
+from shiftdata.errors import InputError
+
+
+class GroupDRO(Method):
+    """`losses.GroupDRO` of groups; `code` (group_DRO) draws rows as they are, and absent groups grow too.
+
+    Sagawa et al., ICLR 2020. Rows are drawn so that each group comes equally often, as in the paper's
+    algorithm; L_g is a mean, so this changes how often a group is seen, not its weight.
+    """
+
+    needs = frozenset({"groups"})
+    sampler = "rwg"
+    variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
+    cells = "group"
+    eta = Hyper(0.1, low=1e-3, high=1.0, log=True, source="SMA; group_DRO: 0.01", variants={"code": 0.01})
+    adjustment = Hyper(0.0, choices=(0, 1, 2, 3, 4, 5), source="group_DRO: C of C / sqrt(n_g)")
+
+    def __init__(self, *, variant: str = "fixed", **given: float) -> None:
+        super().__init__(variant=variant, **given)
+        if variant == "code":
+            self.sampler = "shuffle"
+
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        counts = getattr(sizes, f"{self.cells}_counts")
+        self.dro = losses.GroupDRO(len(counts), self.eta, self.bonus(counts), self.variant == "code")
+
+    def loss(self, batch: Batch) -> Tensor:
+        each = losses.cross_entropies(self.network(batch.x), batch.y)
+        return self.dro.update(each, getattr(batch, self.cells), batch.weight)
+
+    def bonus(self, counts: Tensor) -> Tensor:
+        """Return C / sqrt(n_g): smaller groups, whose loss generalises worse, weigh more."""
+        return self.adjustment / counts.clamp(min=1).float().sqrt()
+
+
+class GroupDRODomains(GroupDRO):
+    """GroupDRO with domains for groups and as many rows of each in a batch, as in DomainBed."""
+
+    needs = frozenset({"domains"})
+    sampler = "per-domain"
+    variants = ("fixed",)
+    cells = "domain"
+    eta = Hyper(0.01, low=1e-3, high=0.1, log=True, source="DomainBed")
+
+
+class ErrorSetWarning(UserWarning):
+    """The first model of JTT makes no error on the training set: there is nothing to copy."""
+
+
+class JTT(ERM):
+    """ERM, then ERM with copies of the rows that the first model got wrong (Liu et al., ICML 2021).
+
+        identify   ERM for a share `first` of the steps; the error set is what it then predicts wrongly
+        retrain    from the first weights, each row as often as `losses.jtt_weights` says
+
+    `paper` (and the authors' code): 1 + up copies. `code` (BalancingGroups, SMA): the second training has the
+    steps that the first leaves. (Theirs marks errors in train mode, which moves batch norm.)
+    """
+
+    variants = ("fixed", "paper", "code")
+    code_version = 3  # 3: `code` marks errors in eval mode too
+
+    first = Hyper(0.15, choices=(0.05, 0.15, 0.25), source="SMA: 1, 3 or 5 of 20 epochs")
+    up = Hyper(20, choices=(4, 20, 50, 100), source="SMA")
+
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        if min(self.up, self.first) < 0 or self.up % 1 or self.total_copies < 1:
+            raise InputError(f"jtt with first={self.first:g}, up={self.up:g}: give a share, and whole copies")
+        self.register_buffer("wrong", torch.zeros(sizes.rows, dtype=torch.bool))
+
+    @property
+    def total_copies(self) -> int:
+        """Return how often a row of the error set comes."""
+        return int(self.up) + (self.variant == "paper")
+
+    def stages(self) -> Sequence[Stage]:
+        again = max(0.0, 1 - self.first) if self.variant == "code" else 1.0
+        return [Stage("identify", self.first), Stage("mark", 0.0), Stage("retrain", again, fresh=True)]
+
+    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+        if stage.name == "identify" and trainer.method.sampler != "shuffle":
+            raise InputError(f"jtt chooses how often a row comes: leave {trainer.method.sampler!r} out")
+        if stage.name != "mark":
+            return
+        data = trainer.data
+        wrong = trainer.scores(data.rows).argmax(axis=1) != data.y
+        self.get_buffer("wrong").copy_(torch.from_numpy(wrong))
+        if not wrong.any():
+            warnings.warn(
+                f"jtt: the first model is right on all {len(wrong):,} training rows, so there is nothing to "
+                f"copy: lower first ({self.first:g}), or raise weight_decay",
+                ErrorSetWarning,
+                stacklevel=2,
+            )
+        elif self.total_copies > 1:
+            trainer.counts = jtt_weights(torch.from_numpy(wrong), self.total_copies).numpy()
+
+    def report(self) -> dict[str, Any]:
+        return {"error_set": int(self.get_buffer("wrong").sum())}
+
+
+class DFR(ERM):
+    """ERM, then the last layer of `losses.dfr` on the validation set; `code` is the authors' solver.
+
+    Deep feature re-weighting (Kirichenko et al., ICLR 2023): group-balanced rows. Its score on the validation
+    set must not choose between runs (`trains_on_select` in the record).
+    """
+
+    needs = frozenset({"select"})
+    variants = ("fixed", "code")
+    trains_on_select = True
+    code_version = 3  # 2: `code` has liblinear's penalised bias; 3: evaluations refit the head
+
+    c = Hyper(0, choices=(0, *GRID), source="Kirichenko et al.: chosen by the worst group, here 0")
+    fits = Hyper(20, low=1, high=50, source="Kirichenko et al.")
+
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        self.register_buffer("chosen", torch.zeros(()))
+
+    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+        data = trainer.data
+        if data.select is None or data.select_y is None or len(np.unique(data.select_y)) < 2:
+            raise InputError("dfr fits the last layer on the validation set: give rows of two classes")
+        head = self.network.head
+        if not isinstance(head, nn.Linear) or head.bias is None:
+            raise InputError(f"dfr replaces a linear head with a bias, and this is a {type(head).__name__}")
+
+    def finish(self, trainer: TrainerAPI) -> None:
+        data, head = trainer.data, self.network.head
+        assert data.select is not None
+        assert data.select_y is not None
+        assert isinstance(head, nn.Linear)
+        groups = data.select_y if data.select_group is None else data.select_group
+        columns = trainer.features(data.select), data.select_y, groups
+        scale_by = torch.from_numpy(trainer.features(data.rows)) if self.variant == "code" else None
+        z, y, group = (torch.from_numpy(column) for column in columns)
+        numbers = self.sizes.classes, self.c, int(self.fits), trainer.seed
+        weight, bias, c = losses.dfr(z, y, group, *numbers, scale_by=scale_by)
+        with torch.no_grad():
+            head.weight.copy_(weight)
+            head.bias.copy_(bias)
+        self.get_buffer("chosen").fill_(c)
+
+    def report(self) -> dict[str, Any]:
+        return {"c": round(float(self.get_buffer("chosen")), 6)}

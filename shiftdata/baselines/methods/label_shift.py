@@ -1,0 +1,117 @@
+"""Wrappers for label shift, around any method (RLSbench)."""
+
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shiftdata.baselines.losses.reduce import precise
+from shiftdata.baselines.method import Method, Setup, TrainerAPI, Wrapper
+from shiftdata.baselines.networks import Network
+from shiftdata.data.arrays import FloatArray, IntArray
+from shiftdata.errors import InputError
+from shiftdata.evaluation.label_shift.ratios import log_ratios
+from shiftdata.evaluation.sampling import PseudoBalanced, RowSampler, cells_of
+
+
+def pseudo_balanced(trainer: TrainerAPI, labels: Tensor, epoch: int, begins: bool) -> IntArray:
+    """Draw rows of the target, each predicted class equally often; `labels` has the epoch's predictions."""
+    if begins:
+        labels.copy_(torch.from_numpy(trainer.scores(trainer.data.unlabelled).argmax(axis=1)))
+    cells = cells_of(labels.cpu().numpy(), what="label", on_empty="drop")
+    return PseudoBalanced(cells, seed=trainer.seed, names=("target", trainer.progress.stage)).rows_of(epoch)
+
+
+class RS(Wrapper):
+    """Any method on rows drawn so that each class comes equally often, predicted classes on the target."""
+
+    def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
+        super().__init__(inner, variant=variant, **given)
+        if inner.sampler not in ("shuffle", "rwy", "class-balanced"):
+            raise InputError(
+                f"rs draws rows by class, and {type(inner).__name__} by a rule of its own "
+                f"({inner.sampler!r}): leave one of them out"
+            )
+        self.sampler = "rwy"
+
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        # A run that is resumed within an epoch must draw by the same predictions.
+        self.register_buffer("pseudo_labels", torch.zeros(sizes.target_rows, dtype=torch.int64))
+
+    def target_rows(self, trainer: TrainerAPI, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
+        return pseudo_balanced(trainer, self.get_buffer("pseudo_labels"), epoch, begins)
+
+
+def trained_shares(rule: str, sizes: Setup) -> FloatArray:
+    """Return the label shares of the rows that a sampler draws."""
+    counts = sizes.class_counts.double()
+    if rule in ("rwy", "suby", "class-balanced"):
+        counts = (counts > 0).double()
+    elif rule in ("rwg", "subg", "uniform-groups", "n-groups"):
+        counts = torch.bincount(sizes.group_class, minlength=sizes.classes).double()
+    shares: FloatArray = (counts / counts.sum()).cpu().numpy()
+    return shares
+
+
+class RW(Wrapper):
+    """Any method, its predictions re-weighted by the target's label shares, estimated by RLLS.
+
+    The logits are log p_j + log(p_t(j) / p_train(j)); rows of the source are predicted without.
+    """
+
+    estimator: ClassVar[str] = "rlls"
+    code_version: ClassVar[int] = 2  # 2: estimated at every evaluation; source rows are not corrected
+
+    def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
+        super().__init__(inner, variant=variant, **given)
+        if "unknown" in inner.needs:
+            raise InputError(
+                f"rw estimates shares of known classes, and {type(inner).__name__} predicts unknown ones: "
+                "leave one of them out"
+            )
+        self.needs = inner.needs | {"target"}
+
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        self.register_buffer("log_ratio", torch.zeros(sizes.classes))
+
+    def correct(self, trainer: TrainerAPI) -> None:
+        super().correct(trainer)
+        data = trainer.data
+        rows, labels = data.rows, data.y
+        if data.select is not None and data.select_y is not None and len(data.select):
+            rows, labels = data.select, data.select_y
+        logits = [trainer.applied(self.inner.predict, data.unlabelled)]
+        # Where the inner method adapts nothing to the target, the evaluation has predicted the rows already.
+        alike = type(self.inner).predict_source is Method.predict_source and rows is data.select
+        logits += [trainer.validation_scores() if alike else trainer.applied(self.inner.predict, rows)]
+        target, source = (torch.from_numpy(each).double().softmax(1).numpy() for each in logits)
+        if not (np.isfinite(source).all() and np.isfinite(target).all()):
+            raise InputError("rw got logits that are not finite: lower learning_rate")
+        # The outermost wrapper's rule: in "rs+rw+dann" it is that of rs.
+        trained = trained_shares(trainer.method.sampler, self.sizes)
+        ratios = log_ratios(self.estimator, source, labels, target, trained)
+        self.get_buffer("log_ratio").copy_(torch.from_numpy(ratios))
+
+    def predict(self, x: Tensor) -> Tensor:
+        return torch.log_softmax(precise(super().predict(x)), 1) + self.get_buffer("log_ratio")
+
+
+class RWBBSE(RW):
+    """RW with black-box shift estimation."""
+
+    estimator = "bbse"
+
+
+class RWMLLS(RW):
+    """RW with the maximum of the likelihood, for probabilities that are calibrated on the source rows."""
+
+    estimator = "mlls"
+
+
+class RWMean(RW):
+    """RW with the mean prediction for label shares: the baseline, biased under label shift."""
+
+    estimator = "mean"

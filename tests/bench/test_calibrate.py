@@ -1,0 +1,258 @@
+"""The calibration: what is trained and judged, its record, the command that writes it, and the card."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import shiftdata as sd
+from builders.cli.app import main as cli
+from builders.describe.card import render_card
+from builders.make.build import build
+from builders.recipe_files import load_recipe, read_calibration
+from shiftdata.baselines import Training
+from shiftdata.bench import calibrate as calibration
+from shiftdata.bench.calibrate import calibrate, planned
+from shiftdata.cli.app import main as consumer
+from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.records import Calibration, CanonicalSplit
+from shiftdata.data.metadata import read_metadata
+from shiftdata.errors import InputError
+from shiftdata.evaluation.metrics.statistics import wilson
+from tests.contracts.kinds import prepare
+from tests.tiny import edit_manifest
+
+QUICK = Training(steps=40, batch=16)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_tests() -> Iterator[None]:
+    """The tests of tiny datasets have fewer rows than would be measured."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("shiftdata.bench.calibrate.LEAST_ROWS", 1)
+        yield
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("calibration") / "tiny.calibration.json"
+
+
+@pytest.fixture(scope="module")
+def measured(tiny, out) -> Calibration:
+    return calibrate(tiny, out, modes=["scratch"], training=QUICK)
+
+
+def split(tiny: Path, name: str, protocol: str) -> CanonicalSplit:
+    first = Manifest.read(tiny).canonical_splits[0]
+    return replace(first, name=name, protocol=protocol)
+
+
+def test_fairness_has_a_ceiling_and_methods_of_groups(tiny, measured):
+    metadata = read_metadata(tiny)
+    fairness = {one.trained: one for one in measured.measures if one.split.startswith("gf_")}
+    assert set(fairness) == {"ceiling", "ERM", "RWG", "SUBG", "nuisance"}
+    names = {one.split for one in fairness.values()}
+    assert len(names) == 1  # the largest of at most 8 classes, the smallest share
+    task = sd.task(tiny, names.pop())
+    ceiling, erm = fairness["ceiling"], fairness["ERM"]
+    assert (erm.fit, erm.rows) == (len(task.rows("train")), len(task.rows("test")))
+    balanced = sd.task(tiny, "group-fairness", k=len(task.labels), mu=1, nu=(1.0, 1.0))
+    assert ceiling.fit == fairness["nuisance"].fit == len(balanced.rows("train")) > erm.fit
+    assert ceiling.mean[0] > 0.5 > ceiling.chance == 0.25
+    assert (ceiling.cells, ceiling.smallest) == (16, len(task.rows("test")) // 16)
+    assert measured.content_id == metadata.dataset.manifest.base(metadata.base).content_id
+    for one in measured.measures:
+        assert 0 <= one.worst[0] <= one.mean[0] <= 1
+        assert one.mean[1] <= one.mean[0] <= one.mean[2]
+        assert np.mean(list(one.by_nuisance.values())) == pytest.approx(one.mean[0], abs=1e-3)
+
+
+def test_a_ceiling_shares_no_origin_with_its_test_and_sees_the_tested_domain(tiny):
+    metadata = read_metadata(tiny)
+    plan = planned(
+        metadata,
+        [
+            split(tiny, "lodo", "leave-one-domain-out test=red"),
+            split(tiny, "u", "uda source=red target=blue"),
+        ],
+    )
+    assert [(job.split, job.trained) for job in plan.jobs] == [
+        ("lodo", "ceiling"), ("lodo", "ERM"), ("u", "ceiling"), ("u", "ERM")
+    ]  # fmt: skip
+    domains = [
+        {metadata.nuisances[one] for one in np.unique(metadata.nuisance[job.rows])} for job in plan.jobs
+    ]
+    assert domains == [set(metadata.nuisances), set(metadata.nuisances) - {"red"}, {"blue"}, {"red"}]
+    for job in plan.jobs:
+        assert not set(metadata.origin[job.rows]) & set(metadata.origin[job.tests[0].rows])
+    assert (plan.jobs[0].tests[0].rows == plan.jobs[1].tests[0].rows).all()
+
+
+def test_a_test_with_exactly_as_many_rows_as_are_asked_for_is_measured(tiny, monkeypatch):
+    given = split(tiny, "lodo", "leave-one-domain-out test=red")
+    rows = next(one.size.rows for one in given.sets.values() if one.roles[0] == "test")
+    monkeypatch.setattr("shiftdata.bench.calibrate.LEAST_ROWS", rows)
+    assert planned(read_metadata(tiny), [given]).jobs
+    monkeypatch.setattr("shiftdata.bench.calibrate.LEAST_ROWS", rows + 1)
+    plan = planned(read_metadata(tiny), [given])
+    assert not plan.jobs
+    assert f"1 of 1 splits test fewer than {rows + 1} rows" in plan.left_out[0]
+
+
+def test_an_interval_counts_the_rows_of_an_origin_as_one_observation(tiny):
+    metadata = read_metadata(tiny)
+    groups = np.unique(metadata.group)[:2]
+    rows = np.concatenate([np.flatnonzero(metadata.group == one)[:8] for one in groups])
+    right = np.array([True] * 6 + [False] * 2 + [True] * 4 + [False] * 4)
+    job = calibration.Job("split", "ERM", metadata, rows, [], metadata.label[rows])
+    once, thrice = (
+        calibration._measure(
+            metadata, job, calibration.Test("test", np.repeat(rows, n)), "scratch", np.repeat(right, n), 0.0
+        )
+        for n in (1, 3)
+    )
+    assert once.mean == pytest.approx(thrice.mean, abs=1e-4)
+    assert once.mean[0] == 0.625
+    assert once.worst == pytest.approx((0.5, *wilson(4, 8)), abs=1e-4)
+    assert thrice.worst[1:] == pytest.approx(
+        once.worst[1:], abs=0.05
+    )  # Student's quantile: 8 origins are few
+    assert (thrice.cells, thrice.smallest) == (2, 24)
+
+
+@pytest.mark.slow
+def test_severities_are_judged_one_by_one(tmp_path):
+    folder = build(str(prepare("continuous", tmp_path)), tmp_path / "out", workers=1, quiet=True)
+    made = calibrate(folder, tmp_path / "c.json", modes=["scratch"], training=Training(steps=5))
+    mine = [one for one in made.measures if one.trained == "untouched"]
+    task = sd.task(folder, mine[0].split)
+    metadata = task.metadata
+    severity = metadata.columns["severity"]
+    steps = np.unique(severity[task.rows("test")]).tolist()
+    assert [one.set for one in mine] == [f"severity {step:g}" for step in steps]
+    content = read_metadata(folder, "content")
+    train = np.flatnonzero(content.columns["split"] == 0)
+    assert mine[0].fit == len(train) > 0
+    names = np.array(content.origin_names)[np.unique(content.origin[train])]
+    assert not set(names) & set(
+        np.array(metadata.origin_names)[np.unique(metadata.origin[task.rows("test")])]
+    )
+    assert mine[0].cells == len(np.unique(metadata.nuisance[task.rows("test")]))
+    card = render_card(replace(Manifest.read(folder), calibration=made))
+    assert "the accuracy falls with the severity" in card
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["text", "table"])
+def test_texts_and_tables_are_trained_from_scratch_alone(kind, tmp_path):
+    folder = build(str(prepare(kind, tmp_path)), tmp_path / "out", workers=1, quiet=True)
+    with pytest.raises(InputError, match="is for pictures"):
+        calibrate(folder, tmp_path / "c.json", modes=["frozen"])
+    made = calibrate(folder, tmp_path / "c.json", training=Training(steps=5))
+    assert {one.mode for one in made.measures} == {"scratch"}
+    assert made.features == ""
+
+
+@pytest.mark.slow
+def test_a_calibration_is_written_next_to_its_recipe_and_built_into_the_card(
+    recipe, tiny_out, tmp_path, capsys, monkeypatch
+):
+    mine = shutil.copytree(recipe.parent, tmp_path / "recipe") / recipe.name
+    folder = shutil.copytree(tiny_out, tmp_path / "out") / "shift" / "tiny"  # with its rendered blocks
+    before = load_recipe(str(mine))
+    monkeypatch.setattr("builders.cli.calibrate.subprocess.run", run_here)
+    arguments = ["calibrate", str(folder), "--recipe", str(mine), "--only", "scratch", "--steps", "3"]
+    assert cli(arguments) == 0
+    assert "python -m builders build" in capsys.readouterr().out
+    made = load_recipe(str(mine))
+    assert made.recipe_id() == before.recipe_id()
+    build(str(mine), tmp_path / "out", workers=1, quiet=True)
+    manifest = Manifest.read(folder)
+    assert manifest.calibration == made.calibration is not None
+    card = (folder / "README.md").read_text()
+    assert re.search(r"^\| group-fairness \(1 split\) \| scratch \| 0.25 \| ", card, re.M)
+    assert "Out of date" not in card
+    assert cli(["check", str(folder), "--recipe", str(mine)]) == 0
+    assert "warning: the calibration" not in capsys.readouterr().out
+
+
+def run_here(command, **options):
+    """Run `python -m shiftdata ...` in this process, where small tests are measured too."""
+    assert command[:3] == [sys.executable, "-m", "shiftdata"]
+    return SimpleNamespace(returncode=consumer(command[3:]))
+
+
+def test_the_verb_writes_next_to_the_dataset(copy, capsys):
+    assert consumer(["calibrate", str(copy), "--only", "scratch", "--steps", "1", "--minutes", "0"]) == 0
+    printed = capsys.readouterr().out
+    assert "not measured: " in printed
+    assert read_calibration(copy.with_name("tiny.calibration.json")).left_out
+
+
+def test_a_calibration_of_another_build_says_so(tiny, measured):
+    stale = replace(Manifest.read(tiny), calibration=replace(measured, content_id="0" * 64))
+    assert "**Out of date:** the calibration was measured on another build of `mini`" in render_card(stale)
+
+
+def test_a_record_reads_back_and_is_refused_if_it_is_damaged(measured, out, tiny, tmp_path):
+    assert read_calibration(out) == measured
+    path = tmp_path / "tiny.calibration.json"
+    path.write_text(json.dumps({**asdict(measured), "steps": "many"}))
+    with pytest.raises(InputError, match=r"is not a calibration: steps is 'many'.*run"):
+        read_calibration(path)
+    copy = shutil.copytree(tiny, tmp_path / "tiny")
+    wrong = asdict(measured)
+    wrong["measures"][0]["mean"] = (2.0, 0.0, 1.0)
+    edit_manifest(copy, lambda raw: raw.update(calibration=wrong))
+    with pytest.raises(sd.errors.IntegrityError, match="an accuracy that cannot be"):
+        Manifest.read(copy)
+
+
+def test_what_is_left_out_has_a_reason(tiny, tmp_path):
+    made = calibrate(tiny, tmp_path / "c.json", modes=["scratch"], training=QUICK, minutes=0)
+    assert not made.measures
+    total = len(planned(read_metadata(tiny), Manifest.read(tiny).canonical_splits).jobs)
+    assert made.left_out == [f"{total} of {total} trainings, for lack of time"]
+    assert render_card(replace(Manifest.read(tiny), calibration=made)).count("for lack of time")
+    plan = planned(read_metadata(tiny), [split(tiny, "gf_k9", "group-fairness k=90 mu=0.1")])
+    assert not plan.jobs
+    assert "k=90 needs as many labels" in plan.left_out[0]
+
+
+def test_features_that_are_not_installed_are_named_before_any_training(tiny, monkeypatch):
+    monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
+    monkeypatch.setattr("shiftdata.bench.calibrate.train_model", None)
+    with pytest.raises(sd.errors.MissingExtraError, match=r"EfficientNet-Lite0 needs.*shiftdata\[base"):
+        calibrate(tiny, "unwritten.json")
+
+
+@pytest.mark.slow
+def test_a_calibration_that_was_stopped_goes_on_and_ends_the_same(tiny, measured, tmp_path):
+    trained: list[str] = []
+
+    def stop(text: str, done: int, total: int) -> None:
+        if len(trained) == 3:  # reading, then two trainings
+            raise KeyboardInterrupt
+        trained.append(text)
+
+    out = tmp_path / "c.json"
+    with pytest.raises(KeyboardInterrupt):
+        calibrate(tiny, out, modes=["scratch"], training=QUICK, on_job=stop)
+    trained.clear()
+    settings = {"modes": ["scratch"], "training": QUICK}
+    resumed = calibrate(tiny, out, **settings, on_job=lambda text, done, total: trained.append(text))
+    shown = [replace(row, seconds=0.0) for row in resumed.measures]
+    assert shown == [replace(row, seconds=0.0) for row in measured.measures]
+    assert len(trained) == len({(row.split, row.trained) for row in measured.measures}) - 2 + 1
+    other = calibrate(tiny, out, modes=["scratch"], training=Training(steps=41, batch=16), minutes=0)
+    assert not other.measures  # of other settings

@@ -1,0 +1,124 @@
+"""Readers of each layout that know nothing of this package's code: what a user of the layout sees."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+import shiftdata as sd
+from shiftdata.tables import from_csv_cell
+
+#: By set: key, label, nuisance (empty where the layout does not say it) and the hash of the picture.
+Rows = dict[str, Counter[tuple[str, str, str, str]]]
+
+
+def rows_of(task: sd.Task, *, nuisance: bool = True) -> Rows:
+    """The dataset's own rows of each set, hashes from the metadata files, labels of unlabelled sets too."""
+    metadata = task.metadata
+    files = sorted(metadata.dataset.folder.glob(f"metadata/{metadata.base}/*.parquet"))
+    table = [row for path in files for row in pq.read_table(path, columns=["key", "sha256"]).to_pylist()]
+    hashes = {row["key"]: row["sha256"].hex() for row in table}
+    rows: Rows = {}
+    for name, of_set in task.sets.items():
+        rows[name] = Counter()
+        counts = np.ones(len(of_set.indices), int) if of_set.counts is None else of_set.counts
+        of_rows = metadata.table.take(of_set.indices).to_pylist()
+        for row, count in zip(of_rows, counts.tolist(), strict=True):
+            style = row[metadata.nuisance_column]
+            tint = metadata.nuisances[style] if nuisance and style is not None else ""
+            rows[name][row["key"], metadata.labels[row["label"]], tint, hashes[row["key"]]] += count
+    return rows
+
+
+def read(layout: str, folder: Path, record: Mapping[str, Any]) -> Rows:
+    """The rows of an exported folder, as its layout's readers see them."""
+    rows: Rows = {name: Counter() for name in record["sets"]}
+    for name, path, label, nuisance in READERS[layout](folder, record):
+        rows[name][*key_and_hash(path)[:1], label, nuisance, key_and_hash(path)[1]] += 1
+    return rows
+
+
+def key_and_hash(path: Path) -> tuple[str, str]:
+    return path.name.partition(".")[0], hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+Found = Iterator[tuple[str, Path, str, str]]
+
+
+def _imagefolder(folder: Path, record: Mapping[str, Any]) -> Found:
+    sets = {of["folder"]: name for name, of in record["sets"].items()}
+    labels = {of["folder"]: of["name"] for of in record["class_to_label"]}
+    for path in folder.glob("*/*/*"):
+        yield sets[path.parts[-3]], path, labels[path.parts[-2]], ""
+
+
+def _domainbed(folder: Path, record: Mapping[str, Any]) -> Found:
+    domains = {of["folder"]: of["name"] for of in record["domain_to_nuisance"]}
+    for name, of in record["sets"].items():
+        for path, number in pairs(folder / f"{of['folder']}.txt"):
+            label = record["class_to_label"][number]
+            assert path.split("/")[1] == label["folder"]
+            yield name, folder / path, label["name"], domains[path.split("/")[0]]
+
+
+def _wilds(folder: Path, record: Mapping[str, Any]) -> Found:
+    inner = folder / f"{record['dataset']}_v1.0"
+    names, nuisance = meanings(inner), record["nuisance"]
+    for row in cells(inner / "metadata.csv"):
+        shown = [names["split", row["split"]], names["y", row["y"]], names[nuisance, row[nuisance]]]
+        assert shown == [row["split_name"], row["label_name"], row[f"{nuisance}_name"]]
+        assert int(row["group"]) == int(row["y"]) * len(record["domain_to_nuisance"]) + int(row[nuisance])
+        yield shown[0], inner / row["img_filename"], shown[1], shown[2]
+
+
+def _balancinggroups(folder: Path, record: Mapping[str, Any]) -> Found:
+    names = meanings(folder)
+    for number, row in enumerate(cells(folder / f"metadata_{record['dataset']}.csv")):
+        assert list(row) == ["id", "filename", "split", "y", "a"]
+        assert int(row["id"]) == number
+        label, nuisance = names["y", row["y"]], names["a", row["a"]]
+        yield names["split", row["split"]], folder / "images" / row["filename"], label, nuisance
+
+
+def _lists(folder: Path, record: Mapping[str, Any]) -> Found:
+    phases = {"validation": "val"}
+    labels = [of["name"] for of in record["class_to_label"]]
+    assert (folder / "classes.txt").read_text().splitlines() == [" ".join(name.split()) for name in labels]
+    for name, of in record["sets"].items():
+        domains: dict[str, str] = {}
+        for domain in record["domain_to_nuisance"]:
+            title = f"{domain['folder']}_{phases.get(of['folder'], of['folder'])}"
+            for path in folder.glob(f"lists/{title}.txt"):
+                domains |= {image: domain["name"] for image, _ in pairs(path)}
+        for path, number in pairs(folder / f"{of['folder']}.txt"):
+            yield name, folder / path, labels[number], domains.get(path, "")
+
+
+READERS: dict[str, Callable[[Path, Mapping[str, Any]], Found]] = {
+    "imagefolder": _imagefolder,
+    "domainbed": _domainbed,
+    "wilds": _wilds,
+    "balancinggroups": _balancinggroups,
+    "lists": _lists,
+}
+
+
+def pairs(path: Path) -> list[tuple[str, int]]:
+    lines = (line.rpartition(" ") for line in path.read_text().splitlines())
+    return [(image, int(number)) for image, _, number in lines]
+
+
+def cells(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as stream:
+        return [{name: from_csv_cell(cell) for name, cell in row.items()} for row in csv.DictReader(stream)]
+
+
+def meanings(folder: Path) -> dict[tuple[str, str], str]:
+    return {(row["column"], row["number"]): row["name"] for row in cells(folder / "names.csv")}
