@@ -9,9 +9,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from builders.albums.emoji import EmojiAlbum
 from builders.sample import Item, Sample, Step
-from builders.shifts.contexts.compose import in_context
 from builders.shifts.contexts.domains import DOMAINS
-from builders.shifts.contexts.scene import Stage
+from builders.shifts.contexts.scene import Stage, in_context
 from builders.shifts.steps import (
     Contexts,
     Continuous,

@@ -102,10 +102,7 @@ def clear_when_full(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         # Arrow keeps the number of the system's error in the text alone.
-        full = error.errno in OUT_OF_SPACE or any(
-            f"[errno {number}]" in str(error) for number in OUT_OF_SPACE
-        )
-        if not full:
+        if not any(error.errno == number or f"[errno {number}]" in str(error) for number in OUT_OF_SPACE):
             raise
         raise StorageError(
             f"no space left for {path}: free some and run the same command again, it goes on where it stopped"
@@ -163,13 +160,11 @@ def open_new(path: Path, *, keep: bool = False) -> BinaryIO:
 
 def remove(path: Path) -> None:
     """Remove a file, a folder with its contents, or a link itself, if it exists."""
-    try:
+    with suppress(FileNotFoundError):
         if stat.S_ISDIR(path.lstat().st_mode):
             shutil.rmtree(path)
         else:
             path.unlink()
-    except FileNotFoundError:
-        return
 
 
 def own_folder(path: Path, *, links: bool = False) -> Path:
@@ -183,8 +178,7 @@ def own_folder(path: Path, *, links: bool = False) -> Path:
         raise InputError(f"{path} is a link or belongs to somebody else: move it away, and run this again")
     for folder, below, files in os.walk(path):
         for name in below if links else [*below, *files]:
-            mode = (Path(folder) / name).lstat().st_mode
-            if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+            if not _is_plain(Path(folder) / name):
                 raise InputError(
                     f"{Path(folder) / name} is a link or not a regular file, which was not made here: move "
                     f"{path} away, and run this again"
@@ -192,13 +186,17 @@ def own_folder(path: Path, *, links: bool = False) -> Path:
     return path
 
 
+def _is_plain(path: Path) -> bool:
+    mode = path.lstat().st_mode
+    return stat.S_ISDIR(mode) or stat.S_ISREG(mode)
+
+
 def refuse_links(root: Path, paths: Iterable[str]) -> None:
     """Refuse a folder in which one of these paths leads to a link, or to no regular file."""
     places = {"/".join(path.split("/")[:depth]) for path in paths for depth in range(1, path.count("/") + 2)}
     for place in sorted(places):
         with suppress(FileNotFoundError, NotADirectoryError):
-            mode = (root / place).lstat().st_mode
-            if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+            if not _is_plain(root / place):
                 raise InputError(
                     f"{root / place} is a link or not a regular file, so nothing is written there: remove "
                     "it, or give another folder"

@@ -31,9 +31,8 @@ from builders.filters import (
 )
 from builders.filters.scoring import asked
 from builders.sample import Item, Sample, Step
-from builders.shifts.contexts.compose import in_context
 from builders.shifts.contexts.domains import DOMAINS
-from builders.shifts.contexts.scene import Stage
+from builders.shifts.contexts.scene import Stage, in_context
 from builders.shifts.contexts.scenery import MATERIALS, PATTERNS
 from builders.shifts.steps import (
     Contexts,

@@ -125,7 +125,6 @@ LEFT_DOCSTRINGS: dict[str, int] = {
     "builders/curate": 1,
     "builders/raw": 48,
     "shiftdata/bench": 1,
-    "shiftdata/data": 2,
     "shiftdata/serve": 3,
 }
 LEFT_ONE: dict[str, int] = {
@@ -134,7 +133,7 @@ LEFT_ONE: dict[str, int] = {
     "builders/filters": 6,
     "builders/make": 2,
     "builders/raw": 93,
-    "builders/shifts": 14,
+    "builders/shifts": 6,
 }
 
 

@@ -20,7 +20,7 @@ def test_the_examples_of_the_docs_run(tiny: Path, tmp_path: Path, monkeypatch: p
     first, second = sd.info(tiny).nuisances[:2]
     words = {"sma_emoji": "tiny", "amber": first, "embers": second, "k=4": "k=2"}
     blocks = re.findall(r"```python\n(.*?)```", DOC.read_text(encoding="utf-8"), re.S)
-    assert len(blocks) == 5
+    assert len(blocks) == 4
     monkeypatch.setattr("mlcroissant._src.core.constants.DOWNLOAD_PATH", epath.Path(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SHIFTDATA_HOME", str(tiny.parent))
@@ -29,8 +29,6 @@ def test_the_examples_of_the_docs_run(tiny: Path, tmp_path: Path, monkeypatch: p
     with serving(tiny.parent) as mirror:
         words["http://lab:8000"] = words["https://huggingface.co"] = mirror.endpoint
         for block in blocks:
-            if "wilds.datasets" in block:
-                continue  # `scripts/check_layouts.py` runs it, with the package
             for said, here in words.items():
                 block = block.replace(said, here)
             exec(compile(block, "docs/distribution.md", "exec"), names)

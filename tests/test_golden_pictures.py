@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from builders.shifts.contexts import compose
+from builders.shifts.contexts import scene as compose
 from builders.shifts.contexts.domains import DOMAINS
 from builders.shifts.contexts.scenery import MATERIALS, PATTERNS
 from builders.shifts.corruptions import CORRUPTIONS

@@ -80,7 +80,6 @@ class EmojiAlbum:
         )
 
     def load(self, item: Item) -> Image.Image:
-        """The picture as square RGBA: SVG drawn at the album's size, WebP resized from 256 px."""
         size = self.size
         vendor, concept = str(item.source.get("vendor")), str(item.source.get("concept"))
         if vendor not in self.vendors:

@@ -86,7 +86,6 @@ class GlyphAlbum:
         )
 
     def load(self, item: Item) -> Image.Image:
-        """The letter in its ink as square RGBA, as large as fits."""
         try:
             path = _paths(self.assets, str(item.source.get("face")))[item.label]
         except (KeyError, ValueError) as error:
@@ -113,7 +112,6 @@ class GlyphAlbum:
         }
 
     def fingerprint(self) -> str:
-        """SHA-256 over the parameters, the table of families and the outlines."""
         options = (self.size, self.domains, self.ink, self.classes, self.letters)
         digest = hashlib.sha256(repr(options).encode())
         digest.update((self.assets / "families.tsv").read_bytes())
@@ -142,7 +140,6 @@ def _families(assets: Path) -> tuple[dict[str, str], ...]:
 
 @lru_cache(maxsize=1024)
 def _paths(assets: Path, face: str) -> dict[str, str]:
-    """The outline of each letter of a face."""
     lines = _outlines(assets).read(f"{face}.tsv").decode().splitlines()
     return dict(line.split("\t") for line in lines)
 

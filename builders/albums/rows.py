@@ -211,7 +211,6 @@ class RowsAlbum:
 
     @cached_property
     def _kept(self) -> Sequence[dict[str, Json]]:
-        """Return the columns that are kept with each row."""
         columns = [_cells(self.path, name, self._table[name]) for name in self.columns.keep]
         if not columns:
             return [{}] * len(self._parts["label"])
@@ -298,7 +297,6 @@ class RowsAlbum:
 
     @cached_property
     def _blank(self) -> NDArray[np.bool_]:
-        """Return the mask of the file's rows that are no items."""
         return self._without_text | self._without_label
 
     @cached_property

@@ -10,8 +10,7 @@ from PIL import Image
 
 from builders.albums.folder import slug
 from builders.sample import Item
-from builders.shifts.diffusion.pipeline import Diffusion
-from builders.shifts.diffusion.sampling import start
+from builders.shifts.diffusion.pipeline import Diffusion, start
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
 

@@ -46,7 +46,6 @@ class TableFile:
     lines: list[int] | None = None
 
     def place(self, row: int) -> str:
-        """Name a row in a message."""
         return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
 
 

@@ -87,7 +87,7 @@ class Dino:
 
 
 def _square(picture: Image.Image, size: int, mean: Numbers, deviation: Numbers) -> NDArray[np.float32]:
-    """The middle square of a picture whose shorter side has become so many pixels, channels first."""
+    """The middle square of a picture resized to a shorter side of `size` pixels, channels first."""
     scale = size / min(picture.size)
     wide = (max(size, round(picture.width * scale)), max(size, round(picture.height * scale)))
     large = picture.convert("RGB").resize(wide, Image.Resampling.BICUBIC)
@@ -106,7 +106,6 @@ def _rows(encode: Any, pixels: Sequence[NDArray[np.float32]]) -> Floats:
 
 
 def _weights_id(folder: Path | str) -> str:
-    """A hash of the weights and of what says how they are used."""
     files = sorted(
         file for file in _local(str(folder)).glob("*") if file.suffix in (".safetensors", ".json", ".txt")
     )
@@ -115,7 +114,6 @@ def _weights_id(folder: Path | str) -> str:
 
 @lru_cache(8)
 def _local(folder: str) -> Path:
-    """The folder of some weights; those on the Hub are downloaded once."""
     place = Path(folder).expanduser()
     if not place.is_dir():
         if place.is_absolute() or folder.count("/") != 1:

@@ -61,7 +61,7 @@ class Archive(ABC):
 
     @abstractmethod
     def read(self, path: str, start: int, size: int) -> bytes:
-        """Up to so many bytes of a file, from `start` on."""
+        """Up to that many bytes of a file, from `start` on."""
 
 
 class _Members(Archive, Generic[Member]):

@@ -42,7 +42,6 @@ class OnDevice:
 
     @property
     def place(self) -> Any:
-        """The device of this process."""
         torch = self.torch
         if self.device == "cpu":
             return torch.device("cpu")

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
-from builders.shifts.drawing.palettes import Colour
-from builders.shifts.drawing.pixels import (
+from builders.shifts.drawing import (
+    Colour,
     Field,
     Key,
     as_floats,
@@ -33,7 +33,7 @@ from shiftdata.stable import rng
 FAR, NEAR = 1.6, 0.7  # distances of the ground at the picture's top and bottom
 MAX_SCALE = 2.5
 FADE_IN = 0.4  # of the scale: how long a particle takes to appear
-FINE = 320  # at least so many pixels along the shorter side while drawing
+FINE = 320  # the least number of pixels along the shorter side while drawing
 SNOW = (238, 243, 250)
 CAP = 0.022  # thickness at a scale of 1, a share of the shorter side
 DRIFT = 0.05  # height at a scale of 1, a share of the height

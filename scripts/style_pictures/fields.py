@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
-from builders.shifts.drawing.noise import FINE, cells, cloud, finished, grid, warp
-from builders.shifts.drawing.palettes import flat, palette, picture, ramp
+from builders.shifts.drawing import FINE, cells, cloud, finished, flat, grid, palette, picture, ramp, warp
 
 
 def camouflage(rng: np.random.Generator) -> Image.Image:

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from builders.shifts.drawing.noise import FINE, Field
-from builders.shifts.drawing.palettes import Colour
+from builders.shifts.drawing import FINE, Colour
+from builders.shifts.drawing import Doubles as Field
 
 
 def canvas(colour: tuple[int, int, int]) -> tuple[Image.Image, ImageDraw.ImageDraw]:

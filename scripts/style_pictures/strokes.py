@@ -7,8 +7,8 @@ import math
 import numpy as np
 from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
-from builders.shifts.drawing.noise import FINE, Field, finished, smooth_noise
-from builders.shifts.drawing.palettes import Colour, palette, pick, picture, ramp
+from builders.shifts.drawing import FINE, Colour, finished, palette, pick, picture, ramp, smooth_noise
+from builders.shifts.drawing import Doubles as Field
 
 from .parts import canvas
 

@@ -7,8 +7,22 @@ import math
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
-from builders.shifts.drawing.noise import FINE, cells, cloud, finished, grid, smooth_noise, warp
-from builders.shifts.drawing.palettes import Colour, flat, palette, pick, picture, ramp, where
+from builders.shifts.drawing import (
+    FINE,
+    Colour,
+    cells,
+    cloud,
+    finished,
+    flat,
+    grid,
+    palette,
+    pick,
+    picture,
+    ramp,
+    smooth_noise,
+    warp,
+    where,
+)
 
 from .parts import canvas, shaded
 

@@ -7,8 +7,7 @@ import math
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
-from builders.shifts.drawing.noise import FINE, cells, cloud, finished, grid
-from builders.shifts.drawing.palettes import palette, pick, picture, ramp, where
+from builders.shifts.drawing import FINE, cells, cloud, finished, grid, palette, pick, picture, ramp, where
 
 from .parts import canvas
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
-from builders.shifts.drawing.noise import finished, grid
-from builders.shifts.drawing.palettes import flat, palette, picture, ramp, where
+from builders.shifts.drawing import finished, flat, grid, palette, picture, ramp, where
 
 from .parts import hexagons
 

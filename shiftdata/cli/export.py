@@ -56,7 +56,6 @@ LISTED = "\n".join(f"      {name:<17}{about}" for name, about in FORMS.items())
 @click.option("--config", "configs", multiple=True, help="A canonical split or a base; tars: or several.")
 @click.option("--sets", metavar="NEW=SET,...", help="Only these sets, under new names: train=source_train.")
 @click.option("--shard-mb", default=256.0, metavar="MIB", help="Largest size of a tar.")
-@click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Least tars of a set. [16]")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier export of other content.")
 @quiet_option
 def command(
@@ -69,7 +68,6 @@ def command(
     overwrite: bool,
     quiet: bool,
     shard_mb: float,
-    shards: int | None,
     **of_task: Any,
 ) -> None:
     """Write a dataset or a task of it as tars, or a task as a folder that existing code reads.
@@ -82,10 +80,8 @@ def command(
             configs = (*configs, of_task["base"])
         tasks = _task_of_tars(dataset, protocol, of_task) if protocol else {}
         size = int(shard_mb * (1 << 20))
-        options = webdataset.TarOptions(shard_bytes=size, shards=shards, overwrite=overwrite)
+        options = webdataset.TarOptions(shard_bytes=size, overwrite=overwrite)
         return _export_tars(dataset, configs, tasks, renamed, out, quiet, options)
-    if shards:
-        raise InputError(f"--shards: only --to {TARS} makes tars")
     if out is None:
         raise InputError(f"--to {form} needs --out, the folder to make")
     if len(configs) > 1:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pickle
 import shutil
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,8 +12,6 @@ import numpy as np
 import pytest
 
 from builders.raw.album import RawAlbum
-from builders.raw.checking import check
-from builders.raw.sources import source
 from builders.recipe_files import load_recipe
 from builders.sample import Sample
 from shiftdata.errors import InputError
@@ -94,55 +90,6 @@ def test_corruptions_have_the_origin_of_their_test_picture(raw):
     assert not others & {*test}
 
 
-def test_packed_files_give_the_same_rows(raw, tmp_path):
-    with tarfile.open(tmp_path / "cifar-10-python.tar.gz", "w:gz") as tar:
-        tar.add(raw / "cifar-10-batches-py", "cifar-10-batches-py")
-    with tarfile.open(tmp_path / "CIFAR-10-C.tar", "w") as tar:
-        tar.add(raw / "CIFAR-10-C", "CIFAR-10-C")
-    for file in raw.glob("cifar10*"):
-        shutil.copy(file, tmp_path)
-    packed, plain = album_of("cifar10", tmp_path), album_of("cifar10", raw)
-    assert [item.key for item in packed.items()] == [item.key for item in plain.items()]
-    for ours, theirs in zip(packed.items()[::37], plain.items()[::37], strict=True):
-        assert packed.load(ours) == plain.load(theirs)
-
-
-def test_the_arrays_of_the_other_dataset_are_not_read(raw, tmp_path):
-    replica.cifar100(tmp_path)
-    shutil.copytree(raw, tmp_path, dirs_exist_ok=True)
-    for name in ("cifar10", "cifar100"):
-        files = {str(item.source["file"]) for item in album_of(name, tmp_path).items()}
-        other = "cifar-100" if name == "cifar10" else "cifar-10-"
-        assert not [file for file in files if other in file.lower()]
-
-
-def test_without_an_archive_its_domains_are_missing(broken):
-    album = broken("CIFAR-10-C/frost.npy", None)
-    assert "frost_4" not in by_domain(album)
-    assert album.left_out["frost.npy"] == "missing: the tree has not both this file and labels.npy"
-    assert len(album.items()) == (5 + 1 + 3) * replica.EACH + 3 * N
-
-
-def test_a_check_decodes_every_picture(raw):
-    report = check(source("cifar10"), album_of("cifar10", raw), raw, read=True)
-    assert [one.what for one in report.problems if "expected" not in one.what] == []
-    assert report.by_domain() == dict(sorted(replica.cifar10(raw).items()))
-
-
-@pytest.mark.parametrize(
-    ("recipe", "lines"),
-    [
-        ("cifar10_c", ["fog: no picture, and 50,000 expected", "frost: 400 pictures, and 50,000 expected"]),
-        ("cifar10_corrupted", ["content: 80 pictures, and 10,000 expected"]),
-    ],
-)
-def test_each_recipe_is_checked_by_counts_of_its_own(raw, recipe, lines):
-    report = check(source(recipe), album_of(recipe, raw), raw)
-    problems = [one.what for one in report.problems]
-    assert set(lines) <= set(problems)
-    assert not [one for one in problems if one.startswith(("train", "test", "cifar10_2"))]
-
-
 class Runs:
     """A pickle that would run a command."""
 
@@ -154,38 +101,6 @@ def test_a_pickle_that_would_run_code_is_refused(broken):
     album = broken("cifar-10-batches-py/test_batch", pickle.dumps({b"data": Runs()}))
     with pytest.raises(InputError, match=r"it asks for (posix|nt)\.system"):
         album.items()
-
-
-WHOLE = replica.pictures("x", 5 * N)
-
-
-@pytest.mark.parametrize(
-    ("file", "data", "message"),
-    [
-        ("CIFAR-10-C/frost.npy", replica.array(WHOLE[:-1]), "one picture a label"),
-        ("CIFAR-10-C/frost.npy", replica.array(WHOLE.astype(np.float32)), "float32"),
-        ("CIFAR-10-C/frost.npy", replica.array(WHOLE.reshape(len(WHOLE), -1)), "one picture a label"),
-        ("CIFAR-10-C/frost.npy", replica.array(WHOLE)[:-9], "half a download"),
-        ("CIFAR-10-C/frost.npy", replica.array(np.asfortranarray(WHOLE)), "the order of C"),
-        ("CIFAR-10-C/frost.npy", b"<html>", "not an array of NumPy"),
-        ("CIFAR-10-C/labels.npy", replica.array(np.arange(5 * N) // 7 % 10), "not five times the same"),
-        ("CIFAR-10-C/labels.npy", replica.array(np.tile(np.arange(N), 5)), "there are 10 classes"),
-        ("CIFAR-10-C/labels.npy", replica.array(np.zeros(5 * N)), "not a whole list of numbers"),
-        ("cifar10.1_v6_labels.npy", replica.array(np.zeros(3, np.int64)), "one picture a label"),
-        ("cifar102_test.npz", b"PK", "no images and labels"),
-        ("cifar-10-batches-py/test_batch", b"\x80\x02", "not a whole pickle"),
-        ("cifar-10-batches-py/test_batch", pickle.dumps([1]), "no arrays by name"),
-        ("cifar-10-batches-py/test_batch", pickle.dumps({b"data": 3, b"labels": []}), "no array of bytes"),
-        (
-            "cifar-10-batches-py/test_batch",
-            pickle.dumps({b"data": np.zeros((3, 3072), np.uint8), b"labels": [1, 2]}),
-            "3 pictures and labels of shape",
-        ),
-    ],
-)
-def test_files_that_are_not_what_they_should_be_are_refused(broken, file, data, message):
-    with pytest.raises(InputError, match=message):
-        broken(file, data).items()
 
 
 def test_corruptions_of_our_own_begin_at_the_untouched_picture(raw):
@@ -205,18 +120,3 @@ def test_corruptions_of_our_own_begin_at_the_untouched_picture(raw):
 def test_no_pixel_of_cifar_is_published():
     names = ("cifar10", "cifar100", "cifar10_c", "cifar100_c", "cifar10_corrupted", "cifar100_corrupted")
     assert not [name for name in names if load_recipe(name).publishes == "all"]
-
-
-def test_what_is_read_is_only_what_is_asked_for(raw, monkeypatch):
-    album = album_of("cifar10", raw)
-    item = by_domain(album)["frost_4"][7]
-    sizes = []
-    read = type(album.tree).read
-    monkeypatch.setattr(
-        type(album.tree), "read", lambda self, *given: sizes.append(len(data := read(self, *given))) or data
-    )
-    album.load(item)
-    assert sum(sizes) <= 3072 + 4096
-    assert (
-        io.BytesIO(album.load(item).tobytes()).read() == replica.pictures("frost", 5 * N)[3 * N + 7].tobytes()
-    )

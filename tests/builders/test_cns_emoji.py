@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
-from collections import Counter
 from pathlib import Path
 
 import datasets
@@ -12,19 +10,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import shiftdata as sd
 from builders.albums.emoji import EmojiAlbum
-from builders.make import assign
 from builders.make.build import build
 from builders.make.check import check
-from builders.recipe_files import load_recipe
 from builders.sample import Item, Sample
 from builders.shifts.steps import Continuous
 from builders.shifts.styles import network
 from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject, slide
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
-from shiftdata.evaluation.tasks.evaluation import Evaluation
 from tests.builders.few_emoji import few_classes
 
 ITEM = Item(key="k", label="a", origin="a/k", license="MIT", attribution="x")
@@ -88,68 +82,6 @@ def test_it_holds_every_class_in_every_shift_and_nothing_is_wrong(small):
     assert check(small) == []
 
 
-@pytest.mark.slow
-def test_trajectories_are_complete_and_begin_with_the_untouched_bytes(small, rows):
-    raw = rows.cast_column("image", datasets.Image(decode=False))
-    content = datasets.load_dataset(str(small), "content", split="validation")
-    content = content.cast_column("image", datasets.Image(decode=False))
-    untouched = dict(zip(content["key"], (cell["bytes"] for cell in content["image"]), strict=True))
-    scales: dict[str, list[float]] = {}
-    for key, scale, params, image in zip(
-        raw["key"], raw["severity"], raw["params"], raw["image"], strict=True
-    ):
-        scales.setdefault(key.rpartition("-")[0], []).append(scale)
-        if scale == 0:
-            assert image["bytes"] == untouched[json.loads(params)["content"]]
-    assert len(scales) == 4 * 14
-    assert all(tuple(sorted(steps)) == SCALES for steps in scales.values())
-
-
-@pytest.mark.slow
-def test_the_continuous_protocol_runs_on_it(small):
-    task = sd.task(str(small), "continuous", shifts=("snow", "tattoo"), severities=(0, 1, 2.5))
-    assert {name: len(one.indices) for name, one in task.sets.items()} == dict.fromkeys(
-        ("train", "validation", "test"), 4 * 2 * 3
-    )
-    cells = sd.task(str(small), "continuous", cells=True)
-    assert len(cells.sets) == 3 * 14 * 6
-    assert {len(one.indices) for one in cells.sets.values()} == {4}
-
-
-@pytest.mark.slow
-def test_an_untouched_picture_counts_once(small):
-    """4 pictures of the test split, each the start of a trajectory in 14 shifts: 56 rows at severity 0."""
-    task = sd.task(str(small), "continuous")
-    known = task.table("test", named=True)
-    start, label = known["severity"].to_numpy() == 0, np.array(known["label"].to_pylist())
-    assert (start.sum(), len(start)) == (56, 56 * 6)
-    predicted = np.where(label == task.labels[0], task.labels[1], label)  # one class is wrong
-    every = task.evaluate(predicted)
-    zero = every.by("severity")
-    assert (zero.n[0], zero.n[1], zero.origins.tolist()) == (56, 56, [4] * len(zero.n))
-    assert zero.sem[0] == pytest.approx(np.sqrt(0.75 * 0.25 / 3))
-    figure = every.figures["accuracy@0"]
-    assert (figure.value, figure.n, figure.origins) == (0.75, 56, 4)
-    assert figure.sem == pytest.approx(np.sqrt(0.75 * 0.25 / 3))  # by origin: each has one picture
-    assert f"{every.n:,} rows of 4 origins: standard errors are over origins" in str(every)
-    assert Evaluation.from_dict(json.loads(json.dumps(every.to_dict()))).to_dict() == every.to_dict()
-
-    base = Manifest.read(small).base("mini")
-    assert base.untouched is not None
-    assert (base.untouched.rows, base.untouched.examples) == (3 * 56, 12)
-    assert "168 rows at severity 0 are 12 untouched pictures" in (small / "README.md").read_text()
-
-
-@pytest.mark.slow
-def test_pictures_go_away_from_the_untouched_one_step_by_step(rows):
-    found: dict[str, dict[float, np.ndarray]] = {}
-    for row in rows:
-        pixels = np.asarray(row["image"], dtype=float)
-        found.setdefault(row["key"].rpartition("-")[0], {})[row["severity"]] = pixels
-    away = [[np.abs(mine[scale] - mine[0.0]).mean() for scale in SCALES] for mine in found.values()]
-    assert (np.diff(away, axis=1) > 0).all(axis=1).mean() >= 0.95
-
-
 def test_a_seed_gives_other_pictures_and_changes_no_other_seed(picture):
     both, one = samples(picture), samples(picture, seeds=(1,))
     pixels = {sample.key: sample.image.tobytes() for sample in both}
@@ -199,20 +131,9 @@ def test_a_shift_is_the_same_whichever_others_are_chosen(picture, monkeypatch):
     [
         (("snwo", "fog"), "unknown shift 'snwo'; did you mean 'snow'"),
         ("snow", r"a tuple of names, got the text 'snow'; write names=\('snow',\)"),
-        ((), "at least one name"),
         (("fog", "fog"), "each once"),
     ],
 )
 def test_a_choice_of_shifts_that_cannot_be_is_refused(names, message):
     with pytest.raises(InputError, match=message):
         Continuous(dataset="d", seeds=(0,), names=names)
-
-
-def test_mini_takes_ten_pictures_of_each_class_and_expects_what_that_makes():
-    recipe = load_recipe("cns_emoji")
-    items = recipe.album.items()
-    picked = assign.pick(items, assign.folds(items), recipe.base("mini"))
-    assert Counter(item.label for item in picked) == dict.fromkeys(recipe.album.labels, 10)
-    per_picture = len(recipe.shift.nuisances) * len(recipe.shift.severities) * len(recipe.shift.seeds)
-    expected = next(one for one in recipe.expected if one.base == "mini")
-    assert sum(expected.rows.values()) == len(picked) * per_picture

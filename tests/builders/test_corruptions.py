@@ -1,37 +1,24 @@
 from __future__ import annotations
 
-import colorsys
-import subprocess
-import sys
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 
 from builders.sample import Item, Sample
 from builders.shifts.corruptions import CORRUPTIONS, SEVERITIES, corrupt
 from builders.shifts.steps import Corrupt
 from shiftdata.data.format.schema import KEY_PATTERN
 from shiftdata.errors import InputError, NotFoundError
-from tests.pictures import apart, emoji, floats, photographs, unlike
+from tests.pictures import apart, emoji, photographs, unlike
 from tests.properties import share
 from tests.thirds import a_third
 
-NOISE = {"gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise"}
-#: Their blocks and grains are those of pixels.
-OTHERS_WHEN_SMALL = NOISE | {"pixelate", "jpeg_compression", "glass_blur"}
 ALIKE_FOR_MANY_KEYS = {
     "gaussian_blur", "defocus_blur", "zoom_blur", "brightness", "contrast", "saturate", "pixelate",
     "jpeg_compression",
 }  # fmt: skip
 KEY = (0, "test", "picture")
-
-
-def psnr(picture: Image.Image, made: Image.Image) -> float:
-    return float(10 * np.log10(255**2 / np.mean((floats(made) - floats(picture)) ** 2)))
 
 
 @pytest.mark.parametrize("pictures", [photographs, emoji])
@@ -46,95 +33,6 @@ def test_each_severity_is_farther_from_the_picture(name, pictures):
     assert (mean[:, 0] > (1, 0.005)).all(), mean
     assert (mean[:, 1:] > 1.04 * mean[:, :-1]).all(), mean
     assert (np.diff(ladders, axis=2) > 0).mean(axis=(0, 2)).min() > 0.9, ladders
-
-
-@pytest.mark.parametrize("side", [32, 200])
-@pytest.mark.parametrize("name", CORRUPTIONS)
-def test_it_grows_at_every_size(name, side):
-    ladders = [
-        [apart(picture, corrupt(name, picture, step, key=(at,))) for step in (1, 3, 5)]
-        for at, picture in enumerate(photographs(side)[:2] + emoji(side)[:2])
-    ]
-    assert (np.diff(ladders) > 0).all(), ladders
-
-
-@pytest.mark.parametrize("name", CORRUPTIONS)
-def test_small_and_large_pictures_are_damaged_alike(name):
-    large = photographs(256)[0]
-    small = large.resize((48, 48), Image.Resampling.BOX)
-    fine = corrupt(name, large, 3, key=KEY).resize((48, 48), Image.Resampling.BOX)
-    coarse = corrupt(name, small, 3, key=KEY)
-    assert psnr(small, coarse) == pytest.approx(psnr(large, corrupt(name, large, 3, key=KEY)), abs=8)
-    if name not in OTHERS_WHEN_SMALL:
-        assert psnr(fine, coarse) > psnr(small, coarse) + 2
-
-
-def test_contrast_keeps_the_mean_and_narrows_the_rest():
-    picture = photographs(128)[0]
-    made = corrupt("contrast", picture, 3, key=KEY)
-    assert floats(made).mean((0, 1)) == pytest.approx(floats(picture).mean((0, 1)), abs=0.5)
-    assert floats(made).std() < 0.4 * floats(picture).std()
-
-
-def test_saturate_goes_both_ways_keeps_value_and_leaves_grey_alone():
-    grey = Image.linear_gradient("L").resize((32, 32)).convert("RGB")
-    assert corrupt("saturate", grey, 5, key=KEY).tobytes() == grey.tobytes()
-    ways = []
-    for key in range(40):
-        plain = Image.new("RGB", (16, 16), (200, 120, 90))
-        made = [corrupt("saturate", plain, step, key=(key,)).getpixel((8, 8)) for step in (1, 3, 5)]
-        before, *after = (colorsys.rgb_to_hsv(*(part / 255 for part in c)) for c in ((200, 120, 90), *made))
-        assert all(colour[2] == pytest.approx(before[2], abs=0.01) for colour in after)
-        saturations = [before[1], *(colour[1] for colour in after)]
-        ways.append(saturations[-1] > saturations[0])
-        assert saturations == sorted(saturations, reverse=not ways[-1])
-        assert abs(saturations[-1] - saturations[0]) > 0.3
-    assert 10 < sum(ways) < 30
-
-
-def test_pixelate_draws_blocks_of_their_own_mean():
-    picture = photographs(128)[0]
-    made = floats(corrupt("pixelate", picture, 4, key=KEY))
-    steps = np.abs(np.diff(made, axis=1)).sum((0, 2))
-    assert (steps < 1).mean() > 0.5  # most neighbouring columns are equal
-    assert made.mean((0, 1)) == pytest.approx(floats(picture).mean((0, 1)), abs=0.5)
-
-
-def test_motion_blur_smears_along_one_line_and_keeps_the_light():
-    pixels = np.zeros((65, 65, 3), dtype=np.uint8)
-    pixels[32, 32] = 255
-    wide = np.asarray(Image.fromarray(pixels).resize((195, 195), Image.Resampling.NEAREST))
-    made = floats(corrupt("motion_blur", Image.fromarray(wide), 5, key=KEY)).mean(2)
-    assert made.sum() == pytest.approx(floats(Image.fromarray(wide)).mean(2).sum(), rel=0.1)
-    y, x = np.nonzero(made > 1)
-    small, great = np.linalg.eigvalsh(np.cov(np.stack([x, y])))
-    assert great > 20 * small
-
-
-def test_water_is_lighter_than_mud_and_drops_stay():
-    picture = Image.new("RGB", (96, 96), (128, 128, 128))
-    change = [floats(corrupt("spatter", picture, step, key=KEY)).mean(2) - 128 for step in SEVERITIES]
-    wet = [np.abs(step) > 6 for step in change]
-    for fewer, more in pairwise(wet):
-        assert (fewer & more).sum() > 0.8 * fewer.sum()
-        assert more.sum() > fewer.sum()
-    assert change[2][wet[2]].mean() > 0 > change[3][wet[3]].mean()
-
-
-def test_frost_grows_from_the_rim():
-    picture = Image.new("RGB", (128, 128), (20, 60, 20))
-    for key in range(3):
-        change = floats(corrupt("frost", picture, 2, key=(key,))).mean(2) - 33
-        inner = change[44:84, 44:84].mean()
-        assert change.mean() > 2 * inner
-    assert floats(corrupt("frost", picture, 5, key=KEY))[44:84, 44:84].mean() > inner + 80
-
-
-def test_fog_pales_the_dark():
-    made = floats(corrupt("fog", Image.new("RGB", (64, 64)), 3, key=KEY))
-    assert made.min() > 40
-    assert made.std() > 5
-    assert np.ptp(made, axis=2).max() < 10
 
 
 @share(0.5)
@@ -156,20 +54,6 @@ def test_any_size_gives_a_picture_of_that_size_twice(name, size, step):
 def test_keys_draw_differently(name):
     picture = photographs(128)[0]
     assert len({corrupt(name, picture, 3, key=("test", seed)).tobytes() for seed in range(3)}) == 3
-
-
-def test_processes_agree():
-    code = (
-        "from PIL import Image; from builders.shifts.corruptions import CORRUPTIONS, corrupt\n"
-        "from shiftdata.stable import content_hash\n"
-        "picture = Image.merge('RGB', [Image.radial_gradient('L').resize((40, 56))] * 3)\n"
-        "made = [corrupt(name, picture, 4, key=(3, 'a')).tobytes() for name in CORRUPTIONS]\n"
-        "digest = content_hash(*made)\n"
-    )
-    here: dict[str, str] = {}
-    exec(code, here)
-    there = subprocess.check_output([sys.executable, "-c", f"{code}print(digest)"], text=True)
-    assert there.strip() == here["digest"]
 
 
 def test_bad_input_is_refused():
@@ -204,10 +88,7 @@ def test_the_step_makes_a_trajectory_a_corruption():
     [
         ({"names": ("forst",)}, "did you mean 'frost'"),
         ({"names": ()}, "at least one name"),
-        ({"names": ("fog", "fog")}, "each once"),
-        ({"steps": ()}, "ascending, got"),
         ({"steps": (3, 2)}, "ascending, got"),
-        ({"steps": (1, 7)}, r"some of \(0, 1, 2"),
     ],
 )
 def test_a_step_that_cannot_be_is_refused(options, message):

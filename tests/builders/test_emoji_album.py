@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import pickle
 import re
 import shutil
 import sys
 import zipfile
 from collections import Counter, defaultdict
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +17,7 @@ import pytest
 from builders.albums import Album
 from builders.albums.emoji import ASSETS, VENDORS, EmojiAlbum
 from builders.sample import BadItem, Item
-from shiftdata.errors import InputError, MissingExtraError, NotFoundError
+from shiftdata.errors import MissingExtraError
 
 ITEMS = EmojiAlbum().items()
 LICENSES = {"noto": "Apache-2.0", "twemoji": "CC-BY-4.0", "fluent-flat": "MIT", "fluent-3d": "MIT"}
@@ -57,16 +55,6 @@ def test_is_an_album_of_20_classes() -> None:
     assert all(re.fullmatch(r"[a-z0-9_]+", label) for label in album.labels)
 
 
-def test_every_class_has_enough_concepts_and_origins_but_not_too_many() -> None:
-    concepts, origins = defaultdict(set), defaultdict(set)
-    for item in ITEMS:
-        concepts[item.label].add(item.source["concept"])
-        origins[item.label].add(item.origin)
-    assert {label: len(found) for label, found in concepts.items() if not 19 <= len(found) <= 40} == {}
-    # Of 17 origins or more, one falls into each of the sets that DomainBed cuts.
-    assert {label: len(found) for label, found in origins.items() if len(found) < 17} == {}
-
-
 def test_every_concept_has_all_four_vendors_and_one_label() -> None:
     vendors, labels = defaultdict(list), defaultdict(set)
     for item in ITEMS:
@@ -90,30 +78,11 @@ def test_no_origin_carries_two_labels() -> None:
         assert (leader["origin"], leader["label"]) == (row["origin"], row["label"])
 
 
-def test_keys_and_origins_are_valid_unique_and_sorted() -> None:
-    keys = [item.key for item in ITEMS]
-    assert keys == sorted(set(keys))
-    assert all(re.fullmatch(r"[a-z0-9_-]{1,120}", key) for key in keys)
-    assert all(re.fullmatch(r"[a-z0-9_/-]+", item.origin) for item in ITEMS)
-
-
 def test_licences_and_attributions() -> None:
     for item in ITEMS:
         assert item.license == LICENSES[str(item.source["vendor"])]
         assert "Emoji" in item.attribution or "Twemoji" in item.attribution
     assert len({item.attribution for item in ITEMS}) == 4
-
-
-def test_the_lists_are_sorted_and_agree() -> None:
-    rows = table("concepts.tsv")
-    assert rows == sorted(rows, key=lambda row: (row["label"], row["concept"]))
-    home = {row["concept"]: (row["label"], row["origin"]) for row in rows}
-    pairs = {(row["concept_a"], row["concept_b"]): row for row in table("lookalikes.tsv")}
-    for (a, b), row in pairs.items():
-        assert row["verdict"] == ("merged" if home[a] == home[b] else "kept apart"), (a, b)
-        assert row["origin"] == (home[a][1] if home[a] == home[b] else "-")
-    merged = {pair for pair in combinations(sorted(home), 2) if home[pair[0]] == home[pair[1]]}
-    assert merged <= set(pairs)
 
 
 @pytest.mark.slow
@@ -131,31 +100,6 @@ def test_every_picture_decodes_is_not_empty_and_is_unlike_all_others() -> None:
     assert [keys for keys in seen.values() if len(keys) > 1] == []
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
-@pytest.mark.parametrize("size", [32, 128])
-def test_load_draws_at_the_size_that_is_asked_for(vendor: str, size: int) -> None:
-    image = EmojiAlbum((vendor,), size=size).load(find("pizza", vendor))
-    assert (image.mode, image.size) == ("RGBA", (size, size))
-    assert image.getextrema()[3] == (0, 255)
-
-
-@pytest.mark.parametrize(("concept", "vendor"), [("watermelon", "twemoji"), ("swan", "fluent-flat")])
-def test_a_box_that_is_not_square_is_centred_and_not_cut(concept: str, vendor: str) -> None:
-    rows = np.flatnonzero(np.asarray(EmojiAlbum().load(find(concept, vendor)))[..., 3].any(1))
-    assert abs(rows[0] - (127 - rows[-1])) <= 12
-
-
-def test_an_unknown_vendor_is_named_with_the_nearest_one() -> None:
-    with pytest.raises(NotFoundError, match=r"unknown emoji vendor 'twemojy'; did you mean 'twemoji'\?"):
-        EmojiAlbum(("twemojy",))
-
-
-@pytest.mark.parametrize("vendors", [(), ("noto", "noto")])
-def test_no_vendor_or_one_twice_is_refused(vendors: tuple[str, ...]) -> None:
-    with pytest.raises(InputError, match="each once"):
-        EmojiAlbum(vendors)
-
-
 def test_fewer_vendors_give_the_same_items_and_labels() -> None:
     album = EmojiAlbum(("twemoji", "noto"))
     assert album.items() == tuple(item for item in ITEMS if item.source["vendor"] in ("noto", "twemoji"))
@@ -168,10 +112,7 @@ def test_fewer_vendors_give_the_same_items_and_labels() -> None:
     ("vendor", "suffix", "data"),
     [
         ("noto", ".svg", b"<path d='M0 0"),
-        ("noto", ".svg", b"\xff\xfe\x00"),
-        ("noto", ".svg", b""),
         ("fluent-3d", ".webp", b"not a picture"),
-        ("fluent-3d", ".webp", b""),
     ],
 )
 def test_damaged_bytes_are_a_bad_item(tmp_path: Path, vendor: str, suffix: str, data: bytes) -> None:
@@ -179,13 +120,6 @@ def test_damaged_bytes_are_a_bad_item(tmp_path: Path, vendor: str, suffix: str, 
     with pytest.raises(BadItem, match=r"not a readable picture|an empty picture"):
         album.load(find("pizza", vendor))
     assert album.load(find("taco", vendor)).size == (128, 128)
-
-
-def test_a_cut_webp_is_a_bad_item(tmp_path: Path) -> None:
-    with zipfile.ZipFile(ASSETS / "fluent-3d.zip") as archive:
-        half = archive.read("pizza.webp")[:900]
-    with pytest.raises(BadItem):
-        damaged(tmp_path, "fluent-3d", "pizza.webp", half).load(find("pizza", "fluent-3d"))
 
 
 def test_the_fingerprint_follows_content_and_not_the_container(tmp_path: Path) -> None:
@@ -205,33 +139,3 @@ def test_a_missing_resvg_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(MissingExtraError, match=r"pip install 'shiftdata\[build\]'"):
         EmojiAlbum().load(find("pizza", "noto"))
     assert EmojiAlbum().load(find("pizza", "fluent-3d")).size == (128, 128)
-
-
-def test_pickles_small_and_equal() -> None:
-    album = EmojiAlbum(("noto",))
-    album.load(find("pizza", "noto"))
-    data = pickle.dumps(album)
-    assert len(data) < 1_000
-    assert pickle.loads(data) == album
-
-
-@pytest.mark.parametrize("vendor", VENDORS)
-def test_zips_hold_each_concept_once_in_a_fixed_form(vendor: str) -> None:
-    concepts = sorted(row["concept"] for row in table("concepts.tsv"))
-    with zipfile.ZipFile(ASSETS / f"{vendor}.zip") as archive:
-        infos = archive.infolist()
-    assert [info.filename for info in infos] == sorted(info.filename for info in infos)
-    assert sorted(Path(info.filename).stem for info in infos) == concepts
-    form = Counter((info.date_time, info.external_attr, info.create_system) for info in infos)
-    assert list(form) == [((1980, 1, 1, 0, 0, 0), 0o100644 << 16, 3)]
-
-
-def test_two_vendors_share_their_outlines_as_the_datasheet_of_dom_emoji_says() -> None:
-    album, concepts = EmojiAlbum(), sorted({str(item.source["concept"]) for item in ITEMS})[::12]
-    opaque = {v: [np.asarray(album.load(find(c, v)))[..., 3] > 127 for c in concepts] for v in VENDORS}
-    overlap = {
-        pair: np.mean([(a & b).sum() / (a | b).sum() for a, b in zip(*map(opaque.get, pair), strict=True)])
-        for pair in combinations(VENDORS, 2)
-    }
-    assert overlap.pop(("fluent-3d", "fluent-flat")) > 0.9
-    assert max(overlap.values()) < 0.75

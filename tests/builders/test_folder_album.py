@@ -11,8 +11,7 @@ from hypothesis import given
 from PIL import Image
 
 from builders.albums import Album
-from builders.albums import folder as folder_module
-from builders.albums.folder import FolderAlbum, key_of, slug
+from builders.albums.folder import FolderAlbum, key_of
 from builders.make.assign import folds
 from builders.sample import BadItem
 from shiftdata.data.format.schema import KEY_PATTERN
@@ -61,11 +60,9 @@ def test_a_table_gives_labels_origins_and_licences(tmp_path):
     ("table", "message"),
     [
         ("file,label\nx/a.png,lion\n", "x/a.png in .* has the label 'lion'; allowed: cat, dog"),
-        ("file\nx/a.png\n", "lacks the column label"),
         ("file,label\nx/gone.png,cat\n", "names x/gone.png, which is not in"),
         ("file,label\n../secret.png,cat\n", "which lies outside"),
         ("file,label\nx/a.png,cat\nx/a.png,dog\n", "lists x/a.png 2 times: list it once"),
-        ("file,label\n", "has no picture"),
     ],
 )
 def test_a_bad_table_is_refused(tmp_path, table, message):
@@ -74,11 +71,6 @@ def test_a_bad_table_is_refused(tmp_path, table, message):
     (tmp_path / "items.csv").write_text(table)
     with pytest.raises(InputError, match=message):
         album(tmp_path, allowed=("cat", "dog")).items()
-
-
-def test_a_folder_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(InputError, match="there is no folder"):
-        album(tmp_path / "none")
 
 
 def truncated(path: Path) -> None:
@@ -109,15 +101,6 @@ def test_a_picture_that_cannot_be_used_is_a_bad_item_with_a_reason(tmp_path, nam
     made = album(tmp_path)
     with pytest.raises(BadItem, match=f"^{re.escape(reason)}$"):
         made.load(made.items()[0])
-
-
-def test_a_photograph_is_turned_as_its_camera_was_held(tmp_path):
-    (tmp_path / "cat").mkdir()
-    tags = Image.Exif()
-    tags[0x0112] = 6  # orientation: turn by 90 degrees
-    Image.new("RGB", (40, 20)).save(tmp_path / "cat" / "a.jpg", exif=tags)
-    made = album(tmp_path)
-    assert made.load(made.items()[0]).size == (20, 40)
 
 
 @pytest.mark.parametrize(
@@ -170,22 +153,6 @@ def test_a_table_gives_domains_and_origins_that_they_share(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    ("table", "layout", "message"),
-    [
-        ("file,label\nx/a.png,cat\n", ("domain", "label"), "lacks the column domain"),
-        ("file,label,domain\nx/a.png,cat,\n", ("label",), "gives x/a.png no domain: fill it in"),
-        ("file,label\nx/a.png,\n", ("label",), "gives x/a.png no label: fill it in"),
-        ("file,label\nx/a.png\n", ("label",), "gives x/a.png no label: fill it in"),
-    ],
-)
-def test_a_table_with_a_gap_is_refused(tmp_path, table, layout, message):
-    picture(tmp_path / "x" / "a.png")
-    (tmp_path / "items.csv").write_text(table)
-    with pytest.raises(InputError, match=message):
-        album(tmp_path, layout=layout).items()
-
-
 @pytest.mark.parametrize("layout", [(), ("domain",), ("label", "label"), ("label", "style"), "label"])
 def test_a_layout_that_cannot_be_is_refused(tmp_path, layout):
     with pytest.raises(InputError, match="a layout names each level of folders"):
@@ -196,8 +163,6 @@ def test_a_layout_that_cannot_be_is_refused(tmp_path, layout):
     ("file", "layout", "message"),
     [
         ("stray.JPG", ("label",), "stray.JPG in .* lies 0 folders deep; .* expects <label>/<picture>"),
-        ("photo/cat/a.png", ("label",), "photo/cat/a.png in .* lies 2 folders deep"),
-        ("cat/a.png", ("domain", "label"), "lies 1 folders deep; .* expects <domain>/<label>/<picture>"),
         ("a/b/c/d.png", ("domain", "label"), r"a/b/c/d.png .* 3 folders deep; .*\('domain', 'label'\)"),
     ],
 )
@@ -214,26 +179,6 @@ def test_names_that_differ_in_their_ending_or_in_signs_have_keys_of_their_own(tm
     items = album(tmp_path).items()
     assert len({item.key for item in items}) == len({item.origin for item in items}) == 6
     assert "cat_2" in {item.key for item in items}, "only those that would clash need more than their name"
-
-
-def test_a_level_of_folders_may_say_nothing(tmp_path):
-    for split in ("train", "test"):
-        picture(tmp_path / split / "cat" / "1.png")
-    items = album(tmp_path, layout=("-", "label")).items()
-    assert {item.label for item in items} == {"cat"}
-    assert len({item.key for item in items}) == len({item.origin for item in items}) == 2
-
-
-def test_what_is_hidden_or_not_a_picture_may_lie_anywhere(tmp_path):
-    picture(tmp_path / "cat" / "a.png")
-    picture(tmp_path / ".thumbnails" / "cat" / "a.png")
-    picture(tmp_path / "cat" / ".cache" / "a.png")
-    (tmp_path / "README.md").write_text("about")
-    (tmp_path / "cat" / "old").mkdir()
-    (tmp_path / "cat" / "old" / "notes.txt").write_text("more")
-    made = album(tmp_path)
-    assert [item.key for item in made.items()] == ["cat_a"]
-    assert made.left_out == {}
 
 
 STRAY = {
@@ -270,15 +215,6 @@ def test_a_stray_file_changes_nothing_and_is_named_if_it_was_meant_as_a_picture(
     assert set(made.left_out) == ({f"cat/{name}", f"bird/{name}"} if name in NAMED else set())
 
 
-def test_a_file_of_the_table_that_is_not_a_picture_is_named_and_any_ending_will_do(tmp_path):
-    Image.new("RGB", (9, 9)).save(tmp_path / "photo", "PNG")
-    (tmp_path / "empty.png").write_bytes(b"")
-    (tmp_path / "items.csv").write_text("file,label\nphoto,cat\nempty.png,cat\n")
-    made = album(tmp_path)
-    assert [item.key for item in made.items()] == ["cat_photo"]
-    assert made.left_out == {"empty.png": "not a picture by its first bytes"}
-
-
 def test_linked_folders_are_followed_and_circles_are_not(tmp_path):
     picture(tmp_path / "elsewhere" / "a.png")
     root = tmp_path / "root"
@@ -288,47 +224,9 @@ def test_linked_folders_are_followed_and_circles_are_not(tmp_path):
     assert [item.key for item in album(root).items()] == ["cat_a"]
 
 
-def test_a_folder_that_cannot_be_listed_is_no_empty_folder(tmp_path, monkeypatch):
-    picture(tmp_path / "cat" / "a.png")
-    scan = folder_module.os.scandir
-
-    def refusing(path):
-        if str(path).endswith("cat"):
-            raise PermissionError(13, "Permission denied", str(path))
-        return scan(path)
-
-    monkeypatch.setattr(folder_module.os, "scandir", refusing)
-    with pytest.raises(StorageError, match=r"cannot read .*cat: Permission denied"):
-        album(tmp_path).items()
-
-
-def test_domains_that_differ_have_fingerprints_that_differ(tmp_path):
-    for root, domain in (("one", "Photo"), ("two", "photo")):
-        picture(tmp_path / root / domain / "cat" / "a.png")
-    one, two = (album(tmp_path / root, layout=("domain", "label")) for root in ("one", "two"))
-    assert [item.key for item in one.items()] == [item.key for item in two.items()]
-    assert one.fingerprint() != two.fingerprint()
-
-
-def test_names_in_any_script_have_keys_of_their_own(tmp_path):
-    for label in ("狗", "猫", "Größe", "Grüße", "🐱", "🐶", "dog"):
-        picture(tmp_path / label / "图.png")
-        picture(tmp_path / label / "画.png")
-    items = album(tmp_path).items()
-    assert len({item.key for item in items}) == len({item.origin for item in items}) == 14
-    assert all(KEY_PATTERN.fullmatch(item.key) for item in items)
-    assert slug("o\u0308l") == slug("öl") != slug("ol"), "the two ways to write an ö are one"
-
-
 def before(text: str) -> str:
     """What a slug was before it could tell scripts apart."""
     return re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-")[:80] or "x"
-
-
-@given(st.text(st.characters(codec="ascii"), max_size=80))
-def test_the_slug_of_an_ascii_text_is_what_it_was(text):
-    assert slug(text) == before(text)
-    assert key_of("cat", text[:70], None) == before(f"cat_{text[:70]}")
 
 
 NAMES = st.text(
@@ -349,17 +247,6 @@ def test_names_that_differ_have_valid_keys_that_differ(one, two):
     assert all(KEY_PATTERN.fullmatch(key) and len(key) <= 80 for key in keys)
     if [told(part) for part in one] != [told(part) for part in two]:
         assert len(keys) == 2
-
-
-def test_long_names_are_cut_and_stay_apart(tmp_path):
-    label, domain = "a" * 100, "b" * 100
-    for name in ("c" * 100 + "1", "c" * 100 + "2"):
-        picture(tmp_path / domain / label / f"{name}.png")
-        picture(tmp_path / "flat" / label / f"{name}.png")
-    items = album(tmp_path, layout=("domain", "label")).items()
-    assert len({item.key for item in items}) == len({item.origin for item in items}) == 4
-    assert len({item.key for item in album(tmp_path / "flat").items()}) == 2
-    assert all(KEY_PATTERN.fullmatch(item.key) for item in items)
 
 
 def test_a_picture_that_cannot_be_read_is_not_a_bad_one(tmp_path):

@@ -5,21 +5,16 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-import datasets
 import numpy as np
 import pytest
 
 import shiftdata as sd
 from builders.make import assign
 from builders.make.build import build
-from builders.make.canonical import planned
 from builders.make.check import check
 from builders.recipe_files import load_recipe
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.evaluation.protocols import GroupFairness
-from tests.paths import ROOT
-
-DEMO = ROOT / "scripts" / "sma_glyphs_k8.py"
 
 SMALL = """
     from dataclasses import replace
@@ -82,28 +77,6 @@ def test_a_small_one_is_whole_and_becomes_a_task(small):
     assert all(len(task.rows(name)) for name in task.sets)
 
 
-@pytest.mark.slow
-def test_no_family_of_fonts_is_in_two_splits(small):
-    _, folder = small
-    data = datasets.load_dataset(str(folder), "metadata")
-    split_of = {split: {one.split("/")[-1] for one in rows["origin"]} for split, rows in data.items()}
-    assert all(split_of.values())
-    assert not split_of["train"] & split_of["test"]
-    assert not split_of["train"] & split_of["validation"]
-    assert not split_of["validation"] & split_of["test"]
-
-
-@pytest.mark.slow
-def test_corners_and_borders_give_no_letter_away(small):
-    name, folder = small
-    traces = {
-        trace.name: trace for trace in Manifest.read(folder).shortcuts.traces if trace.target == "label"
-    }
-    if name == "dom_glyphs":  # nothing is drawn over the ground: not a trace of the letter is left there
-        assert traces["border"].accuracy == traces["3x3 corner"].accuracy == traces["border"].chance
-    assert traces["size in pixels"].accuracy == traces["size in pixels"].chance
-
-
 def test_every_group_of_a_fairness_split_has_60_test_rows_at_least():
     recipe = load_recipe("sma_glyphs")
     base = recipe.base(recipe.default_base)
@@ -115,20 +88,3 @@ def test_every_group_of_a_fairness_split_has_60_test_rows_at_least():
     assert len(letters) == 20
     assert counts.min() >= 60
     assert any(isinstance(one, GroupFairness) and one.k == 8 for one in recipe.protocols)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mu", [0.05, 0.1, 0.2])
-def test_the_demo_has_the_canonical_splits_of_the_whole(mu: float):
-    whole, demo = load_recipe("sma_glyphs"), load_recipe(str(DEMO))
-    made = []
-    for recipe in (whole, demo):
-        items = recipe.album.items()
-        rows = planned(recipe, items, assign.folds(items))
-        made.append(GroupFairness(k=8, mu=mu)(sd.task(rows)))
-    assert made[1].content_id() == made[0].content_id()  # equal keys in every set
-    assert made[1].labels == made[0].labels == demo.album.labels
-    assert f"gf_k8_mu{100 * mu:g}" in {one.config_name for one in demo.protocols}
-    strengths = [[one.shift.strength_of(style) for style in demo.shift.nuisances] for one in (whole, demo)]
-    assert strengths[1] == strengths[0]
-    assert min(strengths[1]) < 1  # of a faint style

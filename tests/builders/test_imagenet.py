@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import tarfile
-import zipfile
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
 
-import shiftdata as sd
-from builders.make.build import build
-from builders.raw.album import Odd
-from builders.raw.breeds import CUTS, Cut, Hierarchy, breeds, short_hash, text_of
-from builders.raw.checking import check
+from builders.raw.breeds import CUTS, breeds, short_hash, text_of
 from builders.raw.imagenet import TWICE, classes, labels
-from builders.raw.sources import source
-from shiftdata.errors import InputError, NotFoundError
 from tests.builders.raw_albums import album_of
 from tests.builders.replicas import imagenet as replica
-from tests.builders.replicas.drawing import put
-from tests.paths import ROOT
 
 #: The first 16 digits of the sha256 of what the authors' generator gives.
 HASHES = {
@@ -36,19 +21,6 @@ HASHES = {
     "living17": "ea36d04b3a996021",
     "nonliving26": "0b506babeaf7403a",
 }
-
-
-def hierarchy(
-    folder: Path, edges: Mapping[str, str], leaves: str, names: Mapping[str, str] = {}
-) -> Hierarchy:
-    """The hierarchy of some edges, written as the authors write it."""
-    folder.mkdir(exist_ok=True)
-    known = [[number, node, f"{node}, a class"] for number, node in enumerate(leaves.split())]
-    (folder / "dataset_class_info.json").write_text(json.dumps(known))
-    lines = [f"{parent} {child}" for parent, children in edges.items() for child in children.split()]
-    (folder / "class_hierarchy.txt").write_text("\n".join(lines) + "\n\n")
-    (folder / "node_names.txt").write_text("\n".join(f"{node}\t{name}" for node, name in names.items()))
-    return Hierarchy.read(folder)
 
 
 TOP = "n00001740"
@@ -61,7 +33,6 @@ EDGES = {
     "dogs": "d1 d2",
 }
 EDGES |= {"fish": "f1", "thing": "tools", "tools": "t1 t2 t3 t4 t5 t6"}
-LEAVES = "t6 t5 t4 t3 t2 t1 f1 d2 d1 c3 c2 c1 alone"
 
 
 class TestBreeds:
@@ -71,78 +42,6 @@ class TestBreeds:
         assert short_hash(superclasses) == HASHES[name]
         assert all(not {*one.source} & {*one.target} for one in superclasses)
         assert len({one.name for one in superclasses}) == len(superclasses) == int(re.sub("[a-z]", "", name))
-
-    def test_names_are_those_of_the_paper(self):
-        assert [one.name for one in breeds("living17")][:5] == [
-            "salamander",
-            "turtle",
-            "lizard",
-            "snake",
-            "spider",
-        ]
-        wolf = next(one for one in breeds("living17") if one.name == "wolf")
-        shown = {labels()[number] for number in (*wolf.source, *wolf.target)}
-        assert shown == {"269_timber wolf", "270_white wolf", "271_red wolf", "272_coyote"}
-
-    def test_halves_take_half_of_each_branch_the_largest_first(self, tmp_path):
-        made = hierarchy(tmp_path, EDGES, LEAVES, {"beast": "beast, animal"})
-        beast, thing = made.superclasses(Cut(level=1, classes=6))
-        # Of c1 c2 c3 the source takes one and the target two, of d1 d2 each one; f1 goes where there is room.
-        numbers = {node: number for number, node in enumerate(LEAVES.split())}
-        assert beast.name == "beast"
-        assert beast.source == tuple(sorted(numbers[one] for one in ("c1", "d1", "f1")))
-        assert beast.target == tuple(sorted(numbers[one] for one in ("c2", "c3", "d2")))
-        # Branches of one class each go to the source until it is full.
-        assert thing.source == tuple(sorted(numbers[one] for one in ("t1", "t2", "t3")))
-        fewer = made.superclasses(Cut(level=1, classes=4))[0]
-        assert fewer.source == tuple(sorted(numbers[one] for one in ("c1", "d1")))
-        assert fewer.target == tuple(sorted(numbers[one] for one in ("c2", "c3")))
-
-    def test_a_level_is_that_of_the_longest_way_and_may_be_of_one_ancestor(self, tmp_path):
-        made = hierarchy(tmp_path, {**EDGES, "thing": "tools cats"}, LEAVES)
-        assert made.levels["cats"] == 3
-        below = made.superclasses(Cut(level=2, classes=2, below="thing"))
-        assert [one.node for one in below] == ["tools"]
-        assert "alone" not in made.levels
-
-    @pytest.mark.parametrize(
-        ("cut", "message"),
-        [
-            (Cut(level=1, classes=5), "an even number of classes, not 5"),
-            (Cut(level=1, classes=40), "none of 2 nodes at level 1 has 40 classes"),
-            (Cut(level=9, classes=2), "another level up to 4"),
-            (Cut(level=1, classes=2, below="n99"), "unknown node 'n99'"),
-        ],
-    )
-    def test_what_cannot_be_cut_is_refused(self, tmp_path, cut, message):
-        with pytest.raises(InputError, match=message):
-            hierarchy(tmp_path, EDGES, LEAVES).superclasses(cut)
-
-    def test_branches_that_share_a_class_cannot_be_halved(self, tmp_path):
-        made = hierarchy(tmp_path, {TOP: "x", "x": "y z w", "y": "a b", "z": "a c", "w": "d"}, "a b c d")
-        with pytest.raises(InputError, match="cannot be cut into two halves of 2"):
-            made.superclasses(Cut(level=1, classes=4))
-
-    def test_a_circle_is_named(self, tmp_path):
-        made = hierarchy(tmp_path, {TOP: "x", "x": "y", "y": "x a"}, "a")
-        with pytest.raises(InputError, match=r"has a circle: .*x.* - .*y"):
-            made.superclasses(Cut(level=1, classes=2))
-
-    def test_files_that_are_missing_or_broken_are_named(self, tmp_path):
-        with pytest.raises(InputError, match=r"has no dataset_class_info\.json"):
-            Hierarchy.read(tmp_path)
-        hierarchy(tmp_path, EDGES, LEAVES)
-        (tmp_path / "class_hierarchy.txt").write_text("n1 n2\nn3\n")
-        with pytest.raises(InputError, match="line 2 has one word"):
-            Hierarchy.read(tmp_path)
-        (tmp_path / "dataset_class_info.json").write_text('[[0, "a", "x"], [0, "b", "y"]]')
-        with pytest.raises(InputError, match="a class or a number twice"):
-            Hierarchy.read(tmp_path)
-        (tmp_path / "dataset_class_info.json").write_text('{"a": 1}')
-        with pytest.raises(InputError, match="not a list of"):
-            Hierarchy.read(tmp_path)
-        with pytest.raises(NotFoundError, match="entity13"):
-            breeds("entity14")
 
     def test_the_table_is_written_as_it_is_read(self, tmp_path):
         from builders.raw.breeds import TABLE
@@ -192,58 +91,6 @@ class TestTrees:
             f"train/{node}/copy.JPEG": f"its name is not {node}_<number> or ILSVRC2012_val_<number>",
         }
 
-    def test_packed_sorted_and_listed_trees_give_the_same_rows(self, raw, tmp_path):
-        expected = album_of("living17", raw).items()
-        first = replica.NODES[breeds("living17")[0].source[0]]
-        (tmp_path / "packed").mkdir()
-        with zipfile.ZipFile(tmp_path / "packed/all.zip", "w") as packed:
-            for file in sorted(raw.rglob("*")):
-                packed.write(file, file.relative_to(raw))
-        assert [one.key for one in album_of("living17", tmp_path / "packed").items()] == [
-            one.key for one in expected
-        ]
-        shutil.copytree(raw, tmp_path / "sorted")
-        table = (tmp_path / "sorted/LOC_val_solution.csv").read_text().splitlines()[1:]
-        for line in table:
-            name, _, rest = line.partition(",")
-            to = tmp_path / "sorted/val" / rest.split(" ")[0] / f"{name}.JPEG"
-            to.parent.mkdir(exist_ok=True)
-            (tmp_path / f"sorted/val/{name}.JPEG").rename(to)
-        (tmp_path / "sorted/LOC_val_solution.csv").unlink()
-        again = album_of("living17", tmp_path / "sorted")
-        assert [one.key for one in again.items()] == [one.key for one in expected]
-        put(tmp_path / "sorted", f"more/{first}/{first}_0.JPEG")
-        assert album_of("living17", tmp_path / "sorted").left_out[f"train/{first}/{first}_0.JPEG"] == TWICE
-
-    def test_a_list_of_a_class_a_line_says_what_flat_pictures_show(self, tmp_path):
-        nodes = [replica.NODES[number] for number in (1, 0, 22)]
-        put(tmp_path, "imagenet_2012_validation_synset_labels.txt", "\n".join(nodes))
-        for number in range(1, 4):
-            put(tmp_path, f"ILSVRC2012_val_{number:08}.JPEG")
-        items = album_of("imagenet_v2", tmp_path).items()
-        assert {item.label for item in items} == {"000_tench", "001_goldfish", "022_bald eagle"}
-        assert {str(item.source["file"])[-6]: item.source["class"] for item in items} == {
-            "1": 1,
-            "2": 0,
-            "3": 22,
-        }
-
-    def test_a_tar_of_tars_is_named(self, raw, tmp_path):
-        shutil.copytree(raw, tmp_path / "raw")
-        put(tmp_path, "n01440764.tar", b"")
-        with tarfile.open(tmp_path / "raw/ILSVRC2012_img_train.tar", "w") as tar:
-            tar.add(tmp_path / "n01440764.tar", "n01440764.tar")
-        assert "unpack it" in album_of("living17", tmp_path / "raw").left_out["n01440764.tar"]
-
-    def test_a_domain_that_is_missing_is_a_problem(self, raw, tmp_path):
-        shutil.copytree(raw, tmp_path / "raw")
-        shutil.rmtree(tmp_path / "raw" / replica.SECOND)
-        report = check(source("living17"), album_of("living17", tmp_path / "raw"), tmp_path / "raw")
-        (problem,) = [one for one in report.problems if one.what.startswith("missing")]
-        assert problem.files == ("imagenetv2_1", "imagenetv2_2")
-        whole = check(source("living17"), album_of("living17", raw), raw)
-        assert not [one for one in whole.problems if one.what.startswith("missing")]
-
     def test_renditions_have_the_style_before_the_last_sign(self, tmp_path):
         replica.renditions(tmp_path)
         album = album_of("imagenet_r", tmp_path)
@@ -276,44 +123,3 @@ class TestTrees:
         assert list(classes()) == sorted(classes())
         assert len(set(labels())) == 1000
         assert labels()[999] == "999_toilet tissue"
-
-
-@pytest.fixture(scope="module", params=["imagenet_v2", "imagenet_r", "imagenet_c"])
-def task(request, tmp_path_factory) -> sd.Task:
-    root = tmp_path_factory.mktemp(request.param)
-    replica.REPLICAS[request.param](root / "raw")
-    folder = build(f"{request.param}={root / 'raw'}", root, workers=1, quiet=True)
-    return sd.task(folder, sd.open_dataset(folder).manifest.canonical_splits[0].name)
-
-
-class TestModelsOfImageNet:
-    def test_all_outputs_compete_or_those_of_the_dataset_alone(self, task):
-        outputs = sd.imagenet_outputs(task)
-        number = task.metadata.take(["label"], task.rows("test"))["label"].to_numpy()
-        true = np.array([int(task.metadata.labels[one][:3]) for one in number])
-        scores = np.zeros((len(true), 1000), np.float32)
-        scores[np.arange(len(true)), true] = 1
-        scores[:, 42] = 2  # a class that no picture shows
-        assert task.evaluate(scores, outputs=outputs).overall == 0
-        mask = outputs >= 0
-        mask[42] = False
-        assert task.evaluate(scores[:, mask], outputs=outputs[mask]).overall == 1
-
-    def test_every_row_is_tested(self, task):
-        assert list(task.sets) == ["test"]
-        assert len(task.sets["test"]) == len(task.metadata)
-
-
-def test_the_example_of_the_page_runs(tmp_path):
-    replica.renditions(tmp_path / "raw")
-    folder = build(f"imagenet_r={tmp_path / 'raw'}", tmp_path, workers=1, quiet=True)
-    page = (ROOT / "docs/raw/imagenet.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    names: dict[str, Any] = {"model": lambda x: torch.zeros(len(x), 1000)}
-    exec(code.replace('"imagenet_r"', repr(str(folder))), names)
-    assert 0 < names["masked"].overall < 1
-
-
-def test_odd_is_what_a_layout_yields(raw):
-    album = album_of("living17", raw)
-    assert sum(isinstance(one, Odd) for one in album.found()) == len(album.left_out)

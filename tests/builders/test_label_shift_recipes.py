@@ -8,23 +8,17 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
-import shiftdata as sd
 from builders.albums.emoji import EmojiAlbum
 from builders.make import assign
 from builders.make.build import build
 from builders.make.check import check
 from builders.recipe_files import load_recipe
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.evaluation.label_shift import LabelShiftWarning, estimate_marginal
-from tests.contracts.readers import READERS, pyarrow
 from tests.paths import ROOT
 
 ASSETS = ROOT / "builders/albums/assets"
@@ -55,84 +49,6 @@ def built(tmp_path_factory) -> Callable[[str], Path]:
 def test_nothing_is_wrong(built, name):
     assert check(built(name)) == []  # the counts that the recipe expects, too
     assert Manifest.read(built(name)).base("all").dropped == {}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("reader", ["datasets_prepared", "mlcroissant"])
-@pytest.mark.parametrize("name", ["emoji_names", "breast_cancer_texture"])
-def test_clients_read_every_row(built, name, reader):
-    manifest = Manifest.read(built(name))
-    assert READERS[reader](built(name), manifest, "all") == pyarrow(built(name), manifest, "all")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SETS)
-def test_severity_moves_the_labels_of_the_target_and_nothing_of_the_source(built, name):
-    source, target = SETS[name]
-    given = {"source": source, "target": target, "replacement": True, "on_empty": "report"}
-    whole = sd.task(built(name), "label-shift", alpha=None, **given)
-    distances = {}
-    for alpha in (100, 10, 1):
-        tasks = [sd.task(built(name), "label-shift", alpha=alpha, seed=seed, **given) for seed in range(8)]
-        for seed, task in enumerate(tasks):
-            assert task.report().leaks == 0
-            unmoved = sd.task(built(name), "label-shift", alpha=None, seed=seed, **given)
-            for one in ("source_train", "source_test"):
-                assert task.keys(one) == unmoved.keys(one)
-            assert len(task.sets["target_train"]) == len(unmoved.sets["target_train"])
-        distances[alpha] = np.mean([apart(task, whole) for task in tasks])
-    assert distances[100] < distances[10] < distances[1]
-    assert distances[1] > 2 * distances[100]
-
-
-def apart(task, whole) -> float:
-    """The total variation between the label marginals of two targets."""
-    return float(np.abs(marginal(task) - marginal(whole)).sum() / 2)
-
-
-def marginal(task, name: str = "target_train") -> np.ndarray:
-    one = task.sets[name]  # a table of an unlabelled set has no label
-    counts = np.bincount(task.metadata.label[one.indices], one.counts, minlength=len(task.metadata.labels))
-    return counts / counts.sum()
-
-
-def test_without_replacement_a_target_is_a_part_of_the_unshifted_one(built):
-    given = {"source": "light", "target": "heavy", "on_empty": "report"}
-    whole = sd.task(built("digits_ink"), "label-shift", alpha=None, **given)
-    few = sd.task(built("digits_ink"), "label-shift", alpha=3, **given)
-    assert 0 < len(few.sets["target_test"]) < len(whole.sets["target_test"])
-    assert set(few.keys("target_test")) < set(whole.keys("target_test"))
-    assert apart(few, whole) > 0.2
-
-
-def test_estimators_find_the_shifted_marginal_of_a_real_table(built):
-    every = ("light", "medium", "heavy")
-    task = sd.task(
-        built("digits_ink"), "label-shift", alpha=2, source=every, target=every, replacement=True,
-        on_empty="report",
-    )  # fmt: skip
-    rows = pyarrow(built("digits_ink"), Manifest.read(built("digits_ink")), "all")
-
-    def features(name: str) -> np.ndarray:
-        keys = task.metadata.table["key"].take(task.sets[name].indices).to_pylist()
-        return np.array([rows[key].example for key in keys], float) / 16
-
-    model = LogisticRegression(max_iter=200)
-    model.fit(features("source_train"), task.table("source_train")["label"].to_numpy())
-    source, labels = model.predict_proba(features("source_test")), task.table("source_test")["label"]
-    counts = task.sets["target_train"].counts
-    target, rows_drawn = model.predict_proba(features("target_train")), np.arange(len(counts)).repeat(counts)
-    truth = marginal(task)
-    unshifted = np.abs(marginal(task, "source_train") - truth).sum()
-    for method in ("bbse", "rlls", "mlls"):
-        given = (method, source, labels.to_numpy(), target[rows_drawn])
-        # A logistic regression of few steps is less sure than it is right.
-        with pytest.warns(LabelShiftWarning, match="miscalibrated") if method == "mlls" else nullcontext():
-            found = estimate_marginal(*given, origins=rows_drawn)
-        assert np.abs(found.marginal - truth).sum() < 0.25 * unshifted
-        assert ((found.low <= truth) & (truth <= found.high)).all()
-        plain = estimate_marginal(*given, warn=False)
-        assert (found.high - found.low).mean() > 1.1 * (plain.high - plain.low).mean()  # rows come repeatedly
 
 
 def names() -> list[dict[str, str]]:
@@ -200,13 +116,6 @@ def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_tables_are_those_of_scikit_learn():
     done = run("regenerate_tables.py", "--check")
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_names_of_another_package_are_refused(tmp_path):
-    (tmp_path / "emojibase-data-17.0.0.tgz").write_bytes(b"something else")
-    done = run("regenerate_emoji_names.py", "--check", "--packages", str(tmp_path))
-    assert done.returncode == 1
-    assert "integrity is sha512-" in done.stderr
 
 
 @pytest.mark.slow  # downloads a public package by pinned hash

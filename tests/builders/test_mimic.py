@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -22,7 +21,6 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.verify import verify
 from tests.builders import raw_albums
 from tests.builders.replicas import mimic as replica
-from tests.builders.replicas.drawing import put
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +45,6 @@ def changed(raw, tmp_path) -> Callable[..., RawAlbum]:
 album_of = partial(raw_albums.album_of, "mimic_readmission")
 
 
-def rows_of(album: RawAlbum) -> list[tuple[str, ...]]:
-    return [
-        (item.key, item.label, item.nuisance or "", item.origin, str(album.load(item)))
-        for item in album.items()
-    ]
-
-
 def test_fifteen_days_are_a_readmission_and_sixteen_are_none(raw):
     """The second stays of patients are 15, 16, 3 and 200 days after the first; nobody has a third."""
     counts = Counter(item.label for item in album_of(raw).items())
@@ -74,17 +65,6 @@ def test_texts_have_diagnoses_then_procedures_by_their_numbers(raw):
     assert "ICD10_I25 ICD9_250; ICD9_389" not in texts
 
 
-def test_years_are_those_of_the_group_moved_by_the_patient(raw):
-    wanted = Counter(str(2008 + patient % 12) for patient in range(replica.PATIENTS) for _ in range(2))
-    assert Counter(item.nuisance for item in album_of(raw).items()) == wanted
-
-
-def test_stays_of_a_patient_have_one_origin(raw):
-    counts = Counter(item.origin for item in album_of(raw).items())
-    assert len(counts) == replica.PATIENTS
-    assert set(counts.values()) == {2}
-
-
 def test_other_stays_are_named_by_their_row(raw):
     begin = 2 * replica.PATIENTS
     whys = ["its patient is not 18 to 89 years old", "its patient is not 18 to 89 years old",
@@ -93,16 +73,6 @@ def test_other_stays_are_named_by_their_row(raw):
     assert album_of(raw).left_out == {
         f"hosp/admissions.csv, row {begin + number}": why for number, why in enumerate(whys)
     }
-
-
-def test_both_versions_packed_or_not_give_the_same_rows(raw, tmp_path):
-    replica.make(tmp_path / "early", version=1.0)
-    expected = rows_of(album_of(raw))
-    assert rows_of(album_of(tmp_path / "early")) == expected
-    for file in (tmp_path / "early").rglob("*.csv"):
-        put(file.parent, f"{file.name}.gz", gzip.compress(file.read_bytes()))
-        file.unlink()
-    assert rows_of(album_of(tmp_path / "early")) == expected
 
 
 def test_another_patient_changes_every_key(raw, changed):
@@ -116,43 +86,6 @@ def test_another_patient_changes_every_key(raw, changed):
     assert len(ours.items()) == len(theirs.items())
     assert not {item.key for item in ours.items()} & {item.key for item in theirs.items()}
     assert not {item.origin for item in ours.items()} & {item.origin for item in theirs.items()}
-
-
-@pytest.mark.parametrize("name", ["patients", "admissions", "diagnoses_icd", "procedures_icd"])
-def test_a_table_that_is_missing_is_named(changed, name):
-    def remove(root: Path) -> None:
-        for file in root.rglob(f"{name}.csv*"):
-            file.unlink()
-
-    with pytest.raises(InputError, match=rf"has no {name}\.csv, .*or {name}\.csv\.gz"):
-        changed(remove).items()
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new", "message"),
-    [
-        ("admissions", "2150-03-01 12:30:00", "soon", "not a time"),
-        ("patients", "anchor_age", "age", "no column anchor_age"),
-        ("patients", ",2150,", ",x,", "anchor_year .* not a whole number"),
-        ("patients", "2010 - 2012", "before", "begins with no year"),
-    ],
-)
-def test_tables_that_are_not_what_they_should_be_are_refused(changed, file, old, new, message):
-    def write(root: Path) -> None:
-        path = root / f"hosp/{file}.csv"
-        path.write_text(path.read_text().replace(old, new, 1))
-
-    with pytest.raises(InputError, match=message):
-        changed(write).items()
-
-
-def test_half_a_packed_table_is_refused(changed):
-    def cut(root: Path) -> None:
-        path = root / "hosp/diagnoses_icd.csv.gz"
-        path.write_bytes(path.read_bytes()[:-20])
-
-    with pytest.raises(InputError, match=r"not a whole \.gz file"):
-        changed(cut).items()
 
 
 def numbers_in(place: Path) -> set[str]:
@@ -197,17 +130,3 @@ def test_the_card_of_the_build_has_counts_and_no_row(raw, folder):
         assert item.origin.rpartition("/")[2] not in text
     assert "ICD" not in text
     assert verify(folder) == []
-
-
-def test_two_copies_give_the_same_dataset(raw, folder, tmp_path):
-    again = build(f"mimic_readmission={raw}", tmp_path, workers=1, quiet=True)
-    one, other = sd.open_dataset(folder).manifest, sd.open_dataset(again).manifest
-    assert one.content_id == other.content_id
-
-
-def test_a_pair_of_years_keeps_patients_on_one_side(folder):
-    for pair in sd.rlsbench("mimic_readmission", alpha=None, seed=0)[1:]:
-        task = pair.task(folder)
-        assert task.report().leaks == 0
-        labels = task.table("source_train")["label"].to_pylist()
-        assert labels.count(0) == labels.count(1) > 0

@@ -6,7 +6,6 @@ import textwrap
 from collections import Counter
 from pathlib import Path
 
-import datasets
 import pyarrow as pa
 import pytest
 
@@ -82,27 +81,6 @@ def test_a_small_one_is_whole_and_nothing_is_wrong(small):
     }
     assert {"preview.jpg", "groups.png"} <= set(manifest.files)
     assert check(small) == []
-
-
-@pytest.mark.slow
-def test_each_class_has_its_own_domains(small, monkeypatch):
-    monkeypatch.chdir(small.parent.parent)
-    data = datasets.load_dataset("shift/small", split="test")
-    names = data.features["domain"].names
-    found: dict[str, set[str]] = {}
-    for label, domain in zip(data["label"], data["domain"], strict=True):
-        found.setdefault(data.features["label"].names[label], set()).add(names[domain])
-    assert found == {label: {*COMMON, *unique_of(label)} for label in found}
-    assert {image.size for image in data["image"]} == {(64, 64)}
-
-
-def test_every_class_has_enough_pictures_in_every_domain(rows):
-    counts = rows.group_counts[rows.group_counts > 0]
-    assert (len(counts), set(counts.tolist())) == (400, {180})
-    recipe = load_recipe("nico_emoji")
-    for expected in recipe.expected:
-        quotas = assign.quotas(recipe.base(expected.base).per_group)
-        assert dict(expected.rows) == {split: 400 * count for split, count in quotas.items()}
 
 
 @pytest.mark.parametrize(

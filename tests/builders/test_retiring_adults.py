@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +17,6 @@ from builders.raw.acs import FILTERS
 from builders.raw.album import RawAlbum
 from builders.raw.checking import check
 from builders.raw.sources import source
-from shiftdata.errors import InputError
 from tests.builders import raw_albums
 from tests.builders.replicas import acs as replica
 
@@ -40,15 +38,6 @@ def broken(raw, tmp_path) -> Callable[..., RawAlbum]:
 
 
 album_of = partial(raw_albums.album_of, "retiring_adults")
-
-
-def rewrite(file: str, old: str, new: str) -> Callable[[Path], object]:
-    def change(root: Path) -> None:
-        text = (root / file).read_text()
-        assert old in text
-        (root / file).write_text(text.replace(old, new))
-
-    return change
 
 
 def test_persons_are_those_of_their_rows(raw):
@@ -105,45 +94,6 @@ def test_what_is_not_known_is_null_and_codes_are_whole_numbers(raw, tmp_path):
     assert Counter(rows["OCCP"].is_null().to_pylist())[True] == sum(map(len, replica.FILES.values()))
     assert rows["WKHP"].null_count == 0
     assert {str(rows.schema.field(name).type) for name in replica.FEATURES} == {"int64"}
-
-
-def test_zip_files_of_the_census_give_the_same(raw, tmp_path):
-    replica.make(tmp_path, packed=True)
-    assert album_of(tmp_path).fingerprint() == album_of(raw).fingerprint()
-
-
-def test_a_file_whose_folder_has_no_year_is_named(broken):
-    album = broken(lambda root: (root / "2018").rename(root / "newest"))
-    why = album.left_out
-    assert why["newest/1-Year/psam_p24.csv"].startswith("its year is not known")
-    assert why["2018/1-Year/psam_p24.csv"] == "missing: the tree has no file of MD in 2018"
-    assert Counter(item.nuisance for item in album.items())["2018"] == 0
-
-
-def test_of_two_files_of_a_year_and_state_one_counts(broken):
-    album = broken(lambda root: shutil.copytree(root / "2018", root / "copy" / "2018"))
-    assert album.left_out["copy/2018/1-Year/psam_p24.csv"] == (
-        "a second file of this year and state, beside 2018/1-Year/psam_p24.csv"
-    )
-    assert Counter(item.nuisance for item in album.items())["2018"] == 48
-
-
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
-        (rewrite(MARYLAND, "RELP", "RELSHIPP"), r"ss14pmd\.csv .* has no column RELP"),
-        (rewrite(MARYLAND, "0007", "7.5"), r"OCCP of .* has a cell that is not a whole number"),
-        (rewrite(MARYLAND, "0007", "seven"), r"OCCP of .* has a cell that is not a whole number"),
-        (lambda root: (root / MARYLAND).write_text((root / MARYLAND).read_text()[:-9]), "not a whole CSV"),
-        (
-            lambda root: [shutil.rmtree(folder) for folder in root.iterdir()],
-            "has no person of retiring_adults",
-        ),
-    ],
-)
-def test_files_that_are_not_whole_are_refused(broken, how, message):
-    with pytest.raises(InputError, match=message):
-        broken(how).items()
 
 
 def test_a_check_counts_persons_and_names_missing_files(raw, broken):

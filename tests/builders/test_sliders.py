@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from itertools import pairwise
 
 import hypothesis.strategies as st
 import numpy as np
@@ -61,13 +60,6 @@ def test_every_step_goes_further_away_and_about_as_far_as_the_last(subjects, nam
     np.testing.assert_allclose(share, np.array(SCALES) / SCALES[-1], atol=0.12)
 
 
-def test_equal_arguments_give_equal_pixels_whatever_was_made_before(subjects):
-    forth = [slide(subjects[0], name, 2, 0.7, KEY).tobytes() for name in SLIDERS]
-    again = Subject.of(subjects[0].image)
-    back = [slide(again, name, 2, 0.7, KEY).tobytes() for name in reversed(SLIDERS)]
-    assert forth == back[::-1]
-
-
 def test_style_picture_and_key_both_count(subjects):
     for name in SLIDERS:
         made = {slide(subjects[0], name, index, 1.0, KEY).tobytes() for index in (0, 1)}
@@ -75,41 +67,6 @@ def test_style_picture_and_key_both_count(subjects):
     for name in set(SLIDERS) - {"cartoon"}:  # whose look draws nothing
         made = {slide(subjects[0], name, 0, 1.0, (seed, "k")).tobytes() for seed in (0, 1)}
         assert len(made) == 2
-
-
-@pytest.mark.parametrize(("name", "most"), [("pencil_sketch", 2), ("sculpture", 25)])
-def test_what_has_no_colour_is_grey(whole, name, most):
-    for pixels in whole[name]:
-        assert np.ptp(pixels, axis=2).max() <= most
-
-
-def test_a_tattoo_is_ink_on_skin(whole):
-    for pixels in whole["tattoo"]:
-        red, _, blue = np.moveaxis(pixels, 2, 0)
-        bright = pixels.mean(axis=2) > 110
-        assert bright.mean() > 0.3
-        assert (red > blue)[bright].all()
-        assert (blue > red)[pixels.mean(axis=2) < 45].all()
-
-
-def test_a_video_game_is_made_of_squares_in_few_colours(whole):
-    for pixels in whole["video_game"]:
-        assert len(np.unique(pixels.reshape(-1, 3), axis=0)) <= 64
-        columns = (np.diff(pixels, axis=1) == 0).all(axis=(0, 2))
-        assert columns.mean() > 0.5
-
-
-def test_a_cartoon_has_black_outlines_and_flat_colours(whole):
-    for pixels in whole["cartoon"]:
-        assert (pixels.max(axis=2) < 40).mean() > 0.01
-        flat = (np.abs(np.diff(pixels, axis=1)).max(axis=2) == 0).mean()
-        assert flat > 0.5
-
-
-def test_graffiti_is_louder_than_the_picture(whole, subjects):
-    for pixels, subject in zip(whole["graffiti"], subjects, strict=True):
-        untouched = np.asarray(subject.image, dtype=float)
-        assert np.ptp(pixels, axis=2).mean() > 1.5 * np.ptp(untouched, axis=2).mean()
 
 
 @pytest.mark.parametrize("size", [(37, 61), (16, 16)])
@@ -126,13 +83,6 @@ def test_more_scale_is_more_strength(name, one, other):
     assert 0 <= strength_at(name, low) <= strength_at(name, high) <= 1
 
 
-def test_the_calibration_runs_up_to_the_whole_style():
-    for name in SLIDERS:
-        strengths = [strength_at(name, scale) for scale in SCALES]
-        assert all(low < high for low, high in pairwise(strengths))
-        assert strengths[-1] == 1
-
-
 def test_what_is_not_allowed_says_what_is(subjects):
     with pytest.raises(NotFoundError, match="unknown style shift 'cartoons'; did you mean 'cartoon'"):
         slide(subjects[0], "cartoons", 0, 1.0, KEY)
@@ -144,14 +94,6 @@ def test_what_is_not_allowed_says_what_is(subjects):
         strength_at("tattoo", 3)
     with pytest.raises(NotFoundError, match="unknown style 'tatoo'; did you mean 'tattoo'"):
         draw_style("tatoo", 0, "sliders")
-
-
-def test_style_pictures_vary_and_repeat():
-    for name in SLIDERS:
-        first, second = draw_style(name, 0, "sliders"), draw_style(name, 1, "sliders")
-        assert (first.size, first.mode) == ((256, 256), "RGB")
-        assert first.tobytes() != second.tobytes()
-        assert first.tobytes() == draw_style(name, 0, "sliders").tobytes()
 
 
 def test_shipped_codes_are_those_of_the_style_pictures_and_of_the_shipped_network():

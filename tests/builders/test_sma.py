@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import zipfile
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from builders.make import assign
-from builders.make.workshop import wanted_bases
 from builders.raw.album import RawAlbum
 from builders.raw.meta_album import MetaAlbum
 from builders.raw.sma import STYLE_NAMES, Sma
 from builders.recipe_files import load_recipe, recipe_names
-from builders.sample import Item
-from shiftdata.errors import InputError
 from tests.builders.replicas import sma
 from tests.builders.replicas.drawing import put
 
@@ -27,10 +21,6 @@ MADE = ("sma_emoji", "sma_glyphs")
 
 def album(root: Path, of: str = "AWA", layout: type = Sma) -> RawAlbum:
     return RawAlbum(name="a", layout=layout(set=of), license="CC0-1.0", attribution="them", root=root)
-
-
-def said(items: tuple[Item, ...]) -> list[tuple[str, str, str | None, str, tuple[str, ...]]]:
-    return [(one.key, one.label, one.nuisance, one.origin, one.bases) for one in items]
 
 
 @pytest.fixture(scope="module")
@@ -60,30 +50,6 @@ def test_a_content_picture_and_its_stylized_ones_share_an_origin_and_styles_are_
     }
 
 
-def test_without_its_table_the_code_layout_has_the_same_items(code_layout, tmp_path):
-    shutil.copytree(code_layout, tmp_path / "no_table")
-    (tmp_path / "no_table/AWA_STY/labels.csv").unlink()
-    assert said(album(tmp_path / "no_table").items()) == said(album(code_layout).items())
-    whys = album(tmp_path / "no_table").left_out
-    assert list(whys) == ["AWA_STY/stylized/otter_cubism/0.png"]
-
-
-@pytest.mark.parametrize("column", ["STYLIZED_PATH", "FILE_PATH"])
-def test_the_table_may_give_the_stylized_path_in_either_column(tmp_path, column):
-    rows = []
-    for style in ("wave", "land_art"):
-        put(tmp_path, f"stylized/polar_bear_{style}/1.jpg")
-        rows.append(
-            {"FILE_NAME": "1.jpg", "CATEGORY": "polar_bear", column: f"x/stylized/polar_bear_{style}/1.jpg"}
-        )
-    put(tmp_path, "labels.csv", sma.table(rows))
-    items = album(tmp_path).items()
-    assert {(one.label, one.nuisance, one.origin) for one in items} == {
-        ("polar_bear", "wave", "polar_bear/1"),
-        ("polar_bear", "land_art", "polar_bear/1"),
-    }
-
-
 def test_mini_and_extended_beside_each_other_are_one_dataset_with_the_authors_mini(openml):
     items = album(openml).items()
     bases = Counter(one.bases for one in items)
@@ -92,63 +58,6 @@ def test_mini_and_extended_beside_each_other_are_one_dataset_with_the_authors_mi
     recipe = load_recipe("sma_awa")
     picked = assign.pick(items, assign.folds(items), recipe.base("mini"))
     assert len(picked) == mini
-
-
-def test_what_mini_names_otherwise_is_known_by_its_bytes(openml, tmp_path):
-    shutil.copytree(openml, tmp_path / "raw")
-    folder = tmp_path / "raw/AWA_STY_Mini"
-    table = (folder / "labels.csv").read_text()
-    old, new = "otter_prehistorian_painting_0.jpg", "prehistorian_painting_900.jpg"
-    (folder / "images" / old).rename(folder / "images" / new)
-    (folder / "labels.csv").write_text(table.replace(old, new))
-    assert said(album(tmp_path / "raw").items()) == said(album(openml).items())
-
-
-def test_archives_without_a_top_folder_are_known_by_their_names(openml, tmp_path):
-    for name in ("AWA_STY_Mini", "AWA_STY_Extended"):
-        with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as packed:
-            for path in sorted((openml / name).rglob("*.*"), reverse=True):
-                packed.write(path, path.relative_to(openml / name))
-    assert said(album(tmp_path).items()) == said(album(openml).items())
-
-
-def test_openml_ids_say_what_a_folder_is(openml, tmp_path):
-    for number, name in ((46030, "AWA_STY_Mini"), (46029, "AWA_STY_Extended")):
-        shutil.copytree(openml / name, tmp_path / f"datasets/{number}/dataset")
-    assert said(album(tmp_path).items()) == said(album(openml).items())
-
-
-def test_a_content_release_beside_gives_the_origins_their_names(openml, tmp_path):
-    shutil.copytree(openml, tmp_path / "raw")
-    rows = [
-        {"FILE_NAME": f"{label}_{n}.jpg", "CATEGORY": label} for label in sma.LABELS for n in range(sma.EACH)
-    ]
-    for row in rows:
-        put(tmp_path, f"raw/AWA_Extended/images/{row['FILE_NAME']}")
-    put(tmp_path, "raw/AWA_Extended/labels.csv", sma.table(rows))
-    items = album(tmp_path / "raw").items()
-    assert len({one.origin for one in items}) == len(rows)
-    content = assign.pick(items, assign.folds(items), load_recipe("sma_awa").base("content"))
-    assert len(content) == len(rows)
-
-
-@pytest.mark.parametrize(
-    ("of", "layout", "message"),
-    [
-        ("DOG", Sma, "has AWA; DOG of SMA is not among them"),
-        ("AWA", MetaAlbum, "has AWA stylized alone"),
-    ],
-)
-def test_another_set_is_refused_by_name(openml, of, layout, message):
-    with pytest.raises(InputError, match=message):
-        album(openml, of, layout).items()
-
-
-def test_flat_pictures_that_do_not_say_what_was_painted_are_refused(tmp_path):
-    put(tmp_path, "AWA_STY_Mini/images/000001.jpg")
-    put(tmp_path, "AWA_STY_Mini/labels.csv", "FILE_NAME,CATEGORY\n000001.jpg,otter_wave\n")
-    with pytest.raises(InputError, match="which would leak over splits"):
-        album(tmp_path).items()
 
 
 def test_meta_album_reads_renamed_columns_mends_names_and_names_what_is_odd(tmp_path):
@@ -162,22 +71,6 @@ def test_meta_album_reads_renamed_columns_mends_names_and_names_what_is_odd(tmp_
     }
 
 
-def test_meta_album_gives_its_20_largest_classes_which_mini_alone_does_not_know(tmp_path):
-    rows = []
-    for label in range(22):
-        for number in range(3 if label in (4, 7) else 4):
-            put(tmp_path, f"BRD_Extended/images/{label}_{number}.jpg")
-            rows.append({"FILE_NAME": f"{label}_{number}.jpg", "CATEGORY": f"bird {label}"})
-    put(tmp_path, "BRD_Extended/labels.csv", sma.table(rows))
-    assert set(album(tmp_path, "BRD", MetaAlbum).labels) == {f"bird {n}" for n in range(22)} - {
-        "bird 4",
-        "bird 7",
-    }
-    (tmp_path / "BRD_Extended").rename(tmp_path / "BRD_Mini")
-    with pytest.raises(InputError, match="known from Extended"):
-        album(tmp_path, "BRD", MetaAlbum).items()
-
-
 def test_the_table_has_12_sets_and_10_made_again():
     names = [name for name in recipe_names() if name.startswith("sma_") and name not in MADE]
     assert len(names) == 22
@@ -189,35 +82,6 @@ def test_the_table_has_12_sets_and_10_made_again():
         "sma_rsicb",
         "sma_tex_dtd",
     }
-
-
-def test_a_second_copy_and_a_folder_without_a_name_are_named(openml, tmp_path):
-    for place in ("AWA_STY_Mini", "backup/AWA_STY_Mini", "old things"):
-        shutil.copytree(openml / "AWA_STY_Mini", tmp_path / place)
-    read = album(tmp_path)
-    count = len(sma.LABELS) * (sma.EACH - 1) * 2
-    assert len(read.items()) == count
-    assert dict(read.left_out) == {
-        "backup/AWA_STY_Mini": f"a second copy of what is already there ({count} pictures of AWA_STY_Mini)",
-        "old things": "no name of a folder says of which set it is, as others here do",
-    }
-
-
-def test_bases_that_the_raw_data_lacks_are_left_out_unless_asked_for(openml):
-    recipe = load_recipe(f"sma_awa={openml / 'AWA_STY_Mini'}")
-    assert wanted_bases(recipe, None, []) == ["mini"]
-    with pytest.raises(InputError, match="no item of the base 'extended'"):
-        wanted_bases(recipe, ["mini", "extended"], [])
-    assert wanted_bases(load_recipe(f"sma_awa={openml}"), None, []) == ["mini", "extended"]
-
-
-def test_without_the_authors_mini_as_many_are_picked_as_there_are_the_same_in_each_style(openml):
-    items = album(openml / "AWA_STY_Extended").items()
-    base = replace(load_recipe("sma_awa").base("mini"), per_group=3)
-    picked = assign.pick(items, assign.folds(items), base)
-    of_style = {style: {one.origin for one in picked if one.nuisance == style} for style in STYLE_NAMES[:2]}
-    assert len({frozenset(origins) for origins in of_style.values()}) == 1
-    assert Counter(one.label for one in picked) == dict.fromkeys(sma.LABELS, 2 * 3)
 
 
 @pytest.mark.parametrize(

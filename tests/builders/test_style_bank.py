@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import csv
-import pickle
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,10 +20,8 @@ from builders.shifts.steps import Stylize
 from builders.shifts.styles import network
 from builders.shifts.styles.bank import BANK, StyleBank
 from scripts.calibrate_styles import BARS, CONTRAST, STRENGTHS
-from scripts.style_pictures import DRAWINGS, STYLES, description, draw_style
-from shiftdata.errors import InputError, NotFoundError
-from tests.paths import ROOT
-from tests.thirds import a_third
+from scripts.style_pictures import DRAWINGS, draw_style
+from shiftdata.errors import InputError
 
 ACROSS_PROCESSORS = 1e-3  # codes differ in the last digits between processor families
 
@@ -51,16 +46,6 @@ def test_no_two_codes_are_close(bank: StyleBank) -> None:
     assert np.sqrt(apart.min()) > 10 * ACROSS_PROCESSORS
 
 
-def test_every_style_varies_less_than_the_styles_differ(bank: StyleBank) -> None:
-    every = np.stack(list(bank.codes.values()))
-    centres = every.mean(axis=1)
-    inside = np.linalg.norm(every - centres[:, None], axis=2).mean(axis=1)
-    assert (inside > 0.1 * np.linalg.norm(centres - centres.mean(axis=0), axis=1).mean()).all()
-    between = np.linalg.norm(centres[:, None] - centres[None], axis=2)
-    np.fill_diagonal(between, np.inf)
-    assert np.median(between.min(axis=1)) > np.median(inside)
-
-
 def test_shipped_codes_are_those_of_the_generators(bank: StyleBank) -> None:
     for style in bank.names[::3]:
         for index in (0, bank.size - 1):
@@ -70,79 +55,6 @@ def test_shipped_codes_are_those_of_the_generators(bank: StyleBank) -> None:
 
 def test_shipped_codes_belong_to_the_shipped_network() -> None:
     assert pq.read_schema(BANK).metadata[b"network"].decode() == network.fingerprint()
-
-
-def test_changing_a_code_does_not_change_the_bank(bank: StyleBank) -> None:
-    before = bank.fingerprint()
-    bank.code(bank.names[0], 0)[:] = 0
-    assert bank.fingerprint() == before
-
-
-def test_provenance_is_enough_to_draw_the_picture_again(bank: StyleBank) -> None:
-    style = bank.names[3]
-    record = pq.read_table(BANK).drop_columns(["code"]).to_pylist()[3 * bank.size + 7]
-    assert record == {
-        "style": style,
-        "index": 7,
-        "generator": description(DRAWINGS[style]),
-        "license": "Apache-2.0",
-        "seed": f"style-bank/{DRAWINGS[style]}/7",
-    }
-
-
-def test_bank_is_read_once_and_pickles(bank: StyleBank) -> None:
-    assert StyleBank.load() is bank
-    copy = pickle.loads(pickle.dumps(bank))
-    assert copy.fingerprint() == bank.fingerprint()
-
-
-def test_unknown_style_names_the_nearest(bank: StyleBank) -> None:
-    almost = bank.names[0] + "x"
-    with pytest.raises(NotFoundError, match=rf"unknown style '{almost}'; did you mean '{bank.names[0]}'"):
-        bank.code(almost, 0)
-    with pytest.raises(NotFoundError, match="unknown style 'leavs'; did you mean 'leaves'"):
-        draw_style("leavs", 0)
-
-
-@pytest.mark.parametrize("index", [-1, 40])
-def test_index_outside_says_what_is_allowed(bank: StyleBank, index: int) -> None:
-    with pytest.raises(InputError, match=f"style pictures 0 to 39, got {index}"):
-        bank.code(bank.names[0], index)
-
-
-@pytest.mark.parametrize("style", a_third(STYLES["style-bank"]))
-def test_generator_draws_a_varied_picture_of_the_right_size(style: str) -> None:
-    first, second = draw_style(style, 0), draw_style(style, 1)
-    assert (first.size, first.mode) == ((256, 256), "RGB")
-    assert first.tobytes() != second.tobytes()
-    assert description(style).endswith(".")
-
-
-def test_pictures_do_not_depend_on_what_was_drawn_before() -> None:
-    styles = list(STYLES["style-bank"])[::5]
-    forth = {style: draw_style(style, 5).tobytes() for style in styles}
-    np.random.default_rng(1).random(3)
-    Image.new("RGB", (4, 4))
-    back = {style: draw_style(style, 5).tobytes() for style in reversed(styles)}
-    assert forth == back
-
-
-def test_pictures_are_the_same_in_another_process() -> None:
-    script = (
-        "import hashlib; from scripts.style_pictures import draw_style;"
-        "print(hashlib.sha256(draw_style('leaves', 3).tobytes()).hexdigest())"
-    )
-    runs = {
-        subprocess.run(
-            [sys.executable, "-c", script],
-            cwd=ROOT,
-            env={"PYTHONHASHSEED": seed},
-            check=True,
-            capture_output=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(runs) == 1
 
 
 # --- styles of your own ---------------------------------------------------------------------------------
@@ -201,8 +113,6 @@ def test_a_style_may_have_a_strength_of_its_own(bank: StyleBank) -> None:
     ("strengths", "message"),
     [
         ({"mistt": 0.5}, "unknown style 'mistt'; did you mean 'mist'"),
-        ({"amber": 0.5}, "unknown style 'amber'"),
-        ({"mist": 0.0}, "the strength of mist must be above 0 and at most 1, got 0.0"),
         ({"mist": 1.5}, "the strength of mist must be above 0 and at most 1, got 1.5"),
     ],
 )
@@ -246,58 +156,41 @@ def test_a_folder_of_pictures_makes_styles_and_so_does_its_file_of_codes(own: Pa
     assert Stylize(seed=0, dataset="d", styles=tmp_path / "elsewhere").fingerprint() != steps[0].fingerprint()
 
 
-def broken(own: Path, folder: Path, what: str) -> object:
-    """What a user may give by mistake."""
+def broken(own: Path, folder: Path, mistake: str) -> object:
+    """Styles as a user may give them by mistake."""
+    if mistake in ("bare", "unknown", "number"):
+        return {"bare": "mosaic", "unknown": ("mistt",), "number": 5}[mistake]
     shutil.copytree(own, folder)
-    if what == "cut":
+    if mistake == "cut":
         (folder / "Van Gogh/bad.jpg").write_bytes(b"\xff\xd8\xff")
-    elif what == "empty":
-        (folder / "none").mkdir()
-    elif what in ("flat", "deep"):
-        where = folder / ("x.png" if what == "flat" else "Van Gogh/more/x.png")
-        where.parent.mkdir(exist_ok=True)
-        Image.new("RGB", (9, 9)).save(where)
-    elif what == "twins":
+    elif mistake == "flat":
+        Image.new("RGB", (9, 9)).save(folder / "x.png")
+    elif mistake == "twins":
         shutil.copytree(own / "Van Gogh", folder / "van-gogh")
-    elif what in ("order", "network", "no codes", "text"):
+    else:
         table = pq.read_table(BANK)
-        table = {
-            "order": lambda: table.take([1, 0]),
-            "network": lambda: table.replace_schema_metadata({}),
-            "no codes": lambda: table.drop_columns(["code"]),
-            "text": lambda: table,
-        }[what]()
+        table = table.take([1, 0]) if mistake == "order" else table.replace_schema_metadata({})
         pq.write_table(table, folder / "codes.parquet")
-        if what == "text":
-            (folder / "codes.parquet").write_text("style,code")
         return folder / "codes.parquet"
-    return {"none": folder / "no", "bare": "mosaic", "unknown": ("mistt",), "nothing": (), "number": 5}.get(
-        what, folder
-    )
+    return folder
 
 
 @pytest.mark.parametrize(
-    ("what", "message"),
+    ("mistake", "message"),
     [
         (
             "cut",
             r"the style picture .*Van Gogh/bad\.jpg cannot be used: not a readable picture; replace",
         ),
-        ("empty", r"/none has no picture \(\.bmp, .*\): add some, or remove the folder"),
         ("flat", r"x\.png is not in the folder of a style: expected .*/<style>/<picture>"),
-        ("deep", r"more/x\.png is not in the folder of a style"),
         ("twins", "keys cannot keep the styles 'Van Gogh' and 'van-gogh' of .* apart: rename one"),
         ("order", "its rows are not the pictures 0, 1, 2 and so on of each style"),
         ("network", "has codes of another network .* encode the style pictures again"),
-        ("no codes", "is not a file of style codes .* write one by `python -m builders styles encode FOLDER"),
-        ("text", "is not a file of style codes"),
-        ("none", "there is no .*/no: styles are a folder <style>/<picture>, or a file of codes"),
         ("bare", r"styles is 'mosaic': write Path\('my_styles'\) for a folder"),
         ("unknown", "unknown style 'mistt'; did you mean 'mist'"),
-        ("nothing", "styles need at least one name"),
         ("number", "styles is 5: write Path"),
     ],
 )
-def test_styles_that_cannot_be_used_are_named_with_what_to_do(own: Path, tmp_path, what, message) -> None:
+def test_styles_that_cannot_be_used_are_named_with_what_to_do(own: Path, tmp_path, mistake, message) -> None:
     with pytest.raises(InputError, match=message):
-        Stylize(seed=0, dataset="d", styles=broken(own, tmp_path / "styles", what)).fingerprint()
+        Stylize(seed=0, dataset="d", styles=broken(own, tmp_path / "styles", mistake)).fingerprint()

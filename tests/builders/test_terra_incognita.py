@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tarfile
 from collections import defaultdict
 from functools import partial
 from pathlib import Path
@@ -11,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from builders.make import assign
-from shiftdata.errors import InputError
 from tests.builders import raw_albums
 from tests.builders.replicas import terra_incognita as replica
 
@@ -43,43 +40,8 @@ def test_a_picture_with_two_classes_is_a_row_of_each_in_one_split(raw):
     assert len({assign.folds(items)[item.origin] for item in twice}) == 1
 
 
-def test_numbers_of_categories_are_those_of_their_own_file(raw):
-    for item in album_of(raw).items():
-        name = str(item.source["file"]).rpartition("/")[2]
-        assert name.startswith("odd_") or item.label in name or name == "43-raccoon-0.jpg"
-
-
 def test_what_is_listed_and_missing_and_what_is_there_and_not_listed_is_named(raw):
     assert album_of(raw).left_out == {
         "gone.jpg": "train_annotations.json lists it, and it is not there",
         f"{replica.PICTURES}/extra.jpg": "no annotation file lists it",
     }
-
-
-def test_archives_give_the_same_as_folders(raw, tmp_path):
-    for name in (replica.PICTURES, replica.ANNOTATIONS):
-        with tarfile.open(tmp_path / f"{name}.tar.gz", "w:gz") as archive:
-            archive.add(raw / name, name)
-    assert album_of(tmp_path).fingerprint() == album_of(raw).fingerprint()
-
-
-@pytest.mark.parametrize(
-    ("break_it", "message"),
-    [
-        (lambda root: (root / replica.ANNOTATIONS / "cis_test_annotations.json").unlink(), "has no cis_test"),
-        (
-            lambda root: (root / replica.ANNOTATIONS / "train_annotations.json").write_text('{"images": ['),
-            "is not whole JSON",
-        ),
-        (
-            lambda root: (root / replica.ANNOTATIONS / "train_annotations.json").write_text("[1, 2]"),
-            "has no list 'images'",
-        ),
-        (lambda root: shutil.rmtree(root / replica.PICTURES), "has no picture of terra_incognita"),
-    ],
-)
-def test_a_tree_that_is_not_whole_is_refused(raw, tmp_path, break_it, message):
-    shutil.copytree(raw, tmp_path / "raw")
-    break_it(tmp_path / "raw")
-    with pytest.raises(InputError, match=message):
-        album_of(tmp_path / "raw").items()

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import shutil
-import tarfile
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-import pyarrow.parquet as pq
 import pytest
-from PIL import Image
 
-import shiftdata as sd
-from builders.make.build import build
-from builders.raw import tables
-from builders.raw.album import RawAlbum
-from builders.raw.checking import check
-from builders.raw.sources import source
-from builders.sample import Item, PictureFile
-from shiftdata.errors import InputError
-from tests.builders.raw_albums import album_of, changed
+from builders.sample import Item
+from tests.builders.raw_albums import album_of
 from tests.builders.replicas import wilds
 
 MAKE = {"camelyon17": wilds.camelyon17, "fmow": wilds.fmow, "civilcomments": wilds.civilcomments}
@@ -36,16 +23,6 @@ def raw(tmp_path_factory) -> dict[str, Path]:
     for name, make in MAKE.items():
         make(folders[name])
     return folders
-
-
-@pytest.fixture
-def broken(raw, tmp_path) -> Callable[..., RawAlbum]:
-    """The album of a copy of a tree in which something was changed."""
-
-    def change(name: str, how: Callable[[Path], object]) -> RawAlbum:
-        return changed(name, raw[name], tmp_path / name, how)
-
-    return change
 
 
 def table_of(file: Path) -> list[dict[str, str]]:
@@ -97,16 +74,6 @@ def test_the_lists_of_camelyon_are_by_center_and_else_by_split(raw):
         assert [at[place] for place in sorted(at)] == sorted(at.values())
 
 
-def test_patches_lose_their_transparency_and_nothing_else(raw):
-    album = album_of("camelyon17", raw["camelyon17"])
-    for item in album.items():
-        loaded = album.load(item)
-        assert isinstance(loaded, PictureFile)
-        with Image.open(raw["camelyon17"] / str(item.source["file"])) as picture:
-            if picture.mode == "RGBA" and picture.size == (12, 12):
-                assert loaded.picture.convert("RGB").tobytes() == picture.convert("RGB").tobytes()
-
-
 def test_what_camelyon_leaves_out_is_named(raw):
     metadata = f"{wilds.CAMELYON}/metadata.csv"
     assert album_of("camelyon17", raw["camelyon17"]).left_out == {
@@ -121,14 +88,6 @@ def test_what_camelyon_leaves_out_is_named(raw):
         ),
         wilds.patch("300", 1, 0, 0): "no row of metadata.csv names it",
     }
-
-
-def test_pictures_of_fmow_are_numbered_before_rows_are_left_out(raw):
-    rows = table_of(raw["fmow"] / wilds.FMOW / "rgb_metadata.csv")
-    for item in album_of("fmow", raw["fmow"]).items():
-        row = rows[int(str(item.source["file"]).rpartition("_")[2].removesuffix(".png"))]
-        assert (row["category"], row["country_code"]) == (item.label, item.source["country"])
-        assert row["split"] != "seq"
 
 
 def test_regions_and_years_of_fmow(raw):
@@ -178,31 +137,12 @@ def test_what_fmow_leaves_out_is_named(raw):
     }
 
 
-def test_the_released_cut_of_fmow_reads_what_its_code_reads(raw, tmp_path):
-    folder = build(f"fmow={raw['fmow']}", tmp_path, workers=1, quiet=True)
-    for pair in sd.rlsbench("fmow", variant="files", alpha=None, seed=0)[1:]:
-        task = pair.task(folder)
-        rows = task.metadata
-        read = np.concatenate([task.sets[name].indices for name in ("target_train", "target_test")])
-        in_period = rows.nuisance == rows.nuisances.index(pair.target[0])
-        assert sorted(read) == np.flatnonzero(in_period & (rows.listing.order >= 0)).tolist()
-        assert (in_period & (rows.listing.order < 0)).any()
-
-
 def test_comments_are_their_texts_to_the_letter(raw):
     album, rows = album_of("civilcomments", raw["civilcomments"]), table_of(raw["civilcomments"] / CIVIL)
     texts = {item.source["row"]: album.load(item) for item in album.items()}
     assert texts == {part: rows[part]["comment_text"] for part in texts}
     assert len(texts) == len(rows) - 4
     assert any("\n\n" in str(text) and '"' in str(text) for text in texts.values())
-
-
-def test_comments_are_read_over_the_ends_of_blocks(raw, monkeypatch):
-    whole = album_of("civilcomments", raw["civilcomments"])
-    texts = [whole.load(item) for item in whole.items()]
-    monkeypatch.setattr(tables, "BLOCK", 400)
-    album = album_of("civilcomments", raw["civilcomments"])
-    assert [album.load(item) for item in album.items()] == texts
 
 
 def test_half_toxic_is_toxic_and_what_has_no_number_is_not_named(raw):
@@ -234,73 +174,3 @@ def test_what_civilcomments_leaves_out_is_named(raw):
         f"{CIVIL}, row 245": "it has no toxicity",
         f"{CIVIL}, row 246": "its split is 'holdout', not one of train, val, test",
     }
-
-
-@pytest.mark.slow
-def test_plain_rows_have_text_and_identities(raw, tmp_path):
-    folder = build(f"civilcomments={raw['civilcomments']}", tmp_path, workers=1, quiet=True)
-    rows = pq.read_table(folder / "data/all").to_pylist()
-    assert {row["text"] for row in rows} >= {"The same, everywhere.", "Well said.train"}
-    assert all(row["license"] == "CC0-1.0" for row in rows)
-
-
-@pytest.mark.parametrize("name", MAKE)
-def test_archives_give_the_same_as_folders(raw, tmp_path, name):
-    with tarfile.open(tmp_path / "archive.tar.gz", "w:gz") as archive:
-        for path in sorted(raw[name].glob("*/*")):
-            archive.add(path, path.name)  # without the folder of the release, as the server packs it
-    packed, unpacked = album_of(name, tmp_path), album_of(name, raw[name])
-    assert packed.fingerprint() == unpacked.fingerprint()
-    assert len(packed.left_out) == len(unpacked.left_out)
-
-
-@pytest.mark.parametrize(
-    ("name", "break_it", "message"),
-    [
-        (
-            "camelyon17",
-            lambda root: (root / wilds.CAMELYON / "metadata.csv").unlink(),
-            r"has no metadata\.csv",
-        ),
-        (
-            "camelyon17",
-            lambda root: shutil.rmtree(root / wilds.CAMELYON / "patches"),
-            "has no patch of camel",
-        ),
-        (
-            "fmow",
-            lambda root: (root / wilds.FMOW / "country_code_mapping.csv").unlink(),
-            "has no country_code",
-        ),
-        ("fmow", lambda root: shutil.rmtree(root / wilds.FMOW / "images"), "has no picture of fmow"),
-        ("civilcomments", lambda root: (root / CIVIL).unlink(), "has no all_data_with_identities"),
-        (
-            "civilcomments",
-            lambda root: (root / CIVIL).write_text(",comment_text\n0,a\n"),
-            "no column toxicity",
-        ),
-        ("civilcomments", lambda root: cut(root / CIVIL), "is not a whole CSV file"),
-    ],
-)
-def test_a_tree_that_is_not_whole_is_refused(broken, name, break_it, message):
-    with pytest.raises(InputError, match=message):
-        broken(name, break_it).items()
-
-
-def cut(file: Path) -> None:
-    """End a file within a quoted comment."""
-    data = file.read_bytes()
-    file.write_bytes(data[: data.rindex(b'"He wrote') + 20])
-
-
-def test_a_check_speaks_of_comments(raw, broken):
-    name = "civilcomments"
-    report = check(source(name), album_of(name, raw[name]), raw[name], read=True)
-    assert report.by_domain() == {"test": 81, "train": 81, "val": 81}
-    assert report.expected == ["448,000 by WILDS"]
-    said = [finding.what for finding in report.findings]
-    assert "train: 81 comments, and 269,038 expected" in said
-    assert "other files, which are not read as comments" in said
-    assert not [what for what in said if "picture" in what]
-    gone = broken(name, lambda root: (root / CIVIL).write_text(",comment_text,toxicity,split\n"))
-    assert check(source(name), gone, gone.tree.place).problems

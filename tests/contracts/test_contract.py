@@ -124,7 +124,7 @@ def test_columns_stand_in_their_order(built):
         names = [*columns(manifest.roles.nuisance), *manifest.roles.example]
         assert pq.read_schema(path).names == names
     for path in sorted(built.folder.glob("metadata/*/*.parquet")):
-        expected = metadata_schema(manifest.roles, manifest.labels, manifest.nuisances)
+        expected = metadata_schema(manifest)
         assert pq.read_schema(path).equals(expected)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import shutil
 import socket
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -135,13 +134,6 @@ def test_metadata_says_where_the_bytes_lie(tiny):
     row = next(records(opened(tiny), "metadata", "test"))
     shard = next(tiny.glob(f"data/mini/test-{row['shard']:05d}-*.parquet")).read_bytes()
     assert hashlib.sha256(shard[row["offset"] :][: row["length"]]).digest() == row["sha256"]
-
-
-def test_a_split_alone(tiny):
-    dataset = opened(tiny)
-    for split in SPLITS:
-        expected = stored(tiny, f"metadata/mini/{split}*.parquet")
-        assert in_order(records(dataset, "metadata", split)) == in_order(expected)
 
 
 def test_a_split_alone_opens_no_other_file(copy):
@@ -271,13 +263,6 @@ def test_equal_manifests_give_equal_bytes(tiny, manifest):
     assert text == render_croissant(Manifest.from_json(manifest.to_json()))
     assert text.encode() == (tiny / "croissant.json").read_bytes()
     assert text.endswith("}\n")
-
-
-def test_it_is_read_from_anywhere(tiny, tmp_path, monkeypatch):
-    repo = Path(shutil.copytree(tiny, tmp_path / "with blanks/data" / "tiny"))
-    monkeypatch.chdir(repo.parent)
-    for folder in (repo, "tiny"):
-        assert len(list(records(opened(folder), "gf_k2_mu10"))) == 56
 
 
 def test_the_context_is_the_standard_one(manifest):

@@ -103,7 +103,8 @@ def test_false_statistics_are_named(copy, path):
     problems = sd.verify(copy)
     assert {problem.kind for problem in problems} <= {"statistics", "filters"}
     assert any(
-        problem.path == path and "states of quantile in row group 0" in problem.what for problem in problems
+        problem.path == path and "false statistics of quantile in row group 0" in problem.what
+        for problem in problems
     )
 
 

@@ -295,11 +295,10 @@ def test_a_flipped_byte_in_a_shard_names_the_file_and_its_rows(copy):
     data = bytearray((copy / SHARD).read_bytes())
     data[row["offset"] + row["length"] // 2] ^= 1
     (copy / SHARD).write_bytes(data)
-    first, last = key_of(copy, 0), key_of(copy, 119)
     (problem,) = verify(copy)
     assert problem.path == SHARD
     assert str(problem).startswith(f"{SHARD}: has sha256")
-    assert f"; it contains rows 0 to 119 of mini/test ({first} to {last}): fetch it again" in str(problem)
+    assert "; it contains rows 0 to 119 of mini/test: fetch it again" in str(problem)
 
 
 def test_an_intact_file_that_is_not_parquet_is_named(copy):

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 import shiftdata as sd
 from builders.make.check import check
 from shiftdata.cli import app as cli
-from shiftdata.data.exporting.webdataset import export
+from shiftdata.data.exporting.webdataset import export, writing
 from shiftdata.data.exporting.webdataset.order import stratified_order
 from shiftdata.data.exporting.webdataset.tar import write_tar
 from shiftdata.data.format.manifest import Manifest
@@ -124,8 +124,9 @@ def test_a_tar_is_of_nobody_and_no_time_and_the_places_of_its_members_hold(tmp_p
     assert listed == [m.name for m in found]
 
 
-def test_tars_are_cut_by_bytes_and_the_cut_does_not_change_the_order(tiny, tars, tmp_path):
-    whole = export(tiny, tmp_path / "whole", shards=1)
+def test_tars_are_cut_by_bytes_and_the_cut_does_not_change_the_order(tiny, tars, tmp_path, monkeypatch):
+    monkeypatch.setattr(writing, "SHARDS", 1)
+    whole = export(tiny, tmp_path / "whole")
     (one,) = whole.glob("data/extended/train-*.tar")
     many = sorted(tars.glob("data/extended/train-*.tar"))
     assert len(many) > 10

@@ -304,7 +304,7 @@ def test_own_splits_are_kept_and_folds_lie_in_them():
     )
     assert rows.table["split"].to_pylist() == parts
     assert rows.table["fold"].to_numpy()[np.array(parts) == "test"].min() >= 70
-    again = sd.metadata_from_table(rows.table, label="label", nuisance="a", fold="fold", quantile="quantile")
+    again = sd.metadata_from_table(rows.table, label="label", nuisance="a", fold="fold")
     assert again.table["split"].to_pylist() == parts
     assert again.table["quantile"].equals(rows.table["quantile"])
 

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from builders.encode import FileEncoding, ImageEncoding
 from builders.raw.album import Layout, RawAlbum
 from builders.raw.cifar import CIFAR10, CIFAR100, TERMS, Cifar, CifarC
-from builders.raw.domain_recipe import RELEASED
 from builders.raw.imagenet import CORRUPTIONS
 from builders.recipe import Base, Recipe, Shift
+from builders.recipes.shared import paper_trajectories, public
 from builders.shifts.steps import Corrupt, Trajectories
-from shiftdata.evaluation.protocols import Continuous
 
 HENDRYCKS = (
     "D. Hendrycks, T. Dietterich. Benchmarking neural network robustness to common corruptions and "
@@ -29,11 +28,9 @@ def recipe(
     made: bool,
 ) -> Recipe:
     """The authors' corruptions, or those that are made here."""
-    return Recipe(
+    return public(
         name=name,
         family="continuous",
-        version="1.0.0",
-        released=RELEASED,
         creators=("The shiftdata founders",) if made else ("Dan Hendrycks", "Thomas Dietterich"),
         title=title,
         summary=summary,
@@ -49,12 +46,7 @@ def recipe(
         shift=shift,
         encoding=ImageEncoding(format="png") if made else FileEncoding(),
         bases=(Base(name="all", summary="Every corrupted picture."),),
-        default_base="all",
-        protocols=(
-            Continuous(variant="paper"),
-            *(Continuous(variant="paper", shifts=nuisance) for nuisance in shift.nuisances),
-        ),
-        on_empty="report",
+        protocols=paper_trajectories(shift.nuisances),
         publishes="splits",
     )
 

@@ -1,9 +1,9 @@
 """CNS-Bench: generated pictures of 100 ImageNet classes along 14 shifts, from the authors' zip."""
 
-from builders.encode import FileEncoding
 from builders.raw.album import RawAlbum
 from builders.raw.cns_bench import CnsBench
-from builders.recipe import Base, Recipe
+from builders.recipe import Base
+from builders.recipes.shared import CNS_PAPER, paper_trajectories, public
 from builders.shifts.steps import Trajectories
 from shiftdata.evaluation.protocols import Continuous
 
@@ -25,11 +25,9 @@ SHIFTS = {
     "heavy_sandstorm": ["sandstorm", "sand"],
 }
 
-RECIPE = Recipe(
+RECIPE = public(
     name="cns_bench",
     family="continuous",
-    version="1.0.0",
-    released="2026-11-22",
     creators=(
         "Olaf Dünkel",
         "Artur Jesslen",
@@ -44,11 +42,7 @@ RECIPE = Recipe(
         "six weathers, each seed at six scales from 0 to 2.5. The class is the target, the shift is the "
         "nuisance, its scale the severity."
     ),
-    citation=(
-        "O. Dünkel, A. Jesslen, J. Xie, C. Theobalt, C. Rupprecht, A. Kortylewski. CNS-Bench: Benchmarking "
-        "Image Classifier Robustness Under Continuous Nuisance Shifts. ICCV 2025, arXiv:2507.17651. "
-        "doi:10.17617/3.MAGNKP."
-    ),
+    citation=f"{CNS_PAPER} doi:10.17617/3.MAGNKP.",
     album=RawAlbum(
         name="cns_bench",
         layout=CnsBench(shifts=SHIFTS),
@@ -57,15 +51,11 @@ RECIPE = Recipe(
     ),
     nuisance="shift",
     shift=Trajectories(names=tuple(SHIFTS)),
-    encoding=FileEncoding(),
     bases=(Base(name="all", summary="Every picture of every whole trajectory."),),
-    default_base="all",
     protocols=(
-        Continuous(variant="paper"),
-        *(Continuous(variant="paper", shifts=shift) for shift in SHIFTS),
+        *paper_trajectories(tuple(SHIFTS)),
         Continuous(),
         Continuous(variant="paper", cells=True),
     ),
     virtual=16,
-    on_empty="report",
 )

@@ -1,40 +1,30 @@
 """Continuous shifts of letters: the 14 shifts of CNS-Bench on the embedded glyph album."""
 
-from pathlib import Path
-
 from builders.albums.glyphs import GlyphAlbum
-from builders.datasheet import Datasheet
-from builders.encode import ImageEncoding
-from builders.recipe import Base, Expected, Recipe
+from builders.recipe import Base, Expected
+from builders.recipes.shared import CNS_PAPER, datasheet_of, embedded, trajectories
 from builders.shifts.steps import Continuous, OnGround
-from shiftdata.evaluation.protocols import Continuous as Trajectories
 
 #: The outer blocks of 8 pixels of a JPEG show nothing of the letter. A ground and an ink for each letter: who
 #: has only seen dark letters on one light ground is lost at the first step of any weather.
 GROUND = OnGround(size=64, ground="drawn", margin=0.125)
 SHIFT = Continuous(dataset="cns_glyphs", seeds=(0, 1))
 
-RECIPE = Recipe(
+RECIPE = embedded(
     name="cns_glyphs",
     family="continuous",
-    version="1.0.0",
     released="2026-11-22",
-    creators=("The shiftdata founders",),
     title="Continuous Nuisance Shifts of Glyphs",
     summary=(
         "The letters A to T in 399 families of fonts, each in an ink and on a ground of its own, under 14 "
         "shifts, eight styles and six weathers, from the untouched picture to a scale of 2.5. The letter is "
         "the target, the shift is the nuisance, its scale the severity."
     ),
-    citation=(
-        "O. Dünkel, A. Jesslen, J. Xie, C. Theobalt, C. Rupprecht, A. Kortylewski. CNS-Bench: Benchmarking "
-        "Image Classifier Robustness Under Continuous Nuisance Shifts. ICCV 2025, arXiv:2507.17651."
-    ),
+    citation=CNS_PAPER,
     album=GlyphAlbum(size=GROUND.inner, ink="drawn"),
     nuisance="shift",
     prepare=(GROUND,),
     shift=SHIFT,
-    encoding=ImageEncoding(format="jpeg", quality=92),
     bases=(
         Base(name="content", summary="Every untouched letter, in every face.", layer="content"),
         Base(
@@ -44,12 +34,8 @@ RECIPE = Recipe(
         ),
     ),
     default_base="mini",
-    protocols=(
-        Trajectories(),
-        *(Trajectories(shifts=shift) for shift in SHIFT.nuisances),
-        *(Trajectories(shifts=shift, cells=True) for shift in ("snow", "fog", "painting", "cartoon")),
-    ),
-    datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
+    protocols=trajectories(SHIFT.nuisances, cells=("snow", "fog", "painting", "cartoon")),
+    datasheet=datasheet_of(__file__),
     expected=(
         Expected(base="content", rows={"train": 7180, "validation": 2840, "test": 4020}, smallest_group=0),
         Expected(base="mini", rows={"train": 33600, "validation": 13440, "test": 20160}, smallest_group=48),

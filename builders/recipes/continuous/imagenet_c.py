@@ -1,18 +1,14 @@
 """ImageNet-C: the validation pictures of ImageNet under 19 corruptions in five severities."""
 
-from builders.encode import FileEncoding
 from builders.raw.album import RawAlbum
-from builders.raw.domain_recipe import RELEASED
 from builders.raw.imagenet import CORRUPTIONS, TERMS, Corrupted, labels
-from builders.recipe import Base, Recipe
+from builders.recipe import Base
+from builders.recipes.shared import paper_trajectories, public
 from builders.shifts.steps import Trajectories
-from shiftdata.evaluation.protocols import Continuous
 
-RECIPE = Recipe(
+RECIPE = public(
     name="imagenet_c",
     family="continuous",
-    version="1.0.0",
-    released=RELEASED,
     creators=("Dan Hendrycks", "Thomas Dietterich"),
     title="ImageNet-C",
     summary=(
@@ -32,13 +28,7 @@ RECIPE = Recipe(
     ),
     nuisance="corruption",
     shift=Trajectories(names=CORRUPTIONS),
-    encoding=FileEncoding(),
     bases=(Base(name="all", summary="Every corrupted picture."),),
-    default_base="all",
-    protocols=(
-        Continuous(variant="paper"),
-        *(Continuous(variant="paper", shifts=shift) for shift in CORRUPTIONS),
-    ),
-    on_empty="report",
+    protocols=paper_trajectories(CORRUPTIONS),
     publishes="splits",
 )

@@ -1,12 +1,10 @@
 """Emoji of four vendors, the vendor as the domain: a multi-domain set as PACS and NICO++ are."""
 
 from itertools import permutations
-from pathlib import Path
 
 from builders.albums.emoji import VENDORS, EmojiAlbum
-from builders.datasheet import Datasheet
-from builders.encode import ImageEncoding
-from builders.recipe import Base, Expected, Recipe
+from builders.recipe import Base, Expected
+from builders.recipes.shared import DOMAINBED_PAPER, SEVERAL_DOMAINS_PAPER, datasheet_of, embedded
 from builders.shifts.steps import Domains, OnGround
 from shiftdata.evaluation.protocols import UDA, DomainBed, GroupFairness, LeaveOneDomainOut
 
@@ -14,12 +12,10 @@ GROUND = OnGround(
     size=128, margin=0.06
 )  # without it, the border says who drew it: vendors leave other margins
 
-RECIPE = Recipe(
+RECIPE = embedded(
     name="dom_emoji",
     family="domain",
-    version="1.0.0",
     released="2026-11-21",
-    creators=("The shiftdata founders",),
     title="Emoji of Four Vendors",
     summary=(
         "Emoji of 20 classes, each concept drawn by four vendors. The class is the target, the vendor is the "
@@ -29,15 +25,12 @@ RECIPE = Recipe(
     citation=(
         "The shiftdata founders. Emoji of Four Vendors, on drawings of Fluent Emoji, Noto Emoji and Twemoji. "
         "shiftdata, 2026. "
-        "Protocols: I. Gulrajani, D. Lopez-Paz. In search of lost domain generalization. arXiv:2007.01434; "
-        "H. Yu et al. Rethinking the evaluation protocol of domain generalization. CVPR 2024, "
-        "arXiv:2305.15253."
+        f"Protocols: {DOMAINBED_PAPER}; {SEVERAL_DOMAINS_PAPER}"
     ),
     album=EmojiAlbum(size=GROUND.inner, domains=True),
     nuisance="domain",
     prepare=(GROUND,),
     shift=Domains(names=VENDORS),
-    encoding=ImageEncoding(format="jpeg", quality=92),
     bases=(Base(name="all", summary="Every picture: all concepts of a class, by every vendor."),),
     default_base="all",
     protocols=(
@@ -47,6 +40,6 @@ RECIPE = Recipe(
         *(UDA(source=source, target=target) for source, target in permutations(VENDORS, 2)),
     ),
     virtual=4 + 1 + 4,
-    datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
+    datasheet=datasheet_of(__file__),
     expected=(Expected(base="all", rows={"train": 1212, "validation": 452, "test": 616}, smallest_group=3),),
 )

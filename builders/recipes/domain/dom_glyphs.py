@@ -1,12 +1,10 @@
 """Letters in seven classes of fonts, the class as the domain: a multi-domain set as PACS and NICO++ are."""
 
 from itertools import permutations
-from pathlib import Path
 
 from builders.albums.glyphs import FONT_CLASSES, GlyphAlbum
-from builders.datasheet import Datasheet
-from builders.encode import ImageEncoding
-from builders.recipe import Base, Expected, Recipe
+from builders.recipe import Base, Expected
+from builders.recipes.shared import DOMAINBED_PAPER, SEVERAL_DOMAINS_PAPER, datasheet_of, embedded
 from builders.shifts.steps import Domains, OnGround
 from shiftdata.evaluation.protocols import UDA, DomainBed, GroupFairness, LeaveOneDomainOut
 
@@ -14,12 +12,10 @@ GROUND = OnGround(size=64, margin=0.125)  # the outer blocks of 8 pixels of a JP
 #: From print to what is written with a pen, and on to what is drawn.
 UDA_CLASSES = ("sans", "script", "blackletter", "display")
 
-RECIPE = Recipe(
+RECIPE = embedded(
     name="dom_glyphs",
     family="domain",
-    version="1.0.0",
     released="2026-11-22",
-    creators=("The shiftdata founders",),
     title="Glyphs of Seven Classes of Fonts",
     summary=(
         "The letters A to T in 702 faces of 399 families of fonts. The letter is the target, the class of "
@@ -28,15 +24,12 @@ RECIPE = Recipe(
     citation=(
         "The shiftdata founders. Glyphs of Seven Classes of Fonts, on outlines of openly licensed fonts. "
         "shiftdata, 2026. "
-        "Protocols: I. Gulrajani, D. Lopez-Paz. In search of lost domain generalization. arXiv:2007.01434; "
-        "H. Yu et al. Rethinking the evaluation protocol of domain generalization. CVPR 2024, "
-        "arXiv:2305.15253."
+        f"Protocols: {DOMAINBED_PAPER}; {SEVERAL_DOMAINS_PAPER}"
     ),
     album=GlyphAlbum(size=GROUND.inner, domains=True),
     nuisance="domain",
     prepare=(GROUND,),
     shift=Domains(names=FONT_CLASSES),
-    encoding=ImageEncoding(format="jpeg", quality=92),
     bases=(Base(name="all", summary="Every letter in every face."),),
     default_base="all",
     protocols=(
@@ -46,7 +39,7 @@ RECIPE = Recipe(
         *(UDA(source=source, target=target) for source, target in permutations(UDA_CLASSES, 2)),
     ),
     virtual=7 + 1,
-    datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
+    datasheet=datasheet_of(__file__),
     expected=(
         Expected(base="all", rows={"train": 6960, "validation": 3100, "test": 3980}, smallest_group=7),
     ),

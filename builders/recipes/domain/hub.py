@@ -18,7 +18,7 @@ COPIES = {
 
 
 def without_names(recipe: Recipe, copy: str) -> Recipe:
-    """The recipe for rows in place of files; what follows from names is left out.
+    """The recipe for rows instead of files; what follows from names is left out.
 
     Should a copy have numbers for domains, they are taken as those of the sorted names: not verified.
     """

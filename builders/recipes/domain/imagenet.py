@@ -1,10 +1,9 @@
 """ImageNetV2 beside ImageNet's validation pictures, and ImageNet-R: tests for models of ImageNet."""
 
-from builders.encode import FileEncoding
 from builders.raw.album import Layout, RawAlbum
-from builders.raw.domain_recipe import RELEASED
 from builders.raw.imagenet import STYLES, TERMS, Renditions, Validation, labels
 from builders.recipe import Base, Recipe
+from builders.recipes.shared import public
 from builders.shifts.steps import Domains
 from shiftdata.evaluation.protocols import EvaluateOnly
 
@@ -20,11 +19,9 @@ def recipe(
     allowed: tuple[str, ...] | None,
 ) -> Recipe:
     """A dataset in which every picture is a test."""
-    return Recipe(
+    return public(
         name=name,
         family="domain",
-        version="1.0.0",
-        released=RELEASED,
         creators=creators,
         title=title,
         summary=summary,
@@ -36,13 +33,9 @@ def recipe(
             license=TERMS,
             attribution=f"{title}; pictures for research only",
         ),
-        nuisance="domain",
         shift=Domains(names=domains),
-        encoding=FileEncoding(),
         bases=(Base(name="all", summary="Every picture."),),
-        default_base="all",
         protocols=(EvaluateOnly(), *(EvaluateOnly(test=domain) for domain in domains)),
-        on_empty="report",
         publishes="splits",
     )
 

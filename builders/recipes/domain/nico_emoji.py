@@ -1,18 +1,15 @@
 """NICO++'s construction on the embedded album: cut-outs in common and unique contexts."""
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import ClassVar
 
 from PIL import Image
 
 from builders.albums.emoji import EmojiAlbum
-from builders.datasheet import Datasheet
-from builders.encode import ImageEncoding
-from builders.recipe import Base, Expected, Recipe
+from builders.recipe import Base, Expected
+from builders.recipes.shared import NICO, NICO_PAPER, SEVERAL_DOMAINS_PAPER, datasheet_of, embedded
 from builders.sample import Item
 from builders.shifts.steps import Contexts
-from shiftdata.evaluation.protocols import ClassicDG, FlexibleDG, HoldOut, LeaveOneGroupOut
 from shiftdata.stable import content_hash
 
 SIZE = 128
@@ -35,11 +32,9 @@ class Takes:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Those of the album."""
         return self.album.labels
 
     def items(self) -> tuple[Item, ...]:
-        """The items of the album, numbered; the takes of an item share its origin."""
         made = [
             replace(item, key=f"{item.key}-{take}", source={**item.source, "take": take})
             for item in self.album.items()
@@ -48,35 +43,26 @@ class Takes:
         return tuple(sorted(made, key=lambda item: item.key))
 
     def load(self, item: Item) -> Image.Image:
-        """The one picture behind each take."""
         return self.album.load(item)
 
     def fingerprint(self) -> str:
-        """The number of takes, and the album."""
         return content_hash(str(self.takes), self.album.fingerprint())
 
 
-RECIPE = Recipe(
+RECIPE = embedded(
     name="nico_emoji",
     family="domain",
-    version="1.0.0",
     released="2026-11-21",
-    creators=("The shiftdata founders",),
     title="Emoji in Contexts",
     summary=(
         "Emoji of 20 classes by four vendors, cut out and set into drawn contexts: ten common domains, which "
         "every class has, and ten of thirty unique ones a class. The class is the target, the context the "
         "nuisance."
     ),
-    citation=(
-        "X. Zhang, Y. He, R. Xu, H. Yu, Z. Shen, P. Cui. NICO++: Towards better benchmarking for domain "
-        "generalization, arXiv:2204.08040. Several test domains: H. Yu et al. Rethinking the evaluation "
-        "protocol of domain generalization. CVPR 2024, arXiv:2305.15253."
-    ),
+    citation=f"{NICO_PAPER} Several test domains: {SEVERAL_DOMAINS_PAPER}",
     album=Takes(EmojiAlbum(size=SIZE), TAKES),
     nuisance="domain",
     shift=Contexts(seed=0, dataset="nico_emoji", size=SIZE),
-    encoding=ImageEncoding(format="jpeg", quality=92),
     bases=(
         Base(name="mini", summary="40 pictures of each class in each of its domains.", per_group=40),
         Base(
@@ -86,14 +72,8 @@ RECIPE = Recipe(
         ),
     ),
     default_base="extended",
-    protocols=(
-        *(ClassicDG(split=split) for split in (1, 2, 3)),
-        *(LeaveOneGroupOut(group=group, groups="nico++") for group in (1, 2, 3)),
-        HoldOut(test=("grass", "water")),
-        FlexibleDG(),
-        FlexibleDG(variant="compositional"),
-    ),
-    datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
+    protocols=NICO,
+    datasheet=datasheet_of(__file__),
     expected=(
         Expected(base="mini", rows={"train": 8000, "validation": 3200, "test": 4800}, smallest_group=8),
         Expected(

@@ -1,33 +1,20 @@
 """TerraIncognita: animals before four camera traps, as DomainBed takes them from Caltech Camera Traps."""
 
-from builders.encode import FileEncoding
 from builders.raw.album import RawAlbum
 from builders.raw.domain_recipe import cuts_of_codes
 from builders.raw.terra_incognita import CameraTraps
-from builders.recipe import Base, Recipe
+from builders.recipe import Base
+from builders.recipes.shared import public
 from builders.shifts.steps import Domains
 from shiftdata.evaluation.protocols import DomainBed, LeaveOneDomainOut
 
 LOCATIONS = ("100", "38", "43", "46")
 DOMAIN_NAMES = tuple(f"location_{location}" for location in LOCATIONS)
-LABELS = (
-    "bird",
-    "bobcat",
-    "cat",
-    "coyote",
-    "dog",
-    "empty",
-    "opossum",
-    "rabbit",
-    "raccoon",
-    "squirrel",
-)
+LABELS = ("bird", "bobcat", "cat", "coyote", "dog", "empty", "opossum", "rabbit", "raccoon", "squirrel")
 
-RECIPE = Recipe(
+RECIPE = public(
     name="terra_incognita",
     family="domain",
-    version="1.0.0",
-    released="2026-11-22",
     creators=("Sara Beery", "Grant Van Horn", "Pietro Perona"),
     title="TerraIncognita",
     summary=(
@@ -45,16 +32,12 @@ RECIPE = Recipe(
         license="CDLA-Permissive-1.0",
         attribution="Caltech Camera Traps (Beery et al., 2018), ECCV-18 subset",
     ),
-    nuisance="domain",
     shift=Domains(names=DOMAIN_NAMES),
-    encoding=FileEncoding(),
     bases=(Base(name="all", summary="Every photograph of the four cameras."),),
-    default_base="all",
     protocols=(
         *(LeaveOneDomainOut(test=domain) for domain in DOMAIN_NAMES),
         *(DomainBed(test=domain) for domain in DOMAIN_NAMES),
         *cuts_of_codes(DOMAIN_NAMES),
     ),
     virtual=4,
-    on_empty="report",
 )

@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from builders.albums.rows import Columns, RowsAlbum
-from builders.datasheet import Datasheet
 from builders.encode import TableEncoding
-from builders.recipe import Base, Expected, Recipe
+from builders.recipe import Base, Expected
+from builders.recipes.shared import datasheet_of, embedded
 from builders.shifts.steps import Domains
 from shiftdata.evaluation.protocols import LabelShift
 
@@ -19,12 +19,10 @@ MEASURES = (
 NAMES = [form.format(measure) for form in ("mean_{}", "{}_error", "worst_{}") for measure in MEASURES]
 FEATURES = dict.fromkeys(NAMES, "float64")
 
-RECIPE = Recipe(
+RECIPE = embedded(
     name="breast_cancer_texture",
     family="label-shift",
-    version="1.0.0",
     released="2026-11-21",
-    creators=("The shiftdata founders",),
     title="Breast Cancer Wisconsin by Texture",
     summary=(
         "30 measures of cell nuclei in images of breast masses, benign or malignant. The diagnosis is the "
@@ -55,6 +53,6 @@ RECIPE = Recipe(
     ),
     virtual=len(DOMAINS),
     on_empty="report",
-    datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
+    datasheet=datasheet_of(__file__),
     expected=(Expected(base="all", rows={"train": 285, "validation": 116, "test": 168}, smallest_group=4),),
 )

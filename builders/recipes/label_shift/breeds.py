@@ -1,22 +1,14 @@
 """BREEDS: superclasses of ImageNet whose sub-populations differ between source and target, and ImageNetV2."""
 
-from collections.abc import Iterator
-
-from builders.encode import FileEncoding
 from builders.raw.album import RawAlbum
 from builders.raw.breeds import CUTS, breeds
-from builders.raw.domain_recipe import RELEASED
 from builders.raw.imagenet import DOMAINS, TERMS, Breeds
 from builders.recipe import Base, Recipe
+from builders.recipes.shared import public
 from builders.shifts.steps import Domains
 from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 
-TITLES = {
-    "entity13": "Entity-13",
-    "entity30": "Entity-30",
-    "living17": "Living-17",
-    "nonliving26": "Non-living-26",
-}
+TITLES = dict(zip(CUTS, ("Entity-13", "Entity-30", "Living-17", "Non-living-26"), strict=True))
 
 
 def recipe(name: str) -> Recipe:
@@ -24,11 +16,9 @@ def recipe(name: str) -> Recipe:
     superclasses = breeds(name)
     labels = tuple(superclass.name for superclass in superclasses)
     each = len(superclasses[0].source)
-    return Recipe(
+    return public(
         name=name,
         family="label-shift",
-        version="1.0.0",
-        released=RELEASED,
         creators=("Shibani Santurkar", "Dimitris Tsipras", "Aleksander Mądry"),
         title=f"BREEDS {TITLES[name]}, of ImageNet and ImageNetV2",
         summary=(
@@ -50,20 +40,11 @@ def recipe(name: str) -> Recipe:
             license=TERMS,
             attribution="ImageNet (Russakovsky et al., 2015), ImageNetV2 (Recht et al., 2019); for research",
         ),
-        nuisance="domain",
         shift=Domains(names=DOMAINS),
-        encoding=FileEncoding(),
         bases=(Base(name="all", summary="Every picture of the superclasses' classes."),),
-        default_base="all",
         protocols=canonical(name),
-        on_empty="report",
         publishes="splits",
     )
 
 
-def _recipes() -> Iterator[Recipe]:
-    for name in CUTS:
-        yield recipe(name)
-
-
-RECIPES = tuple(_recipes())
+RECIPES = tuple(recipe(name) for name in CUTS)

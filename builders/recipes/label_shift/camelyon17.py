@@ -1,21 +1,18 @@
 """Camelyon17 of WILDS: tumor in patches of lymph nodes, the hospital as the domain."""
 
-from builders.encode import FileEncoding
 from builders.raw.album import RawAlbum
 from builders.raw.camelyon17 import CENTERS, Camelyon17
-from builders.raw.domain_recipe import RELEASED
-from builders.recipe import Base, Recipe
+from builders.recipe import Base
+from builders.recipes.shared import public
 from builders.shifts.steps import Domains
 from shiftdata.evaluation.protocols import LeaveOneDomainOut
 from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 
 LABELS = ("normal", "tumor")
 
-RECIPE = Recipe(
+RECIPE = public(
     name="camelyon17",
     family="label-shift",
-    version="1.0.0",
-    released=RELEASED,
     creators=("Péter Bándi", "Oscar Geessink", "Geert Litjens", "Pang Wei Koh", "Shiori Sagawa"),
     title="Camelyon17-WILDS",
     summary=(
@@ -36,12 +33,8 @@ RECIPE = Recipe(
         license="CC0-1.0",
         attribution="CAMELYON17 (Bándi et al., 2018), patches of WILDS (Koh, Sagawa et al., 2021)",
     ),
-    nuisance="domain",
     shift=Domains(names=CENTERS),
-    encoding=FileEncoding(),
     bases=(Base(name="all", summary="Every patch of every hospital."),),
-    default_base="all",
     protocols=(*canonical("camelyon17"), *(LeaveOneDomainOut(test=center) for center in CENTERS)),
     virtual=6,  # of 8: a set of each target, and of each of the first hospitals, is a config
-    on_empty="report",
 )

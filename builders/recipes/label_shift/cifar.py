@@ -1,21 +1,18 @@
 """CIFAR-10 and CIFAR-100 as RLSbench takes them: with corruptions, and with pictures collected anew."""
 
-from builders.encode import FileEncoding
 from builders.raw.album import RawAlbum
 from builders.raw.cifar import CIFAR10, CIFAR100, TERMS, Cifar
-from builders.raw.domain_recipe import RELEASED
 from builders.recipe import Base, Recipe
+from builders.recipes.shared import public
 from builders.shifts.steps import Domains
 from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 
 
 def recipe(name: str, title: str, labels: tuple[str, ...], domains: tuple[str, ...], more: str) -> Recipe:
     """One of the two."""
-    return Recipe(
+    return public(
         name=name,
         family="label-shift",
-        version="1.0.0",
-        released=RELEASED,
         creators=("Alex Krizhevsky", "Dan Hendrycks", "Thomas Dietterich", "Benjamin Recht"),
         title=f"{title}, with corruptions",
         summary=(
@@ -36,13 +33,9 @@ def recipe(name: str, title: str, labels: tuple[str, ...], domains: tuple[str, .
             license=TERMS,
             attribution=f"{title} (Krizhevsky, 2009) and what was made after it; no licence is stated",
         ),
-        nuisance="domain",
         shift=Domains(names=domains),
-        encoding=FileEncoding(),
         bases=(Base(name="all", summary="Every picture of every domain."),),
-        default_base="all",
         protocols=canonical(name),
-        on_empty="report",
         publishes="splits",
     )
 

@@ -3,18 +3,16 @@
 from builders.encode import TextEncoding
 from builders.raw.album import RawAlbum
 from builders.raw.civilcomments import SPLITS, CivilComments
-from builders.raw.domain_recipe import RELEASED
-from builders.recipe import Base, Recipe
+from builders.recipe import Base
+from builders.recipes.shared import public
 from builders.shifts.steps import Domains
 from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 
 LABELS = ("non-toxic", "toxic")
 
-RECIPE = Recipe(
+RECIPE = public(
     name="civilcomments",
     family="label-shift",
-    version="1.0.0",
-    released=RELEASED,
     creators=("Daniel Borkan", "Lucas Dixon", "Jeffrey Sorensen", "Nithum Thain", "Lucy Vasserman"),
     title="CivilComments-WILDS",
     summary=(
@@ -34,11 +32,8 @@ RECIPE = Recipe(
         license="CC0-1.0",
         attribution="CivilComments (Borkan et al., 2019), in the form of WILDS",
     ),
-    nuisance="domain",
     shift=Domains(names=SPLITS),
     encoding=TextEncoding(),
     bases=(Base(name="all", summary="Every comment."),),
-    default_base="all",
     protocols=canonical("civilcomments"),
-    on_empty="report",
 )

@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from builders.albums.rows import Columns, RowsAlbum
-from builders.datasheet import Datasheet
 from builders.encode import TableEncoding
-from builders.recipe import Base, Expected, Recipe
+from builders.recipe import Base, Expected
+from builders.recipes.shared import datasheet_of, embedded
 from builders.shifts.steps import Domains
 from shiftdata.evaluation.protocols import LabelShift
 
@@ -14,12 +14,10 @@ DOMAINS = ("light", "medium", "heavy")
 TABLE = Path(__file__).parents[2] / "albums/assets/tables/digits.csv"
 FEATURES = {f"pixel_{row}_{column}": "int64" for row in range(8) for column in range(8)}
 
-RECIPE = Recipe(
+RECIPE = embedded(
     name="digits_ink",
     family="label-shift",
-    version="1.0.0",
     released="2026-11-21",
-    creators=("The shiftdata founders",),
     title="Handwritten Digits by Ink",
     summary=(
         "Handwritten digits as 8 x 8 counts of pixels. The digit is the target, the amount of ink (the sum "
@@ -50,6 +48,6 @@ RECIPE = Recipe(
     ),
     virtual=len(DOMAINS),
     on_empty="report",
-    datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
+    datasheet=datasheet_of(__file__),
     expected=(Expected(base="all", rows={"train": 907, "validation": 364, "test": 526}, smallest_group=7),),
 )

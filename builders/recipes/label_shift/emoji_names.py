@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from builders.albums.rows import Columns, RowsAlbum
-from builders.datasheet import Datasheet
 from builders.encode import TextEncoding
-from builders.recipe import Base, Expected, Recipe
+from builders.recipe import Base, Expected
+from builders.recipes.shared import datasheet_of, embedded
 from builders.shifts.steps import Domains
 from shiftdata.evaluation.protocols import GroupFairness, LabelShift
 
@@ -15,12 +15,10 @@ SOURCE, NEAREST = "en", ("de", "fr", "ru", "zh")
 OTHERS = tuple(language for language in LANGUAGES if language not in (SOURCE, *NEAREST))
 NAMES = Path(__file__).parents[2] / "albums/assets/emoji_names/names.tsv"
 
-RECIPE = Recipe(
+RECIPE = embedded(
     name="emoji_names",
     family="label-shift",
-    version="1.0.0",
     released="2026-11-21",
-    creators=("The shiftdata founders",),
     title="Names of Emoji in Eight Languages",
     summary=(
         "Names and keywords of the emoji of dom_emoji, in eight languages and five scripts. The class of the "
@@ -53,6 +51,6 @@ RECIPE = Recipe(
     ),
     virtual=2 + 1 + len(NEAREST),
     on_empty="report",
-    datasheet=Datasheet.read(Path(__file__).with_suffix(".toml")),
+    datasheet=datasheet_of(__file__),
     expected=(Expected(base="all", rows={"train": 2424, "validation": 904, "test": 1232}, smallest_group=3),),
 )

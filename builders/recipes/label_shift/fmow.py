@@ -1,10 +1,9 @@
 """FMoW of WILDS: the use of land and buildings from above, the years as the domain."""
 
-from builders.encode import FileEncoding
 from builders.raw.album import RawAlbum
-from builders.raw.domain_recipe import RELEASED
 from builders.raw.fmow import PERIODS, Fmow
-from builders.recipe import Base, Recipe
+from builders.recipe import Base
+from builders.recipes.shared import public
 from builders.shifts.steps import Domains
 from shiftdata.evaluation.protocols import UDA
 from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
@@ -26,11 +25,9 @@ LABELS = (
 )
 FIRST, *LATER = PERIODS
 
-RECIPE = Recipe(
+RECIPE = public(
     name="fmow",
     family="label-shift",
-    version="1.0.0",
-    released=RELEASED,
     creators=("Gordon Christie", "Neil Fendley", "James Wilson", "Ryan Mukherjee", "Pang Wei Koh"),
     title="FMoW-WILDS",
     summary=(
@@ -50,12 +47,8 @@ RECIPE = Recipe(
         license="LicenseRef-FMoW-Challenge-Public-License",
         attribution="Functional Map of the World (Christie et al., 2018), pictures of WILDS",
     ),
-    nuisance="domain",
     shift=Domains(names=tuple(PERIODS)),
-    encoding=FileEncoding(),
     bases=(Base(name="all", summary="Every picture of every period."),),
-    default_base="all",
     protocols=(*canonical("fmow"), *(UDA(source=FIRST, target=period) for period in LATER)),
-    on_empty="report",
     publishes="splits",
 )

@@ -2,19 +2,17 @@
 
 from builders.encode import TextEncoding
 from builders.raw.album import RawAlbum
-from builders.raw.domain_recipe import RELEASED
 from builders.raw.mimic import YEARS, MimicReadmission
-from builders.recipe import Base, Recipe
+from builders.recipe import Base
+from builders.recipes.shared import public
 from builders.shifts.steps import Domains
 from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 
 LABELS = ("not_readmitted", "readmitted")
 
-RECIPE = Recipe(
+RECIPE = public(
     name="mimic_readmission",
     family="label-shift",
-    version="1.0.0",
-    released=RELEASED,
     creators=(
         "Alistair Johnson",
         "Lucas Bulgarelli",
@@ -41,12 +39,9 @@ RECIPE = Recipe(
         license="LicenseRef-PhysioNet-Credentialed-Health-Data-1.5.0",
         attribution="MIMIC-IV (Johnson et al.), PhysioNet; for credentialed users alone",
     ),
-    nuisance="domain",
     shift=Domains(names=YEARS),
     encoding=TextEncoding(),
     bases=(Base(name="all", summary="Every stay of every year."),),
-    default_base="all",
     protocols=canonical("mimic_readmission"),
-    on_empty="report",
     publishes="nothing",
 )

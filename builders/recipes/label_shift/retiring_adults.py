@@ -3,8 +3,8 @@
 from builders.encode import TableEncoding
 from builders.raw.acs import AcsIncome
 from builders.raw.album import RawAlbum
-from builders.raw.domain_recipe import RELEASED
-from builders.recipe import Base, Recipe
+from builders.recipe import Base
+from builders.recipes.shared import public
 from builders.shifts.steps import Domains
 from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 
@@ -22,11 +22,9 @@ FEATURES = dict.fromkeys(
     ("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P"), "int64"
 )
 
-RECIPE = Recipe(
+RECIPE = public(
     name="retiring_adults",
     family="label-shift",
-    version="1.0.0",
-    released=RELEASED,
     creators=("Frances Ding", "Moritz Hardt", "John Miller", "Ludwig Schmidt"),
     title="Retiring Adults (ACSIncome)",
     summary=(
@@ -46,11 +44,8 @@ RECIPE = Recipe(
         license="LicenseRef-US-Census-public-domain",
         attribution="U.S. Census Bureau, American Community Survey, Public Use Microdata Sample",
     ),
-    nuisance="domain",
     shift=Domains(names=tuple(DOMAINS)),
     encoding=TableEncoding(features=FEATURES),
     bases=(Base(name="all", summary="Every person whom ACSIncome keeps."),),
-    default_base="all",
     protocols=canonical("retiring_adults"),
-    on_empty="report",
 )

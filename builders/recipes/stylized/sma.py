@@ -3,21 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from builders.encode import FileEncoding, ImageEncoding
 from builders.raw.album import RawAlbum
 from builders.raw.meta_album import MetaAlbum
 from builders.raw.sma import STYLE_NAMES, Sma
 from builders.recipe import Base, Recipe
+from builders.recipes.shared import GRID, JPEG, SMA_PAPER, SUBSAMPLINGS, adaptation, public
 from builders.shifts.steps import CropSquare, Domains, Stylize
-from shiftdata.evaluation.protocols import UDA, GroupFairness, UniDA
 from shiftdata.evaluation.protocols.adaptation import SCENARIOS
 
 NON_COMMERCIAL = "CC-BY-NC-4.0"
-SMA_PAPER = (
-    "R. Mussard, A. Gauffre, I. Ullah, T. G. H. Khuong, M.-R. Amini, I. Guyon, L. Sun-Hosoya. "
-    "Stylized Meta-Album: Group-bias injection with style transfer to study robustness against "
-    "distribution shifts. arXiv:2512.09773."
-)
 META_ALBUM_PAPER = (
     "I. Ullah, D. Carrión-Ojeda, S. Escalera, I. Guyon, M. Huisman, F. Mohr, J. N. van Rijn, H. Sun, "
     "J. Vanschoren, P. A. Vu. Meta-Album: Multi-domain meta-dataset for few-shot image classification. "
@@ -33,13 +27,6 @@ SMA_AUTHORS = (
     "Lisheng Sun-Hosoya",
 )
 
-#: The grid of the paper, the subsamplings of appendix E behind what adapts from style to style.
-GRID = tuple(GroupFairness(k=k, mu=mu) for k in (2, 4, 8, 12) for mu in (0.05, 0.1, 0.2))
-SUBSAMPLINGS = tuple(GroupFairness.subsamplings(k=4, mu=0.1)[1:])
-ADAPTATION = (
-    *(UDA(source=source, target=target) for source, target in SCENARIOS),
-    *(UniDA(source=source, target=target) for source, target in SCENARIOS),
-)
 #: The sets of section 3.2 of the paper.
 ADAPTED = ("BRD", "DOG", "SPT", "PLT_DOC", "APL")
 
@@ -118,11 +105,9 @@ SOURCES = (
 def released(source: Source) -> Recipe:
     """The set as its authors released it."""
     name = f"sma_{source.id.lower()}"
-    return Recipe(
+    return public(
         name=name,
         family="stylized",
-        version="1.0.0",
-        released="2026-11-22",
         creators=SMA_AUTHORS,
         title=f"Stylized Meta-Album: {source.shows} ({source.id})",
         summary=(
@@ -138,12 +123,10 @@ def released(source: Source) -> Recipe:
         ),
         nuisance="style",
         shift=Domains(names=STYLE_NAMES),
-        encoding=FileEncoding(),
         bases=BASES,
         default_base="mini",
-        protocols=(*GRID, *(ADAPTATION if source.id in ADAPTED else ()), *SUBSAMPLINGS),
+        protocols=(*GRID, *(adaptation(SCENARIOS) if source.id in ADAPTED else ()), *SUBSAMPLINGS),
         virtual=len(GRID) + 2,
-        on_empty="report",
         publishes="splits" if source.terms else "all",
     )
 
@@ -151,11 +134,9 @@ def released(source: Source) -> Recipe:
 def remade(source: Source) -> Recipe:
     """The set made again from Meta-Album: other pictures, and fewer or more than the authors have."""
     name = f"sma_{source.id.lower()}_remade"
-    return Recipe(
+    return public(
         name=name,
         family="stylized",
-        version="1.0.0",
-        released="2026-11-22",
         creators=("The shiftdata founders",),
         title=f"Stylized Meta-Album, made again: {source.shows} ({source.id})",
         summary=(
@@ -173,12 +154,11 @@ def remade(source: Source) -> Recipe:
         nuisance="style",
         prepare=(CropSquare(size=128),),
         shift=Stylize(seed=0, dataset=name),
-        encoding=ImageEncoding(format="jpeg", quality=92),
+        encoding=JPEG,
         bases=BASES,
         default_base="mini",
         protocols=(*GRID, *SUBSAMPLINGS),
         virtual=len(GRID) + 2,
-        on_empty="report",
         publishes="splits" if source.terms else "all",
     )
 

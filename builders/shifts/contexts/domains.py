@@ -7,14 +7,20 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from builders.shifts.contexts.attributes_actions import ACTIONS, ATTRIBUTES
-from builders.shifts.contexts.autumn_winter import AUTUMN, WINTER
-from builders.shifts.contexts.backgrounds_cameras import BACKGROUNDS, CAMERAS
-from builders.shifts.contexts.company import COMPANIES
-from builders.shifts.contexts.dim_dark import DARK, DIM
-from builders.shifts.contexts.grass_water_sand_rock import GRASS, ROCK, SAND, WATER
-from builders.shifts.contexts.indoor_outdoor import INDOOR, OUTDOOR
+from builders.shifts.contexts.common import (
+    AUTUMN,
+    DARK,
+    DIM,
+    GRASS,
+    INDOOR,
+    OUTDOOR,
+    ROCK,
+    SAND,
+    WATER,
+    WINTER,
+)
 from builders.shifts.contexts.scene import Make
+from builders.shifts.contexts.unique import ACTIONS, ATTRIBUTES, BACKGROUNDS, CAMERAS, COMPANIES
 from shiftdata.errors import not_found
 
 TABLE = Path(__file__).with_name("unique.tsv")
@@ -50,7 +56,6 @@ DOMAINS: Mapping[str, tuple[Make, ...]] = {**COMMON, **dict(sorted(UNIQUE.items(
 
 @cache
 def unique_of(label: str) -> tuple[str, ...]:
-    """The ten unique domains of a class: two of each kind, as the reviewed table says."""
     with TABLE.open(encoding="utf-8", newline="") as lines:
         table = {row["label"]: row for row in csv.DictReader(lines, delimiter="\t")}
     if label not in table:

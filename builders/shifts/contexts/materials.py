@@ -6,8 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from builders.shifts.drawing.noise import Field, cells, cloud, grid, smooth_noise, stretched
-from builders.shifts.drawing.palettes import Colour, flat, palette, pick, picture, ramp, where
+from builders.shifts.drawing import (
+    Colour,
+    cells,
+    cloud,
+    flat,
+    grid,
+    palette,
+    pick,
+    picture,
+    ramp,
+    smooth_noise,
+    stretched,
+    where,
+)
+from builders.shifts.drawing import Doubles as Field
 
 TILE = 256
 
@@ -193,5 +206,4 @@ def _lit(height: Field, steep: float) -> Field:
 
 
 def _grain(random: np.random.Generator, amount: float) -> NDArray[np.float64]:
-    """A rough surface: brightness that differs from pixel to pixel."""
     return np.asarray(1 + random.uniform(-amount, amount, (TILE, TILE)))[..., np.newaxis]

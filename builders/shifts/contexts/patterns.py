@@ -8,8 +8,18 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
-from builders.shifts.drawing.noise import cloud, finished, grid, smooth_noise, warp
-from builders.shifts.drawing.palettes import flat, palette, picture, ramp, where
+from builders.shifts.drawing import (
+    cloud,
+    finished,
+    flat,
+    grid,
+    palette,
+    picture,
+    ramp,
+    smooth_noise,
+    warp,
+    where,
+)
 
 
 def brick(rng: np.random.Generator) -> Image.Image:
@@ -81,7 +91,6 @@ def stripes(rng: np.random.Generator) -> Image.Image:
 
 
 def sunbursts(rng: np.random.Generator) -> Image.Image:
-    """Rays from a point, in red, cream and sky blue."""
     colours = palette(rng, "e63946 fff4dc 2a9df4 fff4dc")
     x, y = grid()
     x, y = x - rng.uniform(-0.3, 0.3), y - rng.uniform(-0.3, 0.3)

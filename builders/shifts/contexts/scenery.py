@@ -12,8 +12,7 @@ from PIL import Image, ImageFilter, ImageOps
 from builders.shifts.contexts import materials, patterns
 from builders.shifts.contexts.materials import TILE
 from builders.shifts.contexts.scene import Pen, Point, Stage, around
-from builders.shifts.drawing import drawn_in
-from builders.shifts.drawing.palettes import Colour
+from builders.shifts.drawing import Colour, drawn_in
 from shiftdata.stable import rng
 
 WHITE = (255, 255, 255)
@@ -97,7 +96,6 @@ class Canvas(Pen):
         return self
 
     def crags(self, height: float, family: str) -> Self:
-        """Pointed mountains with a lit and a shaded side: the two colours of the family."""
         stage, (lit, shaded) = self.stage, self.stage.colours(family)
         for number in range(4):
             x, half, top = (number + stage.some(0.1, 0.9)) / 4, stage.some(0.2, 0.35), stage.some(0.12, 0.3)
@@ -139,14 +137,12 @@ class Canvas(Pen):
         return self
 
     def specks(self, family: str, count: int, heights: Heights, size: float) -> Self:
-        """Round things scattered between two heights: flowers, flakes, stars, bubbles."""
         stage, colours = self.stage, self.stage.colours(family)
         for x, y in stage.rng.uniform((0, heights[0]), (1, heights[1]), (count, 2)).tolist():
             self.oval(around(x, y, size * stage.some(0.5, 1.3)), stage.any(colours))
         return self
 
     def stones(self, family: str, count: int, heights: Heights, size: float) -> Self:
-        """Angular stones with a shaded lower side, the nearer ones over the farther."""
         stage, colours = self.stage, self.stage.colours(family)
         for y in sorted(stage.rng.uniform(*heights, count).tolist()):
             x, reach, body = stage.some(-0.02, 1.02), size * stage.some(0.6, 1.3), stage.any(colours)
@@ -167,7 +163,6 @@ class Canvas(Pen):
 
 
 def gradient(stage: Stage, family: str) -> Canvas:
-    """Colours of a family that run into each other from the top to the bottom."""
     colours = stage.colours(family)
     line = Image.new("RGB", (1, len(colours)))
     line.putdata(colours)
@@ -175,7 +170,6 @@ def gradient(stage: Stage, family: str) -> Canvas:
 
 
 def sky(stage: Stage, family: str, *, clouds: int = 0, cloud: Colour = WHITE) -> Canvas:
-    """A sky, with soft clouds in its upper half."""
     canvas = gradient(stage, family)
     mask = Image.new("L", (64, 64))
     pen = Pen(mask)
@@ -190,7 +184,6 @@ def sky(stage: Stage, family: str, *, clouds: int = 0, cloud: Colour = WHITE) ->
 
 
 def covered(stage: Stage, material: str, zoom: float = 1) -> Canvas:
-    """A material that fills the frame."""
     return Canvas(stage).wall(material, (0, 1), zoom)
 
 

@@ -1,7 +1,8 @@
-"""A Stable Diffusion pipeline as a record: where its weights lie, and how pictures are drawn from it."""
+"""A Stable Diffusion pipeline as a record, and pictures drawn from it along sliders."""
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
+from PIL import Image
+
 from builders.shifts.devices import OnDevice
+from builders.shifts.diffusion.slider import Slider
 from builders.shifts.stylizers.weights import hub_folder, weights_hash
 from shiftdata.errors import InputError
 from shiftdata.extras import require
@@ -67,14 +72,12 @@ class Diffusion(OnDevice):
             raise InputError(f"scheduler must be 'ddim' or 'unipc', got {self.scheduler!r}")
 
     def weights_id(self) -> str:
-        """A hash of every weight, and of what says how they are used."""
         folder = pipeline_folder(self.folder)
         files = [file for part in PARTS for file in sorted((folder / part).glob("*")) if file.is_file()]
         kept = [file for file in files if file.suffix in (".safetensors", ".json", ".txt")]
         return content_hash(*(f"{file.parent.name}/{file.name} {weights_hash(file)}" for file in kept))
 
     def fingerprint(self) -> str:
-        """Return a hash of what determines a picture of a prompt and a seed."""
         fields = (self.device, self.precision, self.prompt, self.negative_prompt, self.scheduler)
         numbers = (self.steps, self.guidance, self.size)
         return content_hash(self.weights_id(), *fields, *map(str, numbers))
@@ -84,11 +87,9 @@ class Diffusion(OnDevice):
 
     @property
     def networks(self) -> Networks:
-        """The parts, loaded once a process."""
         return _loaded(str(pipeline_folder(self.folder)), str(self.place), self.precision)
 
     def new_scheduler(self, steps: int | None = None) -> Any:
-        """A scheduler of this pipeline at its first step."""
         diffusers = require("diffusers", "drawing with a diffusion model")
         kind = diffusers.DDIMScheduler if self.scheduler == "ddim" else diffusers.UniPCMultistepScheduler
         config = json.loads((pipeline_folder(self.folder) / "scheduler/scheduler_config.json").read_text())
@@ -97,7 +98,6 @@ class Diffusion(OnDevice):
         return scheduler
 
     def noise(self, seed: int, count: int = 1) -> Tensor:
-        """The first noise of a seed, drawn on the processor."""
         if not 0 <= seed <= MOST_SEED:
             raise InputError(f"a seed is a whole number from 0, got {seed}")
         torch, networks = self.torch, self.networks
@@ -108,7 +108,6 @@ class Diffusion(OnDevice):
         return drawn
 
     def tokens(self, prompts: Sequence[str]) -> Tensor:
-        """Return the token ids of each prompt, padded or cut to the model's length."""
         tokenizer = self.networks.tokenizer
         ids: Tensor = tokenizer(
             list(prompts),
@@ -120,14 +119,12 @@ class Diffusion(OnDevice):
         return ids
 
     def texts(self, prompts: Sequence[str]) -> Tensor:
-        """Return the embeddings of prompts, which the denoiser attends to."""
         read: Tensor = self.networks.text_encoder(self.tokens(prompts).to(self.place))[0]
         return read
 
     def predicted(self, latents: Tensor, t: Any, texts: Tensor) -> Tensor:
-        """Return the denoiser's prediction for latents, each with its text."""
-        made: Tensor = self.networks.unet(latents, t, encoder_hidden_states=texts).sample
-        return made
+        noise: Tensor = self.networks.unet(latents, t, encoder_hidden_states=texts).sample
+        return noise
 
     def guided(self, latents: Tensor, t: Any, without: Tensor, texts: Tensor, guidance: float) -> Tensor:
         """The same, led away from one text and towards the other."""
@@ -196,3 +193,76 @@ def _loaded(folder: str, device: str, precision: str) -> Networks:
         networks[0].to(memory_format=torch.channels_last)
     unet, vae, text_encoder = (network.to(device).eval().requires_grad_(False) for network in networks)
     return Networks(unet, vae, text_encoder, tokenizer)
+
+
+LEVELS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """One class and seed, denoised without a slider: as far as the switch, and to the end."""
+
+    latents: Tensor
+    scheduler: Any
+    left: Sequence[Any]
+    without: Tensor
+    text: Tensor
+    untouched: Image.Image
+
+
+def start(diffusion: Diffusion, label: str, seed: int, switch: float) -> Start:
+    """The shared part of all pictures of a class and seed; the last few are remembered."""
+    if not 0 < switch <= 1:
+        raise InputError(f"the noise at which sliders set in is above 0 and at most 1, got {switch}")
+    return _start(diffusion, label, seed, switch)
+
+
+@lru_cache(4)
+def _start(diffusion: Diffusion, label: str, seed: int, switch: float) -> Start:
+    with diffusion.working(f"a picture of {diffusion.size} pixels", "draw at a smaller size"):
+        prompts = [diffusion.negative_prompt, diffusion.prompt_of(label)]
+        without, text = diffusion.texts(prompts).unsqueeze(1)
+        scheduler = diffusion.new_scheduler()
+        latents = diffusion.noise(seed) * scheduler.init_noise_sigma
+        steps = list(scheduler.timesteps)
+        early = [t for t in steps if t > switch * LEVELS]
+        latents = _denoised(diffusion, scheduler, latents, early, without, text)
+        kept = copy.deepcopy(scheduler)
+        end = _denoised(diffusion, scheduler, latents, steps[len(early) :], without, text)
+        untouched = drawn(diffusion, end)[0]
+    return Start(latents, kept, steps[len(early) :], without, text, untouched)
+
+
+def slid(diffusion: Diffusion, begun: Start, slider: Slider, scales: Sequence[float]) -> list[Image.Image]:
+    """The picture at each scale of a slider, all denoised in one batch; no scale is 0."""
+    torch, count = diffusion.torch, len(scales)
+    advice = f"draw fewer scales at once (batch={count} now), or at a smaller size"
+    with diffusion.working(f"{count} pictures of {diffusion.size} pixels", advice):
+        amounts = torch.tensor(scales, device=diffusion.place, dtype=torch.float32)
+        scheduler = copy.deepcopy(begun.scheduler)  # what it remembers of one picture is that of all
+        latents = begun.latents.repeat(count, 1, 1, 1)
+        without, text = (embedding.repeat(count, 1, 1) for embedding in (begun.without, begun.text))
+        with slider.to(diffusion.place, diffusion.kind).on(diffusion.networks.unet, amounts):
+            latents = _denoised(diffusion, scheduler, latents, begun.left, without, text)
+        return drawn(diffusion, latents)
+
+
+def _denoised(
+    diffusion: Diffusion, scheduler: Any, latents: Tensor, steps: Sequence[Any], without: Tensor, text: Tensor
+) -> Tensor:
+    for t in steps:
+        read = scheduler.scale_model_input(latents, t)
+        noise = diffusion.guided(read, t, without, text, diffusion.guidance)
+        latents = scheduler.step(noise, t, latents, return_dict=False)[0]
+    return latents
+
+
+def drawn(diffusion: Diffusion, latents: Tensor) -> list[Image.Image]:
+    """Pictures of latents, one after the other: decoding takes more memory than denoising."""
+    vae = diffusion.networks.vae
+    pictures = []
+    for latent in latents.unsqueeze(1):
+        unit = (vae.decode(latent / vae.config.scaling_factor).sample / 2 + 0.5).clamp(0, 1)
+        pixels = (unit[0].permute(1, 2, 0).float().cpu().numpy() * 255).round().astype(np.uint8)
+        pictures.append(Image.fromarray(pixels))
+    return pictures

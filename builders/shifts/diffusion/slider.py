@@ -108,7 +108,6 @@ class Slider:
         return add
 
     def write(self, path: Path, metadata: Mapping[str, Any]) -> None:
-        """Write a file of weights, whole or not at all."""
         import torch
         from safetensors.torch import save_file
 

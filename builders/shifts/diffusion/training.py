@@ -85,7 +85,7 @@ def train(
         if (step + 1) % training.every == 0 and step + 1 < training.iterations:
             trainer.save(state, step + 1)
     about = {"shift": shift, "label": label, "pipeline": diffusion.weights_id(), **asdict(training)}
-    trainer.slider.write(output, about | {"losses": [round(one, 6) for one in trainer.losses]})
+    trainer.slider.write(output, about | {"losses": [round(loss, 6) for loss in trainer.losses]})
     state.unlink(missing_ok=True)
     return output
 
@@ -134,7 +134,6 @@ class _Trainer:
         return hash64(*self.names, *names) >> 1
 
     def step(self, step: int) -> float:
-        """One step: its loss before it."""
         training, diffusion = self.training, self.diffusion
         advice = f"train in smaller batches (batch={training.batch} now), or at a smaller size"
         with diffusion.working(
@@ -156,8 +155,8 @@ class _Trainer:
             positive = self.diffusion.predicted(latents, t, self.positive)
             wanted = neutral + training.pull * (positive - neutral)
         with self._on():
-            said = self.diffusion.predicted(latents, t, self.neutral)
-        loss: Tensor = (said - wanted).float().square().mean()
+            predicted = self.diffusion.predicted(latents, t, self.neutral)
+        loss: Tensor = (predicted - wanted).float().square().mean()
         return loss
 
     def _on(self) -> Any:
@@ -173,17 +172,16 @@ class _Trainer:
         with self._on():
             for t in scheduler.timesteps[:count]:
                 read = scheduler.scale_model_input(latents, t)
-                said = diffusion.guided(read, t, self.nothing, self.neutral, training.guidance)
-                latents = scheduler.step(said, t, latents).prev_sample
+                noise = diffusion.guided(read, t, self.nothing, self.neutral, training.guidance)
+                latents = scheduler.step(noise, t, latents).prev_sample
         return latents
 
     def _level(self, count: int) -> Any:
-        """The noise level after so many steps, on the model's own fine scale."""
+        """The noise level after `count` steps, on the model's own fine scale."""
         scheduler = self.diffusion.new_scheduler(FINE)
         return scheduler.timesteps[int(count * FINE / self.training.levels)]
 
     def save(self, path: Path, step: int) -> None:
-        """Keep what a stopped training needs."""
         torch = self.diffusion.torch
         state = {
             "id": self.id,
@@ -196,7 +194,6 @@ class _Trainer:
             torch.save(state, temporary)
 
     def resumed(self, path: Path) -> int:
-        """Go on from a saved state of the same training, if there is one: the first step to do."""
         torch = self.diffusion.torch
         if not path.is_file():
             return 0
@@ -204,11 +201,11 @@ class _Trainer:
         if state["id"] != self.id:
             raise InputError(
                 f"{path} is the state of another training (other settings, weights or device): give another "
-                "folder, or remove it to begin anew"
+                "folder, or remove it to start again"
             )
         with torch.no_grad():
-            for one, saved in zip(self.slider.parameters, state["weights"], strict=True):
-                one.copy_(saved)
+            for parameter, saved in zip(self.slider.parameters, state["weights"], strict=True):
+                parameter.copy_(saved)
         self.optimizer.load_state_dict(state["optimizer"])
         self.losses = list(state["losses"])
         return int(state["step"])

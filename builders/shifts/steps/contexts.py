@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from builders.sample import Item, Sample
-from builders.shifts.contexts.compose import in_context
 from builders.shifts.contexts.domains import COMMON, DOMAINS, TABLE, unique_of
-from builders.shifts.contexts.scene import Stage
-from builders.shifts.steps.checks import OneStrength
+from builders.shifts.contexts.scene import Stage, in_context
+from builders.shifts.steps.framing import OneStrength
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash, rng
 
@@ -38,7 +37,6 @@ class Contexts(OneStrength):
         return tuple(DOMAINS)
 
     def fingerprint(self) -> str:
-        """The parameters, and the table of unique domains."""
         parts = (str(self.seed), self.dataset, str(self.size), str(self.strength))
         return content_hash(*parts, TABLE.read_bytes())
 

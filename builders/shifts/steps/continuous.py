@@ -10,7 +10,7 @@ from PIL import Image
 
 from builders.parts import check_chosen
 from builders.sample import Json, Sample
-from builders.shifts.steps.checks import framed
+from builders.shifts.steps.framing import framed
 from builders.shifts.styles import network, sliders
 from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject
 from builders.shifts.weather import FIGURES, WEATHERS, render
@@ -82,7 +82,6 @@ class Continuous:
     def _shifted(
         self, sample: Sample, subject: Subject | None, shift: str, seed: int, scale: float
     ) -> tuple[Image.Image, dict[str, Json]]:
-        """One picture of a trajectory, and what else is needed to make it again."""
         key = (seed, self.dataset, sample.key)
         if subject is None or shift in WEATHERS:
             return render(shift, sample.image, scale, key=key), {}

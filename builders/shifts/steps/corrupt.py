@@ -9,7 +9,7 @@ from typing import ClassVar
 from builders.parts import check_chosen
 from builders.sample import Sample
 from builders.shifts.corruptions import CORRUPTIONS, SEVERITIES, corrupt
-from builders.shifts.steps.checks import framed
+from builders.shifts.steps.framing import framed
 from shiftdata.errors import InputError
 
 

@@ -13,8 +13,7 @@ from PIL import Image
 from builders.albums.folder import slug
 from builders.parts import check_names_once
 from builders.sample import Json, Sample
-from builders.shifts.diffusion.pipeline import Diffusion
-from builders.shifts.diffusion.sampling import slid, start
+from builders.shifts.diffusion.pipeline import Diffusion, slid, start
 from builders.shifts.diffusion.slider import Slider, read_slider, slider_file
 from builders.shifts.styles.sliders import SCALES
 from builders.shifts.stylizers.weights import weights_hash
@@ -64,7 +63,6 @@ class Diffuse:
         return self.scales
 
     def fingerprint(self) -> str:
-        """The parameters, every weight of the model, and every slider."""
         names = (*self.shifts, *self.classes, *map(str, self.scales), str(self.switch))
         return content_hash(self.diffusion.fingerprint(), *names, *map(weights_hash, self._files()))
 
@@ -116,5 +114,4 @@ def _as_large(picture: Image.Image, other: Image.Image) -> Image.Image:
 
 @lru_cache(32)
 def _slider(file: Path, digest: str, diffusion: Diffusion) -> Slider:
-    """A slider, read once for all seeds of its class."""
     return read_slider(file, diffusion.networks.unet).to(diffusion.place, diffusion.kind)

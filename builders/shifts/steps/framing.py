@@ -10,7 +10,8 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 from PIL import Image, ImageFilter
 
-from builders.sample import Sample
+from builders.sample import BadItem, Sample
+from builders.shifts.drawing import SMALLEST
 from shiftdata.errors import InputError
 from shiftdata.stable import rng
 
@@ -136,7 +137,6 @@ class OnGround(Framing):
 
 
 def _fitted(picture: Image.Image, size: int) -> Image.Image:
-    """The whole picture, as large as fits."""
     scale = size / max(picture.size)
     return _resized(picture, (max(1, round(picture.width * scale)), max(1, round(picture.height * scale))))
 
@@ -173,3 +173,33 @@ def _drawn(cutout: Image.Image, key: str) -> Image.Image:
         made += np.asarray(bright.resize(cutout.size, Image.Resampling.BICUBIC), dtype=np.float64) - 128
     made += random.normal(0, random.uniform(0, 6), (*made.shape[:2], 1))  # grain
     return Image.fromarray(np.clip(made, 0, 255).astype(np.uint8)).convert("RGBA")
+
+
+def framed(sample: Sample) -> Image.Image:
+    """The picture of a sample; refused where `prepare` should have framed it, left out where it is tiny."""
+    if sample.image.mode != "RGB":
+        raise InputError(
+            f"the picture of {sample.key} is {sample.image.mode}, not RGB: put a step into the recipe's "
+            "prepare that makes it so, such as CropSquare, Pad or OnGround"
+        )
+    if min(sample.image.size) < SMALLEST:
+        width, height = sample.image.size
+        raise BadItem(f"fewer than {SMALLEST} pixels wide or high ({width} x {height})")
+    return sample.image
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneStrength:
+    """Base of steps that draw by seed, content and nuisance, in one strength from 0 (none) to 1 (full)."""
+
+    seed: int
+    dataset: str
+    strength: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.strength <= 1:
+            raise InputError(f"strength must be between 0 and 1, got {self.strength}")
+
+    @property
+    def severities(self) -> tuple[float, ...]:
+        return (self.strength,)

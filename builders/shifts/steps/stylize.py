@@ -11,7 +11,7 @@ from typing import ClassVar
 from builders.albums.folder import slug
 from builders.parts import check_chosen
 from builders.sample import Sample
-from builders.shifts.steps.checks import OneStrength, framed
+from builders.shifts.steps.framing import OneStrength, framed
 from builders.shifts.styles.bank import (
     SLUG_LENGTH,
     FolderStyles,
@@ -22,7 +22,6 @@ from builders.shifts.styles.bank import (
     style_pictures,
 )
 from builders.shifts.stylizers import Arbitrary, Stylizer
-from builders.shifts.stylizers.neural import Neural
 from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash, rng
 
@@ -95,17 +94,14 @@ class Stylize(OneStrength):
 
     @property
     def threads(self) -> int:
-        """Pictures that a process works on at once: beside a GPU, others are read and stored meanwhile."""
-        return 3 if isinstance(self.stylizer, Neural) and self.stylizer.device != "cpu" else 0
+        return self.stylizer.threads
 
     def fingerprint(self) -> str:
-        """The parameters, the codes of the styles and the network's graphs."""
         strengths = (f"{self.strength_of(style):g}" for style in self.nuisances)
         parts = (str(self.seed), self.dataset, *strengths)
         return content_hash(*parts, self._bank.fingerprint(), self.stylizer.fingerprint())
 
     def strength_of(self, style: str) -> float:
-        """The strength that one style is painted in."""
         return self.strength * (self.strengths or {}).get(style, 1.0)
 
     def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
@@ -128,5 +124,4 @@ class Stylize(OneStrength):
                 )
 
     def _drawn(self, key: str, count: int) -> int:
-        """Return the number of the style picture that paints the content with this key."""
         return int(rng(self.seed, self.dataset, "style-picture", key).integers(count))

@@ -39,6 +39,35 @@ EXPECTED = "<style>/<picture>, one folder a style"
 KEPT_CODES = 64  # of a folder whose codes are too large to have all at once
 
 
+#: As many pairs of source and target style as Stylized Meta-Album has, whose styles these are not.
+PAIRS = tuple(
+    (source, target)
+    for source, targets in {
+        "green_hatching": ("green_etching",),
+        "pale_watercolour": ("pale_cream",),
+        "terracotta": ("amber", "deep_blue"),
+        "dark_olive": ("green_hatching",),
+        "glossy_red": ("emerald_woodcut", "rainbow_outlines"),
+        "green_etching": ("ink_on_sand",),
+        "rainbow_outlines": ("bright_crayon",),
+        "ink_on_sand": ("black_ink",),
+        "embers": ("orange_and_teal", "mist"),
+        "midnight": ("deep_blue", "pale_cream"),
+        "amber": ("terracotta",),
+        "black_ink": ("pale_watercolour",),
+        "crimson_print": ("charcoal",),
+        "deep_blue": ("embers",),
+        "mist": ("midnight",),
+        "pale_cream": ("bright_crayon",),
+        "charcoal": ("emerald_woodcut",),
+        "orange_and_teal": ("green_etching", "green_hatching"),
+        "emerald_woodcut": ("crimson_print",),
+        "bright_crayon": ("glossy_red",),
+    }.items()
+    for target in targets
+)
+
+
 class Styles(Protocol):
     """Styles to paint in: a code for each picture of each."""
 
@@ -71,7 +100,6 @@ class StyleBank:
     @staticmethod
     @cache
     def load() -> StyleBank:
-        """The bank that ships, of the stylizer that ships."""
         return read_bank(BANK, Arbitrary())
 
     @property
@@ -95,7 +123,6 @@ class StyleBank:
         return np.array(self.codes[style][index])
 
     def fingerprint(self) -> str:
-        """A hash of all names and codes, part of what determines a stylized dataset."""
         little_endian = [np.ascontiguousarray(codes, dtype="<f4").tobytes() for codes in self.codes.values()]
         return content_hash(*self.names, *little_endian)
 
@@ -238,7 +265,6 @@ class FolderStyles:
         return self._code(self._pictures[style][index])
 
     def fingerprint(self) -> str:
-        """A hash of the names and of the files."""
         files = (file.read_bytes() for pictures in self._pictures.values() for file in pictures)
         return content_hash(*(f"{name} {self.count(name)}" for name in self.names), *files)
 

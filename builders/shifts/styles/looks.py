@@ -13,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 from PIL import Image, ImageDraw
 
-from builders.shifts.drawing.noise import Field, cloud, smooth_noise
-from builders.shifts.drawing.pixels import as_doubles, as_picture
+from builders.shifts.drawing import Doubles as Field
+from builders.shifts.drawing import as_doubles, as_picture, cloud, smooth_noise
 
 Look: TypeAlias = Callable[[Field, Field, np.random.Generator], Field]
 
@@ -191,7 +191,7 @@ def _relief(height: Field, turn: float = 0.25 * math.pi) -> Field:
 
 
 def _displaced(field: Field, dx: Field, dy: Field) -> Field:
-    """Each pixel taken from another one, so many pixels away."""
+    """Each pixel taken from another one, at a distance in pixels."""
     height, width = field.shape[:2]
     y, x = np.mgrid[:height, :width]
     rows = np.rint(y + dy).clip(0, height - 1).astype(np.int64)

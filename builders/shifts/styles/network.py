@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from shiftdata.errors import InputError, MissingExtraError
+from shiftdata.errors import MissingExtraError
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -38,11 +38,6 @@ def code(picture: Image.Image) -> FloatArray:
 
 def features(picture: Image.Image) -> FloatArray:
     """The part of a picture's stylization that is the same for every style."""
-    if min(picture.size) < MIN_SIDE:
-        raise InputError(
-            f"cannot stylize a picture of {picture.width} x {picture.height} pixels; "
-            f"each side needs at least {MIN_SIDE}: enlarge it first"
-        )
     pixels = np.asarray(picture.convert("RGB"))
     # The network halves twice and doubles twice; other sides are filled by reflection and cut off again.
     fill = [(0, -side % 4) for side in pixels.shape[:2]]
@@ -53,19 +48,6 @@ def paint(features: FloatArray, code: FloatArray, size: tuple[int, int]) -> Imag
     """Stylize the picture of `size` (width, height) behind `features` with the style of `code`."""
     painted = _run("decoder", features=features, code=code.reshape(1, 1, 1, CODE_LENGTH))
     return Image.fromarray(np.rint(painted[0, : size[1], : size[0]].clip(0, 1) * 255).astype(np.uint8))
-
-
-def stylize(picture: Image.Image, style: FloatArray, strength: float = 1.0) -> Image.Image:
-    """Stylize one picture; `strength` runs from its own style (near 0) to the full style code (1).
-
-    Strength 0 is the untouched picture: the network repaints even a picture's own style.
-    """
-    if strength == 0:
-        return picture.convert("RGB")
-    if not 0 <= strength <= 1:
-        raise InputError(f"strength must be between 0 and 1, got {strength}")
-    mixed = style if strength == 1 else mix(code(picture), style, strength)
-    return paint(features(picture), mixed, picture.size)
 
 
 def mix(own: FloatArray, style: FloatArray, strength: float) -> FloatArray:

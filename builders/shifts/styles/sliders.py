@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 from PIL import Image
 
-from builders.shifts.drawing.pixels import Key, as_doubles, as_picture
+from builders.shifts.drawing import Key, as_doubles, as_picture
 from builders.shifts.styles import network
 from builders.shifts.styles.bank import BANK, StyleBank, read_bank
 from builders.shifts.styles.looks import LOOKS

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from PIL import Image
 
-from builders.shifts.stylizers.decoding import Decoding
 from builders.shifts.stylizers.stylizer import FloatArray
-from builders.shifts.stylizers.vgg import shown
+from builders.shifts.stylizers.vgg import Decoding, shown
 from builders.shifts.stylizers.weights import weights_hash
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
@@ -65,17 +64,17 @@ class AdaIN(Decoding):
             mean, deviation = moments(features, self.variant)
             plain = (features.float() - mean) / deviation
         for start in range(0, len(codes), self.batch):
-            some = slice(start, start + self.batch)
+            batch = slice(start, start + self.batch)
             with self.painting(picture.size):
-                wanted, amount = self._numbers(codes[some], strengths[some])
+                wanted, amount = self._columns(codes[batch], strengths[batch])
                 to_mean, to_deviation = wanted.chunk(2, 1)
-                moved = plain * (deviation + amount * (to_deviation - deviation))
-                moved = moved + mean + amount * (to_mean - mean)
-                made = list(shown(self._decoder(moved.to(self.kind)), self._vgg.layout.gives, picture.size))
-            yield from made
+                mixed = plain * (deviation + amount * (to_deviation - deviation))
+                mixed = mixed + mean + amount * (to_mean - mean)
+                decoded = self._decoder(mixed.to(self.kind))
+                pictures = list(shown(decoded, self._vgg.layout.gives, picture.size))
+            yield from pictures
 
-    def _numbers(self, codes: Sequence[FloatArray], strengths: Sequence[float]) -> tuple[Tensor, Tensor]:
-        """Codes and strengths as columns beside a feature map."""
+    def _columns(self, codes: Sequence[FloatArray], strengths: Sequence[float]) -> tuple[Tensor, Tensor]:
         width = 2 * self._vgg.widths[-1]
         if any(len(code) != width for code in codes):
             lengths = sorted({len(code) for code in codes})
@@ -98,7 +97,7 @@ def moments(features: Tensor, variant: str) -> tuple[Tensor, Tensor]:
 
 
 def at_side(picture: Image.Image, side: int | None) -> Image.Image:
-    """A picture with a shorter side of so many pixels."""
+    """A picture resized to a shorter side of `side` pixels."""
     side = side or max(AdaIN.min_side, min(picture.size))
     if min(picture.size) == side:
         return picture

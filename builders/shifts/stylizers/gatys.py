@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from PIL import Image
 
-from builders.shifts.stylizers.neural import Neural
 from builders.shifts.stylizers.stylizer import FloatArray
-from builders.shifts.stylizers.vgg import Vgg, layout_of, middle_square, shown
+from builders.shifts.stylizers.vgg import Neural, Vgg, layout_of, middle_square, shown
 from builders.shifts.stylizers.weights import Place, weights_hash
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
@@ -52,7 +51,7 @@ class Gatys(Neural):
                 f"{self.style_side}, {self.steps}, {self.style_weight}"
             )
         if self.precision != "float32":
-            raise InputError("gatys needs precision='float32': L-BFGS finds no way in rounder numbers")
+            raise InputError("gatys needs precision='float32': L-BFGS does not converge in lower precision")
 
     def codes_id(self) -> str:
         return content_hash("gatys", self.variant, str(self.style_side), weights_hash(self.encoder))
@@ -66,8 +65,8 @@ class Gatys(Neural):
 
     def encode(self, picture: Image.Image) -> FloatArray:
         with self.painting(picture.size):
-            found = self._vgg(self._vgg.read(middle_square(picture, self.style_side)), STYLES)
-            halves = [_upper(gram(found[name])) for name in STYLES]
+            layers = self._vgg(self._vgg.read(middle_square(picture, self.style_side)), STYLES)
+            halves = [_upper(gram(layers[name])) for name in STYLES]
             code: FloatArray = self.torch.cat(halves).cpu().numpy()
         return code
 
@@ -78,12 +77,12 @@ class Gatys(Neural):
         for code, strength in zip(codes, strengths, strict=True):
             with self.painting(picture.size, gradients=True):
                 start = vgg.read(picture)
-                own = {name: one.detach() for name, one in vgg(start, (*STYLES, CONTENT)).items()}
+                own = {name: layer.detach() for name, layer in vgg(start, (*STYLES, CONTENT)).items()}
                 grams = [gram(own[name]) for name in STYLES]
                 wanted = [g + strength * (to - g) for g, to in zip(grams, self._grams(code), strict=True)]
-                made = self._optimised(start, own[CONTENT], wanted)
-                (shown_one,) = shown(made, vgg.layout.reads, picture.size)
-            yield shown_one
+                pixels = self._optimised(start, own[CONTENT], wanted)
+                (painted,) = shown(pixels, vgg.layout.reads, picture.size)
+            yield painted
 
     def _optimised(self, start: Tensor, content: Tensor, wanted: Sequence[Tensor]) -> Tensor:
         x = start.clone().requires_grad_()
@@ -95,10 +94,10 @@ class Gatys(Neural):
 
         def loss() -> Any:
             optimizer.zero_grad()
-            found = self._vgg(x, (*STYLES, CONTENT))
-            total = (found[CONTENT] - content).square().mean() / far
+            layers = self._vgg(x, (*STYLES, CONTENT))
+            total = (layers[CONTENT] - content).square().mean() / far
             for name, to, scale in zip(STYLES, wanted, scales, strict=True):
-                total = total + self.style_weight * (gram(found[name]) - to).square().mean() / scale
+                total = total + self.style_weight * (gram(layers[name]) - to).square().mean() / scale
             total.backward()  # type: ignore[no-untyped-call]
             return total
 
@@ -114,14 +113,14 @@ class Gatys(Neural):
                 "the styles again"
             )
         flat = self.torch.tensor(code, device=self.place, dtype=self.kind)
-        made = []
+        matrices = []
         for width, half in zip(widths, flat.split(sizes), strict=True):
             whole = flat.new_zeros(width, width)
             rows, columns = self.torch.triu_indices(width, width, device=flat.device)
             whole[rows, columns] = half
             whole[columns, rows] = half
-            made.append(whole)
-        return made
+            matrices.append(whole)
+        return matrices
 
 
 def gram(features: Tensor) -> Tensor:

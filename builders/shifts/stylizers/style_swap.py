@@ -1,4 +1,4 @@
-"""Style-Swap (Chen and Schmidt 2016): each patch of features gives way to the most alike one of the style."""
+"""Style-Swap (Chen and Schmidt 2016): a patch of features becomes the most similar one of the style."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from PIL import Image
 
-from builders.shifts.stylizers.decoding import Decoding
 from builders.shifts.stylizers.stylizer import FloatArray
-from builders.shifts.stylizers.vgg import middle_square, shown
+from builders.shifts.stylizers.vgg import Decoding, middle_square, shown
 from builders.shifts.stylizers.weights import weights_hash
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
@@ -61,9 +60,9 @@ class StyleSwap(Decoding):
             features = vgg(vgg.read(picture), [LAYER])[LAYER]
         for code, strength in zip(codes, strengths, strict=True):
             with self.painting(picture.size):
-                moved = features + strength * (swapped(features, self._map(code)) - features)
-                (made,) = shown(self._decoder(moved), vgg.layout.gives, picture.size)
-            yield made
+                mixed = features + strength * (swapped(features, self._map(code)) - features)
+                (painted,) = shown(self._decoder(mixed), vgg.layout.gives, picture.size)
+            yield painted
 
     def _map(self, code: FloatArray) -> Tensor:
         width = self._vgg.widths[-1]

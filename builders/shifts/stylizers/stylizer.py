@@ -1,15 +1,17 @@
-"""The interface of a stylizer: encode a style picture, paint a picture in some styles."""
+"""The interface of a stylizer, and the arbitrary-style network that ships (Ghiasi et al. 2017) as one."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from builders.shifts.styles import network
 from shiftdata.errors import InputError
 
 FloatArray: TypeAlias = NDArray[np.float32]
@@ -30,6 +32,11 @@ class Stylizer(ABC):
     min_side: ClassVar[int] = 16
     #: Whether a style picture cannot be drawn again from its code, so that a bank of codes can be published.
     hides_pictures: ClassVar[bool] = True
+
+    @property
+    def threads(self) -> int:
+        """Pictures that a process works on at once; 0 leaves that to the build."""
+        return 0
 
     @abstractmethod
     def codes_id(self) -> str:
@@ -68,5 +75,32 @@ class Stylizer(ABC):
         plain = picture.convert("RGB")
         wanted = [at for at, strength in enumerate(strengths) if strength]
         painted = self.paint(plain, [codes[at] for at in wanted], [strengths[at] for at in wanted])
-        made = dict(zip(wanted, painted, strict=True)) if wanted else {}
-        return [made.get(at, plain) for at in range(len(strengths))]
+        by_place = dict(zip(wanted, painted, strict=True)) if wanted else {}
+        return [by_place.get(at, plain) for at in range(len(strengths))]
+
+
+@dataclass(frozen=True)
+class Arbitrary(Stylizer):
+    """Needs no weights but those that ship, and no GPU; a code is 100 numbers."""
+
+    code_version: ClassVar[int] = 1
+    name: ClassVar[str] = "arbitrary"
+    min_side: ClassVar[int] = network.MIN_SIDE
+
+    def codes_id(self) -> str:
+        return network.fingerprint()
+
+    def fingerprint(self) -> str:
+        return network.fingerprint()
+
+    def encode(self, picture: Image.Image) -> FloatArray:
+        return network.code(picture)
+
+    def paint(
+        self, picture: Image.Image, codes: Sequence[FloatArray], strengths: Sequence[float]
+    ) -> Iterator[Image.Image]:
+        features = network.features(picture)
+        own = network.code(picture) if any(strength < 1 for strength in strengths) else None
+        for code, strength in zip(codes, strengths, strict=True):
+            mixed = code if own is None or strength == 1 else network.mix(own, code, strength)
+            yield network.paint(features, mixed, picture.size)

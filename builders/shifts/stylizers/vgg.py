@@ -1,4 +1,4 @@
-"""VGG networks and the decoders that mirror them, from files of weights in the layouts that are public.
+"""VGG networks, their decoders and the stylizers on them, from files of weights in the public layouts.
 
 Weights are matched by the order of their names and by their shapes, never by name: one network has been
 published under many. The number of channels is that of the file.
@@ -7,16 +7,20 @@ published under many. The number of channels is that of the file.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from builders.shifts.stylizers.weights import Place, natural, read_weights
+from builders.shifts.devices import OnDevice
+from builders.shifts.stylizers.stylizer import Stylizer
+from builders.shifts.stylizers.weights import Place, natural, read_weights, weights_hash
 from shiftdata.errors import InputError, not_found
+from shiftdata.stable import content_hash
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,7 +33,7 @@ BGR_MEAN = (103.939, 116.779, 123.68)
 
 @dataclass(frozen=True)
 class Layout:
-    """A public VGG: convolutions a block, the numbers that it reads, what its decoder gives, its borders."""
+    """A public VGG: convolutions a block, the ranges of input and decoder output, the padding."""
 
     blocks: tuple[int, ...]
     reads: Range
@@ -95,7 +99,6 @@ class Vgg:
         return as_read(x, self.layout.reads).to(weight.dtype)
 
     def __call__(self, x: Tensor, layers: Collection[str]) -> dict[str, Tensor]:
-        """The layers asked for, such as relu4_1."""
         from torch.nn import functional
 
         found: dict[str, Tensor] = {}
@@ -139,9 +142,7 @@ class Decoder:
             at = next(
                 (n for n, pair in enumerate(zip(shapes, wanted, strict=False)) if pair[0] != pair[1]), -1
             )
-            first = (
-                f"number {at + 1} is {shapes[at]} in place of {wanted[at]}" if at >= 0 else "fewer or more"
-            )
+            first = f"number {at + 1} is {shapes[at]} instead of {wanted[at]}" if at >= 0 else "fewer or more"
             raise InputError(
                 f"{place} is not a decoder from {vgg.last} of this encoder: it has {len(shapes)} "
                 f"convolutions and should have {len(wanted)}; {first}"
@@ -154,11 +155,9 @@ class Decoder:
 
     @property
     def _doubled(self) -> list[bool]:
-        """The mask of the convolutions that read a doubled map."""
         return [False, *(step.doubles for step in self.plan[:-1])]
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Decode features; `shown` makes pictures of the result."""
         from torch.nn import functional
 
         last = len(self.plan) - 1
@@ -200,12 +199,12 @@ def _doubled_convolution(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     corners = functional.conv2d(functional.pad(x, (1, 1, 1, 1), "replicate"), weight, bias.repeat(4))
     order = torch.channels_last if x.is_cuda else torch.contiguous_format
     shape = (len(x), gives, 2 * high, 2 * wide)
-    made = torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=order)
+    doubled = torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=order)
     for corner in range(4):
         down, right = divmod(corner, 2)
-        some = corners[:, corner * gives : (corner + 1) * gives]
-        made[:, :, down::2, right::2] = some[:, :, down : down + high, right : right + wide]
-    return made
+        part = corners[:, corner * gives : (corner + 1) * gives]
+        doubled[:, :, down::2, right::2] = part[:, :, down : down + high, right : right + wide]
+    return doubled
 
 
 class Step(NamedTuple):
@@ -255,12 +254,12 @@ def shown(y: Tensor, gives: Range, size: tuple[int, int]) -> Iterator[Image.Imag
     if gives == "imagenet":
         y = y * y.new_tensor(DEVIATION).view(-1, 1, 1) + y.new_tensor(MEAN).view(-1, 1, 1)
     pixels = (y.clamp(0, 1) * 255).round().byte()[..., : size[1], : size[0]]
-    for one in pixels.permute(0, 2, 3, 1).cpu().numpy():
-        yield Image.fromarray(np.ascontiguousarray(one))
+    for picture in pixels.permute(0, 2, 3, 1).cpu().numpy():
+        yield Image.fromarray(np.ascontiguousarray(picture))
 
 
 def middle_square(picture: Image.Image, side: int) -> Image.Image:
-    """The largest square in the middle of a picture, in so many pixels."""
+    """The largest square in the middle of a picture, resized to `side` pixels."""
     short = min(picture.size)
     left, top = (picture.width - short) // 2, (picture.height - short) // 2
     square = picture.convert("RGB").crop((left, top, left + short, top + short))
@@ -322,3 +321,69 @@ def _placed(one: tuple[Tensor, Tensor], device: Any, kind: Any) -> tuple[Tensor,
     if weight.device.type == "cuda":
         weight = weight.contiguous(memory_format=torch.channels_last)
     return weight, bias
+
+
+Network = TypeVar("Network")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neural(OnDevice, Stylizer):
+    """A stylizer on torch; `batch` is how many styles are painted at once, which pays on a GPU alone.
+
+    `compiled` lets torch compile the networks for each size of picture: for many pictures of one size.
+    """
+
+    batch: int = 1
+    compiled: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.batch < 1:
+            raise InputError(f"batch must be at least 1, got {self.batch}")
+
+    @property
+    def threads(self) -> int:
+        """Three with a GPU: other pictures are read and stored meanwhile."""
+        return 3 if self.device != "cpu" else 0
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        return (str(self.code_version), self.device, self.precision, str(self.batch), str(self.compiled))
+
+    def ready(self, network: Network) -> Network:
+        compiled: Network = self.torch.compile(network) if self.compiled else network
+        return compiled
+
+    def painting(self, size: tuple[int, int], *, gradients: bool = False) -> AbstractContextManager[None]:
+        return self.working(
+            f"a picture of {size[0]} x {size[1]} pixels",
+            f"paint fewer styles at once (batch={self.batch} now), or smaller pictures (CropSquare, Resize "
+            "in prepare)",
+            gradients=gradients,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoding(Neural):
+    """An encoder up to `layer` and its decoder, as files; `variant` is the layout of the encoder."""
+
+    layer: ClassVar[str]
+
+    encoder: Place
+    decoder: Place
+    variant: str = "vgg19"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        layout_of(self.variant)
+
+    def fingerprint(self) -> str:
+        return content_hash(*self.settings, self.codes_id(), weights_hash(self.decoder))
+
+    @cached_property
+    def _vgg(self) -> Vgg:
+        return Vgg(self.encoder, self.variant, self.layer, self.place, self.kind)
+
+    @cached_property
+    def _decoder(self) -> Decoder:
+        return self.ready(Decoder(self.decoder, self._vgg))

@@ -103,7 +103,7 @@ def _checked(file: Path, read: Any) -> Mapping[str, Tensor]:
         raise InputError(f"{file} cannot be read as weights: {error}") from error
     if isinstance(state, Mapping) and isinstance(state.get("state_dict"), Mapping):
         state = state["state_dict"]
-    if not isinstance(state, Mapping) or not all(hasattr(one, "shape") for one in state.values()):
+    if not isinstance(state, Mapping) or not all(hasattr(array, "shape") for array in state.values()):
         raise InputError(f"{file} has no weights by name: save the state_dict of the network")
     return state
 

@@ -11,17 +11,7 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from shiftdata.data.executors.executor import (
-    Executor,
-    Job,
-    Result,
-    Ticket,
-    Tickets,
-    Work,
-    attempt,
-    packed,
-    result,
-)
+from shiftdata.data.executors.base import Executor, Job, Result, Ticket, Tickets, Work, attempt, pack, result
 from shiftdata.errors import InputError
 
 #: Seconds in which a process without a connection must end.
@@ -39,13 +29,13 @@ class Pool(Executor):
         self.workers = workers
 
     def run(self, work: Work[Job, Result], jobs: Iterable[Job]) -> Generator[tuple[Job, Result]]:
-        sent, tickets = packed("the work", work), Tickets(jobs)
+        sent, tickets = pack("the work", work), Tickets(jobs)
         idle: list[_Worker] = []
         running: dict[_Worker, Ticket[Job]] = {}
 
         def give_out() -> None:
             while len(running) < self.workers and (ticket := tickets.take()):
-                job = packed("a job", ticket.job)
+                job = pack("a job", ticket.job)
                 worker = idle.pop() if idle else _Worker(sent)
                 running[worker] = ticket
                 worker.give(job)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import SystemRandom
 from typing import Any
 
-from shiftdata.data.executors.executor import Executor, Job, Result, Work
+from shiftdata.data.executors.base import Executor, Job, Result, Work
 from shiftdata.errors import InputError
 
 

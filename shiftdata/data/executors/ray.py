@@ -10,17 +10,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from shiftdata.data.executors.executor import (
-    Executor,
-    Job,
-    Result,
-    Ticket,
-    Tickets,
-    Work,
-    attempt,
-    packed,
-    result,
-)
+from shiftdata.data.executors.base import Executor, Job, Result, Ticket, Tickets, Work, attempt, pack, result
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.extras import require
 from shiftdata.threads import available_cores
@@ -48,7 +38,7 @@ class Ray(Executor):
         self.address, self.workers = address, workers
 
     def run(self, work: Work[Job, Result], jobs: Iterable[Job]) -> Generator[tuple[Job, Result]]:
-        sent, tickets = packed("the work", work), Tickets(jobs)
+        sent, tickets = pack("the work", work), Tickets(jobs)
         with self._connected() as ray:
             yield from self._run(ray, sent, tickets)
 
@@ -61,7 +51,7 @@ class Ray(Executor):
             if time.monotonic() - counted > COUNT_INTERVAL:
                 most, counted = self._most(ray), time.monotonic()
             while len(running) < most and (ticket := tickets.take()):
-                running[do.remote(shared, packed("a job", ticket.job))] = ticket
+                running[do.remote(shared, pack("a job", ticket.job))] = ticket
             if not running:
                 return
             done, _ = ray.wait(list(running), timeout=COUNT_INTERVAL)
@@ -111,10 +101,10 @@ class Ray(Executor):
                 ray.shutdown()
 
 
-def _outcome(ray: Any, reference: Any, ticket: Ticket[Any], tickets: Tickets[Any]) -> bytes | None:
+def _outcome(ray: Any, reference: Any, ticket: Ticket[Any], tickets: Tickets[Any]) -> Any:
     """Return the outcome of a job; None when its worker or node was lost, and the job is given out again."""
     try:
-        outcome: bytes = ray.get(reference)
+        return ray.get(reference)
     except (ray.exceptions.RayTaskError, ray.exceptions.RuntimeEnvSetupError) as error:
         raise ShiftdataError(
             f"a node of the Ray cluster cannot do any job: {error}; every node needs the same shiftdata"
@@ -124,4 +114,3 @@ def _outcome(ray: Any, reference: Any, ticket: Ticket[Any], tickets: Tickets[Any
             ticket, f"by {type(error).__name__}: most likely for lack of memory, so use fewer --workers"
         )
         return None
-    return outcome

@@ -92,8 +92,7 @@ class PartFetch:
         if self.selection.canonical is not None:
             path = protocol_file(self.selection.canonical.name)
             self.frozen = read_bounded(index / path, FROZEN, self.manifest.files[path].rows)
-        roles = self.manifest.roles
-        schema = metadata_schema(roles, self.manifest.labels, self.manifest.nuisances)
+        schema = metadata_schema(self.manifest)
         for split in self.selection.files:
             path = metadata_file(self.selection.base, split)
             table = read_bounded(index / path, schema, self.manifest.files[path].rows)
@@ -236,8 +235,8 @@ class PartFetch:
             calibration=None,
             part=self.selection.record(hashlib.sha256(self.written).hexdigest(), self.manifest),
         )
-        made = finished(self.work, whole, {base.name: list(self.chosen)}, self.files)
-        write_renderings(self.work, made, {README: part_card(made, self.description())}, MANIFEST)
+        manifest = finished(self.work, whole, {base.name: list(self.chosen)}, self.files)
+        write_renderings(self.work, manifest, {README: part_card(manifest, self.description())}, MANIFEST)
 
     def _is_whole(self, split: str) -> bool:
         """Return True if every row of a split is chosen: its files are fetched as they are."""

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from shiftdata.data.fetching.files import bytes_here, fetch_files
 from shiftdata.data.fetching.part import INDEX, PartFetch, purpose_of
@@ -38,19 +39,30 @@ MOST_LISTED = 10
 SIGNS = {"!=": "-not-", "<=": "-to-", ">=": "-from-", "<": "-below-", ">": "-above-"}
 
 
-def fetch(
-    name: str | Path,
-    *,
-    config: str | None = None,
-    select: Select | None = None,
-    split: str | Sequence[str] | None = None,
-    out: str | Path | None = None,
-    places: Sequence[str | Path] = (),
-    offline: bool = False,
-    replace: bool = False,
-    jobs: int = 4,
-    on_bytes: OnBytes = lambda count: None,
-) -> Path:
+class Options(TypedDict, total=False):
+    """Options of `fetch`."""
+
+    #: Only this base or canonical split.
+    config: str | None
+    #: Only rows with these values, such as `{"style": ["amber", "embers"]}` or `["severity<=1.5"]`.
+    select: Select | None
+    #: Only `train`, `validation` or `test`, or some of them; of a canonical split, some of its sets.
+    split: str | Sequence[str] | None
+    #: The folder to make; default: `shift/<name>`, for a part `shift/<name>-<selection>`.
+    out: str | Path | None
+    #: Folders and URLs to ask before those that are known.
+    places: Sequence[str | Path]
+    #: Do not touch the network; folders are still asked.
+    offline: bool
+    #: Replace another dataset or version that is in `out`.
+    replace: bool
+    #: Files that are fetched at a time.
+    jobs: int
+    #: Called with how many more bytes came; a negative number takes some back.
+    on_bytes: OnBytes
+
+
+def fetch(name: str | Path, **options: Unpack[Options]) -> Path:
     """Fetch a dataset, or a part of it, into a folder, from the first place that has each file right.
 
     Every file is compared with the manifest's hash, and every example of a part with its own. Called again,
@@ -58,30 +70,10 @@ def fetch(
 
     Args:
         name: a name of a catalog or on the Hub, a folder, or a URL.
-        config: only this base or canonical split.
-        select: only rows with these values, such as `{"style": ["amber", "embers"]}` or `["severity<=1.5"]`.
-        split: only `train`, `validation` or `test`, or some of them; of a canonical split, some of its sets.
-        out: the folder to make; default: `shift/<name>`, for a part `shift/<name>-<what>`.
-        places: folders and URLs to ask before those that are known.
-        offline: do not touch the network; folders are still asked.
-        replace: replace another dataset or version that is in `out`.
-        jobs: how many files are fetched at a time.
-        on_bytes: called with how many more bytes came; a negative number takes some back.
+        options: those of `Options`.
 
     """
-    job = Fetch(
-        name=str(name),
-        config=config,
-        select=select,
-        split=split,
-        out=Path(out) if out is not None else None,
-        places=[str(place) for place in places],
-        offline=offline,
-        replace=replace,
-        jobs=jobs,
-        on_bytes=on_bytes,
-    )
-    return job.run().target
+    return Fetch(name=str(name), **options).run().target
 
 
 @dataclass(frozen=True)
@@ -107,8 +99,8 @@ class Fetch:
     config: str | None = None
     select: Select | None = None
     split: str | Sequence[str] | None = None
-    out: Path | None = None
-    places: Sequence[str] = ()
+    out: str | Path | None = None
+    places: Sequence[str | Path] = ()
     offline: bool = False
     replace: bool = False
     jobs: int = 4
@@ -124,20 +116,24 @@ class Fetch:
     @property
     def target(self) -> Path:
         """The folder to make: named like the dataset, for a part also by its selection."""
-        return self.out or Path(NAMESPACE) / self._folder_name()
+        return Path(self.out or Path(NAMESPACE) / self._folder_name())
 
     def run(self) -> Fetch:
         """Fetch what is asked for; `on_preview` is called before anything large comes, and may say no."""
         if self.jobs < 1:
             raise InputError(f"jobs must be at least 1, got {self.jobs}")
         offline = self.offline or is_offline()
-        candidates = _resolve(self.name, self.places, self.target, offline=offline)
-        self._addresses, self.notes = candidates.addresses, list(candidates.notes)
-        self.sources = Sources(
-            [store_at(address) for address in candidates.addresses], candidates.manifest, offline
+        entry, self.notes = (None, []) if is_url(self.name) else catalog.look_up(self.name, offline=offline)
+        named = entry.places if entry else _by_name(self.name, bool(self.places))
+        self._addresses = tuple(
+            address  # the target cannot mend itself
+            for address in dict.fromkeys([*map(str, self.places), *named])
+            if is_url(address) or absolute(address) != self.target.absolute()
         )
-        self._written = _manifest_of(self.sources, candidates, self.target)
-        self.manifest = Manifest.from_json(self._written.decode(), candidates.name)
+        stores = [store_at(address) for address in self._addresses]
+        self.sources = Sources(stores, entry.manifest if entry else None, offline)
+        self._written = self._read_manifest()
+        self.manifest = Manifest.from_json(self._written.decode(), short_name(self.name))
         selection = None
         if self.config or self.select or self.split:
             selection = selection_of(self.manifest, self.config, self.select, self.split)
@@ -146,6 +142,24 @@ class Fetch:
         else:
             self._part(selection)
         return self
+
+    def _read_manifest(self) -> bytes:
+        """Read the manifest from a place; where none answers, the one that an earlier fetch left here."""
+        wanted, work = self.sources.wanted, staging_of(self.target)
+        try:
+            return self.sources.manifest()
+        except NoPlaceError as error:
+            reasons = error.reasons or ["no place: none is known but the folder to write to"]
+        earlier = (self.target / FILE_NAME, work / MANIFEST, work / INDEX / FILE_NAME)
+        for path in earlier if self.sources.offline or wanted else ():
+            if path.is_file():
+                written = path.read_bytes()
+                digest = hashlib.sha256(written).hexdigest()
+                if wanted in (None, digest):
+                    self.sources.wanted = digest
+                    return written
+        name, offline = short_name(self.name), self.sources.offline
+        raise catalog.unknown_dataset(name, reasons, self.notes, offline=offline)
 
     def _folder_name(self) -> str:
         splits = [self.split] if isinstance(self.split, str) else list(self.split or ())
@@ -224,38 +238,11 @@ class Fetch:
         offline = self.sources.offline
         failed = "are not here, and this is offline" if offline else "could not be fetched"
         again = "run the same command again" + (" with the network" if offline else "")
-        lines = [
-            f"{self.manifest.name} {self.manifest.version}: {len(missing):,} of {of:,} files "
-            f"({sum(missing.values()) / 1e6:,.2f} MB) {failed}:",
-            *listed,
-            "the places:",
-            *(f"  {reason}" for reason in self.sources.reasons()),
-            f"What came is kept: {again} to go on",
-        ]
-        raise StorageError("\n".join(lines))
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """The short name of a dataset, where it may be, and the sha256 of its manifest where that is known."""
-
-    name: str
-    addresses: tuple[str, ...]
-    manifest: str | None = None
-    notes: tuple[str, ...] = ()
-
-
-def _resolve(given: str, extra: Sequence[str], target: Path, *, offline: bool) -> Candidates:
-    """Look up the places of a dataset: `extra` first, then its catalog entry, or else the search path."""
-    short, target = short_name(given), target.absolute()
-    entry, notes = (None, []) if is_url(given) else catalog.look_up(given, offline=offline)
-    named = list(entry.places) if entry else _by_name(given, bool(extra))
-    addresses = [
-        address  # the target cannot mend itself
-        for address in dict.fromkeys([*extra, *named])
-        if is_url(address) or absolute(address) != target
-    ]
-    return Candidates(short, tuple(addresses), entry.manifest if entry else None, tuple(notes))
+        files = f"{len(missing):,} of {of:,} files ({sum(missing.values()) / 1e6:,.2f} MB)"
+        first = f"{self.manifest.name} {self.manifest.version}: {files} {failed}:"
+        reasons = [f"  {reason}" for reason in self.sources.reasons()]
+        last = f"What came is kept: {again} to go on"
+        raise StorageError("\n".join([first, *listed, "the places:", *reasons, last]))
 
 
 def _by_name(given: str, more: bool) -> list[str]:
@@ -281,24 +268,6 @@ def short_name(given: str) -> str:
     if not is_url(text) and (text.startswith((".", "/", "~")) or text.count("/") > 1):
         text = str(absolute(text))  # such as `.`
     return text.rpartition("/")[2].partition("@")[0]
-
-
-def _manifest_of(sources: Sources, candidates: Candidates, out: Path) -> bytes:
-    """Read the manifest from a place; where none answers, the one that an earlier fetch left here."""
-    try:
-        return sources.manifest()
-    except NoPlaceError as error:
-        reasons = error.reasons
-    earlier = (out / FILE_NAME, staging_of(out) / MANIFEST, staging_of(out) / INDEX / FILE_NAME)
-    for path in earlier if sources.offline or candidates.manifest else ():
-        if path.is_file():
-            written = path.read_bytes()
-            digest = hashlib.sha256(written).hexdigest()
-            if candidates.manifest in (None, digest):
-                sources.wanted = digest
-                return written
-    reasons = reasons or ["no place: none is known but the folder to write to"]
-    raise catalog.unknown_dataset(candidates.name, reasons, candidates.notes, offline=sources.offline)
 
 
 def _selected(condition: Condition) -> str:

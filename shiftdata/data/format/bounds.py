@@ -1,8 +1,7 @@
 """Limits on what a Parquet file may unpack to: a few kilobytes can declare gigabytes.
 
-`read_flat` and `flat_batches` read a table of plain columns from anywhere: the declarations of its footer and
-of its page headers are compared with the limits before a page is read, and the unpacked bytes are counted
-batch by batch.
+`read_flat` reads plain columns of a file from anywhere: what its footer and page headers declare is compared
+with the limits before a page is read, and the unpacked bytes are counted batch by batch.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import io
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -30,22 +29,16 @@ TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 MOST_COLUMNS, ROWS_AT_ONCE, BYTES_AT_ONCE = 30_000, 1 << 16, 16 << 20
 
 
-def most_unpacked(size: int) -> int:
-    """Return the number of bytes to which a file of `size` bytes may unpack."""
-    return max(TIMES * size, ALWAYS)
-
-
-def declared_bytes(footer: pq.FileMetaData) -> int:
-    """Return the number of bytes to which a file unpacks by its footer."""
-    return sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
-
-
 def unpacked_fault(footer: pq.FileMetaData, size: int) -> str | None:
     """Return the reason not to read a file of `size` bytes, by its footer."""
-    unpacked = declared_bytes(footer)
-    if unpacked > most_unpacked(size) or footer.num_rows > size:
+    unpacked = _declared_bytes(footer)
+    if unpacked > max(TIMES * size, ALWAYS) or footer.num_rows > size:
         return f"would unpack {size:,} bytes to {footer.num_rows:,} rows, {unpacked:,} bytes: it is not read"
     return None
+
+
+def _declared_bytes(footer: pq.FileMetaData) -> int:
+    return sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
 
 
 def read_bounded(file: Path, schema: pa.Schema, rows: int | None) -> pa.Table:
@@ -82,52 +75,44 @@ def flat_rows(stream: BinaryIO, columns: Sequence[str], *, most_rows: int) -> pa
 
 
 def texts_in(schema: pa.Schema) -> list[str]:
-    """Return the columns that `flat_batches` needs opened with `read_dictionary`."""
+    """Return the columns that `flat_table` needs opened with `read_dictionary`."""
     return [field.name for field in schema if field.type in TEXTS]
 
 
 def flat_table(
     file: pq.ParquetFile, columns: Sequence[str], *, size: int, most_rows: int, coded: Sequence[str] = ()
 ) -> pa.Table:
-    """Read the batches of `flat_batches` as one table."""
-    batches = flat_batches(file, columns, size=size, most_rows=most_rows, coded=coded)
-    tables = [pa.Table.from_batches([batch]) for batch in batches]
-    empty = file.schema_arrow.empty_table().select(list(columns))
-    return pa.concat_tables(tables or [_decoded_rows(empty, coded)])
-
-
-def flat_batches(
-    file: pq.ParquetFile, columns: Sequence[str], *, size: int, most_rows: int, coded: Sequence[str] = ()
-) -> Iterator[pa.RecordBatch]:
-    """Yield plain columns of a file of `size` bytes, row group by row group; texts decoded but for `coded`.
+    """Read plain columns of a file of `size` bytes, batch by batch; texts are decoded but for `coded`.
 
     A text that is in the file once may be that of every row: it is counted before it is decoded.
     """
-    most, rows, unpacked = most_unpacked(size), 0, 0
-    if fault := _flat_fault(file, columns, size, most_rows):
+    schema, footer = file.schema_arrow, file.metadata
+    if fault := _column_fault(schema, columns):
         raise IntegrityError(fault)
-    width = _width(file.schema_arrow, columns)
+    width = _width(schema, columns)
+
+    def check(rows: int, unpacked: int) -> None:
+        """Refuse rows and bytes above the limits, as the footer declares them and as they are counted."""
+        if rows > most_rows:
+            given = f"has {rows:,} rows or more in {size:,} bytes"
+            raise IntegrityError(f"{given}: at most {most_rows:,} rows are read")
+        if unpacked > (most := max(TIMES * size, ALWAYS)):
+            given = f"would unpack {size:,} bytes to {rows:,} rows of {unpacked:,} bytes or more"
+            raise IntegrityError(f"{given}: at most {most:,} bytes are read")
+
+    check(footer.num_rows, max(_declared_bytes(footer), footer.num_rows * width))
+    tables = [_decoded_rows(schema.empty_table().select(list(columns)), coded)]
     count = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE // max(1, width)))
+    rows, unpacked = 0, 0
     for group in range(file.num_row_groups):
         for batch in file.iter_batches(count, [group], columns=list(columns), use_threads=False):
-            rows += len(batch)
             table = pa.Table.from_batches([batch])
             texts = (column for column in table.columns if pa.types.is_dictionary(column.type))
-            unpacked += len(batch) * width + sum(map(_text_bytes, texts))
-            if rows > most_rows or unpacked > most:
-                raise IntegrityError(_too_much(size, rows, unpacked, most_rows, most))
-            yield from _decoded_rows(table.select(list(columns)), coded).to_batches()
-
-
-def _flat_fault(file: pq.ParquetFile, columns: Sequence[str], size: int, most_rows: int) -> str | None:
-    """Return the reason not to read columns of a file, by its footer."""
-    schema, footer, most = file.schema_arrow, file.metadata, most_unpacked(size)
-    if fault := _column_fault(schema, columns):
-        return fault
-    unpacked = max(declared_bytes(footer), footer.num_rows * _width(schema, columns))
-    if footer.num_rows > most_rows or unpacked > most:
-        return _too_much(size, footer.num_rows, unpacked, most_rows, most)
-    return None
+            rows += len(table)
+            unpacked += len(table) * width + sum(map(_text_bytes, texts))
+            check(rows, unpacked)
+            tables.append(_decoded_rows(table.select(list(columns)), coded))
+    return pa.concat_tables(tables)
 
 
 def _column_fault(schema: pa.Schema, columns: Sequence[str]) -> str | None:
@@ -143,15 +128,6 @@ def _column_fault(schema: pa.Schema, columns: Sequence[str]) -> str | None:
         if any(name.startswith(f"{column}.") for column in columns):
             return f"has the column {name!r} next to those that are read: give it another name"
     return None
-
-
-def _too_much(size: int, rows: int, unpacked: int, most_rows: int, most: int) -> str:
-    if rows > most_rows:
-        return f"has {rows:,} rows or more in {size:,} bytes: at most {most_rows:,} rows are read"
-    return (
-        f"would unpack {size:,} bytes to {rows:,} rows of {unpacked:,} bytes or more: "
-        f"at most {most:,} bytes are read"
-    )
 
 
 def _width(schema: pa.Schema, columns: Sequence[str]) -> int:

@@ -28,14 +28,15 @@ Kind: TypeAlias = str | list[str]
 
 CONTEXT = Path(__file__).with_name("croissant_context.json")  # the standard one of Croissant 1.1
 CONFORMS_TO = ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
-PARQUET = "application/x-parquet"
-TAR = "application/x-tar"  # packed ones too: mlcroissant knows no archive by another name
-ENCODINGS = {"tar": TAR, "parquet": PARQUET, "json": "application/json", "md": "text/markdown"}
+ENCODINGS = {
+    "tar": "application/x-tar",  # packed ones too: mlcroissant knows no archive by another name
+    "parquet": "application/x-parquet",
+    "md": "text/markdown",
+}
 
 #: Croissant's names of roles and of Arrow types: others are integers, and bytes have no name.
-ROLE_TYPES = {"select": "cr:ValidationSplit", "test": "cr:TestSplit"} | dict.fromkeys(
-    ("fit", "unlabelled"), "cr:TrainingSplit"
-)
+TRAINING = "cr:TrainingSplit"
+ROLE_TYPES = {"fit": TRAINING, "unlabelled": TRAINING, "select": "cr:ValidationSplit", "test": "cr:TestSplit"}
 SPLIT_ROLES = {"train": "fit", "validation": "select", "test": "test"}
 TYPES = {pa.string(): "sc:Text", pa.binary(): "sc:Text", pa.float64(): "sc:Float", pa.bool_(): "sc:Boolean"}
 TYPES[FEATURE_TYPES["image"]] = "sc:ImageObject"
@@ -118,14 +119,14 @@ def render_document(manifest: Manifest, files: Sequence[Json], record_sets: Sequ
         "@context": json.loads(CONTEXT.read_text(encoding="utf-8")) | {"prov": "http://www.w3.org/ns/prov#"},
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
-        **about_dataset(manifest),
+        **_about_dataset(manifest),
         "distribution": list(files),
         "recordSet": list(record_sets),
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def about_dataset(manifest: Manifest) -> Json:
+def _about_dataset(manifest: Manifest) -> Json:
     """Describe the dataset without its files and records; missing answers are left out."""
     answers = manifest.datasheet
     rai = {
@@ -168,17 +169,15 @@ def _provenance(manifest: Manifest) -> Json:
         about = f"{manifest.more_credits:,} more, which {ATTRIBUTION} lists."
         sources.append({"@type": "prov:Entity", "prov:label": about})
     derived: Json = {"prov:wasDerivedFrom": sources} if sources else {}
-    if manifest.provenance is None:
+    if (provenance := manifest.provenance) is None:
         return derived
-    version = manifest.versions.get("shiftdata", "")
-    agent = {"@type": "prov:SoftwareAgent", "prov:label": f"shiftdata {version}"}
+    label = f"shiftdata {manifest.versions.get('shiftdata', '')}"
+    agent = {"prov:wasAssociatedWith": {"@type": "prov:SoftwareAgent", "prov:label": label}}
     activities = [
-        {"@type": "prov:Activity", "prov:label": step.name, "description": step.how}
-        | {"prov:wasAssociatedWith": agent}
-        for step in manifest.provenance.activities
+        {"@type": "prov:Activity", "prov:label": step.name, "description": step.how} | agent
+        for step in provenance.activities
     ]
-    synthetic = manifest.provenance.synthetic
-    return derived | {"rai:hasSyntheticData": synthetic, "prov:wasGeneratedBy": activities}
+    return derived | {"rai:hasSyntheticData": provenance.synthetic, "prov:wasGeneratedBy": activities}
 
 
 def _license(name: str) -> str:
@@ -246,8 +245,8 @@ def _tables(manifest: Manifest) -> Iterator[tuple[str, Json]]:
         yield path, _records(name, about, path, plain | POINTER_COLUMNS, links, meanings)
     keys = dict(zip(FROZEN.names, FROZEN.types, strict=True))
     for split in manifest.canonical_splits:
-        path, links = protocol_file(split.name), {"split": "splits/name"}
-        yield path, _records(split.name, _about(split), path, keys, links, meanings)
+        path = protocol_file(split.name)
+        yield path, _records(split.name, _about(split), path, keys, {"split": "splits/name"}, meanings)
 
 
 def _records(
@@ -278,12 +277,11 @@ def _records(
 
 def _about(split: CanonicalSplit) -> str:
     rule = f"{split.summary} Keys of rows of `{split.base}`, chosen by {split.protocol}"
-    filters = "; ".join(
-        f"{name} {json.dumps(rows.filters, ensure_ascii=False)}"
-        for name, rows in split.sets.items()
-        if rows.filters is not None
+    filters = {name: rows.filters for name, rows in split.sets.items() if rows.filters is not None}
+    where = "; ".join(
+        f"{name} {json.dumps(clauses, ensure_ascii=False)}" for name, clauses in filters.items()
     )
-    where = filters or f"none, {next((rows.reason for rows in split.sets.values()), 'not built')}."
+    where = where or f"none, {next((rows.reason for rows in split.sets.values()), 'not built')}."
     where = where if len(where) <= LONGEST_FILTERS else f"see {FILE_NAME}"
     sizes = _counts({name: rows.size for name, rows in split.sets.items()})
     return " ".join([f"{rule}: {sizes}.", *(f"{note}." for note in split.notes), f"Filters: {where}"])

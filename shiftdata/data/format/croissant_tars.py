@@ -22,8 +22,8 @@ from shiftdata.data.format.paths import data_files
 from shiftdata.data.format.records import Base
 
 #: The media type and the description of members, by their extension.
-MEDIA = {"jpg": "image/jpeg", "png": "image/png", "webp": "image/webp", "txt": "text/plain"}
-MEDIA |= {"cls": "text/plain", "json": "application/json"}
+MEDIA = {"jpg": "image/jpeg", "png": "image/png", "webp": "image/webp", "json": "application/json"}
+MEDIA |= dict.fromkeys(("cls", "txt"), "text/plain")
 MEMBERS = {"cls": "The labels", "json": "Every column but the example and `params`, as JSON,"}
 
 

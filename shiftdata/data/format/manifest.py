@@ -46,17 +46,7 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 HASHES = ("recipe_id", "content_id", "manifest", "sha256")
 PROSE = ("summary", "citation", "datasheet", "left_out", "how", "dropped", "notes", "reason", "features")
 SHARES = ("accuracy", "chance", "alone", "noise", "mean", "worst", "by_nuisance")
-UNCHECKED = (
-    "roles",
-    "sample",
-    "severities",
-    "seed",
-    "filters",
-    "conditions",
-    "files",
-    "withheld",
-    "publishes",
-)
+UNCHECKED = ("roles", "sample", "severities", "seed", "filters", "conditions", "files", "withheld")
 
 #: What may be passed on: the whole dataset; all but the examples; or not even keys and splits.
 Publishes: TypeAlias = Literal["all", "splits", "nothing"]
@@ -141,12 +131,10 @@ class Manifest:
 
     @property
     def rows(self) -> int:
-        """Rows of all bases."""
         return sum(base.rows for base in self.bases)
 
     @property
     def bytes(self) -> int:
-        """Bytes of all files."""
         return sum(file.bytes for file in self.files.values())
 
     @property

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from shiftdata.errors import IntegrityError
 
-#: Bytes in which most headers end, and the longest that is read: they contain the texts of statistics.
-USUAL, LONGEST = 1 << 12, 1 << 20
+#: The longest header that is read: headers contain the texts of statistics.
+LONGEST = 1 << 20
 UNPACKED, PACKED = 2, 3  # numbers of the fields with the sizes of a page
 DEEPEST = 8
 
@@ -30,7 +30,7 @@ def pages_fault(file: IO[bytes], footer: pq.FileMetaData) -> str | None:
             chunk = footer.row_group(group).column(number)
             try:
                 unpacked = sum(_page_sizes(file, chunk))
-            except (IndexError, ValueError) as error:
+            except ValueError as error:
                 damage = f"has a damaged page in its column {chunk.path_in_schema!r} ({error})"
                 raise IntegrityError(damage) from error
             if unpacked > chunk.total_uncompressed_size:
@@ -45,42 +45,28 @@ def _page_sizes(file: IO[bytes], chunk: pq.ColumnChunkMetaData) -> Iterator[int]
     at = dictionary if 0 < dictionary < at else at  # as Arrow finds the first page
     end = at + chunk.total_compressed_size if chunk.num_values else at
     while at < end:
-        length, sizes = _header(file, at, min(LONGEST, end - at))
-        unpacked, packed = sizes[UNPACKED], sizes[PACKED]
+        header = _Header(file, at, min(LONGEST, end - at))
+        fields = header.struct()
+        unpacked, packed = fields.get(UNPACKED, -1), fields.get(PACKED, -1)
         if min(unpacked, packed) < 0:
             raise ValueError(f"a page of {unpacked} and {packed} bytes")
         yield unpacked
-        at += length + packed
+        at += header.length + packed
 
 
-def _header(file: IO[bytes], at: int, most: int) -> tuple[int, dict[int, int]]:
-    """Return the length of the page header at a place, and its numbers by their fields."""
-    for size in (min(USUAL, most), most):
-        file.seek(at)
-        fields = _Fields(file.read(size))
-        try:
-            numbers = fields.struct()
-            if {UNPACKED, PACKED} <= numbers.keys():
-                return fields.at, numbers
-            raise ValueError("a page without a size")
-        except IndexError:
-            if size == most:
-                raise
-    raise AssertionError  # not reached: the last size is `most`
-
-
-class _Fields:
+class _Header:
     """A struct of Thrift's compact protocol, of which whole numbers are read and all else is skipped."""
 
-    def __init__(self, data: bytes) -> None:
-        self._data, self.at = data, 0
+    def __init__(self, file: IO[bytes], at: int, most: int) -> None:
+        file.seek(at)
+        self._file, self._most, self.length = file, most, 0
 
     def struct(self, depth: int = 0) -> dict[int, int]:
-        """Read a struct to its end; return its whole numbers."""
+        """Read a struct to its end; return its whole numbers by their fields."""
         numbers, field = dict[int, int](), 0
         if depth > DEEPEST:
             raise ValueError("a header of too many levels")
-        while head := self._byte():
+        while head := self._take(1)[0]:
             field = field + (head >> 4) if head >> 4 else self._number()
             value = self._value(head & 15, depth)
             if value is not None:
@@ -94,38 +80,34 @@ class _Fields:
             case 4 | 5 | 6:
                 return self._number()
             case 3 | 7:
-                self._skip(1 if kind == 3 else 8)
+                self._take(1 if kind == 3 else 8)
             case 8:
-                self._skip(self._varint())
+                self._take(self._varint())
             case 9 | 10:
-                head = self._byte()
+                head = self._take(1)[0]
                 for _ in range(head >> 4 if head >> 4 < 15 else self._varint()):
-                    self._skip(1) if head & 15 in (1, 2) else self._value(head & 15, depth)
+                    self._take(1) if head & 15 in (1, 2) else self._value(head & 15, depth)
             case 12:
                 self.struct(depth + 1)
             case _:
                 raise ValueError(f"a field of the unknown type {kind}")
         return None
 
-    def _byte(self) -> int:
-        self.at += 1
-        return self._data[self.at - 1]
-
-    def _skip(self, count: int) -> None:
-        self.at += count
-        if self.at > len(self._data):
-            raise IndexError("it has no end")
+    def _take(self, count: int) -> bytes:
+        self.length += count
+        data = self._file.read(count) if self.length <= self._most else b""
+        if len(data) < count:
+            raise ValueError("it has no end")
+        return data
 
     def _varint(self) -> int:
-        result, shift = 0, 0
-        while True:
-            byte = self._byte()
+        result = 0
+        for shift in range(0, 64, 7):
+            (byte,) = self._take(1)
             result |= (byte & 127) << shift
-            shift += 7
             if byte < 128:
                 return result
-            if shift > 63:
-                raise ValueError("a number of too many bytes")
+        raise ValueError("a number of too many bytes")
 
     def _number(self) -> int:
         zigzag = self._varint()

@@ -69,7 +69,6 @@ class Base:
 
     @property
     def rows(self) -> int:
-        """Rows of all splits."""
         return sum(split.rows for split in self.splits.values())
 
     @property

@@ -7,9 +7,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from shiftdata.data.format.manifest import Manifest
 
 KEY_PATTERN = re.compile(r"[a-z0-9_-]{1,120}")
 
@@ -88,27 +91,25 @@ def json_columns(nuisance: str) -> list[str]:
     return [name for name in columns(nuisance) if name != "params"]
 
 
-def data_schema(roles: Roles, labels: Sequence[str], nuisances: Sequence[str]) -> pa.Schema:
+def data_schema(manifest: Manifest) -> pa.Schema:
     """Return the schema of `data/` files: all columns and the example, with `datasets` features inside."""
+    roles = manifest.roles
     example = {name: example_type(feature) for name, feature in roles.example.items()}
-    return _with_features(columns(roles.nuisance) | example, roles, labels, nuisances)
+    return _with_features(columns(roles.nuisance) | example, manifest)
 
 
-def metadata_schema(roles: Roles, labels: Sequence[str], nuisances: Sequence[str]) -> pa.Schema:
+def metadata_schema(manifest: Manifest) -> pa.Schema:
     """Return the schema of `metadata/` files: all columns and the pointer to the example's bytes."""
-    return _with_features(columns(roles.nuisance) | POINTER_COLUMNS, roles, labels, nuisances)
-
-
-#: In the index of a task: the number of draws of the row, and the number of this sample among them, from 1.
-DRAWN_COLUMNS: dict[str, pa.DataType] = {"count": pa.int32(), "copy": pa.int32()}
+    return _with_features(columns(manifest.roles.nuisance) | POINTER_COLUMNS, manifest)
 
 
 def index_schema(nuisance: str, members: Sequence[str], *, task: bool = False) -> pa.Schema:
     """Return the schema of the index of a tar: all columns, the sha256, and the place of each member.
 
+    In a task, `count` is the number of draws of the row, and `copy` that of this sample among them, from 1.
     In a set without labels, the columns that tell more than the picture and its nuisance are null.
     """
-    drawn = DRAWN_COLUMNS if task else {}
+    drawn = {"count": pa.int32(), "copy": pa.int32()} if task else {}
     places = {f"{member}_{part}": pa.int64() for member in members for part in ("offset", "length")}
     return pa.schema(columns(nuisance) | {"sha256": pa.binary()} | drawn | places)
 
@@ -116,9 +117,6 @@ def index_schema(nuisance: str, members: Sequence[str], *, task: bool = False) -
 def example_type(feature: Feature) -> pa.DataType:
     """Return the Arrow type of a column of an example."""
     return FEATURE_TYPES[feature] if isinstance(feature, str) else pa.int64()
-
-
-_FEATURES = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def example_hashes(rows: pa.Table, roles: Roles) -> list[bytes]:
@@ -132,7 +130,7 @@ def features_as_bytes(values: Sequence[Any]) -> bytes:
     >>> features_as_bytes([1, 2.5, None, "x"])
     b'[1,2.5,null,"x"]'
     """
-    return _FEATURES.encode(values).encode()
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
 def example_bytes(rows: pa.Table, roles: Roles) -> list[bytes]:
@@ -145,11 +143,10 @@ def example_bytes(rows: pa.Table, roles: Roles) -> list[bytes]:
     return [features_as_bytes(row) for row in zip(*values, strict=True)]
 
 
-def _with_features(
-    fields: Mapping[str, pa.DataType], roles: Roles, labels: Sequence[str], nuisances: Sequence[str]
-) -> pa.Schema:
+def _with_features(fields: Mapping[str, pa.DataType], manifest: Manifest) -> pa.Schema:
     """Add the schema key from which `datasets` takes its features, so that the YAML need not carry them."""
-    given = {"label": list(labels), roles.nuisance: list(nuisances), **roles.example}
+    given: dict[str, Feature] = {"label": list(manifest.labels)}
+    given |= {manifest.roles.nuisance: list(manifest.nuisances), **manifest.roles.example}
     features = {name: _feature(given.get(name, str(kind))) for name, kind in fields.items()}
     info = json.dumps({"info": {"features": features}})
     return pa.schema(dict(fields), metadata={"huggingface": info})

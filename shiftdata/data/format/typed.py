@@ -6,6 +6,7 @@ import json
 import math
 import types
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import is_dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -70,15 +71,13 @@ def _items(origin: Any, inner: Sequence[Any], raw: Sequence[Any], where: str) ->
 
 
 def _one_of(hints: Sequence[Any], raw: Any, where: str) -> Any:
-    if raw is None and type(None) in hints:
+    if raw is None and types.NoneType in hints:
         return None
-    choices = [hint for hint in hints if hint is not type(None)]
-    for hint in choices[:-1]:
-        try:
+    *others, last = (hint for hint in hints if hint is not types.NoneType)
+    for hint in others:
+        with suppress(ValueError):
             return _value(hint, raw, where)
-        except ValueError:
-            continue
-    return _value(choices[-1], raw, where)
+    return _value(last, raw, where)
 
 
 def _plain(raw: Any, where: str, depth: int = 0) -> Any:

@@ -13,11 +13,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -118,17 +117,16 @@ def write_splits(
     `manifest` may be a draft: only its roles, labels and nuisances count. Each of the `workers` writes a file
     at a time. `on_rows` is called with the number of rows that were written.
     """
-    described = (manifest.roles, manifest.labels, manifest.nuisances)
-    schema = data_schema(*described)
+    schema = data_schema(manifest)
     shards = [shard for split, rows in splits.items() for shard in _shards(base, split, rows)]
     offsets: dict[str, list[Indices]] = {split: [] for split in splits}
 
     def write(shard: _Shard) -> tuple[Indices, FileRecord]:
         tables = _row_groups(splits[shard.split], shard, schema, manifest.roles)
-        return write_shard(folder / shard.path, schema, tables, on_rows)
+        return _write_shard(folder / shard.path, schema, tables, on_rows)
 
     def describe(split: str) -> FileRecord:
-        tables = _pointed(splits[split], offsets[split], metadata_schema(*described))
+        tables = _pointed(splits[split], offsets[split], metadata_schema(manifest))
         return write_metadata(folder / metadata_file(base, split), tables)
 
     records: dict[str, FileRecord] = {}
@@ -181,11 +179,8 @@ def cut_into_shards(sizes: Indices) -> Indices:
     return np.unique(numbers, return_inverse=True)[1]
 
 
-def write_shard(
-    path: Path,
-    schema: pa.Schema,
-    groups: Iterable[pa.Table],
-    on_rows: Callable[[int], object] = lambda count: None,
+def _write_shard(
+    path: Path, schema: pa.Schema, groups: Iterable[pa.Table], on_rows: Callable[[int], object]
 ) -> tuple[Indices, FileRecord]:
     """Write a data file, a row group a table; return the offset of each image, -1 if there are none.
 
@@ -202,15 +197,13 @@ def write_shard(
     offsets: list[Indices] = []
 
     def on_group(group: pa.Table, start: int, content: bytearray) -> None:
+        places = np.full(len(group), -1)
         if images:
-            encoded = pc.struct_field(group[name].combine_chunks(), "bytes")
-            offsets.append(_offsets(path, content, encoded) + start)
-        else:
-            offsets.append(np.full(len(group), -1))
+            places = start + _offsets(path, content, pc.struct_field(group[name].combine_chunks(), "bytes"))
+        offsets.append(places)
         on_rows(len(group))
 
-    options = {"compression": compression, **_options(schema)}
-    record = _write(path, schema, groups, options, on_group)
+    record = _write(path, schema, groups, {"compression": compression, **_options(schema, {})}, on_group)
     return np.concatenate(offsets), record
 
 
@@ -219,9 +212,8 @@ def write_metadata(path: Path, tables: Iterable[pa.Table]) -> FileRecord:
     count = METADATA_ROWS_PER_GROUP
     pieces = (table.slice(start, count) for table in tables for start in range(0, len(table), count))
     first = next(pieces)
-    level = {"compression": "zstd", "compression_level": METADATA_LEVEL}
-    options = level | _options(first.schema, DIFFERENCES)
-    return _write(path, first.schema, chain([first], pieces), options)
+    options = _options(first.schema, DIFFERENCES) | {"compression_level": METADATA_LEVEL}
+    return _write(path, first.schema, chain([first], pieces), options | {"compression": "zstd"})
 
 
 def _write(
@@ -258,20 +250,16 @@ def _write(
 
 def write_keys(path: Path, tables: Iterable[pa.Table]) -> None:
     """Write a frozen canonical split: key, split, count."""
-    waiting: list[pa.Table] = []
-    with whole_file(path) as temporary, ExitStack() as stack:
-        writer: pq.ParquetWriter | None = None
-        for table in chain(tables, [None]):
-            if writer is None:
-                options = {"compression": "zstd", "use_dictionary": ["split", "count"]}
-                writer = stack.enter_context(pq.ParquetWriter(temporary, table.schema, **options))
-            waiting += [] if table is None else [table]
-            rows = sum(map(len, waiting))
-            if table is None or rows >= KEYS_PER_GROUP:
-                joined = pa.concat_tables(waiting)
-                full = rows if table is None else rows - rows % KEYS_PER_GROUP
-                writer.write_table(joined.slice(0, full), row_group_size=KEYS_PER_GROUP)
-                waiting = [joined.slice(full)]
+    options = {"compression": "zstd", "use_dictionary": ["split", "count"]}
+    pieces = iter(tables)
+    waiting = next(pieces)
+    with whole_file(path) as temporary, pq.ParquetWriter(temporary, waiting.schema, **options) as writer:
+        for table in chain([waiting.slice(0, 0)], pieces):
+            waiting = pa.concat_tables([waiting, table])
+            if full := len(waiting) // KEYS_PER_GROUP * KEYS_PER_GROUP:
+                writer.write_table(waiting.slice(0, full), row_group_size=KEYS_PER_GROUP)
+                waiting = waiting.slice(full)
+        writer.write_table(waiting, row_group_size=KEYS_PER_GROUP)
 
 
 def _row_groups(rows: Ordered, shard: _Shard, schema: pa.Schema, roles: Roles) -> Iterator[pa.Table]:
@@ -347,7 +335,7 @@ def _offsets(path: Path, content: bytearray, images: pa.BinaryArray) -> Indices:
     return places
 
 
-def _options(schema: pa.Schema, encodings: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+def _options(schema: pa.Schema, encodings: Mapping[str, str]) -> dict[str, Any]:
     """Choose the columns that get statistics, a dictionary, or another encoding."""
     return {
         "write_statistics": [name for name in schema.names if name not in UNFILTERED],

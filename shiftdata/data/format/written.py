@@ -41,8 +41,8 @@ def finished(
             paths = {split: folder / metadata_file(base.name, split) for split in bases[base.name]}
             tables = {split: written_rows(path) for split, path in paths.items()}
             splits = {
-                split: size_of(groups_of(tables[split]), sizes_of(path, manifest.roles))
-                for split, path in paths.items()
+                split: size_of(groups_of(table), sizes_of(paths[split], manifest.roles))
+                for split, table in tables.items()
             }
             rows = pa.concat_tables(tables.values()).unify_dictionaries()
             base_id = base_content_id(rows, manifest, base)
@@ -50,8 +50,9 @@ def finished(
             described.append(replace(base, content_id=base_id, splits=splits))
             counts = rows.group_by(["license", "attribution"]).aggregate([([], "count_all")]).to_pylist()
             terms_of.update({(row["license"], row["attribution"]): row["count_all"] for row in counts})
-            origins.append(_pairs(rows, "origin", manifest.roles.nuisance))
+            origins.append(plain_texts(rows.group_by(["origin", manifest.roles.nuisance]).aggregate([])))
     everyone = credited(terms_of)
+    pairs = pa.concat_tables(origins).drop_null().group_by(["origin", manifest.roles.nuisance]).aggregate([])
     default = manifest.default_base
     first = min(folder.glob(f"{data_prefix(default, bases[default][0])}*.parquet"))
     write_text(folder / ATTRIBUTION, attribution_text(manifest.name, everyone))
@@ -63,7 +64,7 @@ def finished(
         manifest,
         **terms(everyone),
         content_id=dataset_content_id(described),
-        origins_shared=_origins_shared(pa.concat_tables(origins), manifest.roles.nuisance),
+        origins_shared=len(pairs) > pc.count_distinct(pairs["origin"]).as_py(),
         bases=described,
         sample=sample_of(manifest, first),
         files={name: every[name] for name in names},
@@ -176,17 +177,10 @@ def file_records(folder: Path, names: Sequence[str]) -> dict[str, FileRecord]:
     }
 
 
-def _pairs(rows: pa.Table, *names: str) -> pa.Table:
-    """Return the distinct combinations of columns, texts as texts."""
-    pairs = rows.group_by(list(names)).aggregate([])
-    types = [getattr(kind, "value_type", kind) for kind in pairs.schema.types]
-    return pairs.cast(pa.schema(zip(pairs.schema.names, types, strict=True)))
-
-
-def _origins_shared(pairs: pa.Table, nuisance: str) -> bool:
-    """Return True if an origin occurs under several nuisances."""
-    under = pairs.group_by("origin").aggregate([(nuisance, "count_distinct")])[f"{nuisance}_count_distinct"]
-    return bool((pc.max(under).as_py() or 0) > 1)
+def plain_texts(rows: pa.Table) -> pa.Table:
+    """Return rows whose dictionaries are texts again, as filters compare them."""
+    types = [getattr(kind, "value_type", kind) for kind in rows.schema.types]
+    return rows.cast(pa.schema(zip(rows.schema.names, types, strict=True)))
 
 
 def sample_of(manifest: Manifest, file: Path) -> dict[str, Any]:

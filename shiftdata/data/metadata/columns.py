@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shiftdata.data.dataset import OpenDataset
-from shiftdata.data.format.bounds import flat_batches, unpacked_fault
-from shiftdata.data.format.page_headers import pages_fault
+from shiftdata.data.format.bounds import unpacked_fault
 from shiftdata.data.places.client import NoRangesError
 from shiftdata.data.places.store import MissingFileError
 from shiftdata.errors import IntegrityError
@@ -41,31 +40,6 @@ def read_columns(
         return file.read(list(names)) if groups is None else file.read_row_groups(list(groups), list(names))
 
     return _opened(dataset, path, names, table, coded).replace_schema_metadata(None)
-
-
-def pass_columns(
-    dataset: OpenDataset,
-    path: str,
-    names: Sequence[str],
-    on_batch: Callable[[pa.RecordBatch], object],
-    *,
-    coded: Sequence[str],
-    most_rows: int,
-) -> None:
-    """Pass plain columns to `on_batch`, a batch at a time; `coded` are all their texts."""
-    footer, size = read_footer(dataset, path, names), dataset.manifest.files[path].bytes
-
-    def pass_batches(file: pq.ParquetFile) -> None:
-        try:
-            with dataset.store.open(path) as stream:
-                if fault := pages_fault(stream, footer):
-                    raise IntegrityError(fault)
-            for batch in flat_batches(file, names, size=size, most_rows=most_rows):
-                on_batch(batch)
-        except IntegrityError as error:
-            raise IntegrityError(f"{dataset.address}: {path} {error}") from error
-
-    _opened(dataset, path, names, pass_batches, coded)
 
 
 def read_footer(dataset: OpenDataset, path: str, names: Sequence[str]) -> pq.FileMetaData:

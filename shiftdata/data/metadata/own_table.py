@@ -17,9 +17,6 @@ from shiftdata.data.metadata.folds import folds, quantiles
 from shiftdata.data.metadata.rows import COLUMNS, Array, Metadata
 from shiftdata.errors import InputError, not_found
 
-#: The columns of numbers; all others have names.
-NUMERIC = ("severity", "quantile")
-
 
 class Frame(Protocol):
     """A DataFrame of pandas or polars, a pyarrow table: anything with Arrow's PyCapsule interface."""
@@ -39,7 +36,6 @@ def metadata_from_table(
     trajectory: str | None = None,
     split: str | None = None,
     fold: str | None = None,
-    quantile: str | None = None,
     labels: Sequence[str] | None = None,
     nuisances: Sequence[str] | None = None,
     name: str = "rows",
@@ -59,17 +55,16 @@ def metadata_from_table(
         split: `train`, `validation` or `test`; default: by fold.
         fold: 0-99; default: the percentile of the origin within its label, or within its group where no
             origin has several nuisances (and within its split, where one is given).
-        quantile: the position in the group; default: by stable hash.
         labels, nuisances: the names in their order; default: those in the table, sorted. Where the column has
             whole numbers or booleans that are not among the names, they count the names from 0.
         name: the name of the table in errors and reports.
 
     """
-    given = {"key": key, "label": label, "nuisance": nuisance, "origin": origin or key}
-    optional = {"severity": severity, "trajectory": trajectory, "split": split, "fold": fold}
-    given |= {role: column for role, column in (optional | {"quantile": quantile}).items() if column}
-    columns = _selected(table, list(dict.fromkeys(given.values())))
-    read = {role: _column(columns, column, numeric=role in NUMERIC) for role, column in given.items()}
+    given = {"key": key, "label": label, "nuisance": nuisance, "origin": origin or key, "severity": severity}
+    given |= {"trajectory": trajectory, "split": split, "fold": fold}
+    named = {role: column for role, column in given.items() if column}
+    columns = _selected(table, list(dict.fromkeys(named.values())))
+    read = {role: _column(columns, column, numeric=role == "severity") for role, column in named.items()}
     keys = read["key"].to_pylist()
     if len(set(keys)) < len(keys):
         repeated = min(str(value) for value, count in Counter(keys).items() if count > 1)
@@ -86,10 +81,10 @@ def metadata_from_table(
         raise InputError(f"the nuisance column cannot be called {nuisance!r}: that name is taken, rename it")
     rows |= {"label": pa.array(label_codes, pa.int64()), "nuisance": pa.array(nuisance_codes, pa.int64())}
     order = [column for column in (*COLUMNS, "trajectory") if column in rows]
-    named = {nuisance if column == "nuisance" else column: rows[column] for column in order}
+    renamed = {nuisance if column == "nuisance" else column: rows[column] for column in order}
     origins = rows["origin"].to_pylist()
     shared = len(set(zip(origins, nuisance_codes.tolist(), strict=True))) > len(set(origins))
-    return Metadata(pa.table(named), label_names, nuisance_names, nuisance, shared, name)
+    return Metadata(pa.table(renamed), label_names, nuisance_names, nuisance, shared, name)
 
 
 def _computed(
@@ -102,13 +97,10 @@ def _computed(
     severity = read.get("severity", pa.nulls(len(keys), pa.float64()))
     cells = _cells(splits, groups, severity)
     trajectories = _trajectories(read, nuisances, origins, cells)
-    quantile = read.get("quantile")
-    if quantile is None:
-        names, order = np.array(keys if trajectories is None else trajectories[0]), np.argsort(keys)
-        values = np.empty(len(keys))
-        # In the order of keys: equal hashes must not be ordered by the order of rows.
-        values[order] = quantiles(cells[order], names[order].tolist())
-        quantile = pa.array(values)
+    names, order = np.array(keys if trajectories is None else trajectories[0]), np.argsort(keys)
+    quantile = np.empty(len(keys))
+    # In the order of keys: equal hashes must not be ordered by the order of rows.
+    quantile[order] = quantiles(cells[order], names[order].tolist())
     rows = {
         "key": pa.array(keys, pa.string()),
         "split": pa.array(splits, pa.string()),
@@ -116,7 +108,7 @@ def _computed(
         "severity": severity,
         "group": pa.array(groups, pa.int32()),
         "origin": pa.array(origins, pa.string()),
-        "quantile": quantile,
+        "quantile": pa.array(quantile),
     }
     if "severity" in read and trajectories is not None:
         rows["trajectory"] = pa.array(trajectories[1], pa.string())

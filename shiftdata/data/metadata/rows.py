@@ -25,13 +25,11 @@ from shiftdata.data.metadata.stored import FileRows, TableRows, as_array
 from shiftdata.errors import InputError, IntegrityError
 
 Array = NDArray[Any]
-#: The columns of a metadata table, the nuisance's under its own name in the place of `nuisance`.
+#: The columns of a metadata table; the column of the nuisance has its own name instead of `nuisance`.
 COLUMNS = ("key", "split", "fold", "label", "nuisance", "severity", "group", "origin", "quantile")
-
-
 #: Bytes above which one array of texts needs wider offsets.
 MOST_TEXT = 1 << 31
-#: Of the columns that filters name, the type of the array and what stands for a missing value.
+#: Of the columns that filters name, the type of the array and the value for a missing one.
 NUMBERS: Mapping[str, tuple[type[np.generic], Any]] = {
     "split": (np.int8, -1),
     "fold": (np.int8, None),
@@ -256,8 +254,8 @@ class Metadata:
         last = np.empty(len(several), np.int64)  # a nuisance of each origin: another one means several
         last[self.origin] = self.nuisance
         several[self.origin[last[self.origin] != self.nuisance]] = True
-        recurs: Array = several[self.origin]
-        return recurs
+        result: Array = several[self.origin]
+        return result
 
     @cached_property
     def trajectory(self) -> Array:
@@ -342,16 +340,20 @@ class Metadata:
 def read_metadata(dataset: DatasetName, base: str | None = None) -> Metadata:
     """Return the metadata of a base (default: the default base); read once for an opened dataset."""
     opened = open_dataset(dataset)
-    name = opened.manifest.base(base or opened.manifest.default_base).name
-    return opened.keep(("metadata", name), lambda: _read(opened, name))
+    manifest = opened.manifest
+    name = manifest.base(base or manifest.default_base).name
+
+    def read() -> Metadata:
+        rows = FileRows(opened, name, _names(manifest))
+        len(rows)  # reads the footers: a dataset without metadata is refused here
+        opened.check_unchanged()
+        return metadata_of(manifest, name, rows, opened)
+
+    return opened.keep(("metadata", name), read)
 
 
-def _read(dataset: OpenDataset, base: str) -> Metadata:
-    nuisance = dataset.manifest.roles.nuisance
-    rows = FileRows(dataset, base, [nuisance if name == "nuisance" else name for name in COLUMNS])
-    len(rows)  # reads the footers: a dataset without metadata is refused here
-    dataset.check_unchanged()
-    return metadata_of(dataset.manifest, base, rows, dataset)
+def _names(manifest: Manifest) -> list[str]:
+    return [manifest.roles.nuisance if name == "nuisance" else name for name in COLUMNS]
 
 
 def metadata_of(
@@ -360,8 +362,7 @@ def metadata_of(
     """Make the metadata of a base from its files, or from a table of all its rows in the order of splits."""
     nuisance = manifest.roles.nuisance
     if isinstance(rows, pa.Table):
-        names = [nuisance if name == "nuisance" else name for name in COLUMNS]
-        rows = rows.select([*names, *({"params"} & set(rows.column_names))])
+        rows = rows.select([*_names(manifest), *({"params"} & set(rows.column_names))])
         rows = rows.replace_schema_metadata(None)
     return Metadata(
         rows,

@@ -1,1 +1,1 @@
-"""Where datasets lie: the search path, addresses of Hubs, catalogs."""
+"""Places of datasets: the search path, addresses of Hubs, catalogs."""

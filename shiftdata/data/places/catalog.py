@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from shiftdata.data.format.names import is_path_part, line_fault
 from shiftdata.data.format.typed import read_json
 from shiftdata.data.places.hubs import config_folder
 from shiftdata.data.places.search import NAMESPACE, datasets_below, local_datasets, search_path, store_at
-from shiftdata.data.places.store import MissingFileError, is_url
+from shiftdata.data.places.store import SHA256, MissingFileError, is_url
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError, not_found
 from shiftdata.files import absolute, write_text
 
@@ -33,7 +32,6 @@ NETWORK = ("https", "http", "hf", "hf+https", "hf+http", "s3", "s3a", "gs", "gcs
 NEARBY = ("file", "local", "memory")
 MOST_BYTES = 4 << 20
 LONGEST = 2000
-SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -182,21 +180,16 @@ def recipes() -> dict[str, Mapping[str, str]]:
 
 def _build_advice(name: str) -> list[str]:
     """Say how the dataset of a recipe is built, or which recipes have similar names."""
-    named = recipes()
-    if name not in named:
-        nearest = difflib.get_close_matches(name, named, n=3)
+    recipe = recipes().get(name)
+    if recipe is None:
+        nearest = difflib.get_close_matches(name, recipes(), n=3)
         listed = f" ({', '.join(nearest)}: similar names)" if nearest else ""
         return [f"to build one, from a checkout of shiftdata: python -m builders list{listed}"]
-    raw = named[name].get("raw")
-    build = f"python -m builders build {name}"
-    if not raw:
-        return [f"it is not built yet; a recipe of this name needs no download. From a checkout: {build}"]
-    return [
-        f"it is not built yet; a recipe of this name reads {raw} (licence: {named[name]['license']}). "
-        "From a checkout:",
-        f"  python -m builders raw get {raw}    gets the files, or says how to",
-        f"  {build}",
-    ]
+    raw = recipe.get("raw")
+    about = f"reads {raw} (licence: {recipe['license']})" if raw else "needs no download"
+    get = [f"  python -m builders raw get {raw}    gets the files, or says how to"] if raw else []
+    build = f"  python -m builders build {name}"
+    return [f"it is not built yet; a recipe of this name {about}. From a checkout:", *get, build]
 
 
 def place_fault(place: str, *, far: bool) -> str | None:

@@ -12,17 +12,14 @@ from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from shiftdata.data.format.addresses import is_listed, relative
-from shiftdata.data.format.paths import CROISSANT
 from shiftdata.data.format.records import FileRecord
 from shiftdata.data.format.typed import read_json
 from shiftdata.data.places.client import Answer, Client, HttpError, NoRangesError
 from shiftdata.data.places.hubs import HubRepo, hub_endpoint, origin_of, token_for
-from shiftdata.data.places.store import MOST_SMALL, FileInfo, OnBytes, Store, append_ranges, copy, is_hidden
+from shiftdata.data.places.store import MOST_SMALL, SHA256, FileInfo, OnBytes, Store, append_ranges, is_hidden
 from shiftdata.errors import StorageError
-from shiftdata.files import open_new, sha256_of, write_bytes
+from shiftdata.files import open_new, write_bytes
 
-SHA256 = re.compile(r"[0-9a-f]{64}")
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 #: Characters of a URL that are not escaped.
 PLAIN = "/%:@!$&'()*+,;=~?-._"
@@ -126,10 +123,7 @@ class Http(Store):
 
 
 class Hub(Http):
-    """A repo on a Hub, by its protocol; what `huggingface_hub` has in its cache is used where it is right.
-
-    The client of the Hub itself would put what any server says under any name into that cache.
-    """
+    """A repo on a Hub, by its protocol; offline, the manifest is read from the cache of `huggingface_hub`."""
 
     def __init__(self, repo: HubRepo) -> None:
         self.repo = repo
@@ -177,21 +171,6 @@ class Hub(Http):
                 break
         raise self.failed("", OSError("its list of files does not end"))
 
-    def download(self, path: str, file: Path, record: FileRecord, on_bytes: OnBytes) -> None:
-        cached = self._cached(path)
-        if cached is None or cached.stat().st_size != record.bytes or sha256_of(cached) != record.sha256:
-            super().download(path, file, record, on_bytes)
-            return
-        with cached.open("rb") as source:
-            copy(source, file, record.bytes, on_bytes)
-
-    def fetch_listed(self, path: str, file: Path, record: FileRecord, on_bytes: OnBytes) -> None:
-        cached = self._cached(path) if path == CROISSANT else None
-        if cached is None or not is_listed(path, cached.read_bytes(), record):
-            super().fetch_listed(path, file, record, on_bytes)
-            return
-        copy(io.BytesIO(relative(cached.read_bytes())), file, record.bytes, on_bytes)
-
     def _connect(self) -> Client:
         token = self.repo.token
         return Client(self.endpoint, token_for(self.repo.endpoint) if token is None else token)
@@ -211,18 +190,14 @@ class Hub(Http):
             raise self.failed(path, OSError("the network is off (HF_HUB_OFFLINE is set)"))
         return super()._try(path, act)
 
-    def _cached(self, path: str) -> Path | None:
-        """Return a file of this revision in the cache of `huggingface_hub`, unchecked."""
+    def _pinned_in_cache(self, path: str) -> tuple[Hub, bytes]:
+        """Read a small file in the cache of `huggingface_hub`, and pin its commit."""
         from huggingface_hub import try_to_load_from_cache
 
-        cached = try_to_load_from_cache(
-            self.repo.repo_id, path, revision=self.repo.revision, repo_type="dataset"
-        )
-        return Path(cached) if isinstance(cached, str) and Path(cached).is_file() else None
-
-    def _pinned_in_cache(self, path: str) -> tuple[Hub, bytes]:
-        file = self._cached(path) if self.repo.endpoint is None else None
-        if file is None or file.stat().st_size > MOST_SMALL:
+        repo = self.repo
+        cached = try_to_load_from_cache(repo.repo_id, path, revision=repo.revision, repo_type="dataset")
+        file = Path(cached) if isinstance(cached, str) and repo.endpoint is None else None
+        if file is None or not file.is_file() or file.stat().st_size > MOST_SMALL:
             raise self.failed(path, OSError("the network is off (HF_HUB_OFFLINE is set)"))
         commit = file.parents[path.count("/")].name  # .../snapshots/<commit>/<path>
         return Hub(replace(self.repo, revision=commit)), file.read_bytes()

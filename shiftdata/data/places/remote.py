@@ -13,6 +13,7 @@ from typing import IO, Any, TypeVar
 from shiftdata.data.format.records import FileRecord
 from shiftdata.data.places.store import (
     MOST_SMALL,
+    SHA256,
     FileInfo,
     OnBytes,
     Store,
@@ -27,7 +28,6 @@ from shiftdata.extras import install_hint
 MODULES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs"}
 #: Protocols that need no network.
 NEAR = ("memory",)
-SHA256 = re.compile(r"[0-9a-f]{64}")
 #: Names of the time of a file's last change, the most exact first.
 TIMES = ("Last-Modified", "LastModified", "mtime", "created")
 
@@ -47,7 +47,7 @@ class Remote(Store):
         return type(self), (self.address,)
 
     def listing(self) -> dict[str, FileInfo] | None:
-        """Every file that the place lists, or None where it cannot."""
+        """List every file; None where the place cannot."""
         system, root = self._system()
         system.invalidate_cache()  # what is there now, not when it was last asked
         try:

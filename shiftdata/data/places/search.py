@@ -24,7 +24,7 @@ def search_path() -> list[Path]:
 
 
 def local_datasets() -> Iterator[Path]:
-    """Every folder with a manifest on the search path; of two with one name, the first."""
+    """Yield each folder with a manifest on the search path; of two with one name, the first."""
     seen = set()
     for root in search_path():
         for path in sorted(root.glob(f"*/{FILE_NAME}")):
@@ -83,21 +83,17 @@ def is_offline() -> bool:
 
 def no_manifest(where: str) -> NotFoundError:
     """Make the error for a place without a manifest; where it is a folder above datasets, they are named."""
-    if is_url(where):
-        return NotFoundError(
-            f"{where} has no {FILE_NAME}: it is not a shiftdata dataset, or its upload is not complete"
-        )
-    if below := datasets_below(Path(where)):
+    below = [] if is_url(where) else datasets_below(Path(where))
+    if below:
         return NotFoundError(
             f"{where} has no {FILE_NAME}, but datasets in it have: give {' or '.join(below)}"
         )
-    return NotFoundError(
-        f"{where} has no {FILE_NAME}: it is not a shiftdata dataset, or its build has not finished"
-    )
+    begun = "upload is not complete" if is_url(where) else "build has not finished"
+    return NotFoundError(f"{where} has no {FILE_NAME}: it is not a shiftdata dataset, or its {begun}")
 
 
 def datasets_below(folder: Path, most: int = 5) -> list[str]:
-    """Some datasets in a folder or in its sub-folders, such as those of `build/`."""
+    """List some datasets in a folder or in its sub-folders, such as those of `build/`."""
     manifests = sorted(path for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{FILE_NAME}"))
     return [str(path.parent) for path in manifests if not is_hidden(path.relative_to(folder).as_posix())][
         :most

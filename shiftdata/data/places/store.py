@@ -30,6 +30,7 @@ from shiftdata.errors import IntegrityError, ShiftdataError, StorageError
 from shiftdata.files import OUT_OF_SPACE, absolute, open_new, open_regular, read_at
 
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*(::|://)")
+SHA256 = re.compile(r"[0-9a-f]{64}")
 #: Bytes that are copied, fetched or hashed at a time: a step of a progress bar.
 CHUNK = 8 << 20
 #: The most bytes of a manifest, and of whatever else is read whole and is in no manifest.
@@ -46,7 +47,7 @@ OnBytes: TypeAlias = Callable[[int], object]
 
 
 class ConnectTimeout(TimeoutError):
-    """No connection came about in time."""
+    """No connection within the time."""
 
 
 class MissingFileError(StorageError, FileNotFoundError):
@@ -85,7 +86,7 @@ class Store(ABC):
 
     @abstractmethod
     def listing(self) -> dict[str, FileInfo] | None:
-        """Every file but hidden ones, or None where the store cannot list them."""
+        """List every file but hidden ones; None where the store cannot."""
 
     def names(self) -> set[str] | None:
         listing = self.listing()
@@ -97,7 +98,7 @@ class Store(ABC):
 
     @abstractmethod
     def read(self, path: str, most: int = MOST_SMALL) -> bytes:
-        """A whole file: for small ones. One with more than `most` bytes is an `IntegrityError`."""
+        """Read a small file whole. One with more than `most` bytes is an `IntegrityError`."""
 
     def has(self, path: str) -> bool:
         """Return True if there is such a file."""
@@ -112,12 +113,12 @@ class Store(ABC):
         """Read the bytes from `start` to before `end`, all of them."""
 
     def ranges(self, path: str, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
-        """Some ranges of a file, by where each starts and its length."""
+        """Read some ranges of a file, by the start and length of each."""
         return [self.range(path, start, start + length) for start, length in ranges]
 
     @abstractmethod
     def open(self, path: str) -> IO[bytes]:
-        """A file that can be seeked in and reads no more than it is asked for."""
+        """Open a file that can seek and reads no more than it is asked for."""
 
     @abstractmethod
     def download(self, path: str, file: Path, record: FileRecord, on_bytes: OnBytes) -> None:
@@ -261,7 +262,7 @@ class Folder(Store):
         return Folder, (self.folder,)  # handles do not travel
 
     def listing(self) -> dict[str, FileInfo]:
-        """Every file and link; what lies below a link to a folder is not listed."""
+        """List every file and link, nothing below a link to a folder."""
         paths = {name: self.folder / name for name in files_below(self.folder) if not is_hidden(name)}
         return {name: _info(path.stat() if path.exists() else path.lstat()) for name, path in paths.items()}
 
@@ -328,7 +329,7 @@ class Folder(Store):
 
 
 def files_below(folder: Path) -> Iterator[str]:
-    """Every file and link below a folder, hidden ones too."""
+    """Yield every file and link below a folder, hidden ones too."""
     for parent, below, files in os.walk(folder):
         inside = Path(parent).relative_to(folder).as_posix()
         links = [name for name in below if os.path.islink(os.path.join(parent, name))]

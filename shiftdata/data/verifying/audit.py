@@ -64,7 +64,7 @@ def verify(
     """Check a dataset as `shiftdata.evaluation.verify` does; canonical splits are left to `check_split`."""
     dataset = open_dataset(name)
     dataset.check_unchanged()
-    progress = Progress(**listeners)
+    progress = Progress(listeners)
     folder = dataset.folder
     with (
         nullcontext(str(folder))
@@ -85,7 +85,7 @@ def verify(
             raise
     dataset.check_unchanged()
     for line in _summary(dataset, progress.checked, deep=deep):
-        progress.on_note(line)
+        progress.report("on_note", line)
     if against is not None:
         problems += _differences(dataset.manifest, open_dataset(against).manifest)
     return sorted(problems, key=lambda problem: problem.path)
@@ -121,7 +121,8 @@ def _extra_files(files: Files) -> Iterator[Problem]:
     store, listed = files.dataset.store, {*files.dataset.manifest.files, FILE_NAME}
     names = store.names()
     if names is None:
-        files.progress.on_note("extra files could not be looked for: the place gives no list of its files")
+        text = "extra files could not be looked for: the place gives no list of its files"
+        files.progress.report("on_note", text)
         return
     for path in sorted(names - listed):
         # A link to a folder of listed files is not extra: each of them is refused if it leads out.
@@ -140,7 +141,7 @@ def _file_problems(files: Files, paths: Iterable[str]) -> Iterator[Problem]:
     manifest = files.dataset.manifest
     shards = {shard.path: shard for base in manifest.bases for shard in shards_of(manifest, base)}
     for local in files.each(sorted(paths)):
-        yield from local.problems(shards[local.path].named() if local.path in shards else "")
+        yield from local.problems(shards[local.path].contents if local.path in shards else "")
 
 
 @dataclass
@@ -200,13 +201,13 @@ class _Audit:
         self, local: Mapping[str, LocalFile], tables: dict[str, pa.Table], sizes: dict[str, Indices]
     ) -> Iterator[Problem]:
         """Read the rows of each split, and their bytes in memory, as far as its metadata is intact."""
-        roles = self.manifest.roles
-        schema = metadata_schema(roles, self.manifest.labels, self.manifest.nuisances)
         for split, metadata in local.items():
-            table, faults = read_table(metadata, schema, without="params", terms=TERMS)
+            table, faults = read_table(
+                metadata, metadata_schema(self.manifest), without="params", terms=TERMS
+            )
             yield from [*metadata.problems("its rows were not checked"), *faults]
             if table is not None and metadata.file is not None:
-                tables[split], sizes[split] = table, sizes_of(metadata.file, roles)
+                tables[split], sizes[split] = table, sizes_of(metadata.file, self.manifest.roles)
                 yield from statistics_problems(metadata.path, metadata.file, table)
                 self.files.progress.checked["rows"] += len(table)
 
@@ -220,7 +221,7 @@ class _Audit:
         """Check every data file of a base: its rows, its examples, its statistics, the sample."""
         for shard, local in zip(shards, self.files.each([shard.path for shard in shards]), strict=True):
             rows = tables.get(shard.split)
-            problems = local.problems(shard.named(rows))
+            problems = local.problems(shard.contents)
             described = None if rows is None else metadata[shard.split]
             problems += shard_problems(shard, local, described, self.manifest, self.files.progress)
             if not problems and local.file is not None and rows is not None:
@@ -238,11 +239,8 @@ class _Audit:
         metadata: Mapping[str, LocalFile],
     ) -> Iterator[Problem]:
         """Check the canonical splits of a base; with the `sizes` of its rows they are also recomputed."""
-        splits = {
-            protocol_file(split.name): split
-            for split in self.manifest.canonical_splits
-            if split.base == base.name
-        }
+        mine = [split for split in self.manifest.canonical_splits if split.base == base.name]
+        splits = {protocol_file(split.name): split for split in mine}
         self.left -= set(splits)
         order = in_order(sizes)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +18,10 @@ from shiftdata.data.format.paths import metadata_file
 from shiftdata.data.format.records import CanonicalSplit, Split
 from shiftdata.data.format.schema import FROZEN
 from shiftdata.data.format.writer import Indices
-from shiftdata.data.format.written import equal_apart, groups_of, size_of, untouched
+from shiftdata.data.format.written import equal_apart, groups_of, plain_texts, size_of, untouched
 from shiftdata.data.verifying.files import LocalFile, Problem, first_line
 from shiftdata.data.verifying.rows import BaseRows
-from shiftdata.data.verifying.tables import plain_texts, read_table
+from shiftdata.data.verifying.tables import read_table
 
 MOST_EQUAL = 3  # keys of a set that a problem names
 
@@ -30,7 +31,7 @@ def base_problems(rows: BaseRows, sizes: Mapping[str, Indices]) -> Iterator[Prob
     base, path = rows.base, f"metadata/{rows.base.name}"
     for split, table in rows.splits.items():
         file = metadata_file(base.name, split)
-        yield from _count_problems(file, "has", groups_of(table), base.splits[split], sizes[split])
+        yield from _count_problems(file, "has", size_of(groups_of(table), sizes[split]), base.splits[split])
     yield from _quantile_problems(rows)
     yield from _trajectory_problems(rows)
     if len(rows.splits) < len(base.splits):
@@ -50,10 +51,7 @@ def base_problems(rows: BaseRows, sizes: Mapping[str, Indices]) -> Iterator[Prob
         yield Problem(path, f"{text}; fetch it again", "content_id")
 
 
-def _count_problems(
-    path: str, verb: str, groups: Indices, promised: Split, sizes: Indices | None = None
-) -> Iterator[Problem]:
-    counted = size_of(groups, np.empty(0, np.int64) if sizes is None else sizes)
+def _count_problems(path: str, verb: str, counted: Split, promised: Split) -> Iterator[Problem]:
     names = {
         "rows": "rows",
         "groups": "groups",
@@ -63,7 +61,7 @@ def _count_problems(
     }
     for field, name in names.items():
         count, wanted = getattr(counted, field), getattr(promised, field)
-        if count != wanted and (field != "bytes" or sizes is not None):
+        if count != wanted:
             yield Problem(path, f"{verb} {count} {name}, the manifest says {wanted}", "counts")
 
 
@@ -206,7 +204,8 @@ def _set_problems(
     valid = place.is_valid().to_numpy()
     at = place.drop_null().to_numpy().astype(np.int64)
     drawn = groups_of(rows)[np.repeat(at, np.maximum(counts[valid], 0))]
-    yield from _count_problems(path, f"keeps in {name}", drawn, record.size)
+    counted = replace(size_of(drawn, counts), bytes=record.size.bytes)
+    yield from _count_problems(path, f"keeps in {name}", counted, record.size)
     repeated = pc.value_counts(keys)
     wrong = {
         "is frozen twice": repeated.filter(pc.greater(repeated.field(1), 1)).field(0),

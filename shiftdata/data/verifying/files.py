@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypedDict, TypeVar
+from typing import Any, Literal, TypedDict
 
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.addresses import is_listed
@@ -29,8 +29,6 @@ ADVICE = {
     "link": "put the file itself there",
     "unreachable": "check the network and your access, then verify again",
 }
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -85,20 +83,18 @@ class Listeners(TypedDict, total=False):
 class Progress:
     """The listeners of a verification, and the counts of what was checked."""
 
-    on_file: Callable[[str], object] = lambda path: None
-    on_bytes: Callable[[int], object] = lambda count: None
-    on_rows: Callable[[int], object] = lambda count: None
-    on_note: Callable[[str], object] = lambda text: None
+    listeners: Listeners
     stopped: bool = False
     checked: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def report(self, listener: Callable[[T], object], value: T) -> None:
+    def report(self, name: Literal["on_file", "on_bytes", "on_rows", "on_note"], value: Any) -> None:
         """Call a listener; once the verification has stopped, end the calling thread instead."""
         with self._lock:
             if self.stopped:
                 raise ShiftdataError("the verification was stopped")
-            listener(value)
+            if listener := self.listeners.get(name):
+                listener(value)
 
 
 @dataclass(frozen=True)
@@ -162,7 +158,7 @@ class Files:
         if kind in ("size", "hash") and path == CROISSANT:  # which may have the addresses of its place
             with open_regular(file) as stream:
                 fault = "" if is_listed(path, stream.read(MOST_SMALL), record) else fault
-        self.progress.report(self.progress.on_file, path)
+        self.progress.report("on_file", path)
         self.progress.checked["files by their hash"] += not fault
         if fault and folder is None:
             file.unlink(missing_ok=True)
@@ -175,7 +171,7 @@ class Files:
             size = store.info(path).size
             if size not in (None, record.bytes) and path != CROISSANT:
                 return f"has {size} bytes, the manifest says {record.bytes}", "size"
-            store.fetch_listed(path, file, record, partial(progress.report, progress.on_bytes))
+            store.fetch_listed(path, file, record, partial(progress.report, "on_bytes"))
         except MissingFileError:
             return "is missing", "missing"
         except Exception as error:  # each backend has its own kinds
@@ -198,7 +194,7 @@ class Files:
                 while chunk := stream.read(CHUNK):
                     digest.update(chunk)
                     if self.dataset.folder is not None:  # else they were counted when they came
-                        self.progress.report(self.progress.on_bytes, len(chunk))
+                        self.progress.report("on_bytes", len(chunk))
         except FileNotFoundError:
             return "is missing", "missing"
         except OSError as error:

@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.identity import dataset_content_id
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
@@ -89,14 +87,9 @@ class Shard:
     first: int
     rows: int
 
-    def named(self, metadata: pa.Table | None = None) -> str:
-        """Describe its rows by number, and by key if their metadata is given."""
-        last = self.first + self.rows - 1
-        text = f"it contains rows {self.first} to {last} of {self.base}/{self.split}"
-        if metadata is None or not self.first <= last < len(metadata):
-            return text
-        first, final = metadata["key"].take([self.first, last]).to_pylist()
-        return f"{text} ({first} to {final})"
+    @property
+    def contents(self) -> str:
+        return f"it contains rows {self.first} to {self.first + self.rows - 1} of {self.base}/{self.split}"
 
 
 def shards_of(manifest: Manifest, base: Base) -> list[Shard]:
@@ -104,8 +97,7 @@ def shards_of(manifest: Manifest, base: Base) -> list[Shard]:
     shards, files = [], manifest.all_files
     for split in base.splits:
         totals = [TOTAL.search(path) for path in data_files(files, base.name, split)]
-        total = max((int(match[1]) for match in totals if match), default=1)
-        first = 0
+        total, first = max((int(match[1]) for match in totals if match), default=1), 0
         for number in range(total):
             path = data_file(base.name, split, number, total)
             rows = (files[path].rows or 0) if path in files else 0

@@ -20,13 +20,7 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.schema import Roles, columns, data_schema, example_hashes
 from shiftdata.data.verifying.files import LocalFile, Problem, Progress, first_line
 from shiftdata.data.verifying.manifest import Shard
-from shiftdata.data.verifying.tables import (
-    RowsInOrder,
-    batches,
-    differing,
-    table_problems,
-    unreadable,
-)
+from shiftdata.data.verifying.tables import RowsInOrder, batches, differing, table_problems, unreadable
 from shiftdata.threads import ahead, available_cores
 
 #: Rows that are checked at a time: few where each is an image.
@@ -38,9 +32,7 @@ def shard_problems(
     shard: Shard, local: LocalFile, metadata: LocalFile | None, manifest: Manifest, progress: Progress
 ) -> Iterator[Problem]:
     """Check an intact data file; without metadata, its columns alone."""
-    readable, problems = table_problems(
-        local, data_schema(manifest.roles, manifest.labels, manifest.nuisances)
-    )
+    readable, problems = table_problems(local, data_schema(manifest))
     yield from problems
     if not readable or local.file is None or metadata is None or metadata.file is None:
         return
@@ -50,7 +42,7 @@ def shard_problems(
         pairs = _paired(local.file, metadata.file, shard.first, count)
         for rows, problems in ahead(check, pairs, available_cores()):
             yield from problems
-            progress.report(progress.on_rows, rows)
+            progress.report("on_rows", rows)
     except (pa.ArrowException, OSError) as error:
         yield unreadable(shard.path, error)
 

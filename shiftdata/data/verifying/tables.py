@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from shiftdata.data.format.bounds import flat_table, texts_in, unpacked_fault
 from shiftdata.data.format.page_headers import pages_fault
 from shiftdata.data.format.typed import read_json
+from shiftdata.data.format.written import plain_texts
 from shiftdata.data.verifying.files import LocalFile, Problem, first_line
 from shiftdata.errors import IntegrityError
 
@@ -39,8 +40,7 @@ def table_problems(local: LocalFile, schema: pa.Schema) -> tuple[bool, list[Prob
         return False, [Problem(local.path, fault, "unreadable")]
     faults = sorted(_column_faults(columns, schema))
     readable, features = not faults, _features(columns)
-    wrong = [name for name, feature in _features(schema).items() if features.get(name) != feature]
-    if wrong:
+    if wrong := [name for name, feature in _features(schema).items() if features.get(name) != feature]:
         faults.append(f"does not give `datasets` the features of {', '.join(wrong)}, such as class names")
     if local.rows is not None and footer.num_rows != local.rows:
         faults.append(f"has {footer.num_rows} rows, the manifest says {local.rows}")
@@ -67,12 +67,6 @@ def read_table(
     return table.replace_schema_metadata(None), problems
 
 
-def plain_texts(rows: pa.Table) -> pa.Table:
-    """Return rows whose dictionaries are texts again, as filters compare them."""
-    types = [getattr(kind, "value_type", kind) for kind in rows.schema.types]
-    return rows.cast(pa.schema(zip(rows.schema.names, types, strict=True)))
-
-
 def unreadable(path: str, error: Exception) -> Problem:
     """Return the problem of a file that has its hash, and cannot be read."""
     text = f"is not a readable Parquet file ({first_line(error)}): build the dataset again"
@@ -80,11 +74,9 @@ def unreadable(path: str, error: Exception) -> Problem:
 
 
 def _column_faults(columns: pa.Schema, expected: pa.Schema) -> Iterator[str]:
-    missing = [name for name in expected.names if name not in columns.names]
-    extra = [name for name in columns.names if name not in expected.names]
-    if missing:
+    if missing := [name for name in expected.names if name not in columns.names]:
         yield f"lacks the column {', '.join(missing)}"
-    if extra:
+    if extra := [name for name in columns.names if name not in expected.names]:
         yield f"has the column {', '.join(extra)}, which a shiftdata file does not have"
     if not missing and not extra and columns.names != expected.names:
         yield f"has the columns in another order than {', '.join(expected.names)}"
@@ -133,8 +125,7 @@ def differing(left: pa.ChunkedArray, right: pa.ChunkedArray) -> NDArray[np.int64
         return np.empty(0, dtype=np.int64)
     empty = pc.and_(pc.is_null(left), pc.is_null(right))
     same = pc.or_(empty, pc.fill_null(pc.equal(left, right), False))
-    positions: NDArray[np.int64] = np.flatnonzero(~same.to_numpy())
-    return positions
+    return np.flatnonzero(~same.to_numpy())
 
 
 def integers(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -156,58 +147,23 @@ def statistics_problems(path: str, file: Path, rows: pa.Table) -> Iterator[Probl
 
     Readers leave out row groups by them, so false ones hide rows.
     """
-    footer = pq.read_metadata(file)
-    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
-    ends = np.cumsum([group.num_rows for group in groups], dtype=np.int64)
-    if not len(ends) or ends[-1] != len(rows):
-        return  # another number of rows is a problem of its own
-    for number in range(footer.num_columns):
-        name = footer.schema.column(number).path
-        stated = [group.column(number).statistics for group in groups]
-        if name not in rows.column_names or not any(stated):
-            continue
-        least, greatest, missing = _of_groups(rows[name], ends)
-        for group, statistics in enumerate(stated):
-            if statistics is not None and not _is_true(
-                statistics, least[group], greatest[group], int(missing[group])
-            ):
-                text = (
-                    f"states of {name} in row group {group} that it is {_stated(statistics)}; it is from "
-                    f"{least[group]!r} to {greatest[group]!r}, {missing[group]} missing: readers that filter "
-                    "by it would lose rows; fetch it again, or build the dataset again"
-                )
-                yield Problem(path, text, "statistics")
+    footer, start = pq.read_metadata(file), 0
+    for number in range(footer.num_row_groups if footer.num_rows == len(rows) else 0):
+        group = footer.row_group(number)
+        part = plain_texts(rows.slice(start, group.num_rows))
+        start += group.num_rows
+        for column in map(group.column, range(group.num_columns)):
+            name, stated = column.path_in_schema, column.statistics
+            if stated is not None and name in part.column_names and not _is_true(stated, part[name]):
+                text = f"has false statistics of {name} in row group {number}: filters by it would lose rows"
+                yield Problem(path, f"{text}; fetch it again, or build the dataset again", "statistics")
 
 
-def _of_groups(column: pa.ChunkedArray, ends: NDArray[np.int64]) -> tuple[list[Any], list[Any], Any]:
-    """Return the least and the greatest value of each row group, None for none, and the number of nulls."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    values = pc.unique(column).drop_null()
-    values = values.take(pc.sort_indices(values))
-    # Ranks instead of values, so that texts take one pass of `reduceat` too.
-    rank = pc.index_in(column, value_set=values).combine_chunks()
-    absent = rank.is_null().to_numpy(zero_copy_only=False)
-    number = rank.fill_null(0).to_numpy().astype(np.int64)
-    starts = np.r_[0, ends[:-1]]
-    low = np.minimum.reduceat(np.where(absent, len(values), number), starts)
-    high = np.maximum.reduceat(np.where(absent, -1, number), starts)
-    ordered: list[Any] = [*values.to_pylist(), None]
-    missing = np.add.reduceat(absent.astype(np.int64), starts)
-    return [ordered[at] for at in low], [ordered[at] for at in high], missing
-
-
-def _is_true(statistics: Any, least: Any, greatest: Any, missing: int) -> bool:
-    if statistics.has_null_count and statistics.null_count != missing:
+def _is_true(stated: Any, values: pa.ChunkedArray) -> bool:
+    if stated.has_null_count and stated.null_count != values.null_count:
         return False
-    if not statistics.has_min_max or least is None:
-        return True
+    least, greatest = pc.min_max(values).as_py().values()
     try:
-        return bool(statistics.min <= least and greatest <= statistics.max)
+        return not stated.has_min_max or least is None or stated.min <= least <= greatest <= stated.max
     except TypeError:  # of another type
         return False
-
-
-def _stated(statistics: Any) -> str:
-    text = f"from {statistics.min!r} to {statistics.max!r}" if statistics.has_min_max else "of any value"
-    return f"{text}, {statistics.null_count} missing" if statistics.has_null_count else text

@@ -42,7 +42,7 @@ def tar_problems(files: Files) -> Iterator[Problem]:
                     tables += [table] if table is not None else []
                 elif local.file is not None and table is not None:
                     yield from _samples_problems(local, table, manifest, hidden=base.hides_labels(name))
-                    files.progress.report(files.progress.on_rows, len(table))
+                    files.progress.report("on_rows", len(table))
             whole = whole and len(tables) == len(pairs) // 2
         if whole and _content_id(sets, manifest, base) != base.content_id:
             text = f"has other rows than the content_id of {base.name} says: fetch or export it again"
@@ -68,8 +68,8 @@ def _samples_problems(
             for row in table.to_pylist():
                 yield from _sample_problems(local.path, tar, row, manifest, hidden=hidden)
         except (OSError, EOFError, MemoryError, TypeError, ValueError, OverflowError) as error:
-            what = f"is not as its index says ({error}): fetch or export it again"
-            yield Problem(local.path, what, "unreadable")
+            text = f"is not as its index says ({error}): fetch or export it again"
+            yield Problem(local.path, text, "unreadable")
 
 
 def _sample_problems(

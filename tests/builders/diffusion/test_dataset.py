@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from pathlib import Path
@@ -21,7 +20,6 @@ from builders.make.build import build
 from builders.recipe_files import load_recipe
 from builders.shifts.diffusion import Diffusion, Training, slider_file, train
 from builders.shifts.steps import Diffuse
-from scripts import calibrate_filter
 from shiftdata.errors import InputError
 from tests.builders.diffusion.tiny import clip, dino, pipeline
 from tests.builders.stylizers.networks import picture
@@ -132,49 +130,6 @@ def test_every_trajectory_starts_with_the_untouched_picture(built: Path) -> None
     of_origin = {row["origin"]: row["sha256"] for row in content}
     rows = pq.read_table(built / "metadata/all").to_pylist()
     assert all((row["sha256"] == of_origin[row["origin"]]) == (row["severity"] == 0) for row in rows)
-
-
-@pytest.mark.slow
-def test_all_pictures_have_the_size_that_prepare_gives(built: Path) -> None:
-    images = pq.read_table(built / "data/all", columns=["image"])["image"].to_pylist()
-    sizes = {Image.open(io.BytesIO(one["bytes"])).size for one in images}
-    assert sizes == {(24, 24)}
-
-
-@pytest.mark.slow
-def test_a_build_that_was_killed_ends_in_the_same_bytes(
-    built: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done = 0
-    whole = Diffuse.__call__
-
-    def stopping(self: Diffuse, samples: object) -> object:
-        nonlocal done
-        done += 1
-        if done == 15:
-            raise KeyboardInterrupt
-        return whole(self, samples)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Diffuse, "__call__", stopping)
-    with pytest.raises(KeyboardInterrupt):
-        build(str(place / "recipe.py"), out=place / "again", workers=1, quiet=True)
-    monkeypatch.undo()
-    again = build(str(place / "recipe.py"), out=place / "again", workers=1, quiet=True)
-    assert (again / "manifest.json").read_bytes() == (built / "manifest.json").read_bytes()
-
-
-@pytest.mark.slow
-def test_a_threshold_is_set_on_labels(
-    built: Path, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = judged_rows(built, "all").to_pylist()
-    ranked = sorted(rows, key=lambda row: row["score_shift-alignment"])
-    lines = [f"{row['key']},{'drop' if at < 20 else 'keep'},," for at, row in enumerate(ranked[:40])]
-    (place / "labels.csv").write_text("\n".join(["key,label,who,when", *lines]) + "\n")
-    options = [str(built), "all", "shift-alignment", str(place / "labels.csv"), "--side", "least"]
-    monkeypatch.setattr("sys.argv", ["calibrate_filter", *options, "--goal", "rejection", "--wanted", "0.9"])
-    assert calibrate_filter.main() == 0
-    assert "rejection 0.9000" in capsys.readouterr().out
 
 
 def test_a_lacking_slider_is_named(place: Path, tmp_path: Path) -> None:

@@ -76,13 +76,3 @@ def domainnet(root: Path, each: int = 10) -> Mapping[str, int]:
         for list_, lines in lists.items():
             put(root, f"txt/{domain}_{list_}.txt", "\n".join(lines) + "\n")
     return counts
-
-
-def domainnet_with_duplicates(root: Path) -> Mapping[str, int]:
-    """The uncleaned version with DomainBed's list of duplicates, and no other list."""
-    counts = domainnet(root)
-    for file in (root / "txt").iterdir():
-        file.unlink()
-    lines = [f"{domain}/tiger/{domain}_312_000777.jpg" for domain in DOMAINNET]
-    put(root, "domain_net_duplicates.txt", "\n".join(lines) + "\n")
-    return counts

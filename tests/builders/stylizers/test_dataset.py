@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -12,7 +11,6 @@ from builders.cli.app import main
 from builders.curate.encoding import encode
 from builders.make.build import build
 from builders.recipe_files import load_recipe
-from builders.sample import Sample
 from builders.shifts.steps import Stylize
 from builders.shifts.styles.bank import encode_folder, read_bank
 from builders.shifts.stylizers import AdaIN, StyleSwap
@@ -97,52 +95,3 @@ def test_a_bank_that_would_publish_its_pictures_is_refused(place: Path) -> None:
     encoder, decoder = written(place, "vgg19", depth=3)
     with pytest.raises(InputError, match="can all but be drawn again"):
         encode(place / "styles", place / "x.parquet", StyleSwap(encoder=encoder, decoder=decoder))
-
-
-def stops(at: int) -> Callable[[Stylize, Iterator[Sample]], Iterator[Sample]]:
-    whole, done = Stylize.__call__, 0
-
-    def stopping(self: Stylize, samples: Iterator[Sample]) -> Iterator[Sample]:
-        nonlocal done
-        done += 1
-        if done == at:
-            raise KeyboardInterrupt
-        return whole(self, samples)
-
-    return stopping
-
-
-def test_a_killed_build_from_codes_ends_in_the_bytes_of_one_from_pictures(
-    built: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Stylize, "__call__", stops(at=20))
-    with pytest.raises(KeyboardInterrupt):
-        build(str(place / "of_bank.py"), out=place / "again", workers=1, quiet=True)
-    monkeypatch.undo()
-    again = build(str(place / "of_bank.py"), out=place / "again", workers=1, quiet=True)
-    assert (again / "manifest.json").read_bytes() == (built / "manifest.json").read_bytes()
-
-
-def test_threads_beside_a_device_change_no_byte(
-    built: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Stylize, "threads", property(lambda self: 3))
-    again = build(str(place / "of_bank.py"), out=place / "threads", workers=1, quiet=True)
-    assert (again / "manifest.json").read_bytes() == (built / "manifest.json").read_bytes()
-
-
-def test_weights_that_changed_are_another_recipe(place: Path) -> None:
-    recipe = load_recipe(str(place / "of_styles.py"))
-    before, decoder = recipe.pixels_id(), place / "vgg19-4-0.pth"
-    data = decoder.read_bytes()
-    try:
-        decoder.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-        assert recipe.pixels_id() != before
-    finally:
-        decoder.write_bytes(data)
-    (place / "styles/clay/0.png").write_bytes(b"<html>not found</html>")
-    try:
-        with pytest.raises(InputError, match=r"picture .*clay/0\.png cannot be used: not a readable"):
-            load_recipe(str(place / "of_styles.py")).pixels_id()
-    finally:
-        (place / "styles/clay/0.png").unlink()

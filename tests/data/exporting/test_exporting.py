@@ -270,7 +270,6 @@ def test_every_way_to_name_a_task(tiny, fair, tmp_path, capsys):
         (("--config", "gf_k2_mu10", "--config", "mini"), "takes one --config, got gf_k2_mu10, mini"),
         (("--sets", "a=train,a=test"), "--sets gives each set its own name"),
         (("--base", "huge"), "unknown base 'huge'"),
-        (("--shards", "3"), "--shards: only --to webdataset makes tars"),
     ],
 )
 def test_options_that_cannot_be_are_answered(tiny, tmp_path, capsys, options, said):

@@ -22,7 +22,6 @@ from builders.make.check import check
 from shiftdata.cli.app import main
 from shiftdata.data.exporting.webdataset import writing
 from shiftdata.data.exporting.webdataset.tar import write_tar
-from shiftdata.data.exporting.webdataset.writing import Cut
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import data_files, index_file
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
@@ -176,19 +175,19 @@ def test_croissant_gives_examples_and_labels_with_their_keys(tars):
 # --- how they are cut
 
 
-@given(
-    st.lists(st.integers(0, 100_000), max_size=60),
-    st.integers(1, 400_000),
-    st.one_of(st.none(), st.integers(1, 100)),
-)
-def test_tars_have_all_samples_no_more_bytes_than_asked_and_are_enough_for_workers(sizes, most, shards):
-    cut = Cut(most, shards)
+@given(st.lists(st.integers(0, 100_000), max_size=200), st.integers(1, 400_000))
+def test_tars_have_all_samples_no_more_bytes_than_asked_and_are_enough_for_workers(sizes, most):
     order = np.arange(len(sizes))
-    parts = cut.parts(order, np.array(sizes, np.int64))
+    parts = writing.cut(order, np.array(sizes, np.int64), most)
     assert np.concatenate([order[:0], *parts]).tolist() == order.tolist()
     assert all(len(part) for part in parts)
     whole = [sum(sizes[row] + writing.BYTES_BESIDE for row in part) for part in parts]
     assert all(size <= most or len(part) == 1 for size, part in zip(whole, parts, strict=True))
+
+
+def test_a_set_has_tars_for_sixteen_workers_where_it_has_rows_for_them():
+    sizes = [len(writing.cut(np.arange(rows), np.full(rows, 10), 10**9)) for rows in (3, 40, 128, 9000)]
+    assert sizes == [1, 5, 16, 16]
 
 
 def test_the_json_of_a_sample_is_one_block(tars):
@@ -295,8 +294,6 @@ def test_tasks_that_cannot_be_exported_are_refused(tiny, other, fair, tmp_path):
         export(other, tmp_path / "out", tasks={"fair": fair})
     with pytest.raises(InputError, match=r"'\.\./fair' cannot name a task"):
         export(tiny, tmp_path / "out", tasks={"../fair": fair})
-    with pytest.raises(InputError, match="shards must be at least 1, got 0"):
-        export(tiny, tmp_path / "out", shards=0)
 
 
 # --- verify, build

@@ -73,14 +73,6 @@ def test_a_cut_connection_is_made_good(tiny, mirror, address):
     assert mirror.sent < whole * 2
 
 
-def test_what_the_hubs_cache_has_is_not_fetched(tiny, mirror, address, monkeypatch, tmp_path):
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    huggingface_hub.snapshot_download("shift/tiny", repo_type="dataset", endpoint=mirror.endpoint)
-    before = mirror.sent
-    assert same(sd.fetch(address, out="out"), tiny)
-    assert mirror.sent - before < 100_000
-
-
 def test_a_wrong_file_on_a_hub_comes_from_the_next_place(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     bad = copied(tiny, tmp_path / "served/shift/tiny")

@@ -64,17 +64,6 @@ def test_what_a_cut_fetch_left_is_known(tiny, server, tmp_path, catalogued):
         sd.fetch("toy", config="gf_k2_mu10", out="shift/toy", offline=True)
 
 
-def test_more_than_ten_missing_files_are_counted(tiny, server, catalogued):
-    catalogued(tiny, f"{server.url}/tiny")
-    Path("shift/toy").mkdir(parents=True)
-    shutil.copy(tiny / "manifest.json", "shift/toy")
-    with pytest.raises(StorageError) as caught:
-        sd.fetch("toy", offline=True)
-    files = Manifest.read(tiny).files
-    assert f"{len(files)} of {len(files)} files" in str(caught.value)
-    assert f"  and {len(files) - 10} more\n" in str(caught.value)
-
-
 def test_a_name_that_is_not_here(tiny, catalogued, offline):
     catalogued(tiny, "hf://datasets/shift/toy", "https://127.0.0.1:9/toy")
     with pytest.raises(NotFoundError) as caught:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from shiftdata.data.exporting.folders.contents import Contents, Entry, Name
 from shiftdata.data.exporting.folders.names import folder_names
 from shiftdata.data.format.paths import README
@@ -58,15 +60,11 @@ class ImageFolder(Layout):
         yield README, _readme(contents)
 
     def check(self, contents: Contents) -> list[str]:
-        notes, wanted = [], len(contents.classes)
-        for name, numbers in contents.by_set():
-            present = {contents.entries[number].label for number in numbers}
-            if len(present) < wanted:
-                notes.append(
-                    f"{name} has {len(present)} of {wanted} classes, and torchvision's "
-                    "ImageFolder numbers those it finds: take labels by the folders' names"
-                )
-        return notes
+        return [
+            f"{name} has {present} of {wanted} classes, and torchvision's ImageFolder numbers those it "
+            "finds: take labels by the folders' names"
+            for name, _, present, wanted in _lacking(contents, "classes")
+        ]
 
 
 def _readme(contents: Contents) -> Iterable[str]:
@@ -199,19 +197,11 @@ class BalancingGroups(Layout):
                 f"balancinggroups knows the splits train, validation and test, and the task has "
                 f"{', '.join(unknown)}: say which set is which, as in --sets train={unknown[0]}"
             )
-        notes = []
-        for name, numbers in contents.by_set():
-            entries = [contents.entries[number] for number in numbers]
-            for column, wanted, present in (
-                ("y", contents.classes, {entry.label for entry in entries}),
-                ("a", contents.domains, {entry.domain for entry in entries}),
-            ):
-                if len(present) < len(wanted):
-                    notes.append(
-                        f"{name} has {len(present)} of {len(wanted)} values of {column}: code that counts "
-                        "the values of each split, as the paper's does, cannot read it; use names.csv"
-                    )
-        return notes
+        return [
+            f"{name} has {present} of {wanted} values of {column}: code that counts the values of each "
+            "split, as the paper's does, cannot read it; use names.csv"
+            for name, column, present, wanted in _lacking(contents, "y", "a")
+        ]
 
 
 class Lists(Layout):
@@ -278,6 +268,16 @@ def _meanings(contents: Contents, domain_column: str) -> Iterator[str]:
     named += [(domain_column, number, domain.name) for number, domain in enumerate(contents.domains)]
     named += [("split", number, name) for name, number in split_numbers(contents.folders).items()]
     return csv_lines([["column", "number", "name"], *named])
+
+
+def _lacking(contents: Contents, *columns: str) -> Iterator[tuple[str, str, int, int]]:
+    """Yield each set that lacks a class or domain, their column, how many it has and how many there are."""
+    wanted = (len(contents.classes), len(contents.domains))
+    for name, numbers in contents.by_set():
+        pairs = np.array([contents.entries[number][3:5] for number in numbers])
+        for column, values, count in zip(columns, pairs.T, wanted, strict=False):
+            if (present := len(np.unique(values))) < count:
+                yield name, column, present, count
 
 
 def _check_domains(contents: Contents, layout: str) -> None:

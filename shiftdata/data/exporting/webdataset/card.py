@@ -41,16 +41,14 @@ def renderings(manifest: Manifest) -> dict[str, str]:
 def card(manifest: Manifest) -> str:
     """Render the README.md of a dataset in WebDataset format from its manifest alone."""
     roles, default = manifest.roles, manifest.base(manifest.default_base)
-    members = list(manifest.sample)
     first = next(
         (name for name in default.splits if not default.hides_labels(name)), next(iter(default.splits))
     )
-    example = next(iter(members)) if roles.modality != "table" else "json"
+    example = next(iter(manifest.sample)) if roles.modality != "table" else "json"
     target = "cls" if not default.hides_labels(first) else "json"
     counts = {
         len(data_files(manifest.files, base.name, name)) for base in manifest.bases for name in base.splits
     }
-    has_tasks = any(base.task for base in manifest.bases)
     return TEMPLATE.read_text(encoding="utf-8").format(
         m=manifest,
         citation=linked(manifest.citation),
@@ -68,10 +66,10 @@ def card(manifest: Manifest) -> str:
         example={"table": "row", "text": "text"}.get(roles.modality, "image"),
         target="label" if target == "cls" else "info",
         pair=f'"{example}", "{target}"',
-        members=", ".join(members),
-        files=", ".join(f"`<key>.{member}`" for member in members),
+        members=", ".join(manifest.sample),
+        files=", ".join(f"`<key>.{member}`" for member in manifest.sample),
         tables="\n".join(_tables(manifest)),
-        tasks=_task_notes(manifest) if has_tasks else "",
+        tasks=_task_notes(manifest),
         label_count=len(manifest.labels),
         labels=_listed(manifest.labels),
         nuisance_count=len(manifest.nuisances),
@@ -110,6 +108,8 @@ def _tables(manifest: Manifest) -> Iterator[str]:
 
 
 def _task_notes(manifest: Manifest) -> str:
+    if not any(base.task for base in manifest.bases):
+        return ""
     hidden = any(base.hides_labels(name) for base in manifest.bases for name in base.splits)
     return DRAWN + (UNLABELLED if hidden else "")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -27,7 +27,6 @@ from shiftdata.data.format.paths import (
     MANIFEST,
     RENDERINGS,
     data_file,
-    data_files,
     index_file,
     is_tar,
 )
@@ -51,55 +50,32 @@ class TarOptions(TypedDict, total=False):
     """Options of `export`."""
 
     shard_bytes: int
-    shards: int | None
     overwrite: bool
     on_samples: Callable[[int], object]
 
 
-@dataclass(frozen=True)
-class Cut:
-    """Limits of tars: the most bytes of one, and the least number of a set."""
+def cut(order: Indices, sizes: Indices, shard_bytes: int) -> list[Indices]:
+    """Cut samples into tars of about equally many bytes, none with more than `shard_bytes`.
 
-    shard_bytes: int = BYTES_PER_SHARD
-    shards: int | None = None
+    Only one that is a single sample may be larger.
+    """
+    if not len(order):
+        return []
+    sizes = sizes[order] + BYTES_BESIDE
+    ends = np.cumsum(sizes)
+    total = int(ends[-1])
+    least = min(SHARDS, max(1, len(order) // ROWS_PER_SHARD))
+    count = max(least, min(len(order), -(-total // shard_bytes)))
+    starts = np.searchsorted(ends - sizes / 2, np.arange(1, count) * (total / count))
+    parts = [part for part in np.split(np.arange(len(order)), starts) if len(part)]
+    return [order[piece] for part in parts for piece in _pieces(part, sizes, shard_bytes)]
 
-    def __post_init__(self) -> None:
-        for name, value in (("shard_bytes", self.shard_bytes), ("shards", self.shards)):
-            if value is not None and value < 1:
-                raise InputError(f"{name} must be at least 1, got {value}")
 
-    def least(self, rows: int) -> int:
-        """Return the least number of tars of a set, by its rows."""
-        return min(rows, self.shards or max(1, min(SHARDS, rows // ROWS_PER_SHARD)))
-
-    def is_of(self, manifest: Manifest) -> bool:
-        """Return True if tars are cut as asked."""
-        return self.shards is None or all(
-            len(data_files(manifest.files, base.name, name)) >= self.least(size.rows)
-            for base in manifest.bases
-            for name, size in base.splits.items()
-        )
-
-    def parts(self, order: Indices, sizes: Indices) -> list[Indices]:
-        """Cut samples into tars of about equally many bytes, none with more than `shard_bytes`.
-
-        Only one that is a single sample may be larger.
-        """
-        if not len(order):
-            return []
-        sizes = sizes[order] + BYTES_BESIDE
-        ends = np.cumsum(sizes)
-        total = int(ends[-1])
-        count = max(self.least(len(order)), min(len(order), -(-total // self.shard_bytes)))
-        starts = np.searchsorted(ends - sizes / 2, np.arange(1, count) * (total / count))
-        parts = [part for part in np.split(np.arange(len(order)), starts) if len(part)]
-        return [order[piece] for part in parts for piece in self._pieces(part, sizes)]
-
-    def _pieces(self, part: Indices, sizes: Indices) -> list[Indices]:
-        """Halve a part until it has no more bytes than are allowed."""
-        if len(part) < 2 or sizes[part].sum() <= self.shard_bytes:
-            return [part]
-        return [piece for half in np.array_split(part, 2) for piece in self._pieces(half, sizes)]
+def _pieces(part: Indices, sizes: Indices, shard_bytes: int) -> list[Indices]:
+    """Halve a part until it has no more bytes than are allowed."""
+    if len(part) < 2 or sizes[part].sum() <= shard_bytes:
+        return [part]
+    return [piece for half in np.array_split(part, 2) for piece in _pieces(half, sizes, shard_bytes)]
 
 
 def export(
@@ -109,7 +85,6 @@ def export(
     configs: Sequence[str] = (),
     tasks: Mapping[str, NamedSets] | None = None,
     shard_bytes: int = BYTES_PER_SHARD,
-    shards: int | None = None,
     overwrite: bool = False,
     on_samples: Callable[[int], object] = lambda count: None,
 ) -> Path:
@@ -125,14 +100,14 @@ def export(
         configs: the bases to write.
         tasks: sets of rows, by the names that they get as configs. Without these and `configs`, all bases are
             written.
-        shard_bytes: how large a tar becomes at most.
-        shards: at least how many tars a set is cut into, where it has as many rows; default: 16, or fewer
-            where one would have less than 8 rows. Readers share work by whole tars.
+        shard_bytes: how large a tar becomes at most. A set has at least 16, by which readers share work, or
+            fewer where one would have less than 8 rows.
         overwrite: replace an earlier export of other content.
         on_samples: called with how many more samples were written.
 
     """
-    cut = Cut(shard_bytes, shards)
+    if shard_bytes < 1:
+        raise InputError(f"shard_bytes must be at least 1, got {shard_bytes}")
     opened = open_dataset(dataset)
     opened.check_unchanged(force=True)
     opened.manifest.require_pixels(opened.manifest.name)
@@ -143,7 +118,7 @@ def export(
     copied = [name for name in COPIED if name in opened.manifest.files]
     entries = entries_of(opened, configs, tasks or {})
     manifest = _manifest_of_tars(opened.manifest, entries)
-    if not overwrite and _is_whole(out, manifest, copied, cut):
+    if not overwrite and _is_whole(out, manifest, copied):
         earlier = Manifest.read(out)  # the texts may have changed since
         _describe(out, replace(manifest, sample=earlier.sample, files=earlier.files))
         return out
@@ -152,7 +127,7 @@ def export(
         source = Source(opened, work / ".fetched", on_samples)
         for entry in entries:
             for name, samples in entry.load().items():
-                _write_set(source, entry, name, samples, work, cut)
+                _write_set(source, entry, name, samples, work, shard_bytes)
         for name in copied:
             (work / name).write_bytes(opened.read_file(name))
         sample = _sample(source, manifest, entries)
@@ -162,7 +137,7 @@ def export(
             left.unlink()
         _describe(work, replace(manifest, sample=sample, files=_file_records(work)))
 
-    identity = content_hash(manifest.to_json(), repr(cut))
+    identity = content_hash(manifest.to_json(), str(shard_bytes))
     make_folder(out, identity, MANIFEST, write, lambda: _check_place(out, manifest, overwrite))
     return out
 
@@ -183,15 +158,14 @@ def _manifest_of_tars(manifest: Manifest, entries: Sequence[Entry]) -> Manifest:
     )
 
 
-def _is_whole(folder: Path, manifest: Manifest, copied: Iterable[str], cut: Cut) -> bool:
-    """Return True if a folder is a whole export of this content, by the same libraries, cut as asked."""
+def _is_whole(folder: Path, manifest: Manifest, copied: Iterable[str]) -> bool:
+    """Return True if a folder is a whole export of this content, by the same libraries."""
     if not (folder / MANIFEST).is_file():
         return False
     earlier = Manifest.read(folder)
     return (
         earlier.is_webdataset
         and set(copied) <= set(earlier.files)
-        and cut.is_of(earlier)
         and all(
             getattr(earlier, name) == getattr(manifest, name)
             for name in ("content_id", "recipe_id", "versions")
@@ -212,16 +186,18 @@ def _check_place(out: Path, manifest: Manifest, overwrite: bool) -> None:
         raise InputError(f"{out} exists and is not a WebDataset export: give another folder, or move it away")
     if not overwrite:
         raise InputError(
-            f"{out} is an export of other content than {manifest.name} {manifest.content_id[:12]}, or cut "
-            "into other tars: give another folder, or overwrite it (--overwrite)"
+            f"{out} is an export of other content than {manifest.name} {manifest.content_id[:12]}: "
+            "give another folder, or overwrite it (--overwrite)"
         )
 
 
-def _write_set(source: Source, entry: Entry, name: str, samples: Samples, work: Path, cut: Cut) -> None:
+def _write_set(
+    source: Source, entry: Entry, name: str, samples: Samples, work: Path, shard_bytes: int
+) -> None:
     """Write the tars of a set; those with an index are whole already."""
     roles, base = source.dataset.manifest.roles, entry.record
     schema = index_schema(roles.nuisance, source.members, task=base.task is not None)
-    parts = cut.parts(order_of(samples, roles.nuisance), row_bytes(samples.rows, roles))
+    parts = cut(order_of(samples, roles.nuisance), row_bytes(samples.rows, roles), shard_bytes)
     paths = [data_file(base.name, name, number, len(parts), "tar") for number in range(len(parts))]
     missing = [at for at, path in enumerate(paths) if not (work / index_file(path)).is_file()]
     source.on_samples(len(samples.at) - sum(len(parts[at]) for at in missing))

@@ -91,7 +91,7 @@ class Tickets(Generic[Job]):
         self._again.append(ticket)
 
 
-def packed(name: str, value: object) -> bytes:
+def pack(name: str, value: object) -> bytes:
     """Pickle a value for another process."""
     try:
         return pickle.dumps(value)
@@ -105,7 +105,7 @@ def packed(name: str, value: object) -> bytes:
 def attempt(work: bytes, job: bytes) -> bytes:
     """Do a job in this process, which keeps what the work has loaded; return its packed outcome."""
     try:
-        return packed("the result of a job", (_loaded(work)(pickle.loads(job)), None))
+        return pack("the result of a job", (_loaded(work)(pickle.loads(job)), None))
     except BaseException as error:  # it is raised where the result is awaited
         lines = traceback.format_exception(error)
         if not isinstance(error, ShiftdataError):
@@ -127,9 +127,8 @@ def result(outcome: bytes) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _loaded(work: bytes) -> Callable[[Any], Any]:
-    do: Callable[[Any], Any] = pickle.loads(work)()
-    return do
+def _loaded(work: bytes) -> Any:
+    return pickle.loads(work)()
 
 
 def alike(work: Callable[[], Loaded], versions: Callable[[], Mapping[str, str]]) -> Callable[[], Loaded]:
@@ -146,8 +145,7 @@ def _start_alike(
 
 def check_alike(who: str, given: Mapping[str, str], expected: Mapping[str, str]) -> None:
     """Refuse a process whose versions differ from those expected."""
-    names = sorted({name for name, _ in expected.items() ^ given.items()})
-    if names:
+    if names := sorted({name for name, _ in expected.items() ^ given.items()}):
         parts = [f"{name} {given.get(name)}, not {expected.get(name)}" for name in names]
         raise InputError(f"{who} has {'; '.join(parts)}: install the same on every node")
 
