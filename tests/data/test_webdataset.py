@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -29,10 +28,9 @@ from shiftdata.data.exporting.webdataset.order import stratified_order
 from shiftdata.data.exporting.webdataset.tar import write_tar
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import index_file
-from shiftdata.data.format.schema import example_hashes, json_columns
+from shiftdata.data.format.schema import example_hashes
 from shiftdata.errors import InputError, IntegrityError, MissingExtraError, NotFoundError, StorageError
 from tests.builders.test_build import files
-from tests.contracts import readers
 from tests.tiny import SMALL_TAR, edit_file
 
 # The library leaves it to the garbage collector to close its tars.
@@ -126,114 +124,6 @@ def test_a_tar_is_of_nobody_and_no_time_and_the_places_of_its_members_hold(tmp_p
 
 def test_tars_are_cut_by_bytes_and_the_cut_does_not_change_the_order(tiny, tars, tmp_path, monkeypatch):
     monkeypatch.setattr(writing, "SHARDS", 1)
-    whole = export(tiny, tmp_path / "whole")
-    (one,) = whole.glob("data/extended/train-*.tar")
-    many = sorted(tars.glob("data/extended/train-*.tar"))
-    assert len(many) > 10
-    assert max(path.stat().st_size for path in many) <= SMALL_TAR + 2 * tarfile.BLOCKSIZE
-
-    def names(paths):
-        return [name for path in paths for name in tarfile.open(path).getnames()]
-
-    assert names([one]) == names(many)
-    assert Manifest.read(whole).content_id == Manifest.read(tars).content_id
-
-
-# --- what readers get
-
-
-def test_keys_and_hashes_are_those_of_parquet_for_every_reader(both_formats):
-    parquet, tars = both_formats
-    manifest = Manifest.read(tars)
-    assert manifest.content_id == Manifest.read(parquet).content_id
-    for base in manifest.bases:
-        wanted = parquet_hashes(parquet, base.name)
-        indexed = pq.read_table(tars / "index" / base.name)
-        assert set(zip(indexed["key"].to_pylist(), indexed["sha256"].to_pylist(), strict=True)) == wanted
-        if manifest.roles.modality == "table":
-            continue  # its example has no member of its own; the values are compared below
-        found = set()
-        for split in base.splits:
-            for sample in sd.webdataset(tars, base.name, split=split, decode=None):
-                data = sample[manifest.roles.modality]
-                found.add((sample["__key__"], hashlib.sha256(data).digest()))
-        assert found == wanted
-
-
-def as_row(sample, manifest):
-    """What a reader of tars gives, in the form of the other readers."""
-    image_or_text = next(iter(manifest.sample))
-    row = sample["json"] | {"label": sample["cls"]}
-    return (
-        row
-        if manifest.roles.modality == "table"
-        else row | {next(iter(manifest.roles.example)): sample[image_or_text]}
-    )
-
-
-@pytest.mark.parametrize("streaming", [False, True])
-def test_plain_datasets_reads_the_same_rows_with_class_labels(both_formats, streaming):
-    import datasets
-
-    parquet, tars = both_formats
-    manifest = Manifest.read(tars)
-    base = manifest.default_base
-    loaded = datasets.load_dataset(str(tars), streaming=streaming)
-    features = loaded["train"].features
-    assert features["cls"] == datasets.ClassLabel(names=list(manifest.labels))
-    assert features["json"][manifest.roles.nuisance].names == list(manifest.nuisances)
-    rows = readers.rows_of((as_row(s, manifest) for split in loaded.values() for s in split), manifest)
-    assert rows == readers.pyarrow(parquet, manifest, base)
-    assert {split: sum(row.split == split for row in rows.values()) for split in loaded} == {
-        split: record.rows for split, record in manifest.base(base).splits.items()
-    }
-
-
-def test_a_decoded_sample_has_its_example_label_and_metadata(both_formats):
-    parquet, tars = both_formats
-    manifest = Manifest.read(tars)
-    wanted = readers.pyarrow(parquet, manifest, manifest.default_base)
-    pipeline = sd.webdataset(tars, split="test")
-    records = [
-        sample["metadata"]
-        | {"label": sample["label"]}
-        | {name: sample[name] for name in ("image", "text") if name in sample}
-        for sample in pipeline
-    ]
-    assert readers.rows_of(records, manifest) == {k: r for k, r in wanted.items() if r.split == "test"}
-    assert set(json_columns(manifest.roles.nuisance)) <= set(records[0])
-
-
-def test_members_can_be_read_by_range(tars):
-    for path in sorted(tars.glob("data/mini/*.tar")):
-        raw = path.read_bytes()
-        for row in pq.read_table(tars / index_file(path.relative_to(tars).as_posix())).to_pylist():
-            image, text = (
-                raw[row[f"{member}_offset"] :][: row[f"{member}_length"]] for member in ("png", "json")
-            )
-            assert hashlib.sha256(image).digest() == row["sha256"]
-            assert json.loads(text).items() <= row.items()
-
-
-def test_workers_share_the_tars_and_every_sample_comes_once(tars):
-    from torch.utils.data import DataLoader
-
-    pipeline = sd.webdataset(tars, "extended", shuffle=50, seed=1).to_tuple("__key__", "label")
-    keys = [key for batch, _ in DataLoader(pipeline, batch_size=16, num_workers=2) for key in batch]
-    assert Counter(Counter(keys).values()) == {1: 400}
-
-
-def test_nodes_share_the_tars_and_nobody_goes_without(tars, tiny, tmp_path, monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    found = []
-    for rank in ("0", "1"):
-        monkeypatch.setenv("RANK", rank)
-        found += [sample["__key__"] for sample in sd.webdataset(tars, "extended", decode=None)]
-    assert Counter(Counter(found).values()) == {1: 400}
-    whole = export(tiny, tmp_path / "tiny_wds", configs=["mini"], shards=1)  # they share a single tar too
-    shares = [[one["__key__"] for one in sd.webdataset(whole, decode=None, rank=n, world=2)] for n in (0, 1)]
-    assert [len(share) for share in shares] == [100, 100]
-    assert len({*shares[0], *shares[1]}) == 200
 
 
 # --- exporting
