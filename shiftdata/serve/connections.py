@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import resource
 import socket
 from collections import Counter
 from collections.abc import Iterator
@@ -55,6 +54,8 @@ class Limits:
 
 def allowed_connections(wanted: int) -> int:
     """Raise this process's limit of open files; return the connections that it allows."""
+    import resource  # Windows has none, and imports this module too
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
     if soft != resource.RLIM_INFINITY and soft < most:

@@ -293,11 +293,6 @@ def test_a_pipe_is_not_waited_for(tiny, tmp_path, name):
         sd.fetch(str(bad), out="other")
 
 
-def many_rows(table: pa.Table) -> pa.Table:
-    """The first row, very often."""
-    return pa.concat_tables([table.slice(0, 1)] * 1000).take(pa.array([0] * 300_000))
-
-
 def long_texts(table: pa.Table) -> pa.Table:
     """One text in each row, which a file has once."""
     place = table.schema.get_field_index("params")
@@ -305,15 +300,14 @@ def long_texts(table: pa.Table) -> pa.Table:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", [many_rows, long_texts])
-def test_a_file_is_not_read_that_unpacks_to_gigabytes(tiny, tmp_path, change):
+def test_a_file_is_not_read_that_unpacks_to_gigabytes(tiny, tmp_path):
     bad, path = copied(tiny, tmp_path / "bad"), "metadata/mini/test.parquet"
-    table = change(pq.read_table(tiny / path))
+    table = long_texts(pq.read_table(tiny / path))
     pq.write_table(table, bad / path, compression="zstd")
     data = (bad / path).read_bytes()
     record = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(), "rows": len(table)}
     edit_manifest(bad, lambda raw: raw["files"][path].update(record))
-    with pytest.raises(IntegrityError, match="it is not read"):
+    with pytest.raises(IntegrityError, match=r"at most .* bytes are read"):
         sd.fetch(str(bad), split="test", select={"style": [1]}, out="out")
 
 
