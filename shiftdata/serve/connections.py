@@ -25,7 +25,7 @@ MIN_PIECE, MAX_PIECE = 16 << 10, 256 << 10
 #: Bytes of the head of a request.
 MAX_HEAD = 64 << 10
 
-#: Where all are taken, a connection that made the server wait so many seconds makes room for a new one.
+#: Where all are taken, a connection that made the server wait this many seconds makes room for a new one.
 STALLED = 1.0
 
 #: Seconds between two looks at all connections.
@@ -147,7 +147,7 @@ class Connection(H11Protocol):
     def __init__(self, connections: Connections, **options: Any) -> None:
         super().__init__(**options)
         self.conn = _Parser(h11.SERVER, MAX_HEAD)
-        self._registry = connections
+        self._connections = connections
         self.address = ""
         self._since = 0.0
 
@@ -160,11 +160,11 @@ class Connection(H11Protocol):
         transport.set_write_buffer_limits(0)  # `pause_writing` then means: the client has not taken all
         self.address = self.client[0] if self.client else ""
         self._moved()
-        self._registry.add(self)
+        self._connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._registry.remove(self)
+        self._connections.remove(self)
 
     def on_response_complete(self) -> None:
         self._moved()
@@ -189,7 +189,7 @@ class Connection(H11Protocol):
 
     @property
     def timeout(self) -> float:
-        limits = self._registry.limits
+        limits = self._connections.limits
         return limits.read_timeout if self.flow.write_paused else limits.request_timeout
 
     def waited(self) -> float:
@@ -203,4 +203,4 @@ class Connection(H11Protocol):
 
     def _moved(self) -> None:
         self._since = self.loop.time()
-        self._registry.moved(self)
+        self._connections.moved(self)

@@ -29,7 +29,7 @@ from shiftdata.stable import ranks, uniform
 #: Where the canonical splits begin and end, in folds.
 CANONICAL: Shares = {"train": (0, 50), "validation": (50, 70), "test": (70, 100)}
 
-#: A mean share of so many times mu is more than rounding should do: the report begins with it.
+#: The ratio of met to asked mu from which the report begins with a caution.
 TOO_FAR = 1.5
 
 Pairs = list[tuple[int, int, float]]
