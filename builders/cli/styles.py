@@ -77,7 +77,7 @@ def get_command(list_: Path, out: Path, quiet: bool) -> None:
     """Take the style pictures of LIST into the folder OUT.
 
     OUT gets <style>/<picture>, styles.tsv with the source of each picture, and refused.tsv with the reason
-    why others were refused: no picture, too small, too large, animated, equal or nearly equal to another.
+    why others were refused: no picture, too small, too large, animated, equal to another.
     """
     with ExitStack() as stack:
         got = get(list_, out, on_done=_bar(stack, "get", quiet))
@@ -94,7 +94,6 @@ def get_command(list_: Path, out: Path, quiet: bool) -> None:
       python -m builders styles sample my_styles --content sma_emoji
       python -m builders styles sample my_styles --count 100
     """,
-    interrupted=GOES_ON,
 )
 @out_argument
 @click.option("--count", type=click.IntRange(min=1), default=200, help="Pictures to label.")
@@ -127,7 +126,6 @@ def sample_command(
       python -m builders styles filter my_styles --encoder vgg19.pth
       python -m builders styles filter my_styles --encoder hf://owner/name/vgg19.safetensors --keep 60
     """,
-    interrupted=GOES_ON,
 )
 @out_argument
 @click.option("--labels", type=File, help="The table of labels. [default: OUT/labels.csv]")

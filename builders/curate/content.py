@@ -11,12 +11,12 @@ from pathlib import Path
 from PIL import Image
 
 from builders.albums.folder import FolderAlbum
-from builders.look_alikes import on_white
 from builders.make.render import render_item
 from builders.parts import part_identity
 from builders.recipe import Recipe
 from builders.recipe_files import load_recipe
 from builders.sample import BadItem, Item
+from builders.shifts.styles.bank import on_white
 from builders.shifts.stylizers.vgg import middle_square
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash

@@ -26,11 +26,6 @@ def encode(
 
     `scores` and `fidelity` are tables that say which pictures and which styles are kept.
     """
-    if not stylizer.hides_pictures:
-        raise InputError(
-            f"the codes of {stylizer.name} are feature maps, from which the pictures can all but be drawn "
-            "again: a bank of them publishes the pictures; give Stylize the folder itself"
-        )
     if not (folder / LISTED).is_file():
         if scores or fidelity:
             raise InputError(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,26 +19,11 @@ from builders.shifts.styles.listed import StylePicture, read_listed, read_rows, 
 from builders.shifts.styles.network import STYLE_SIDE
 from builders.shifts.stylizers import Arbitrary
 from builders.shifts.stylizers.vgg import Vgg, middle_square
-from builders.shifts.stylizers.weights import Place, weights_hash
+from builders.shifts.stylizers.weights import Place
 from shiftdata.data.executors import Executor
 from shiftdata.errors import InputError
 from shiftdata.extras import require
-from shiftdata.files import whole_file
-from shiftdata.stable import content_hash, ranks
-
-
-class Encoder(Protocol):
-    """Style pictures as rows of numbers."""
-
-    @property
-    def name(self) -> str:
-        """The name in the report."""
-
-    def fingerprint(self) -> str:
-        """Return a text that changes whenever a feature could."""
-
-    def mean_activations(self, picture: Image.Image, /) -> NDArray[np.float32]:
-        """The row of a picture."""
+from shiftdata.stable import ranks
 
 
 @dataclass(frozen=True)
@@ -47,9 +31,6 @@ class Codes:
     """The code of the stylizer that ships: needs no other weights."""
 
     name: str = "style codes of the stylizer that ships"
-
-    def fingerprint(self) -> str:
-        return Arbitrary().codes_id()
 
     def mean_activations(self, picture: Image.Image) -> NDArray[np.float32]:
         return Arbitrary().encode(picture)
@@ -66,9 +47,6 @@ class VggMeans:
         self.weights, self.layout = weights, layout
         self._vgg: Vgg | None = None
 
-    def fingerprint(self) -> str:
-        return content_hash(self.layout, weights_hash(self.weights))
-
     def mean_activations(self, picture: Image.Image) -> NDArray[np.float32]:
         torch = require("torch", "the features of a VGG")
         if self._vgg is None:
@@ -80,12 +58,10 @@ class VggMeans:
 SCORES = "scores.tsv"
 COLUMNS = ("style", "file", "score", "label", "kept")
 KEPT, LEFT = "yes", "no"
-FEATURES = ".features"
-#: Pictures whose features are one file.
-PER_FILE = 32
 #: The fewest labels of each kind, and the parts of the cross-validation.
 FEWEST, PARTS = 10, 5
 
+Encoder: TypeAlias = Codes | VggMeans
 Floats: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -231,30 +207,18 @@ def _features(
     executor: Executor,
     on_done: Callable[[int], object],
 ) -> Floats:
-    """Return a row for each picture; features are kept, as labels change more often than pictures."""
-    folder = out / FEATURES / hashlib.sha256(encoder.fingerprint().encode()).hexdigest()[:16]
-    by_hash = sorted({picture.sha256: picture.file for picture in pictures}.items())
-    blocks = [tuple(by_hash[at : at + PER_FILE]) for at in range(0, len(by_hash), PER_FILE)]
-    files = {block: folder / f"{content_hash(*(sha for sha, _ in block))[:20]}.npy" for block in blocks}
-    missing = [block for block in blocks if not files[block].is_file()]
-    on_done(len(by_hash) - sum(map(len, missing)))
-    jobs = [(files[block], [out / file for _, file in block]) for block in missing]
-    for (_, done), _ in executor.run(partial(_encoding, encoder), jobs):
-        on_done(len(done))
-    rows = np.concatenate([np.load(files[block]) for block in blocks]).astype(np.float64)
-    if not np.isfinite(rows).all():
+    """Return a row for each picture."""
+    files = [out / picture.file for picture in pictures]
+    rows: dict[Path, NDArray[np.float32]] = {}
+    for file, row in executor.run(partial(_encoding, encoder), files):
+        rows[file] = row
+        on_done(1)
+    features = np.stack([rows[file] for file in files]).astype(np.float64)
+    if not np.isfinite(features).all():
         raise InputError(f"{encoder.name}: not every feature is a finite number: give other weights")
-    place = {sha256: number for number, (sha256, _) in enumerate(by_hash)}
-    return rows[[place[picture.sha256] for picture in pictures]]
+    return features
 
 
-def _encoding(encoder: Encoder) -> Callable[[tuple[Path, list[Path]]], None]:
-    """Return a function that writes the features of a block of pictures."""
-
-    def encode(job: tuple[Path, list[Path]]) -> None:
-        file, pictures = job
-        rows = np.stack([encoder.mean_activations(style_picture(picture)) for picture in pictures])
-        with whole_file(file) as temporary, temporary.open("wb") as stream:
-            np.save(stream, rows)
-
-    return encode
+def _encoding(encoder: Encoder) -> Callable[[Path], NDArray[np.float32]]:
+    """Return a function that gives the features of a picture."""
+    return lambda file: encoder.mean_activations(style_picture(file))

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import io
-import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from builders.albums.folder import ENDINGS, MAX_PIXELS, MOST_PIXELS, picture_of
 from builders.albums.table_file import read_table_file
-from builders.look_alikes import NEAR, difference_hash
 from builders.sample import BadItem
 from builders.shifts.styles.bank import check_style_names
 from builders.shifts.styles.listed import LISTED, StylePicture, read_listed, write_listed, write_rows
 from shiftdata.data.format.names import DEVICE, line_fault, shown
-from shiftdata.errors import InputError, StorageError
-from shiftdata.files import locked, open_regular, remove, sha256_of, whole_file
+from shiftdata.errors import InputError
+from shiftdata.files import locked, open_regular, remove, write_bytes
 
 #: Characters that the name of a folder cannot have on every system.
 NOT_IN_FOLDERS = frozenset('\\/:*?"<>|')
@@ -107,36 +104,24 @@ LEAST_SIDE = 64
 ENDING_OF = {"JPEG": "jpg", "MPO": "jpg", "PNG": "png", "WEBP": "webp"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Facts:
-    """Facts of the bytes of a picture; `difference` is its difference hash."""
-
-    sha256: str
-    ending: str
-    width: int
-    height: int
-    bytes: int
-    difference: int
-
-    @property
-    def pixels(self) -> int:
-        return self.width * self.height
-
-
-def examine(data: bytes) -> Facts:
-    """Return the facts of a picture; a `BadItem` says why it cannot be a style picture."""
+def examine(entry: Entry, data: bytes) -> StylePicture:
+    """Describe the picture in some bytes; a `BadItem` says why it cannot be a style picture."""
     if len(data) > MOST_BYTES:
         raise BadItem(f"more than {MOST_BYTES:,} bytes")
     with warnings.catch_warnings(action="ignore"):  # Pillow warns of strange headers
         ending = _ending(data)
         picture = picture_of(io.BytesIO(data))
-    return Facts(
-        sha256=hashlib.sha256(data).hexdigest(),
-        ending=ending,
+    sha256 = hashlib.sha256(data).hexdigest()
+    return StylePicture(
+        style=entry.style,
+        file=f"{entry.style}/{sha256[:16]}.{ending}",
+        source=entry.source,
+        sha256=sha256,
         width=picture.width,
         height=picture.height,
         bytes=len(data),
-        difference=difference_hash(picture),
+        license=entry.license,
+        attribution=entry.attribution,
     )
 
 
@@ -184,13 +169,17 @@ def get(place: Path, out: Path, *, on_done: Callable[[int, int], object] = lambd
     out.mkdir(parents=True, exist_ok=True)
     with locked(out / LOCK, f"another `styles get` is writing to {out}: wait for it"):
         before = read_listed(out, whole=False) if (out / LISTED).is_file() else ()
-        examined = []
-        for entry in entries:
-            examined.append((entry, entry.fault or _examined(entry.file)))
+        chosen: dict[str, StylePicture] = {}
+        refused: set[tuple[str, str, str]] = set()
+        # In the order of their names, so that of equal files the same stays, whatever the order of the list.
+        for entry in sorted(entries, key=lambda entry: (entry.style, entry.source)):
+            try:
+                _take(entry, out, chosen)
+            except BadItem as error:
+                refused.add((entry.style, entry.source, str(error)))
             on_done(1, len(entries))
-        chosen, refused = _choose(examined)
-        _write(out, chosen, refused, {picture.file for picture in before})
-    return Got(tuple(sorted(chosen)), tuple(refused))
+        _write_tables(out, list(chosen.values()), sorted(refused), {picture.file for picture in before})
+    return Got(tuple(sorted(chosen.values())), tuple(sorted(refused)))
 
 
 def _check_folder(place: Path, out: Path) -> None:
@@ -205,76 +194,26 @@ def _check_folder(place: Path, out: Path) -> None:
         raise InputError(f"{out} has other files ({', '.join(names[:3])}): give an empty folder to write to")
 
 
-def _examined(file: Path) -> Facts | str:
-    """Return the facts of a picture, or the reason why it is refused."""
+def _take(entry: Entry, out: Path, chosen: dict[str, StylePicture]) -> None:
+    """Copy the picture of an entry into the folder, and add it to those chosen by their hash."""
+    if entry.fault:
+        raise BadItem(entry.fault)
     try:
-        with open_regular(file) as stream:
-            return examine(stream.read(MOST_BYTES + 1))
-    except BadItem as error:
-        return str(error)
+        with open_regular(entry.file) as stream:
+            data = stream.read(MOST_BYTES + 1)
     except OSError as error:
-        return f"cannot be read ({getattr(error, 'strerror', None) or error})"
+        raise BadItem(f"cannot be read ({getattr(error, 'strerror', None) or error})") from error
+    picture = examine(entry, data)
+    first = chosen.setdefault(picture.sha256, picture)
+    if (first.style, first.source) != (entry.style, entry.source):
+        raise BadItem(f"the same file as {first.source} of {first.style}")
+    write_bytes(out / picture.file, data)
 
 
-def _choose(
-    examined: Sequence[tuple[Entry, Facts | str]],
-) -> tuple[dict[StylePicture, Path], list[tuple[str, str, str]]]:
-    """Choose pictures, with their files; of equal or nearly equal ones the one with most pixels.
-
-    Ties are broken by hash, then by name, and never by the order of the list.
-    """
-    refused = {(entry.style, entry.source, why) for entry, why in examined if isinstance(why, str)}
-    usable = [(entry, facts) for entry, facts in examined if isinstance(facts, Facts)]
-    usable.sort(key=lambda pair: (-pair[1].pixels, pair[1].sha256, pair[0].style, pair[0].source))
-    chosen: dict[StylePicture, Path] = {}
-    entries: list[Entry] = []
-    equal: dict[str, Entry] = {}
-    hashes = np.zeros(len(usable), np.uint64)
-    for entry, facts in usable:
-        first = equal.setdefault(facts.sha256, entry)
-        near = np.bitwise_count(hashes[: len(entries)] ^ np.uint64(facts.difference)) <= NEAR
-        if first is not entry:
-            if (first.style, first.source) != (entry.style, entry.source):
-                refused.add((entry.style, entry.source, f"the same file as {_name(first)}"))
-        elif near.any():
-            twin = entries[int(near.argmax())]
-            refused.add((entry.style, entry.source, f"nearly the same picture as {_name(twin)}"))
-        else:
-            hashes[len(entries)] = facts.difference
-            entries.append(entry)
-            chosen[_picture(entry, facts)] = entry.file
-    return chosen, sorted(refused)
-
-
-def _name(entry: Entry) -> str:
-    return f"{entry.source} of {entry.style}"
-
-
-def _picture(entry: Entry, facts: Facts) -> StylePicture:
-    return StylePicture(
-        style=entry.style,
-        file=f"{entry.style}/{facts.sha256[:16]}.{facts.ending}",
-        source=entry.source,
-        sha256=facts.sha256,
-        width=facts.width,
-        height=facts.height,
-        bytes=facts.bytes,
-        license=entry.license,
-        attribution=entry.attribution,
-    )
-
-
-def _write(
-    out: Path, chosen: dict[StylePicture, Path], refused: Sequence[tuple[str, str, str]], before: set[str]
+def _write_tables(
+    out: Path, chosen: Sequence[StylePicture], refused: Sequence[tuple[str, str, str]], before: set[str]
 ) -> None:
-    """Write pictures, then tables; the next call ends what a killed one began."""
-    for picture, file in chosen.items():
-        if (out / picture.file).is_file() and sha256_of(out / picture.file) == picture.sha256:
-            continue
-        with whole_file(out / picture.file) as temporary:
-            shutil.copyfile(file, temporary)
-            if sha256_of(temporary) != picture.sha256:
-                raise StorageError(f"{picture.source} changed while it was read: run the same command again")
+    """Write the tables, and remove pictures that are listed no more; the next call ends what was killed."""
     write_rows(out / REFUSED, ("style", "source", "reason"), refused)
     if not chosen:
         reasons = "; ".join(f"{source}: {why}" for _, source, why in refused[:3])

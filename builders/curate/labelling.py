@@ -21,7 +21,7 @@ from shiftdata.evaluation import labels as tables
 from shiftdata.evaluation.label_studio import task_of, write_project
 from shiftdata.evaluation.labels import Label
 from shiftdata.files import whole_file
-from shiftdata.stable import content_hash, ranks
+from shiftdata.stable import ranks
 
 GOOD, BAD = "good", "bad"
 LABELS, SHEETS = "labels.csv", "sheets"
@@ -29,8 +29,6 @@ LABELS, SHEETS = "labels.csv", "sheets"
 STYLIZATIONS = 20
 #: Tiles in a row of a sheet: the style picture and its stylizations fill three.
 ACROSS = 7
-#: Raised when the same pictures make another sheet.
-SHEET_VERSION = 1
 
 
 def sample(out: Path, count: int) -> list[StylePicture]:
@@ -75,16 +73,10 @@ def draw_sheets(
     on_done: Callable[[int], object],
     stylizer: Stylizer,
 ) -> Path:
-    """Draw what each picture does to content, a sheet each, and write them as a project of Label Studio.
-
-    Sheets of the same content and stylizer stay.
-    """
+    """Draw what each picture does to content, a sheet each, and write them as a project of Label Studio."""
     if not content.items:
         raise InputError(f"{content.reference} has no picture to stylize")
-    identity = content_hash(content.fingerprint(), stylizer.fingerprint(), str(SHEET_VERSION))
-    missing = [picture for picture in pictures if not _is_drawn(sheet_of(out, picture), identity)]
-    on_done(len(pictures) - len(missing))
-    for _ in executor.run(partial(_drawer, out, content, identity, stylizer), missing):
+    for _ in executor.run(partial(_drawer, out, content, stylizer), pictures):
         on_done(1)
     tasks = [
         task_of(picture.file, sheet_of(out, picture).read_bytes(), picture.style) for picture in pictures
@@ -98,18 +90,7 @@ def sheet_of(out: Path, picture: StylePicture) -> Path:
     return (out / SHEETS / picture.file).with_suffix(".jpg")
 
 
-def _is_drawn(file: Path, identity: str) -> bool:
-    """Return True if a sheet exists, of this content and stylizer."""
-    if not file.is_file():
-        return False
-    try:
-        with Image.open(file) as sheet:
-            return bool(sheet.info.get("comment") == identity.encode())
-    except OSError:
-        return False
-
-
-def _drawer(out: Path, content: Content, identity: str, stylizer: Stylizer) -> Callable[[StylePicture], None]:
+def _drawer(out: Path, content: Content, stylizer: Stylizer) -> Callable[[StylePicture], None]:
     """Return a function that draws a sheet; made in the process that draws."""
     keys = [item.key for item in content.items]
 
@@ -124,6 +105,6 @@ def _drawer(out: Path, content: Content, identity: str, stylizer: Stylizer) -> C
         for number, tile in enumerate(tiles):
             sheet.paste(tile, (number % ACROSS * SIDE, number // ACROSS * SIDE))
         with whole_file(sheet_of(out, picture)) as temporary:
-            sheet.save(temporary, "JPEG", quality=90, comment=identity)
+            sheet.save(temporary, "JPEG", quality=90)
 
     return draw

@@ -12,15 +12,7 @@ from builders.albums.folder import slug
 from builders.parts import check_chosen
 from builders.sample import Sample
 from builders.shifts.steps.framing import OneStrength, framed
-from builders.shifts.styles.bank import (
-    SLUG_LENGTH,
-    FolderStyles,
-    StyleBank,
-    Styles,
-    encode_folder,
-    read_bank,
-    style_pictures,
-)
+from builders.shifts.styles.bank import SLUG_LENGTH, StyleBank, encode_folder, read_bank, style_pictures
 from builders.shifts.stylizers import Arbitrary, Stylizer
 from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash, rng
@@ -82,13 +74,10 @@ class Stylize(OneStrength):
         return self._bank.names
 
     @cached_property
-    def _bank(self) -> Styles:
+    def _bank(self) -> StyleBank:
         if isinstance(self.styles, Path):
-            if not self.styles.is_dir():
-                return read_bank(self.styles, self.stylizer)
-            if not self.stylizer.hides_pictures:
-                return FolderStyles(self.styles, self.stylizer)
-            return encode_folder(self.styles, self.stylizer)
+            read = encode_folder if self.styles.is_dir() else read_bank
+            return read(self.styles, self.stylizer)
         codes = StyleBank.load().codes
         return StyleBank({name: codes[name] for name in self.styles or codes})
 

@@ -11,9 +11,8 @@ import csv
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,6 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from builders.albums.folder import ENDINGS, picture_of, slug
-from builders.look_alikes import on_white
 from builders.sample import BadItem
 from builders.shifts.styles.listed import LISTED, read_listed
 from builders.shifts.styles.network import ASSETS
@@ -36,7 +34,6 @@ from shiftdata.stable import content_hash
 BANK = ASSETS / "bank.parquet"
 SLUG_LENGTH = 39  # behind the longest key of content and a hyphen it makes the longest key
 EXPECTED = "<style>/<picture>, one folder a style"
-KEPT_CODES = 64  # of a folder whose codes are too large to have all at once
 
 
 #: As many pairs of source and target style as Stylized Meta-Album has, whose styles these are not.
@@ -66,23 +63,6 @@ PAIRS = tuple(
     }.items()
     for target in targets
 )
-
-
-class Styles(Protocol):
-    """Styles to paint in: a code for each picture of each."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The styles, in order."""
-
-    def count(self, style: str) -> int:
-        """Return the number of a style's pictures."""
-
-    def code(self, style: str, index: int) -> FloatArray:
-        """The code of one picture."""
-
-    def fingerprint(self) -> str:
-        """Return a hash of what determines the codes, other than the stylizer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,36 +219,6 @@ def encode_pictures(
     return StyleBank(codes)
 
 
-@dataclass(frozen=True, eq=False)
-class FolderStyles:
-    """A folder of style pictures whose codes are too large to have all at once: each is made when needed."""
-
-    folder: Path
-    stylizer: Stylizer
-
-    @cached_property
-    def _pictures(self) -> dict[str, list[Path]]:
-        return style_pictures(self.folder)
-
-    @cached_property
-    def _code(self) -> Callable[[Path], FloatArray]:
-        return lru_cache(KEPT_CODES)(lambda file: self.stylizer.encode(style_picture(file)))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self._pictures)
-
-    def count(self, style: str) -> int:
-        return len(self._pictures[style])
-
-    def code(self, style: str, index: int) -> FloatArray:
-        return self._code(self._pictures[style][index])
-
-    def fingerprint(self) -> str:
-        files = (file.read_bytes() for pictures in self._pictures.values() for file in pictures)
-        return content_hash(*(f"{name} {self.count(name)}" for name in self.names), *files)
-
-
 def check_style_names(names: Sequence[str], where: str) -> None:
     """Refuse names that cannot stand in a line, and those that keys cannot tell apart."""
     check_names("style", names, where)
@@ -278,6 +228,12 @@ def check_style_names(names: Sequence[str], where: str) -> None:
             raise InputError(
                 f"keys cannot keep the styles {other!r} and {name!r} of {where} apart: rename one"
             )
+
+
+def on_white(picture: Image.Image) -> Image.Image:
+    """Return a picture in RGB, on white where it is transparent."""
+    white = Image.new("RGBA", picture.size, "white")
+    return Image.alpha_composite(white, picture.convert("RGBA")).convert("RGB")
 
 
 def style_picture(file: Path) -> Image.Image:

@@ -30,8 +30,6 @@ class Stylizer(ABC):
     name: ClassVar[str]
     #: The least side of a picture that it can read.
     min_side: ClassVar[int] = 16
-    #: Whether a style picture cannot be drawn again from its code, so that a bank of codes can be published.
-    hides_pictures: ClassVar[bool] = True
 
     @property
     def threads(self) -> int:

@@ -1,4 +1,4 @@
-"""VGG networks, their decoders and the stylizers on them, from files of weights in the public layouts.
+"""VGG-19 and its decoders, from files of weights in the public layouts.
 
 Weights are matched by the order of their names and by their shapes, never by name: one network has been
 published under many. The number of channels is that of the file.
@@ -7,47 +7,39 @@ published under many. The number of channels is that of the file.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from builders.shifts.devices import OnDevice
-from builders.shifts.stylizers.stylizer import Stylizer
-from builders.shifts.stylizers.weights import Place, natural, read_weights, weights_hash
+from builders.shifts.stylizers.weights import Place, natural, read_weights
 from shiftdata.errors import InputError, not_found
-from shiftdata.stable import content_hash
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Range: TypeAlias = Literal["imagenet", "unit", "bgr"]
+Range: TypeAlias = Literal["imagenet", "unit"]
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-BGR_MEAN = (103.939, 116.779, 123.68)
+#: Convolutions of each block; poolings lie between the blocks.
+BLOCKS = (2, 2, 4, 4, 4)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A public VGG: convolutions a block, the ranges of input and decoder output, the padding."""
+    """A public VGG-19: the range of what it reads and its decoders give, and the padding."""
 
-    blocks: tuple[int, ...]
-    reads: Range
-    gives: Range
+    range: Range
     padding: Literal["constant", "reflect"]
     mixes_colours: bool = False  # a convolution of 1 x 1 comes first, which normalises
 
 
-VGG16, VGG19 = (2, 2, 3, 3, 3), (2, 2, 4, 4, 4)
 LAYOUTS: Mapping[str, Layout] = {
-    "vgg19": Layout(VGG19, "imagenet", "imagenet", "constant"),  # torchvision's
-    "vgg19-normalised": Layout(VGG19, "unit", "unit", "reflect", mixes_colours=True),  # of AdaIN's authors
-    "vgg16": Layout(VGG16, "imagenet", "imagenet", "constant"),  # torchvision's
-    "vgg16-hed": Layout(VGG16, "bgr", "unit", "constant"),  # trained on for edges
+    "vgg19": Layout("imagenet", "constant"),  # torchvision's
+    "vgg19-normalised": Layout("unit", "reflect", mixes_colours=True),  # of AdaIN's authors
 }
 
 
@@ -62,18 +54,8 @@ class Convolution(NamedTuple):
 class Vgg:
     """The convolutions of a VGG up to a layer: from what `read` gives to the layers that are asked for."""
 
-    def __init__(
-        self,
-        place: Place,
-        layout: str,
-        last: str,
-        device: Any = "cpu",
-        kind: Any = None,
-        *,
-        pooling: Literal["max", "mean"] = "max",
-    ) -> None:
-        self.layout = layout_of(layout)
-        self.last, self.pooling = last, pooling
+    def __init__(self, place: Place, layout: str, last: str, device: Any = "cpu", kind: Any = None) -> None:
+        self.layout, self.last = layout_of(layout), last
         found = list(_convolutions(read_weights(place), "encoder"))
         names = _names(self.layout, last)
         _check_encoder(place, layout, names, found)
@@ -96,7 +78,7 @@ class Vgg:
         weight = self.convolutions[0].weight
         padded = np.pad(pixels, [*fill, (0, 0)], mode="reflect").transpose(2, 0, 1)[None]
         x = torch.from_numpy(np.ascontiguousarray(padded)).to(weight.device)
-        return as_read(x, self.layout.reads).to(weight.dtype)
+        return as_read(x, self.layout.range).to(weight.dtype)
 
     def __call__(self, x: Tensor, layers: Collection[str]) -> dict[str, Tensor]:
         from torch.nn import functional
@@ -104,8 +86,7 @@ class Vgg:
         found: dict[str, Tensor] = {}
         for convolution in self.convolutions:
             if convolution.name.endswith("_1") and convolution.name != "conv1_1":
-                # Sides are whole strides: rounding up or down is one.
-                x = functional.max_pool2d(x, 2) if self.pooling == "max" else functional.avg_pool2d(x, 2)
+                x = functional.max_pool2d(x, 2)  # sides are whole strides: rounding up or down is one
             if convolution.name == "colours":
                 x = functional.conv2d(x, convolution.weight, convolution.bias)
                 continue
@@ -131,11 +112,11 @@ class Vgg:
 
 
 class Decoder:
-    """The mirror of a VGG up to a first layer of a block: from its features to a picture."""
+    """The mirror of a VGG up to relu4_1: from its features to a picture."""
 
     def __init__(self, place: Place, vgg: Vgg) -> None:
         found = list(_convolutions(read_weights(place), "decoder"))
-        self.plan = decoder_plan(vgg.layout.blocks, vgg.widths)
+        self.plan = decoder_plan(vgg.widths)
         shapes = [tuple(one[0].shape) for one in found]
         wanted = [(step.gives, step.reads, 3, 3) for step in self.plan]
         if shapes != wanted:
@@ -215,17 +196,17 @@ class Step(NamedTuple):
     doubles: bool
 
 
-def decoder_plan(blocks: Sequence[int], widths: Sequence[int]) -> list[Step]:
+def decoder_plan(widths: Sequence[int]) -> list[Step]:
     """The convolutions of the decoder that mirrors a VGG up to the first layer of its last block of `widths`.
 
-    >>> len(decoder_plan(VGG19, (64, 128, 256, 512)))
+    >>> len(decoder_plan((64, 128, 256, 512)))
     9
     """
     plan: list[Step] = []
     for block in range(len(widths) - 1, 0, -1):
         wide, narrow = widths[block], widths[block - 1]
         plan.append(Step(wide, narrow, doubles=True))
-        plan += [Step(narrow, narrow, doubles=False)] * (blocks[block - 1] - 1)
+        plan += [Step(narrow, narrow, doubles=False)] * (BLOCKS[block - 1] - 1)
     return [*plan, Step(widths[0], 3, doubles=False)]
 
 
@@ -236,22 +217,18 @@ def layout_of(name: str) -> Layout:
     return LAYOUTS[name]
 
 
-def as_read(x: Tensor, reads: Range) -> Tensor:
+def as_read(x: Tensor, span: Range) -> Tensor:
     """Pixels from 0 to 255, n x RGB x h x w, in the range that a network reads."""
-    if reads == "bgr":
-        return x.flip(1) - x.new_tensor(BGR_MEAN).view(-1, 1, 1)
     unit = x / 255
-    if reads == "unit":
+    if span == "unit":
         return unit
     return (unit - x.new_tensor(MEAN).view(-1, 1, 1)) / x.new_tensor(DEVIATION).view(-1, 1, 1)
 
 
-def shown(y: Tensor, gives: Range, size: tuple[int, int]) -> Iterator[Image.Image]:
+def shown(y: Tensor, span: Range, size: tuple[int, int]) -> Iterator[Image.Image]:
     """Pictures of numbers in a range, cut to a size (width, height)."""
     y = y.float()
-    if gives == "bgr":
-        y = (y + y.new_tensor(BGR_MEAN).view(-1, 1, 1)).flip(1) / 255
-    if gives == "imagenet":
+    if span == "imagenet":
         y = y * y.new_tensor(DEVIATION).view(-1, 1, 1) + y.new_tensor(MEAN).view(-1, 1, 1)
     pixels = (y.clamp(0, 1) * 255).round().byte()[..., : size[1], : size[0]]
     for picture in pixels.permute(0, 2, 3, 1).cpu().numpy():
@@ -267,11 +244,10 @@ def middle_square(picture: Image.Image, side: int) -> Image.Image:
 
 
 def _names(layout: Layout, last: str) -> list[str]:
-    names = [f"conv{b}_{n}" for b, count in enumerate(layout.blocks, 1) for n in range(1, count + 1)]
-    wanted = last.replace("relu", "conv")
-    if wanted not in names:
-        raise not_found("layer", last, [name.replace("conv", "relu") for name in names])
-    return [*(["colours"] if layout.mixes_colours else []), *names[: names.index(wanted) + 1]]
+    """The names of a layout's convolutions up to a layer."""
+    names = [f"conv{b}_{n}" for b, count in enumerate(BLOCKS, 1) for n in range(1, count + 1)]
+    last_at = names.index(last.replace("relu", "conv"))
+    return [*(["colours"] if layout.mixes_colours else []), *names[: last_at + 1]]
 
 
 def _convolutions(state: Mapping[str, Tensor], part: str) -> Iterator[tuple[Tensor, Tensor]]:
@@ -290,7 +266,7 @@ def _check_encoder(
     fault: Callable[[str], InputError] = partial(_not_this, place, layout)
     if len(found) < len(names):
         raise fault(f"{names[-1]} is its convolution number {len(names)}, and the file has {len(found)}")
-    most = sum(LAYOUTS[layout].blocks) + LAYOUTS[layout].mixes_colours
+    most = sum(BLOCKS) + LAYOUTS[layout].mixes_colours
     if len(found) > most:
         raise fault(f"it has {most} convolutions, and the file has {len(found)}")
     reads, width = 3, 0
@@ -321,69 +297,3 @@ def _placed(one: tuple[Tensor, Tensor], device: Any, kind: Any) -> tuple[Tensor,
     if weight.device.type == "cuda":
         weight = weight.contiguous(memory_format=torch.channels_last)
     return weight, bias
-
-
-Network = TypeVar("Network")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Neural(OnDevice, Stylizer):
-    """A stylizer on torch; `batch` is how many styles are painted at once, which pays on a GPU alone.
-
-    `compiled` lets torch compile the networks for each size of picture: for many pictures of one size.
-    """
-
-    batch: int = 1
-    compiled: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.batch < 1:
-            raise InputError(f"batch must be at least 1, got {self.batch}")
-
-    @property
-    def threads(self) -> int:
-        """Three with a GPU: other pictures are read and stored meanwhile."""
-        return 3 if self.device != "cpu" else 0
-
-    @property
-    def settings(self) -> tuple[str, ...]:
-        return (str(self.code_version), self.device, self.precision, str(self.batch), str(self.compiled))
-
-    def ready(self, network: Network) -> Network:
-        compiled: Network = self.torch.compile(network) if self.compiled else network
-        return compiled
-
-    def painting(self, size: tuple[int, int], *, gradients: bool = False) -> AbstractContextManager[None]:
-        return self.working(
-            f"a picture of {size[0]} x {size[1]} pixels",
-            f"paint fewer styles at once (batch={self.batch} now), or smaller pictures (CropSquare, Resize "
-            "in prepare)",
-            gradients=gradients,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Decoding(Neural):
-    """An encoder up to `layer` and its decoder, as files; `variant` is the layout of the encoder."""
-
-    layer: ClassVar[str]
-
-    encoder: Place
-    decoder: Place
-    variant: str = "vgg19"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        layout_of(self.variant)
-
-    def fingerprint(self) -> str:
-        return content_hash(*self.settings, self.codes_id(), weights_hash(self.decoder))
-
-    @cached_property
-    def _vgg(self) -> Vgg:
-        return Vgg(self.encoder, self.variant, self.layer, self.place, self.kind)
-
-    @cached_property
-    def _decoder(self) -> Decoder:
-        return self.ready(Decoder(self.decoder, self._vgg))

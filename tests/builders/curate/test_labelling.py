@@ -92,12 +92,8 @@ def tiles(file: Path) -> list[np.ndarray]:
 def test_a_sheet_has_the_picture_and_twenty_stylizations(out: Path, shapes: Path) -> None:
     picture, other = sample(out, 2)
     content, stylizer, done = Content(str(shapes)), Arbitrary(), []
-    draw_sheets(out, [picture], content, Here(), lambda count: None, Arbitrary())
-    file = sheet_of(out, picture)
-    before = file.stat().st_mtime_ns
     draw_sheets(out, [picture, other], content, Here(), done.append, Arbitrary())
     assert done == [1, 1]
-    assert file.stat().st_mtime_ns == before
     drawn = []
     for one in (picture, other):
         code = stylizer.encode(style_picture(out / one.file))
@@ -109,20 +105,6 @@ def test_a_sheet_has_the_picture_and_twenty_stylizations(out: Path, shapes: Path
     assert [len(one) for one in drawn] == [20, 20]
     assert drawn[0] != drawn[1]  # of 32
     assert list(style_pictures(out)) == list(STYLES)  # sheets are not style pictures
-
-
-def test_sheets_of_other_content_are_drawn_again(out: Path, shapes: Path, tmp_path) -> None:
-    picture = sample(out, 1)
-    (tmp_path / "few").mkdir()
-    few = tmp_path / "few"
-    (few / "bar").symlink_to(shapes / "bar")
-    draw_sheets(out, picture, Content(str(few)), Here(), lambda count: None, Arbitrary())
-    first = sheet_of(out, picture[0]).read_bytes()
-    draw_sheets(out, picture, Content(str(shapes)), Here(), lambda count: None, Arbitrary())
-    assert sheet_of(out, picture[0]).read_bytes() != first
-    sheet_of(out, picture[0]).write_bytes(b"cut")
-    draw_sheets(out, picture, Content(str(few)), Here(), lambda count: None, Arbitrary())
-    assert sheet_of(out, picture[0]).read_bytes() == first
 
 
 def test_content_that_is_no_picture_is_refused(out: Path) -> None:

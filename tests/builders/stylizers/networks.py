@@ -11,10 +11,9 @@ from PIL import Image
 from safetensors.torch import save_file
 from torch import Tensor
 
-from builders.shifts.stylizers.vgg import LAYOUTS, decoder_plan
+from builders.shifts.stylizers.vgg import BLOCKS, LAYOUTS, decoder_plan
 
 WIDTHS = (4, 6, 8, 10, 10)
-LAYERS = {"relu3_1": 3, "relu4_1": 4, "relu4_2": 5, "relu5_1": 5}
 
 
 def kernels(reads: int, gives: int, side: int, draw: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -24,11 +23,10 @@ def kernels(reads: int, gives: int, side: int, draw: torch.Generator) -> tuple[T
 
 
 def encoder_shapes(variant: str, widths: Sequence[int] = WIDTHS) -> list[tuple[str, int, int, int]]:
-    layout = LAYOUTS[variant]
     shapes, reads = [], 3
-    if layout.mixes_colours:
+    if LAYOUTS[variant].mixes_colours:
         shapes.append(("colours", 3, 3, 1))
-    for block, count in enumerate(layout.blocks):
+    for block, count in enumerate(BLOCKS):
         for number in range(count):
             shapes.append((f"conv{block + 1}_{number + 1}", reads, widths[block], 3))
             reads = widths[block]
@@ -47,25 +45,21 @@ def encoder_state(variant: str, seed: int = 0, widths: Sequence[int] = WIDTHS) -
     return state
 
 
-def decoder_state(
-    variant: str, depth: int = 4, seed: int = 1, widths: Sequence[int] = WIDTHS
-) -> dict[str, Tensor]:
+def decoder_state(seed: int = 1, widths: Sequence[int] = WIDTHS[:4]) -> dict[str, Tensor]:
     """Under the names of a plain sequence: padding, convolution, rectifier, and a doubling."""
     draw, state, at = torch.Generator().manual_seed(seed), {}, 1
-    for step in decoder_plan(LAYOUTS[variant].blocks, widths[:depth]):
+    for step in decoder_plan(widths):
         weight, bias = kernels(step.reads, step.gives, 3, draw)
-        if at == 1 and LAYOUTS[variant].reads == "bgr":
-            weight = weight / 60  # its features are as large as what it reads
         state |= {f"{at}.weight": weight, f"{at}.bias": bias}
         at += 4 if step.doubles else 3
     return state
 
 
-def written(folder: Path, variant: str, depth: int = 4, seed: int = 0) -> tuple[Path, Path]:
+def written(folder: Path, variant: str, seed: int = 0) -> tuple[Path, Path]:
     """An encoder and a decoder as files."""
-    encoder, decoder = folder / f"{variant}-{seed}.safetensors", folder / f"{variant}-{depth}-{seed}.pth"
+    encoder, decoder = folder / f"{variant}-{seed}.safetensors", folder / f"{variant}-4-{seed}.pth"
     save_file(encoder_state(variant, seed), encoder)
-    torch.save(decoder_state(variant, depth, seed + 1), decoder)
+    torch.save(decoder_state(seed + 1), decoder)
     return encoder, decoder
 
 

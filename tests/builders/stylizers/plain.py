@@ -1,4 +1,4 @@
-"""AdaIN, Style-Swap and Gram matrices once more, by loops over numpy arrays in doubles: the oracle."""
+"""AdaIN once more, by loops over numpy arrays in doubles: the oracle."""
 
 from __future__ import annotations
 
@@ -68,31 +68,13 @@ def moments(x: Array, variant: str) -> tuple[Array, Array]:
 
 
 def read(pixels: NDArray[np.uint8], variant: str) -> Array:
-    x = pixels.astype(float)
-    if variant == "vgg16-hed":
-        return (x[..., ::-1] - [103.939, 116.779, 123.68]).transpose(2, 0, 1)
-    x = x / 255
+    x = pixels.astype(float) / 255
     return (x if variant == "vgg19-normalised" else (x - MEAN) / STD).transpose(2, 0, 1)
 
 
 def shown(y: Array, variant: str) -> Array:
     """From 0 to 255, not yet rounded."""
     y = y.transpose(1, 2, 0)
-    if variant in ("vgg19", "vgg16"):
+    if variant == "vgg19":
         y = y * STD + MEAN
     return y.clip(0, 1) * 255
-
-
-def swapped(content: Array, style: Array) -> Array:
-    _, h, w = content.shape
-    total, count = np.zeros_like(content), np.zeros((h, w))
-    patches = [
-        style[:, i : i + 3, j : j + 3] for i in range(style.shape[1] - 2) for j in range(style.shape[2] - 2)
-    ]
-    for i in range(h - 2):
-        for j in range(w - 2):
-            here = content[:, i : i + 3, j : j + 3]
-            alike = [(here * one).sum() / max(np.sqrt((one**2).sum()), 1e-12) for one in patches]
-            total[:, i : i + 3, j : j + 3] += patches[int(np.argmax(alike))]
-            count[i : i + 3, j : j + 3] += 1
-    return total / count

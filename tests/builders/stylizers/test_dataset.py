@@ -8,13 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from builders.cli.app import main
-from builders.curate.encoding import encode
 from builders.make.build import build
 from builders.recipe_files import load_recipe
 from builders.shifts.steps import Stylize
 from builders.shifts.styles.bank import encode_folder, read_bank
-from builders.shifts.stylizers import AdaIN, StyleSwap
-from shiftdata.errors import InputError
+from builders.shifts.stylizers import AdaIN
 from tests.builders.stylizers.networks import picture, written
 
 RECIPE = """
@@ -89,9 +87,3 @@ def test_a_bank_is_encoded_by_the_stylizer_of_a_recipe(
     assert made.fingerprint() == bank.fingerprint()
     assert main(["styles", "encode", *here[:3], "cns_glyphs"]) == 1
     assert "the shift of cns_glyphs is Continuous, and --like needs one by Stylize" in capsys.readouterr().err
-
-
-def test_a_bank_that_would_publish_its_pictures_is_refused(place: Path) -> None:
-    encoder, decoder = written(place, "vgg19", depth=3)
-    with pytest.raises(InputError, match="can all but be drawn again"):
-        encode(place / "styles", place / "x.parquet", StyleSwap(encoder=encoder, decoder=decoder))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from builders.look_alikes import on_white
+from builders.shifts.styles.bank import on_white
 from shiftdata.errors import InputError
 from shiftdata.serve.pages.sprites import GREY, for_browser, sprite, thumbnail
 
