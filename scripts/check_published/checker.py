@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 from check_published import cns_bench, domainbed_v2, everywhere, nico, rlsbench, sma
 from check_published.cells import Book
 from check_published.judging import VERDICTS, Finding, Verdict
-from shiftdata.bench.papers.numbers import KEY, numbers, published_tables, read_number
-from shiftdata.errors import InputError, not_found
+from shiftdata.bench.papers.numbers import KEY, published_tables, read_number
+from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
-from shiftdata.tables import aligned, csv_text
+from shiftdata.tables import aligned
 
 _CHECKS: tuple[Callable[[Book], Iterator[Finding]], ...] = tuple(
     module.checks for module in (sma, nico, cns_bench, domainbed_v2, rlsbench, everywhere)
@@ -39,37 +39,26 @@ class Report:
     problems: tuple[str, ...]
 
     def count(self, verdict: Verdict, paper: str | None = None) -> int:
-        """How many findings have a verdict."""
-        return sum(one.verdict == verdict and paper in (None, one.paper) for one in self.findings)
+        """Count the findings with a verdict."""
+        return sum(finding.verdict == verdict and paper in (None, finding.paper) for finding in self.findings)
 
     @property
     def inconsistent(self) -> tuple[Finding, ...]:
-        """What printed numbers exclude."""
-        return tuple(one for one in self.findings if one.verdict == "inconsistent")
+        """The findings that printed numbers exclude."""
+        return tuple(finding for finding in self.findings if finding.verdict == "inconsistent")
 
     @property
     def depends(self) -> dict[str, list[Finding]]:
-        """What only an assumption excludes, by assumption."""
+        """The findings that only an assumption excludes, by assumption."""
         by_assumption: dict[str, list[Finding]] = {}
-        for one in self.findings:
-            if one.verdict == "depends":
-                by_assumption.setdefault(one.assumption, []).append(one)
+        for finding in self.findings:
+            if finding.verdict == "depends":
+                by_assumption.setdefault(finding.assumption, []).append(finding)
         return by_assumption
-
-    def of(self, paper: str | None = None, table: str | None = None) -> Report:
-        """The findings of one paper, or one table of it."""
-        papers = {one.paper for one in self.findings}
-        if paper is not None and paper not in papers:
-            raise not_found("paper", paper, papers)
-        tables = {one.table for one in self.findings if paper in (None, one.paper)}
-        if table is not None and table not in tables:
-            raise not_found("table with checks", table, tables)
-        chosen = [one for one in self.findings if paper in (None, one.paper) and table in (None, one.table)]
-        return Report(tuple(chosen), self.problems)
 
     def counts(self) -> str:
         """Findings by paper and verdict."""
-        papers = list(dict.fromkeys(one.paper for one in self.findings))
+        papers = list(dict.fromkeys(finding.paper for finding in self.findings))
         rows = [[paper, *[str(self.count(verdict, paper)) for verdict in VERDICTS]] for paper in papers]
         total = ["all", *[str(self.count(verdict)) for verdict in VERDICTS]]
         return aligned(["paper", *VERDICTS], [*rows, total])
@@ -77,34 +66,20 @@ class Report:
     def text(self) -> str:
         """The counts, then what is inconsistent, then what depends on an assumption."""
         lines = [self.counts(), ""]
-        for one in self.inconsistent:
-            note = f"; {one.note}" if one.note else ""
-            lines.append(f"{one.place}\n    {one.check}: {one.values}{note}")
+        for finding in self.inconsistent:
+            note = f"; {finding.note}" if finding.note else ""
+            lines.append(f"{finding.place}\n    {finding.check}: {finding.values}{note}")
         for assumption, findings in self.depends.items():
             lines.append(f"\ndepends on: {assumption}")
-            lines += [f"    {one.place}: {one.values}" for one in findings]
+            lines += [f"    {finding.place}: {finding.values}" for finding in findings]
         return "\n".join(lines) + "\n"
-
-    def to_csv(self) -> str:
-        """Every finding, one a line."""
-        names = [one.name for one in fields(Finding)]
-        rows = (one.to_dict() for one in self.findings)
-        return csv_text([names, *([row[name] for name in names] for row in rows)])
-
-    def to_markdown(self) -> str:
-        """What is inconsistent, then what depends on an assumption, as a table."""
-        head = ["place", "check", "printed", "recomputed", "allowed", "verdict", "note", "assumption"]
-        chosen = [*self.inconsistent, *(one for group in self.depends.values() for one in group)]
-        rows = [[getattr(one, name) for name in head] for one in chosen]
-        lines = [head, ["---"] * len(head), *rows]
-        return "".join(f"| {' | '.join(cell.replace('|', ' ') for cell in line)} |\n" for line in lines)
 
 
 def check(rows: pa.Table) -> Report:
     """Compute again what can be computed from some results; see the module for the verdicts."""
     problems = tuple(_stored(rows))
     book = Book(rows)
-    findings = [one for checks in _CHECKS for one in checks(book)]
+    findings = [finding for checks in _CHECKS for finding in checks(book)]
     return Report(tuple(findings), problems)
 
 
@@ -116,7 +91,7 @@ def fingerprint(rows: pa.Table, paper: str, table: str) -> str:
 
 
 def _stored(rows: pa.Table) -> Iterator[str]:
-    """What is wrong with the data: values that are not the printed ones, tables that were changed."""
+    """Problems of the data: values that are not the printed ones, tables that were changed."""
     yield from _values(rows.to_pylist())
     present = set(zip(rows["paper"].to_pylist(), rows["table"].to_pylist(), strict=True))
     for table in published_tables():
@@ -125,28 +100,8 @@ def _stored(rows: pa.Table) -> Iterator[str]:
         if fingerprint(rows, table.paper, table.table) != table.sha256:
             yield (
                 f"{table.paper}, table {table.table}: these are not the {table.numbers} numbers that were "
-                f"extracted from the paper{_changed(rows, table.paper, table.table)}"
+                "extracted from the paper"
             )
-
-
-def _changed(rows: pa.Table, paper: str, table: str) -> str:
-    """Where some rows of a table differ from the shipped ones, in words; at most three places."""
-    own, shipped = (_printed(one, paper, table) for one in (rows, numbers(paper)))
-    places = [place for place in own | shipped if own.get(place) != shipped.get(place)]
-    named = [
-        f"{place} {own.get(place, 'missing')} (extracted: {shipped.get(place, 'nothing')})"
-        for place in places
-    ]
-    more = f" and {len(places) - 3} more" if len(places) > 3 else ""
-    return f": {'; '.join(named[:3])}{more}" if named else ""
-
-
-def _printed(rows: pa.Table, paper: str, table: str) -> dict[str, str]:
-    return {
-        ", ".join(row[name] for name in KEY[2:] if row[name]): row["printed"]
-        for row in rows.to_pylist()
-        if (row["paper"], row["table"]) == (paper, table)
-    }
 
 
 def _values(rows: Iterable[dict[str, object]]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -50,10 +50,6 @@ class Finding:
         """What is printed, what comes out, and what rounding allows."""
         allowed = f" (rounding allows {self.allowed})" if self.allowed else ""
         return f"printed {self.printed}, recomputed {self.recomputed}{allowed}"
-
-    def to_dict(self) -> dict[str, str]:
-        """A JSON form."""
-        return asdict(self)
 
 
 def judge(

@@ -112,9 +112,3 @@ def test_a_folder_without_the_papers_is_answered(tmp_path):
 def test_the_shipped_numbers_are_what_the_texts_say():
     command = [sys.executable, str(SCRIPTS), os.environ["SHIFTDATA_PAPERS"], "--check"]
     assert subprocess.run(command, capture_output=True, text=True).returncode == 0
-
-
-def test_the_page_is_what_the_numbers_give():
-    command = [sys.executable, str(SCRIPTS / "page.py"), "--check"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
