@@ -2,7 +2,6 @@
 
     python scripts/regenerate_sliders.py                # everything; about two minutes on one core
     python scripts/regenerate_sliders.py --check        # into a temporary folder, compared with what ships
-    python scripts/regenerate_sliders.py --sheet FILE   # a picture to look at: every shift at every scale
 
 The calibration: along each slider, at eleven strengths, the mean absolute difference of pixels to the
 untouched picture, over emoji of every class and all style pictures. A scale gets the strength at which this
@@ -21,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
 from style_pictures import description, draw_style, seed_names
 from tqdm import tqdm
 
@@ -30,7 +28,7 @@ from builders.shifts.steps import OnGround
 from builders.shifts.styles import network, sliders
 from builders.shifts.styles.bank import read_bank
 from builders.shifts.styles.network import CODE_LENGTH
-from builders.shifts.styles.sliders import CALIBRATION, CODES, SCALES, SLIDERS, Subject, slide, strength_at
+from builders.shifts.styles.sliders import CALIBRATION, CODES, SCALES, SLIDERS, Subject, slide
 from builders.shifts.stylizers import Arbitrary
 from shiftdata.stable import hash64
 
@@ -96,20 +94,6 @@ def write_calibration(path: Path) -> None:
                 table.writerow((name, f"{scale:g}", f"{strength:.3f}", f"{distance:.3f}"))
 
 
-def write_sheet(path: Path) -> None:
-    """Three emoji in each slider (rows), at every scale (columns)."""
-    subjects = load_subjects()[3::13]
-    sheet = Image.new("RGB", (SIDE * len(SCALES) * len(subjects), SIDE * len(SLIDERS)), "white")
-    for row, name in enumerate(SLIDERS):
-        for number, subject in enumerate(subjects):
-            for step, scale in enumerate(SCALES):
-                strength, key = strength_at(name, scale), ("sheet", name, number)
-                image = slide(subject, name, number, strength, key)
-                sheet.paste(image, (SIDE * (number * len(SCALES) + step), SIDE * row))
-        ImageDraw.Draw(sheet).text((4, SIDE * row + 4), name, fill="black")
-    sheet.save(path)
-
-
 def check() -> int:
     """Make everything again; 0 if codes and calibration are within their tolerances."""
     with tempfile.TemporaryDirectory() as folder:
@@ -136,13 +120,9 @@ def _strengths(path: Path) -> dict[tuple[str, str], float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--check", action="store_true", help="compare with what ships")
-    parser.add_argument("--sheet", type=Path, metavar="FILE", help="only draw what ships, to look at")
     options = parser.parse_args()
     if options.check:
         return check()
-    if options.sheet:
-        write_sheet(options.sheet)
-        return 0
     write_codes(CODES)
     sliders.style_codes.cache_clear()
     write_calibration(CALIBRATION)

@@ -1,10 +1,10 @@
 """Tasks, samplers, metrics and filters on a dataset's metadata files at several sizes: time and memory.
 
 python scripts/bench/evaluation.py [--rows 300000 3000000 30000000] [--only flexible freeze]
-    [--folder build/rows] [--own-origins]
+    [--folder build/rows]
 
 The folder has a manifest and metadata as a build writes them: 240 classes x 20 styles, stretches of 40 rows
-of one group in a drawn order; with `--own-origins` no origin has two styles. Each line is measured in a
+of one group in a drawn order. Each line is measured in a
 process of its own, whose memory is watched from outside: it is stopped above `--limit` GB.
 """
 
@@ -116,23 +116,21 @@ class Measured:
         return f"{times:>15} {self.peak:5.2f}"
 
 
-def write(folder: Path, rows: int, *, own_origins: bool = False) -> None:
+def write(folder: Path, rows: int) -> None:
     """Write a dataset without its pictures, a million rows at a time."""
     roles, per_group = Roles(nuisance="style"), rows // (len(LABELS) * len(STYLES))
     files, bounds = {}, [*SPLITS.values(), 100]
     for (split, first), end in zip(SPLITS.items(), bounds[1:], strict=True):
         low, high = (-(-per_group * fold // 100) for fold in (first, end))
-        schema = metadata_schema(_manifest(roles, dict.fromkeys(SPLITS, EMPTY), shared=False))
-        stretches = _stretches(low, high, per_group, split, own_origins)
+        schema = metadata_schema(_manifest(roles, dict.fromkeys(SPLITS, EMPTY)))
+        stretches = _stretches(low, high, per_group, split)
         path = metadata_file(BASE, split)
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         files[path] = write_metadata(folder / path, (pa.table(one, schema=schema) for one in stretches))
-    (folder / FILE_NAME).write_text(_manifest(roles, files, shared=not own_origins).to_json())
+    (folder / FILE_NAME).write_text(_manifest(roles, files).to_json())
 
 
-def _stretches(
-    low: int, high: int, per_group: int, split: str, own_origins: bool
-) -> Iterator[dict[str, pa.Array]]:
+def _stretches(low: int, high: int, per_group: int, split: str) -> Iterator[dict[str, pa.Array]]:
     rng = np.random.default_rng(low)
     starts = np.arange(low, high, STRETCH)
     order = rng.permutation(len(LABELS) * len(STYLES) * len(starts))
@@ -155,7 +153,7 @@ def _stretches(
             "style": style,
             "severity": np.ones(n),
             "group": group.astype(np.int32),
-            "origin": key if own_origins else name,
+            "origin": name,
             "quantile": (place[label, number - low] + 0.5) / (high - low),
             "license": pa.array(["CC0-1.0"]).take(pa.array(np.zeros(n, np.int8))),
             "attribution": pa.array(["Nobody"]).take(pa.array(np.zeros(n, np.int8))),
@@ -176,7 +174,7 @@ def _joined(names: list[str], codes: NDArray[np.int64], between: str, number: ND
     return pc.binary_join_element_wise(pa.array(names).take(pa.array(codes)), digits, between)
 
 
-def _manifest(roles: Roles, files: dict[str, FileRecord], *, shared: bool) -> Manifest:
+def _manifest(roles: Roles, files: dict[str, FileRecord]) -> Manifest:
     none = hashlib.sha256().hexdigest()  # nothing here looks at ids
     sizes = dict(zip(SPLITS, (record.rows or 0 for record in files.values()), strict=True))
     pixels = {
@@ -189,7 +187,7 @@ def _manifest(roles: Roles, files: dict[str, FileRecord], *, shared: bool) -> Ma
         **text, name="rows", version="1.0.0", creators=["x"],
         credits=[Credit(license="x", attribution="x", rows=sum(sizes.values()))],
         more_credits=0, datasheet={}, seed=0, recipe_id=none, content_id=none, roles=roles,
-        origins_shared=shared, labels=LABELS, nuisances=STYLES, severities=[], default_base=BASE,
+        origins_shared=True, labels=LABELS, nuisances=STYLES, severities=[], default_base=BASE,
         bases=[Base(name=BASE, summary="x", content_id=none, splits=splits)], canonical_splits=[], sample={},
         files=files, withheld=pixels, publishes="splits",
     )  # fmt: skip
@@ -235,16 +233,15 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=SIZES)
     parser.add_argument("--only", nargs="+", default=[""], help="steps whose names contain any of these")
     parser.add_argument("--folder", type=Path, help="keeps what is written for another run")
-    parser.add_argument("--own-origins", action="store_true")
     parser.add_argument("--limit", type=float, default=8.0)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folders = {}
         for rows in given.rows:
-            folder = (given.folder or Path(scratch)) / f"{rows}{'_own' * given.own_origins}"
+            folder = (given.folder or Path(scratch)) / str(rows)
             started = time.perf_counter()
             if not (folder / FILE_NAME).exists():
-                write(folder, rows, own_origins=given.own_origins)
+                write(folder, rows)
                 print(f"{rows:,} rows written in {time.perf_counter() - started:.0f} s", flush=True)
             folders[rows] = folder
         print(

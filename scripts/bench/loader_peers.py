@@ -7,7 +7,6 @@ All give shuffled batches of 64, uint8 pictures with labels. `workers` are threa
 from __future__ import annotations
 
 import io
-import shutil
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -251,20 +250,14 @@ def without_torchvision() -> None:
     without_torchvision.kept = library
 
 
-def shiftdata_loader(out: Path, workers: int, decoder: str, **options: Any) -> Any:
+def shiftdata_loader(out: Path, workers: int, decoder: str) -> Any:
     import shiftdata as sd
     from shiftdata.data.loading.batches import decode
 
     if decoder == "Pillow":
         decode._turbo = lambda: None
     task = sd.task(out / "shift" / "bench_jpeg")
-    return task.loader("train", sampler="shuffle", batch_size=BATCH, workers=workers, **options)
-
-
-def decoded_cache(out: Path, workers: int, decoder: str) -> Any:
-    """Ours with a cache of pixels, which the first epoch fills."""
-    shutil.rmtree(out / "decoded", ignore_errors=True)
-    return shiftdata_loader(out, workers, decoder, decoded=out / "decoded")
+    return task.loader("train", sampler="shuffle", batch_size=BATCH, workers=workers)
 
 
 class Limit:
@@ -289,10 +282,9 @@ class Limit:
             self.decode(data, out)
 
 
-OURS, CACHED, LIMIT, SPDL = "shiftdata", "shiftdata, decoded cache", "limit", "SPDL"
+OURS, LIMIT, SPDL = "shiftdata", "limit", "SPDL"
 READERS: dict[str, Callable[[Path, int, str], Any]] = {
     OURS: shiftdata_loader,
-    CACHED: decoded_cache,
     "folder": folder,
     "webdataset": webdataset,
     "HF streaming": hf_streaming,

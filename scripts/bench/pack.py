@@ -1,6 +1,6 @@
 """Pack rows that are rendered already: rows a second by phase, and memory, beside a plain copy of the bytes.
 
-    python scripts/bench/pack.py --rows 36000 --size 5000 [--at folder] [--keep] [--verify]
+    python scripts/bench/pack.py --rows 36000 --size 5000 [--at folder] [--keep]
 
 A spool of small pictures is written first, 160 rows a block as a build makes them; each picture has bytes of
 its own. Packing, and copying the spool with the sha256 of every byte and a sync to disk, each run in a
@@ -26,7 +26,6 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow.parquet as pq
 from PIL import Image
 
 from builders.encode import ImageEncoding
@@ -35,9 +34,8 @@ from builders.make.equal import listed
 from builders.make.render import ITEMS_PER_BLOCK, plan_blocks
 from builders.recipe import Base, Recipe
 from builders.sample import Item, Sample
-from builders.spool import ROW, Spool
+from builders.spool import Spool
 from shiftdata.evaluation.protocols import GroupFairness
-from shiftdata.evaluation.verify import verify
 from shiftdata.files import sha256_of
 
 #: Seconds, and those of processor time, by phase.
@@ -149,7 +147,7 @@ def write_spool(rows: int, size: int, folder: Path) -> None:
     os.fsync = lambda descriptor: None  # a synced block takes longer than it should here
     for number, block in enumerate(made.blocks["all"]):
         lines: list[dict[str, object]] = []
-        for place, item in enumerate(made.items[number * step : (number + 1) * step]):
+        for place, item in enumerate(made.content.items[number * step : (number + 1) * step]):
             for style, name in enumerate(NUISANCES):
                 row = (number * step + place) * len(NUISANCES) + style
                 length = max(8, size - len(begin) + row * 7919 % (size // 2) - size // 4)
@@ -214,27 +212,7 @@ def run_copy(made: pack.Rendered, out: Path) -> Spent:
     return {}
 
 
-def run_parquet(made: pack.Rendered, out: Path) -> Spent:
-    """Write the rows of the spool by pyarrow alone, in its order and in row groups of 40."""
-    schema = made.spool.read(made.blocks["all"][0])[0].schema.append(ROW.field("example"))
-    compression = dict.fromkeys(ROW.names, "zstd") | {"example": "none"}
-    with pq.ParquetWriter(out, schema.remove_metadata(), compression=compression) as writer:
-        for block in made.blocks["all"]:
-            table = made.spool.whole(block)[0]
-            writer.write_table(table.replace_schema_metadata(None), row_group_size=40)
-    out.unlink()
-    return {}
-
-
-def run_verify(made: pack.Rendered, out: Path) -> Spent:
-    """Verify what was packed."""
-    problems = verify(out)
-    if problems:
-        sys.exit(str(problems))
-    return {}
-
-
-WAYS = {"pack": run_pack, "copy": run_copy, "parquet": run_parquet, "verify": run_verify}
+WAYS = {"copy": run_copy, "pack": run_pack}
 
 
 def in_process(way: str, rows: int, spool: Path, out: Path) -> tuple[Spent, float]:
@@ -255,7 +233,6 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=5_000, help="bytes of a picture, about")
     parser.add_argument("--at", type=Path, default=Path("build/bench-pack"))
     parser.add_argument("--keep", action="store_true", help="keep the spool and what was packed")
-    parser.add_argument("--ways", default="copy,parquet,pack", help=f"some of {','.join(WAYS)}, in order")
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     parser.add_argument("out", nargs="?", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -271,12 +248,9 @@ def main() -> None:
     if not spool.exists():
         write_spool(rows, args.size, spool)
     print(f"{rows:,} rows of about {args.size:,} bytes")
-    for way in args.ways.split(","):
-        if way == "pack":
-            shutil.rmtree(out, ignore_errors=True)
-        spent, memory = in_process(
-            way, rows, spool, out if way in ("pack", "verify") else args.at / "scratch"
-        )
+    shutil.rmtree(out, ignore_errors=True)
+    for way in WAYS:
+        spent, memory = in_process(way, rows, spool, out if way == "pack" else args.at / "scratch")
         print(f"{way}: {rows / spent['all'][0]:,.0f} rows/s, at most {memory:,.0f} MB")
         for name, (seconds, processor) in spent.items():
             each = processor / rows * 1e6
