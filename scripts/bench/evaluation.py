@@ -4,8 +4,8 @@ python scripts/bench/evaluation.py [--rows 300000 3000000 30000000] [--only flex
     [--folder build/rows]
 
 The folder has a manifest and metadata as a build writes them: 240 classes x 20 styles, stretches of 40 rows
-of one group in a drawn order. Each line is measured in a
-process of its own, whose memory is watched from outside: it is stopped above `--limit` GB.
+of one group in a drawn order. Each line is measured in a process of its own, whose memory is watched from
+outside: it is stopped above `--limit` GB.
 """
 
 from __future__ import annotations

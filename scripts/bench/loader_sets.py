@@ -1,4 +1,4 @@
-"""The pictures that loader benches read, built as a dataset and laid out for every reader."""
+"""The pictures that benches of loaders and trainers read, as a dataset and laid out for every reader."""
 
 from __future__ import annotations
 
@@ -44,18 +44,22 @@ def noisy_crop(photos: list[Image.Image], number: int, rng: np.random.Generator,
 
 
 def prepare(out: Path) -> None:
-    """Draw the pictures, build the dataset, and lay its training set out for the peers."""
-    if (out / "ready").exists():
-        return
+    """Build the dataset, and lay its training set out for the peers, unless both are there."""
+    if not (out / "ready").exists():
+        built(out, NUMBER, SIDE)
+        lay_out_for_peers(out)
+        (out / "ready").touch()
+
+
+def built(out: Path, number: int, side: int) -> Path:
+    """Return the folder of the dataset; its pictures are drawn once, and a whole build is left as it is."""
     from builders.make.build import build
 
     with unfinished(out, "crops") as crops:
         if crops:
-            draw(crops)
+            draw(crops, number, side)
     (out / "recipe.py").write_text(RECIPE)
-    build(str(out / "recipe.py"), out, workers=2, quiet=True, replace=True)
-    lay_out_for_peers(out)
-    (out / "ready").touch()
+    return build(str(out / "recipe.py"), out, workers=2, quiet=True)
 
 
 @contextmanager
@@ -70,13 +74,13 @@ def unfinished(out: Path, name: str) -> Iterator[Path | None]:
     folder.rename(out / name)
 
 
-def draw(folder: Path) -> None:
+def draw(folder: Path, count: int, side: int) -> None:
     """Write the crops as files."""
     from sklearn.datasets import load_sample_images
 
     photos = [Image.fromarray(photo) for photo in load_sample_images().images]
-    for number in range(NUMBER):
-        crop = noisy_crop(photos, number, np.random.default_rng(number), SIDE)
+    for number in range(count):
+        crop = noisy_crop(photos, number, np.random.default_rng(number), side)
         path = folder / ("even", "odd")[number % 2] / f"label{number // 2 % LABELS}" / f"{number:06d}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         crop.save(path, compress_level=1)

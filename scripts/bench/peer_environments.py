@@ -40,16 +40,12 @@ def python_of(package: str) -> str:
     if not (folder / ".installed").exists():
         print(f"installing {PINS[package][0]} into {folder} ...", file=sys.stderr, flush=True)
         venv.create(folder, clear=True, with_pip=False)
-        (site_packages(package) / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n")
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        shared = folder / "lib" / version / "site-packages" / "shared.pth"
+        shared.write_text(sysconfig.get_path("purelib") + "\n")
         install = [str(python), "-m", "pip", "--disable-pip-version-check", "-qq", "install", "--no-deps"]
         done = subprocess.run([*install, *PINS[package]], capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"{PINS[package][0]} cannot be installed: {done.stderr.strip()[-300:]}")
         (folder / ".installed").touch()
     return str(python)
-
-
-def site_packages(package: str) -> Path:
-    """Where the packages of a peer's environment lie."""
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    return ROOT / PINS[package][0].replace("==", "-") / "lib" / version / "site-packages"

@@ -2,10 +2,10 @@
 
     python scripts/bench/trainer.py FOLDER --pictures 2500 --steps 40
 
-Synthetic JPEG pictures are made and built once in FOLDER (150 KB of pixels each: 2,500 are 375 MB, 25,000 are
-3.75 GB). Then `sd.train` and a plain torch loop over `task.loader` train the same small network with the same
-optimiser, each in a process of its own. A line gives steps per second after a warm-up and the peak of the
-resident memory. `--rounds` repeats both; the ratio is of the best rounds.
+JPEG pictures are made and built once in FOLDER (150 KB of pixels each: 2,500 are 375 MB, 25,000 are 3.75 GB;
+half of them are for training). Then `sd.train` and a plain torch loop over `task.loader` train the same
+small network with the same optimiser, each in a process of its own. A line gives steps per second after a
+warm-up and the peak of the resident memory. `--rounds` repeats both; the ratio is of the best rounds.
 """
 
 from __future__ import annotations
@@ -20,60 +20,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from PIL import Image
+from loader_sets import built
 
 import shiftdata as sd
 
 SIDE, BATCH, WARM = 224, 64, 4
 WAYS = ("sd.train", "plain loop")
-RECIPE = """
-from pathlib import Path
-from builders.albums.folder import FolderAlbum
-from builders.encode import ImageEncoding
-from builders.recipe import Base, Recipe
-from builders.shifts.steps import Domains
-
-RECIPE = Recipe(
-    name="bench_trainer", family="domain", version="1.0.0", released="2026-01-31", title="Fields of colour",
-    summary="Smooth fields of colour.", creators=("shiftdata",), citation="None.",
-    album=FolderAlbum(Path(__file__).parent / "files", layout=("domain", "label"), license="CC0-1.0",
-                      attribution="a random generator"),
-    nuisance="domain", shift=Domains(names=("even", "odd")),
-    encoding=ImageEncoding(format="jpeg", quality=85),
-    bases=(Base(name="all", summary="Every picture."),), default_base="all",
-)
-"""
 
 
-def make(folder: Path, pictures: int) -> Path:
-    """Write pictures as files and build them, unless they are built already."""
-    built = folder / "shift" / "bench_trainer"
-    if (built / "manifest.json").exists():
-        return built
-    for number in range(pictures):
-        rng = np.random.default_rng(number)
-        field = Image.fromarray(rng.integers(0, 256, (8, 8, 3), np.uint8)).resize(
-            (SIDE, SIDE), Image.Resampling.BICUBIC
-        )
-        noise = rng.normal(0, 4, (SIDE, SIDE, 1))
-        path = (
-            folder
-            / "files"
-            / ("odd" if number % 2 else "even")
-            / f"label{number // 2 % 4}"
-            / f"{number:06}.jpg"
-        )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pixels = (np.asarray(field) + noise).clip(0, 255).astype(np.uint8)
-        Image.fromarray(pixels).save(path, quality=85)
-    (folder / "recipe.py").write_text(RECIPE, encoding="utf-8")
-    command = [sys.executable, "-m", "builders", "build", str(folder / "recipe.py")]
-    subprocess.run([*command, "--out", str(folder)], check=True, stdout=subprocess.DEVNULL)
-    return built
-
-
-def measured(built: Path, way: str, given: argparse.Namespace) -> float:
+def measured(dataset: Path, way: str, given: argparse.Namespace) -> float:
     """Return the steps per second of one way to train."""
     import torch
 
@@ -85,7 +40,7 @@ def measured(built: Path, way: str, given: argparse.Namespace) -> float:
                 torch.cuda.synchronize()
             begun.append(time.perf_counter())
 
-    task = sd.task(sd.read_metadata(str(built)))
+    task = sd.task(sd.read_metadata(str(dataset)))
     if way == WAYS[0]:
         train(task, given, on_step)
     else:
@@ -147,9 +102,9 @@ def main() -> None:
     parser.add_argument("--precision", default="float32", choices=("float32", "bfloat16"))
     parser.add_argument("--way", choices=WAYS)
     given = parser.parse_args()
-    built = make(given.folder, given.pictures)
+    dataset = built(given.folder, given.pictures, SIDE)
     if given.way:
-        speed = measured(built, given.way, given)
+        speed = measured(dataset, given.way, given)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         print(json.dumps({"speed": speed, "peak": peak}))
         return
