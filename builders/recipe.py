@@ -98,14 +98,6 @@ class Threaded(Protocol):
         """The number of threads; 0 works on one item after the other."""
 
 
-@runtime_checkable
-class OfAlbum(Protocol):
-    """A shift whose nuisances are those of the content."""
-
-    def of(self, album: Any, /) -> Any:
-        """The same shift for another album."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Base:
     """One set of files: untouched content or shifted examples, and how many of each group (or label).

@@ -16,7 +16,7 @@ from types import ModuleType
 import shiftdata
 from builders.albums import Raw
 from builders.parts import RECIPE_MODULE
-from builders.recipe import OfAlbum, Recipe, file_versions
+from builders.recipe import Recipe, file_versions
 from shiftdata.data.format.records import Calibration
 from shiftdata.data.format.typed import read_json, record
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError, not_found
@@ -69,10 +69,7 @@ def load_recipe(reference: str) -> Recipe:
         return recipe
     if not isinstance(recipe.album, Raw):
         raise InputError(f"the recipe {named} is made from no raw dataset: leave --raw out")
-    album, shift = recipe.album.at(Path(place)), recipe.shift
-    return dataclasses.replace(
-        recipe, album=album, shift=shift.of(album) if isinstance(shift, OfAlbum) else shift
-    )
+    return dataclasses.replace(recipe, album=recipe.album.at(Path(place)))
 
 
 def calibration_path(reference: str, recipe: Recipe) -> Path:

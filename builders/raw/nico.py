@@ -1,19 +1,17 @@
-"""NICO++: classes in contexts; the public part, and the paper's whole for whoever has it."""
+"""NICO++: classes in contexts, of which a part is public."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from builders.raw.album import Found, Odd, RawAlbum
-from builders.raw.domain_class import Place, plain
+from builders.raw.domain_class import plain
 from builders.raw.lists import ListedClass
 from builders.raw.tree import Tree
-from builders.shifts.steps import Domains
 from shiftdata.errors import InputError
 
 NUMBERS = "dg_label_id_mapping.json"
@@ -26,16 +24,12 @@ WITHOUT = {
 
 @dataclass(frozen=True, kw_only=True)
 class Nico(ListedClass):
-    """`public_dg_0416/train/<context>/<class>/<file>`, however deep; its `lists` were never released.
-
-    `any_context` takes every folder above one of a class for a context, as of the paper's unique ones.
-    """
+    """`public_dg_0416/train/<context>/<class>/<file>`, however deep; its `lists` were never released."""
 
     code_version: ClassVar[int] = 1
 
     lists: Sequence[str] = ("train", "val", "test", "")
     complete: bool = False
-    any_context: bool = False
 
     def pictures(self, tree: Tree) -> Iterator[Found]:
         """Every picture with class and context; of the others, why they have none."""
@@ -43,18 +37,6 @@ class Nico(ListedClass):
             folders = {folder.lower() for folder in found.file.split("/")[:-1]} & set(WITHOUT)
             without = isinstance(found, Odd) and folders
             yield Odd(file=found.file, why=WITHOUT[folders.pop()]) if without else found
-
-    def place(self, file: str) -> Place | None:
-        """By the known contexts, or else by the folder above that of the class."""
-        place = super().place(file)
-        folders = PurePosixPath(file).parts[:-1]
-        if place is not None or not self.any_context or len(folders) < 2:
-            return place
-        if any(folder.lower() in WITHOUT for folder in folders):
-            return None
-        known = {plain(label): label for label in self.labels}
-        label = known.get(plain(folders[-1]))
-        return Place("/".join(folders[:-1]), folders[-2], label) if label else None
 
 
 class NicoAlbum(RawAlbum):
@@ -81,24 +63,3 @@ class NicoAlbum(RawAlbum):
             return default
         more = {item.label for item in self.items()} - set(numbers)
         return (*sorted(numbers, key=lambda name: numbers[name]), *sorted(more))
-
-
-@dataclass(frozen=True, kw_only=True)
-class AlbumDomains(Domains):
-    """All domains of an album: `names` first, then those that are known only from its folders, sorted."""
-
-    code_version: ClassVar[int] = 1
-
-    album: RawAlbum
-
-    def of(self, album: RawAlbum) -> Self:
-        return replace(self, album=album)
-
-    @cached_property
-    def _every(self) -> tuple[str, ...]:
-        others = {item.nuisance for item in self.album.items() if item.nuisance} - {*self.names}
-        return (*self.names, *sorted(others))
-
-    @property
-    def nuisances(self) -> tuple[str, ...]:
-        return self._every

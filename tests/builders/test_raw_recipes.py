@@ -46,7 +46,6 @@ REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
     **imagenet.REPLICAS,
     "mimic_readmission": mimic.make,
     "nico": nico_domainnet.nico,
-    "nico_full": nico_domainnet.nico_full,
     "office31": domain_trees.office31,
     "office_home": domain_trees.office_home,
     "pacs": pacs.make,

@@ -1,13 +1,10 @@
-"""NICO++: the six public contexts of 60 classes, and the paper's form with 80, for whoever has all of it."""
-
-from dataclasses import replace
+"""NICO++: the six public contexts of 60 classes."""
 
 from builders.raw.domain_class import spelled
 from builders.raw.domain_recipe import domain_recipe
-from builders.raw.nico import AlbumDomains, Nico, NicoAlbum
+from builders.raw.nico import Nico, NicoAlbum
 from builders.recipes.shared import NICO_PAPER
-from shiftdata.evaluation.protocols import ClassicDG, FlexibleDG, HoldOut, LeaveOneGroupOut, Listed
-from shiftdata.evaluation.protocols.domains import COMMON
+from shiftdata.evaluation.protocols import ClassicDG, HoldOut, LeaveOneGroupOut, Listed
 
 DOMAINS = ("autumn", "dim", "grass", "outdoor", "rock", "water")
 PAIRS = (("autumn", "rock"), ("dim", "grass"), ("outdoor", "water"))
@@ -26,19 +23,7 @@ LABELS = (
     *("frog", "football", "ostrich", "tent", "kangaroo", "monkey", "crab", "sheep", "butterfly", "umbrella"),
 )
 
-#: Those of the paper, in the order of its tables.
-ALL_LABELS = (
-    *("car", "flower", "penguin", "camel", "chair", "monitor", "truck", "tiger", "wheat", "sword", "seal"),
-    *("wolf", "lion", "fish", "dolphin", "lifeboat", "tank", "corn", "fishing rod", "owl", "sunflower"),
-    *("cow", "bird", "clock", "shrimp", "goose", "airplane", "shark", "rabbit", "snake", "hot air balloon"),
-    *("lizard", "hat", "spider", "motorcycle", "tortoise", "dog", "crocodile", "elephant", "chicken", "bee"),
-    *("gun", "fox", "phone", "bus", "cat", "sailboat", "giraffe", "cactus", "pumpkin", "train", "dragonfly"),
-    *("ship", "helicopter", "bicycle", "racket", "squirrel", "bear", "scooter", "mailbox", "horse"),
-    *("pineapple", "banana", "mushroom", "cauliflower", "whale", "frog", "football", "camera", "ostrich"),
-    *("beetle", "tent", "kangaroo", "monkey", "crab", "lemon", "pepper", "sheep", "butterfly", "umbrella"),
-)
-
-PUBLIC = domain_recipe(
+RECIPE = domain_recipe(
     creators=AUTHORS,
     title="NICO++, public part",
     summary=(
@@ -62,34 +47,3 @@ PUBLIC = domain_recipe(
     ),
     pairs=(),
 )
-
-ALBUM = NicoAlbum(
-    name="nico_full",
-    layout=Nico(domains=spelled(*COMMON), labels=spelled(*ALL_LABELS), any_context=True),
-    allowed=ALL_LABELS,
-    license=LICENSE,
-    attribution=ATTRIBUTION,
-)
-
-WHOLE = replace(
-    domain_recipe(
-        creators=AUTHORS,
-        title="NICO++, whole",
-        summary=(
-            "Photographs of 80 classes in ten contexts that all have, and in ten of its own for each. This "
-            "form is the paper's, and was never released."
-        ),
-        citation=f"{NICO_PAPER} CVPR 2023.",
-        album=ALBUM,
-        domains=COMMON,
-        first=(
-            *(ClassicDG(split=split) for split in (1, 2, 3)),
-            *(LeaveOneGroupOut(group=group, groups="nico++") for group in (1, 2, 3)),
-        ),
-        more=(FlexibleDG(), FlexibleDG(variant="compositional")),
-        pairs=(),
-    ),
-    shift=AlbumDomains(names=COMMON, album=ALBUM),
-)
-
-RECIPES = (PUBLIC, WHOLE)

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from shiftdata.evaluation.protocols.domains import COMMON
 from tests.builders.replicas.drawing import put, put_odd
 
 NICO = "track_1/track_1"
@@ -39,18 +38,6 @@ def nico(root: Path, each: int = 10) -> Mapping[str, int]:
         for list_, some in (("train", lines[:-6]), ("val", lines[-6:-3]), ("test", lines)):
             put(root, f"txtlist/NICO/{context}_{list_}.txt", "\r\n".join(some))
     counts["grass"] += len(put_odd(root, f"{NICO}/public_dg_0416/train/grass/cat"))
-    return counts
-
-
-def nico_full(root: Path, each: int = 6) -> Mapping[str, int]:
-    """The ten common contexts and unique ones, of which two classes share a name."""
-    counts: Counter[str] = Counter()
-    unique = {"cat": ("in cave", "Ragdoll cat"), "dog": ("in cave", "lying"), "hot air balloon": ("striped",)}
-    for label, own in unique.items():
-        for context in (*COMMON, *own):
-            for number in range(each):
-                put(root, f"NICO/{context}/{label}/{context.replace(' ', '_')}_{number:06}.jpg")
-                counts[context] += 1
     return counts
 
 
