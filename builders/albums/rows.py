@@ -89,8 +89,8 @@ class RowsAlbum:
 
     A row without a text is named in `left_out` and changes nothing: no fold, no identity. A feature is read
     as its type by `builders.cells.read_cell`; a row with one that cannot be is dropped later: it keeps its
-    place. A row without a label is an error, or left out like one without a text with `drop_unlabelled`; one
-    with an empty cell for its domain or key is an error. Equal rows share their origin, and have a number
+    place. A row with an empty cell for its label, domain or key is an
+    error. Equal rows share their origin, and have a number
     behind their key.
     """
 
@@ -103,7 +103,6 @@ class RowsAlbum:
     allowed: tuple[str, ...] | None = None
     encoding: str | None = None
     decimal: Literal[".", ","] = "."
-    drop_unlabelled: bool = False
 
     def __post_init__(self) -> None:
         if self.path.suffix.lower() not in ENDINGS:
@@ -141,9 +140,7 @@ class RowsAlbum:
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        blank = {"no text": self._without_text, "no label": self._without_label & ~self._without_text}
-        places = {why: np.flatnonzero(rows).tolist() for why, rows in blank.items()}
-        return {self._file.place(row): why for why, rows in places.items() for row in rows}
+        return {self._file.place(row): "no text" for row in np.flatnonzero(self._blank).tolist()}
 
     def fingerprint(self) -> str:
         """A hash of labels, items and examples; neither the path, the format nor the order of rows counts."""
@@ -242,7 +239,6 @@ class RowsAlbum:
                 raise InputError(
                     f"{self._place(parts[part].index(''))} of {self.path} has no {part}: "
                     f"its column {name!r} is empty; fill it in, or take the row out"
-                    + (" (RowsAlbum(..., drop_unlabelled=True) leaves such rows out)" * (part == "label"))
                 )
         for terms in sorted(set(parts["license"]) - {""}):
             check_license(terms, f"{self._place(parts['license'].index(terms))} of {self.path}")
@@ -297,21 +293,10 @@ class RowsAlbum:
 
     @cached_property
     def _blank(self) -> NDArray[np.bool_]:
-        return self._without_text | self._without_label
-
-    @cached_property
-    def _without_text(self) -> NDArray[np.bool_]:
-        return self._empty(self.columns.text)
-
-    @cached_property
-    def _without_label(self) -> NDArray[np.bool_]:
-        return self._empty(self.columns.label if self.drop_unlabelled else None)
-
-    def _empty(self, name: str | None) -> NDArray[np.bool_]:
-        """Return the mask of the rows with an empty cell in a column; all False without the column."""
-        if name is None:
+        """The mask of the rows without a text; a row of features always has some."""
+        if self.columns.text is None:
             return np.zeros(len(self._file.columns[self.columns.label]), dtype=bool)
-        texts = _as_texts(self.path, name, self._file.columns[name])
+        texts = _as_texts(self.path, self.columns.text, self._file.columns[self.columns.text])
         return np.array([not (text or "").strip() for text in texts.to_pylist()], dtype=bool)
 
     @cached_property

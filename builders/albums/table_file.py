@@ -6,6 +6,7 @@ import codecs
 import csv
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -33,7 +34,6 @@ OTHER_FILES = {
     b"PAR1": "a Parquet file: let its name end in .parquet",
 }
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-SHOWN = 60  # letters of a line in a message
 LONGEST_NAME = 90  # of a column
 
 
@@ -63,7 +63,7 @@ def read_table_file(path: Path, names: Sequence[str] | None, encoding: str | Non
     try:
         return _read_csv(path, names, used)
     except UnicodeError as error:
-        raise _wrong_encoding(path, used, error) from error
+        raise _wrong_encoding(path, used) from error
     finally:
         csv.field_size_limit(limit)
 
@@ -139,54 +139,35 @@ def _separator(path: Path, names: Sequence[str] | None, encoding: str) -> str:
 
 def _encoding(path: Path, given: str | None, begin: bytes) -> str:
     if given is None:
-        if begin.startswith(UTF_16):
-            return "utf-16"
-        if b"\0" in begin:
-            likely = "utf-16-be" if begin[0] == 0 else "utf-16-le"
-            raise InputError(
-                f'{path} is in UTF-16 without its mark: give RowsAlbum(..., encoding="{likely}")'
-            )
-        return "utf-8-sig"
+        return "utf-16" if begin.startswith(UTF_16) else "utf-8-sig"
     try:
         name = codecs.lookup(given).name
     except LookupError:
         raise InputError(
             f"unknown encoding {given!r} for {path}; common: utf-8, utf-16, cp1252, latin-1"
         ) from None
-    if name.startswith("utf"):
-        return "utf-8-sig" if name == "utf-8" else name
-    data = path.read_bytes()
+    data = b"" if name.startswith("utf") else path.read_bytes()
     if not data.isascii():
-        try:
+        with suppress(UnicodeDecodeError):
             data.decode()
-        except UnicodeDecodeError:
-            return name
-        raise InputError(
-            f"{path} is in UTF-8, and encoding={given!r} would garble its letters: leave encoding out"
-        )
-    return name
+            raise InputError(
+                f"{path} is in UTF-8, and encoding={given!r} would garble its letters: leave encoding out"
+            )
+    return "utf-8-sig" if name == "utf-8" else name
 
 
-def _wrong_encoding(path: Path, used: str, error: UnicodeError) -> InputError:
-    """Name the line that cannot be decoded, with guesses: only the file's owner knows its encoding."""
-    if used != "utf-8-sig":
-        return InputError(f"{path} is not in {used}: {error}. Name its encoding, or save it in UTF-8")
+def _wrong_encoding(path: Path, used: str) -> InputError:
+    """Name the first line that cannot be decoded: only the file's owner knows its encoding."""
     data = path.read_bytes()
     try:
-        data.decode()
+        data.decode(used)
         return InputError(f"{path} changed while it was read: run again")
-    except UnicodeDecodeError as wrong:
-        at = wrong.start
-    try:
-        data.decode(other := "cp1252")
-    except UnicodeDecodeError:
-        other = "latin-1"
-    start = data.rfind(b"\n", 0, at) + 1
-    line = data.count(b"\n", 0, start) + 1
-    shown = data[max(start, at - SHOWN // 2) : at + SHOWN // 2].decode(other).splitlines()[0]
+    except UnicodeError as error:
+        at = getattr(error, "start", 0)
+    line, name = data.count(b"\n", 0, at) + 1, used.removesuffix("-sig").upper()
     return InputError(
-        f"{path} is not in UTF-8: line {line} has the byte 0x{data[at]:02x}. If it should read {shown!r}, "
-        f'give RowsAlbum(..., encoding="{other}"); else name its encoding, or save it in UTF-8'
+        f"{path} is not in {name}: line {line} has the byte 0x{data[at]:02x}. Name its encoding, such as "
+        'RowsAlbum(..., encoding="cp1252"), or save it in UTF-8'
     )
 
 

@@ -22,6 +22,8 @@ from shiftdata.threads import torch_threads
 Numbers = tuple[float, float, float]
 CLIP_MEAN: Numbers = (0.48145466, 0.4578275, 0.40821073)
 CLIP_DEVIATION: Numbers = (0.26862954, 0.26130258, 0.27577711)
+DINO_MEAN: Numbers = (0.5, 0.5, 0.5)
+DINO_DEVIATION: Numbers = (0.2, 0.2, 0.2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,16 +70,14 @@ class Dino:
     folder: Path | str
     softmax: bool = True
     size: int = 518
-    mean: Numbers = (0.5, 0.5, 0.5)
-    deviation: Numbers = (0.2, 0.2, 0.2)
 
     def fingerprint(self) -> str:
-        fields = (str(self.softmax), str(self.size), repr(self.mean), repr(self.deviation))
-        return content_hash(f"dino-{self.code_version}", *fields, _weights_id(self.folder))
+        settings = (str(self.softmax), str(self.size))
+        return content_hash(f"dino-{self.code_version}", *settings, _weights_id(self.folder))
 
     def pictures(self, pictures: Sequence[Image.Image]) -> Floats:
         model = _dino(str(self.folder))
-        pixels = [_square(picture, self.size, self.mean, self.deviation) for picture in pictures]
+        pixels = [_square(picture, self.size, DINO_MEAN, DINO_DEVIATION) for picture in pictures]
         tokens = _rows(lambda x: model(x).last_hidden_state[:, 0], pixels)
         if not self.softmax:
             return tokens

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from shiftdata.evaluation.protocols import (
     FlexibleDG,
     GroupFairness,
     HoldOut,
+    LabelShift,
     LeaveOneGroupOut,
     Protocol,
     UniDA,
@@ -71,6 +73,21 @@ def adaptation(pairs: Sequence[tuple[str, str]]) -> tuple[Protocol, ...]:
     return (
         *(UDA(source=source, target=target) for source, target in pairs),
         *(UniDA(source=source, target=target) for source, target in pairs),
+    )
+
+
+def label_shifts(source: str, targets: Sequence[str], *, small: bool = False) -> tuple[Protocol, ...]:
+    """Each target as it is, and with its labels shifted in four strengths.
+
+    A target that is the source itself is a fifth of it: too few rows to leave some out, so it draws with
+    replacement. Of a `small` dataset every target does.
+    """
+    return (
+        *LabelShift.pairs(source, targets, alphas=(None,), seeds=(0,)),
+        *(
+            replace(shift, replacement=small or shift.target == shift.source)
+            for shift in LabelShift.pairs(source, targets, alphas=(10, 3, 1, 0.5))
+        ),
     )
 
 

@@ -252,7 +252,7 @@ GERMAN = "stars,review,shop\n5,Grüße – gut,a\n"
             "a.csv",
             GERMAN.encode("cp1252"),
             {},
-            "not in UTF-8: line 2 has the byte 0xfc. .*'5,Grüße – gut,a'.*cp1252",
+            r"not in UTF-8: line 2 has the byte 0xfc\. .*cp1252",
         ),
         (
             "a.csv",
@@ -260,7 +260,6 @@ GERMAN = "stars,review,shop\n5,Grüße – gut,a\n"
             {"encoding": "latin-1"},
             "is in UTF-8, and encoding='latin-1' would garble",
         ),
-        ("a.csv", GERMAN.encode("utf-16-le"), {}, "UTF-16 without its mark: .*utf-16-le"),
         ("a.csv", b"PK\x03\x04 and so on", {}, "a.csv is a spreadsheet.* save it as CSV"),
         ("a.parquet", b"stars,review,shop\n5,Good,a\n", {}, "cannot be read as Parquet"),
     ],

@@ -1,14 +1,12 @@
 """Nuclei of breast masses in a table, the texture of the image as the domain: label shift on features."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from builders.albums.rows import Columns, RowsAlbum
 from builders.encode import TableEncoding
 from builders.recipe import Base, Expected
-from builders.recipes.shared import datasheet_of, embedded
+from builders.recipes.shared import datasheet_of, embedded, label_shifts
 from builders.shifts.steps import Domains
-from shiftdata.evaluation.protocols import LabelShift
 
 DOMAINS = ("smooth", "medium", "coarse")
 TABLE = Path(__file__).parents[2] / "albums/assets/tables/breast_cancer.csv"
@@ -43,14 +41,7 @@ RECIPE = embedded(
     encoding=TableEncoding(features=FEATURES),
     bases=(Base(name="all", summary="Every mass."),),
     default_base="all",
-    protocols=(
-        *LabelShift.pairs(DOMAINS[0], DOMAINS[1:], alphas=(None,), seeds=(0,)),
-        # A target that is the source itself is a fifth of it: too few rows to leave some out.
-        *(
-            replace(shift, replacement=shift.target == shift.source)
-            for shift in LabelShift.pairs(DOMAINS[0], DOMAINS[1:], alphas=(10, 3, 1, 0.5))
-        ),
-    ),
+    protocols=label_shifts(DOMAINS[0], DOMAINS[1:]),
     virtual=len(DOMAINS),
     on_empty="report",
     datasheet=datasheet_of(__file__),

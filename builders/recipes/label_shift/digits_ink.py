@@ -1,14 +1,12 @@
 """Handwritten digits as 64 counts, the amount of ink as the domain: label shift on features."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from builders.albums.rows import Columns, RowsAlbum
 from builders.encode import TableEncoding
 from builders.recipe import Base, Expected
-from builders.recipes.shared import datasheet_of, embedded
+from builders.recipes.shared import datasheet_of, embedded, label_shifts
 from builders.shifts.steps import Domains
-from shiftdata.evaluation.protocols import LabelShift
 
 DOMAINS = ("light", "medium", "heavy")
 TABLE = Path(__file__).parents[2] / "albums/assets/tables/digits.csv"
@@ -38,14 +36,7 @@ RECIPE = embedded(
     encoding=TableEncoding(features=FEATURES),
     bases=(Base(name="all", summary="Every digit."),),
     default_base="all",
-    protocols=(
-        *LabelShift.pairs(DOMAINS[0], DOMAINS[1:], alphas=(None,), seeds=(0,)),
-        # A target that is the source itself is a fifth of it: too few rows to leave some out.
-        *(
-            replace(shift, replacement=shift.target == shift.source)
-            for shift in LabelShift.pairs(DOMAINS[0], DOMAINS[1:], alphas=(10, 3, 1, 0.5))
-        ),
-    ),
+    protocols=label_shifts(DOMAINS[0], DOMAINS[1:]),
     virtual=len(DOMAINS),
     on_empty="report",
     datasheet=datasheet_of(__file__),

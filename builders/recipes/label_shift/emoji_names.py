@@ -1,14 +1,13 @@
 """Names of emoji in eight languages, the language as the domain: label shift on texts."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from builders.albums.rows import Columns, RowsAlbum
 from builders.encode import TextEncoding
 from builders.recipe import Base, Expected
-from builders.recipes.shared import datasheet_of, embedded
+from builders.recipes.shared import datasheet_of, embedded, label_shifts
 from builders.shifts.steps import Domains
-from shiftdata.evaluation.protocols import GroupFairness, LabelShift
+from shiftdata.evaluation.protocols import GroupFairness
 
 LANGUAGES = ("de", "en", "es", "fr", "hi", "ja", "ru", "zh")
 SOURCE, NEAREST = "en", ("de", "fr", "ru", "zh")
@@ -42,12 +41,8 @@ RECIPE = embedded(
     protocols=(
         GroupFairness(k=4, mu=0.1),
         GroupFairness(k=8, mu=0.1),
-        *LabelShift.pairs(SOURCE, (*NEAREST, *OTHERS), alphas=(None,), seeds=(0,)),
         # A class has so few names that some sets would have no row without replacement.
-        *(
-            replace(shift, replacement=True)
-            for shift in LabelShift.pairs(SOURCE, (*NEAREST, *OTHERS), alphas=(10, 3, 1, 0.5))
-        ),
+        *label_shifts(SOURCE, (*NEAREST, *OTHERS), small=True),
     ),
     virtual=2 + 1 + len(NEAREST),
     on_empty="report",
