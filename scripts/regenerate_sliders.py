@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from style_pictures import description, draw_style, seed_names
+from style_pictures import description, draw_style
 from tqdm import tqdm
 
 from builders.albums.emoji import EmojiAlbum
@@ -51,7 +51,7 @@ def write_codes(path: Path) -> None:
         "code": pa.FixedSizeListArray.from_arrays(pa.array(np.concatenate(found)), CODE_LENGTH),
         "generator": pa.array([description(name, "sliders") for name, _ in rows]),
         "license": pa.array(["Apache-2.0"] * len(rows)),
-        "seed": pa.array(["/".join(map(str, seed_names("sliders", *row))) for row in rows]),
+        "seed": pa.array([f"sliders/{name}/{index}" for name, index in rows]),
     }
     table = pa.table(columns).replace_schema_metadata({"network": network.fingerprint()})
     pq.write_table(table, path, compression="zstd", use_dictionary=["style", "generator", "license"])

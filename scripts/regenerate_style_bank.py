@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from style_pictures import DRAWINGS, NAMES, description, draw_style, seed_names
+from style_pictures import DRAWINGS, NAMES, description, draw_style
 from tqdm import tqdm
 
 from builders.shifts.styles import network
@@ -48,7 +48,7 @@ def write_bank() -> None:
         "code": pa.FixedSizeListArray.from_arrays(flat, CODE_LENGTH),
         "generator": pa.array([description(drawing) for drawing, _ in rows]),
         "license": pa.array(["Apache-2.0"] * len(rows)),
-        "seed": pa.array(["/".join(map(str, seed_names("style-bank", *row))) for row in rows]),
+        "seed": pa.array([f"style-bank/{drawing}/{index}" for drawing, index in rows]),
     }
     table = pa.table(columns).replace_schema_metadata({"network": network.fingerprint()})
     pq.write_table(table, BANK, compression="zstd", use_dictionary=["style", "generator", "license"])

@@ -110,16 +110,13 @@ def examine(entry: Entry, data: bytes) -> StylePicture:
         raise BadItem(f"more than {MOST_BYTES:,} bytes")
     with warnings.catch_warnings(action="ignore"):  # Pillow warns of strange headers
         ending = _ending(data)
-        picture = picture_of(io.BytesIO(data))
+        picture_of(io.BytesIO(data))  # decodes it
     sha256 = hashlib.sha256(data).hexdigest()
     return StylePicture(
         style=entry.style,
         file=f"{entry.style}/{sha256[:16]}.{ending}",
         source=entry.source,
         sha256=sha256,
-        width=picture.width,
-        height=picture.height,
-        bytes=len(data),
         license=entry.license,
         attribution=entry.attribution,
     )

@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from shiftdata.errors import InputError
-
 Draw: TypeAlias = Callable[[np.random.Generator], Image.Image]
 
 
@@ -164,14 +162,6 @@ Field: TypeAlias = NDArray[np.float32]
 Key: TypeAlias = tuple[str | int, ...]
 
 SMALLEST = 16
-
-
-def check_picture(picture: Image.Image) -> None:
-    """Refuse what weather and corruptions are not made for."""
-    if picture.mode != "RGB":
-        raise InputError(f"the picture must be RGB, got {picture.mode}; call picture.convert('RGB') first")
-    if min(picture.size) < SMALLEST:
-        raise InputError(f"the picture must be at least {SMALLEST} pixels wide and high, got {picture.size}")
 
 
 def as_floats(picture: Image.Image) -> Field:

@@ -22,12 +22,10 @@ from builders.shifts.drawing import (
     Key,
     as_floats,
     as_picture,
-    check_picture,
     laid_over,
     noise,
     shade,
 )
-from shiftdata.errors import InputError, not_found
 from shiftdata.stable import rng
 
 FAR, NEAR = 1.6, 0.7  # distances of the ground at the picture's top and bottom
@@ -284,11 +282,6 @@ def render(name: str, picture: Image.Image, scale: float, *, key: Key) -> Image.
     `key` names the random draws: seed, dataset, content, never the scale. Distances are those of a plane seen
     from above, 1.6 away at the picture's top and 0.7 at its bottom.
     """
-    if name not in FIGURES:
-        raise not_found("weather", name, WEATHERS)
-    check_picture(picture)
-    if not 0 <= scale <= MAX_SCALE:
-        raise InputError(f"a scale must be a number from 0 to {MAX_SCALE}, got {scale}")
     if scale == 0:
         return picture.copy()
     weather, names, depth = FIGURES[name], ("weather", name, *key), ground_plane(picture.size)

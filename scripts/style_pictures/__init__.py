@@ -20,7 +20,6 @@ from PIL import Image
 from builders.shifts.contexts import patterns
 from builders.shifts.drawing import Draw, drawn_in
 from shiftdata import stable
-from shiftdata.errors import not_found
 
 from . import fields, strokes, style_shifts, textures, tilings
 
@@ -56,17 +55,9 @@ NAMES = {
 DRAWINGS = {style: drawing for drawing, style in NAMES.items()}
 
 
-def seed_names(bank: str, style: str, index: int) -> tuple[str, str, int]:
-    """The names that seed a style picture: all that is needed, beside this code, to draw it again."""
-    if style not in STYLES[bank]:
-        raise not_found("style", style, STYLES[bank])
-    return bank, style, index
-
-
 def draw_style(style: str, index: int, bank: str = "style-bank") -> Image.Image:
     """Style picture `index` of a style: the same wherever, whenever and in whatever order it is drawn."""
-    random = stable.rng(*seed_names(bank, style, index))
-    return STYLES[bank][style](random)
+    return STYLES[bank][style](stable.rng(bank, style, index))
 
 
 def description(style: str, bank: str = "style-bank") -> str:

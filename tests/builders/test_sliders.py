@@ -16,7 +16,6 @@ from builders.shifts.steps import OnGround
 from builders.shifts.styles import network, sliders
 from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject, slide, strength_at, style_codes
 from scripts.style_pictures import draw_style
-from shiftdata.errors import InputError, NotFoundError
 from tests.paths import ROOT
 
 SCRIPT = ROOT / "scripts" / "regenerate_sliders.py"
@@ -81,19 +80,6 @@ def test_any_form_of_picture_even_an_empty_one(size):
 def test_more_scale_is_more_strength(name, one, other):
     low, high = sorted((one, other))
     assert 0 <= strength_at(name, low) <= strength_at(name, high) <= 1
-
-
-def test_what_is_not_allowed_says_what_is(subjects):
-    with pytest.raises(NotFoundError, match="unknown style shift 'cartoons'; did you mean 'cartoon'"):
-        slide(subjects[0], "cartoons", 0, 1.0, KEY)
-    with pytest.raises(NotFoundError, match="did you mean 'tattoo'"):
-        strength_at("tatoo", 1)
-    with pytest.raises(InputError, match=r"between 0 and 1, got 1\.5"):
-        slide(subjects[0], "tattoo", 0, 1.5, KEY)
-    with pytest.raises(InputError, match=r"between 0 and 2\.5, got 3"):
-        strength_at("tattoo", 3)
-    with pytest.raises(NotFoundError, match="unknown style 'tatoo'; did you mean 'tattoo'"):
-        draw_style("tatoo", 0, "sliders")
 
 
 def test_shipped_codes_are_those_of_the_style_pictures_and_of_the_shipped_network():

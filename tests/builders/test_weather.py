@@ -8,7 +8,6 @@ from PIL import Image
 from scipy.stats import spearmanr
 
 from builders.shifts.weather import MAX_SCALE, WEATHERS, render
-from shiftdata.errors import InputError, NotFoundError
 from tests.pictures import emoji, floats, photographs, unlike
 from tests.properties import share
 
@@ -76,19 +75,3 @@ def test_keys_draw_differently():
     for name in WEATHERS:
         made = {render(name, picture, 2, key=("test", seed)).tobytes() for seed in range(3)}
         assert len(made) == 3
-
-
-@pytest.mark.parametrize("scale", [-0.1, 2.6, float("nan"), float("inf")])
-def test_scales_that_do_not_exist_are_refused(scale):
-    with pytest.raises(InputError, match=r"from 0 to 2\.5, got"):
-        render("fog", pictures()[0], scale, key=KEY)
-
-
-def test_other_bad_input_is_refused():
-    picture = pictures()[0]
-    with pytest.raises(NotFoundError, match="did you mean 'fog'"):
-        render("frog", picture, 1, key=KEY)
-    with pytest.raises(InputError, match="must be RGB, got RGBA"):
-        render("fog", picture.convert("RGBA"), 1, key=KEY)
-    with pytest.raises(InputError, match="at least 16 pixels"):
-        render("fog", picture.resize((15, 64)), 1, key=KEY)

@@ -27,7 +27,7 @@ from builders.shifts.styles.network import ASSETS
 from builders.shifts.stylizers import Arbitrary, Stylizer
 from builders.shifts.stylizers.stylizer import FloatArray
 from shiftdata.data.format.names import check_names
-from shiftdata.errors import InputError, not_found
+from shiftdata.errors import InputError
 from shiftdata.files import whole_file
 from shiftdata.stable import content_hash
 
@@ -95,11 +95,6 @@ class StyleBank:
         return len(self.codes[style])
 
     def code(self, style: str, index: int) -> FloatArray:
-        if style not in self.codes:
-            raise not_found("style", style, self.codes)
-        size = len(self.codes[style])
-        if not 0 <= index < size:
-            raise InputError(f"style {style!r} has style pictures 0 to {size - 1}, got {index}")
         return np.array(self.codes[style][index])
 
     def fingerprint(self) -> str:

@@ -25,9 +25,6 @@ class StylePicture:
     file: str
     source: str
     sha256: str
-    width: int
-    height: int
-    bytes: int
     license: str = ""
     attribution: str = ""
 
@@ -50,12 +47,7 @@ def read_listed(folder: Path, *, whole: bool = True) -> tuple[StylePicture, ...]
             )
         if whole and not (folder / row["file"]).is_file():
             raise InputError(f"{table}, {place}: there is no {row['file']}: run `styles get` again")
-        try:
-            width, height, size = (int(row[name]) for name in ("width", "height", "bytes"))
-        except ValueError as error:
-            raise InputError(f"{table}, {place}: width, height and bytes are whole numbers") from error
-        texts = {name: row[name] for name in ("style", "file", *PROVENANCE)}
-        pictures.append(StylePicture(**texts, width=width, height=height, bytes=size))
+        pictures.append(StylePicture(**row))
     if not pictures:
         raise InputError(f"{table} lists no picture: run `styles get` again")
     return tuple(sorted(pictures))

@@ -21,7 +21,6 @@ from builders.shifts.styles.bank import BANK, StyleBank, read_bank
 from builders.shifts.styles.looks import LOOKS
 from builders.shifts.styles.network import FloatArray, mix
 from builders.shifts.stylizers import Arbitrary
-from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash, rng
 
 CODES = BANK.with_name("sliders.parquet")
@@ -49,10 +48,6 @@ class Subject:
 
 def slide(subject: Subject, slider: str, style_picture: int, strength: float, key: Key) -> Image.Image:
     """The subject in a style, so strong; strokes and grain of one `key` stay in place at every strength."""
-    if slider not in SLIDERS:
-        raise not_found("style shift", slider, SLIDERS)
-    if not 0 <= strength <= 1:
-        raise InputError(f"strength must be between 0 and 1, got {strength}")
     if strength == 0:
         return subject.image
     code = mix(subject.own, style_codes().code(slider, style_picture), strength)
@@ -70,12 +65,7 @@ def blend_at(strength: float) -> float:
 
 def strength_at(slider: str, scale: float) -> float:
     """The strength that belongs to a scale, between measured scales on a straight line."""
-    if not SCALES[0] <= scale <= SCALES[-1]:
-        raise InputError(f"scale must be between {SCALES[0]:g} and {SCALES[-1]:g}, got {scale}")
-    measured = _calibration()
-    if slider not in measured:
-        raise not_found("style shift", slider, measured)
-    return float(np.interp(scale, SCALES, measured[slider]))
+    return float(np.interp(scale, SCALES, _calibration()[slider]))
 
 
 @cache
