@@ -1,47 +1,17 @@
-"""nico_emoji: a small one is built; the paper's protocols run on the rows of the whole."""
+"""nico_emoji: the paper's protocols run on the rows of the whole."""
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import shiftdata as sd
 from builders.make import assign
-from builders.make.build import build
-from builders.make.check import check
 from builders.recipe_files import load_recipe
 from builders.shifts.contexts.domains import COMMON, unique_of
-from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.metadata import Metadata, metadata_from_table
-
-SMALL = """
-    from dataclasses import replace
-
-    from builders.albums.emoji import EmojiAlbum
-    from builders.recipe import Base
-    from builders.recipe_files import load_recipe
-    from builders.shifts.steps import Contexts
-
-    RECIPE = replace(
-        load_recipe("nico_emoji"),
-        name="small",
-        album=EmojiAlbum(vendors=("noto",), size=64),
-        shift=Contexts(seed=0, dataset="small", size=64),
-        bases=(Base(name="extended", summary="3 a class and domain.", per_group=3),),
-        expected=(),
-    )
-"""
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("small") / "small.py"
-    path.write_text(textwrap.dedent(SMALL))
-    return build(str(path), path.parent, workers=1, quiet=True)
 
 
 @pytest.fixture(scope="module")
@@ -65,22 +35,6 @@ def rows() -> Metadata:
 
 def domains(task: sd.Task, name: str) -> Counter[str]:
     return Counter(task.metadata.nuisances[number] for number in task.table(name)["domain"].to_pylist())
-
-
-@pytest.mark.slow
-def test_a_small_one_is_whole_and_nothing_is_wrong(small):
-    manifest = Manifest.read(small)
-    assert (len(manifest.labels), len(manifest.nuisances)) == (20, 40)
-    assert manifest.nuisances[:10] == list(COMMON)
-    assert manifest.origins_shared
-    splits = manifest.base("extended").splits
-    assert {split: (one.rows, one.groups) for split, one in splits.items()} == {
-        "train": (400, 400),
-        "validation": (400, 400),
-        "test": (400, 400),
-    }
-    assert {"preview.jpg", "groups.png"} <= set(manifest.files)
-    assert check(small) == []
 
 
 @pytest.mark.parametrize(

@@ -348,37 +348,3 @@ def test_any_rows_give_valid_items(tmp_path_factory, rows):
     for item, author in zip(items, by, strict=True):
         assert not author or origins.setdefault(author, item.origin) == item.origin
     assert sorted((item.label, str(item.nuisance), made.load(item)) for item in items) == texts
-
-
-RECIPE = """
-from pathlib import Path
-
-from builders.albums.rows import Columns, RowsAlbum
-from builders.recipe import Base, Recipe
-from builders.shifts.steps import Domains
-from builders.encode import TableEncoding, TextEncoding
-
-FEATURES = {"n": "int64", "x": "float64", "job": ("p", "q")}
-
-RECIPE = Recipe(
-    name="rows",
-    family="domains",
-    version="1.0.0",
-    released="2026-01-31",
-    creators=("A. Maker",),
-    title="Rows",
-    summary="Rows of a file.",
-    citation="None.",
-    album=RowsAlbum(
-        Path(__file__).parent / "{file}",
-        Columns(label="y", domain="where", {example}),
-        license="CC0-1.0",
-        attribution="made here",
-    ),
-    nuisance="domain",
-    shift=Domains(names=("North", "south side")),
-    encoding={encoding},
-    bases=(Base(name="all", summary="Every row."),),
-    default_base="all",
-)
-"""

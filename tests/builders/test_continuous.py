@@ -1,63 +1,18 @@
-"""The recipe of `cns_emoji` by the same code, smaller: 4 classes, one vendor, 32 pixels, 3 pictures each."""
+"""The step of continuous shifts: seeds, names and params."""
 
 from __future__ import annotations
 
-import textwrap
-from pathlib import Path
-
-import datasets
 import numpy as np
 import pytest
 from PIL import Image
 
-from builders.albums.emoji import EmojiAlbum
-from builders.make.build import build
-from builders.make.check import check
 from builders.sample import Item, Sample
 from builders.shifts.steps import Continuous
 from builders.shifts.styles import network
-from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject, slide
-from shiftdata.data.format.manifest import Manifest
+from builders.shifts.styles.sliders import SLIDERS, Subject, slide
 from shiftdata.errors import InputError
-from tests.builders.few_emoji import few_classes
 
 ITEM = Item(key="k", label="a", origin="a/k", license="MIT", attribution="x")
-SMALL = """
-    from dataclasses import replace
-    from pathlib import Path
-
-    from builders.albums.emoji import EmojiAlbum
-    from builders.recipe import Base
-    from builders.recipe_files import load_recipe
-    from builders.shifts.steps import OnGround
-    from builders.shifts.steps import Continuous
-
-    GROUND = OnGround(size=32)
-    RECIPE = replace(
-        load_recipe("cns_emoji"),
-        name="small",
-        album=EmojiAlbum(vendors=("noto",), assets=Path(__file__).parent / "emoji", size=GROUND.inner),
-        prepare=(GROUND,),
-        shift=Continuous(dataset="small", seeds=(0,)),
-        bases=(
-            Base(name="content", summary="Untouched.", layer="content", per_group=3),
-            Base(name="mini", summary="3 a class.", per_group=3),
-        ),
-    )
-"""
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("small") / "small.py"
-    few_classes(path.parent / "emoji", EmojiAlbum().labels[::5])
-    path.write_text(textwrap.dedent(SMALL))
-    return build(str(path), path.parent, workers=1, quiet=True)
-
-
-@pytest.fixture(scope="module")
-def rows(small) -> datasets.Dataset:
-    return datasets.load_dataset(str(small), "mini", split="validation")
 
 
 @pytest.fixture(scope="module")
@@ -69,17 +24,6 @@ def picture() -> Image.Image:
 def samples(picture: Image.Image, **options) -> list[Sample]:
     step = Continuous(**{"dataset": "d", "seeds": (0, 1), **options})
     return list(step(iter([Sample(item=ITEM, key="k", example=picture)])))
-
-
-@pytest.mark.slow
-def test_it_holds_every_class_in_every_shift_and_nothing_is_wrong(small):
-    manifest = Manifest.read(small)
-    assert (len(manifest.labels), len(manifest.nuisances)) == (4, 14)
-    assert tuple(manifest.severities) == SCALES
-    counts = {split: record.rows for split, record in manifest.base("mini").splits.items()}
-    assert counts == dict.fromkeys(("train", "validation", "test"), 4 * 14 * 6)
-    assert not any(base.dropped for base in manifest.bases)
-    assert check(small) == []
 
 
 def test_a_seed_gives_other_pictures_and_changes_no_other_seed(picture):
