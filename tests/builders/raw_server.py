@@ -19,7 +19,6 @@ class Server:
     url: str = ""
     cut: list[int] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
-    ranges: bool = True
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -42,7 +41,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(404)
             return
         data, asked = file.read_bytes(), self.headers.get("Range", "")
-        if asked and one.ranges:
+        if asked:
             first, last = (int(number) for number in asked.removeprefix("bytes=").split("-"))
             part = data[first : last + 1]
             self.send_response(206)

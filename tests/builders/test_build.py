@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -16,14 +16,10 @@ import pytest
 from PIL import Image
 
 from builders.cli.app import main
-from builders.make import reorder
 from builders.make.build import build
 from builders.make.check import check
 from builders.recipe_files import embedded_recipes, load_recipe
-from shiftdata.data.format import writer
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.paths import RENDERINGS
-from shiftdata.data.format.records import FileRecord
 from shiftdata.errors import InputError, NotFoundError
 from tests.paths import ROOT
 from tests.tiny import write_recipe
@@ -69,19 +65,6 @@ def kill_when(process: subprocess.Popen[str], reached: Callable[[], bool]) -> bo
 
 def test_every_number_of_workers_gives_the_same_bytes(recipe, tiny, tmp_path):
     folder = build(str(recipe), tmp_path, workers=2, quiet=True)
-    assert files(folder) == files(tiny)
-
-
-@pytest.mark.slow
-def test_the_order_of_bases_and_builds_and_the_size_of_pieces_do_not_matter(
-    recipe, tiny, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(reorder, "BYTES_OF_RUN", 50_000)
-    monkeypatch.setattr(writer, "BYTES_AT_ONCE", 100_000)
-    build(str(recipe), tmp_path, bases=["extended"], workers=1, quiet=True)
-    first = Manifest.read(tmp_path / "shift/tiny")
-    assert [base.name for base in first.bases] == ["mini", "extended"]
-    folder = build(str(recipe), tmp_path, bases=["content"], workers=1, quiet=True)
     assert files(folder) == files(tiny)
 
 
@@ -200,15 +183,6 @@ def folds_of(folder: Path, base: str) -> dict[str, int]:
     return {row["key"]: row["fold"] for row in rows}
 
 
-def test_stray_files_change_nothing(own, tiny, tmp_path):
-    for name in ("notes.txt", ".DS_Store", "Thumbs.db"):
-        (own.parent / "pictures" / "ring" / name).write_text("not a picture")
-    folder = build(str(own), tmp_path / "out", workers=1, quiet=True)
-    for name in ("manifest.json", "README.md", "croissant.json"):
-        assert (folder / name).read_bytes() == (tiny / name).read_bytes()
-    assert not (tmp_path / "out/tiny_dropped.tsv").exists()
-
-
 @pytest.mark.slow
 def test_what_was_dropped_is_named_file_by_file(own, tiny, tmp_path, capsys):
     pictures, out = own.parent / "pictures", tmp_path / "out"
@@ -241,26 +215,6 @@ def test_a_base_in_which_nothing_is_left_says_why(own, tmp_path):
         InputError, match=r"all 160 pictures of tiny were dropped: 160: a side below 8 pixels"
     ):
         build(str(own), tmp_path / "out", workers=1, quiet=True)
-
-
-@pytest.mark.slow
-def test_words_are_mended_without_building_again(own, tmp_path):
-    out = tmp_path / "out"
-    folder = build(str(own), out, workers=1, quiet=True)
-    shard = next((folder / "data/mini").iterdir())
-
-    def untouched() -> tuple[int, Mapping[str, FileRecord]]:
-        files = Manifest.read(folder).files
-        return shard.stat().st_mtime_ns, {path: one for path, one in files.items() if path not in RENDERINGS}
-
-    before = untouched()
-    edited(own, "Tinted Shapes", "Shapes in Colour")
-    build(edited(own, "20 a label.", "Twenty of each."), out, workers=1, quiet=True)
-    manifest = Manifest.read(folder)
-    assert untouched() == before
-    assert (manifest.title, manifest.base("mini").summary) == ("Shapes in Colour", "Twenty of each.")
-    assert "# Shapes in Colour" in (folder / "README.md").read_text()
-    assert check(folder) == []
 
 
 def test_a_folder_that_is_no_dataset_is_not_overwritten(recipe, tmp_path):
@@ -324,13 +278,6 @@ def test_unknown_names_are_answered_with_the_nearest(recipe, tmp_path):
         build(str(tmp_path / "photos.py"), tmp_path)
 
 
-def test_a_file_without_a_recipe_is_refused(tmp_path):
-    path = tmp_path / "empty.py"
-    path.write_text("x = 1\n")
-    with pytest.raises(InputError, match=r"must assign a builders\.recipe\.Recipe to RECIPE, not a NoneType"):
-        load_recipe(str(path))
-
-
 def test_a_mistake_in_a_recipe_is_said_with_its_line(own):
     line = own.read_text().splitlines().index("RECIPE = Recipe(") + 1
     message = rf"recipe\.py, line {line}: TypeError: .*unexpected keyword argument 'nme'"
@@ -339,19 +286,6 @@ def test_a_mistake_in_a_recipe_is_said_with_its_line(own):
     own.write_text("RECIPE = (")
     with pytest.raises(InputError, match=r"recipe\.py: SyntaxError: .*line 1"):
         load_recipe(str(own))
-
-
-def test_a_recipe_is_identified_by_content_and_not_by_place(recipe, own):
-    here, there = load_recipe(str(recipe)), load_recipe(str(own))
-    assert here.recipe_id() == there.recipe_id()
-    assert here.pixels_id() == there.pixels_id()
-    retitled = load_recipe(edited(own, "Tinted Shapes", "Shapes"))
-    assert retitled.recipe_id() == here.recipe_id()  # words determine no data
-    reseeded = load_recipe(edited(own, "seed=0", "seed=1"))
-    assert reseeded.recipe_id() != here.recipe_id()
-    assert reseeded.pixels_id() == here.pixels_id()
-    (own.parent / "pictures/bar/bar00.png").unlink()
-    assert load_recipe(str(own)).pixels_id() != here.pixels_id()
 
 
 @pytest.mark.parametrize("name", embedded_recipes())

@@ -76,14 +76,6 @@ def test_with_workers_and_a_node_killed_and_another_that_joins_the_bytes_are_equ
     assert examples_of(tmp_path / "shift/tiny") == examples_of(tiny)
 
 
-def test_killed_and_started_again_a_build_goes_on(slowly, tiny, tmp_path, cluster):
-    with start(slowly, tmp_path, "--ray", cluster.address) as process:
-        until(process, lambda: how_many(tmp_path, BLOCKS) >= 4)
-        os.kill(process.pid, signal.SIGKILL)
-    folder = build(str(slowly), tmp_path, executor=Ray(cluster.address), quiet=True)
-    assert examples_of(folder) == examples_of(tiny)
-
-
 def test_a_node_with_another_library_is_refused_by_name(slowly, tmp_path, cluster):
     (tmp_path / "other/pillow-1.2.3.dist-info").mkdir(parents=True)
     (tmp_path / "other/pillow-1.2.3.dist-info/METADATA").write_text("Name: pillow\nVersion: 1.2.3\n")
@@ -99,13 +91,6 @@ def test_a_spool_that_nodes_do_not_share_is_said(slowly, tmp_path, cluster, monk
     monkeypatch.setattr(render.Spool, "__contains__", lambda *_: False)
     with pytest.raises(InputError, match=r"was rendered, and is not in .* all nodes share .* --spool s3://"):
         build(str(slowly), tmp_path, executor=Ray(cluster.address), quiet=True)
-
-
-def test_without_a_cluster_it_says_how_to_start_one(slowly, tmp_path):
-    with start(slowly, tmp_path, "--ray", "127.0.0.1:1") as process:
-        _, errors = process.communicate(timeout=120)
-    assert process.returncode == 1
-    assert "no Ray cluster answers at 127.0.0.1:1: start one by `ray start --head`" in errors
 
 
 def test_the_commands_of_the_page_run(tmp_path):

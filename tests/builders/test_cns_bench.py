@@ -93,12 +93,6 @@ class TestImageNetModels:
         assert result["mean_failure_point"] == 1.5
         assert "132 predictions are outputs without a label: they count as wrong" in result.notes
 
-    def test_a_mask_leaves_the_classes_of_the_task(self, task, scores):
-        outputs = sd.imagenet_outputs(task)
-        mask = outputs >= 0
-        assert np.flatnonzero(mask).tolist() == list(replica.CLASSES)
-        assert task.evaluate(scores[:, mask], outputs=outputs[mask]).overall == 1
-
     def test_the_command_line_knows_both(self, folder, task, scores, tmp_path, capsys):
         np.save(file := tmp_path / "scores.npy", scores)
         overall = {}

@@ -15,7 +15,6 @@ from builders.shifts.contexts.domains import COMMON, DOMAINS, KINDS, UNIQUE, uni
 from builders.shifts.contexts.scene import PLAIN, Make, Stage, in_context
 from builders.shifts.contexts.scenery import tile
 from builders.shifts.steps import Contexts
-from shiftdata.errors import InputError, NotFoundError
 from shiftdata.stable import rng
 from tests.thirds import a_third
 
@@ -121,12 +120,3 @@ def test_the_step_gives_each_content_the_domains_of_its_class():
     other = Contexts(seed=1, dataset="d", size=64, strength=0.5)
     assert step.fingerprint() != other.fingerprint()
     assert step.nuisances == tuple(DOMAINS)
-
-
-def test_wrong_parameters_are_refused():
-    with pytest.raises(InputError, match="between 0 and 1, got 2"):
-        Contexts(seed=0, dataset="d", strength=2)
-    with pytest.raises(InputError, match="at least 64 pixels"):
-        Contexts(seed=0, dataset="d", size=32)
-    with pytest.raises(NotFoundError, match=r"unknown class with unique domains 'birb'.*did you mean 'bird'"):
-        unique_of("birb")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -91,13 +90,6 @@ def test_rows_without_names_give_every_picture(raw, tmp_path):
     assert len({item.origin for item in album.items()}) == len(album.items())
 
 
-def test_neither_the_order_of_rows_nor_their_files_count(raw, tmp_path):
-    places = [copied(raw, tmp_path / "one"), copied(raw, tmp_path / "three", shards=3)]
-    first, second = (album_of("hub_pacs", place) for place in places)
-    assert first.items() == second.items()
-    assert first.fingerprint() == second.fingerprint()
-
-
 def test_rows_without_names_go_to_a_task(raw, tmp_path):
     folder = build(f"hub_pacs={copied(raw, tmp_path / 'copy')}", tmp_path, workers=1, quiet=True)
     task = sd.task(folder, LeaveOneDomainOut(test="sketch"), on_empty="report")
@@ -134,31 +126,6 @@ def test_columns_that_do_not_fit_are_named(raw, tmp_path, columns, message):
     rows.to_parquet(tmp_path / "copy/train.parquet")
     with pytest.raises(InputError, match=message):
         album_of("hub_pacs", tmp_path / "copy").items()
-
-
-def test_authors_files_count_where_a_copy_lies_beside_them(raw, tmp_path):
-    shutil.copytree(raw, tmp_path / "both")
-    copied(raw, tmp_path / "both")
-    assert album_of("pacs", tmp_path / "both").items() == album_of("pacs", raw).items()
-    assert len(album_of("hub_pacs", tmp_path / "both").items()) == len(album_of("pacs", raw).items())
-
-
-def test_authors_files_are_not_for_a_recipe_of_rows(raw):
-    with pytest.raises(InputError, match="has no Parquet file"):
-        album_of("hub_pacs", raw).items()
-
-
-def test_numbers_of_domains_are_those_of_the_sorted_names(raw, tmp_path):
-    rows = datasets.Dataset.from_list(list(rows_of(raw, names=False)), features=FEATURES)
-    names = sorted({*rows["domain"][:]})
-    numbers = [names.index(name) for name in rows["domain"]]
-    numbered = rows.remove_columns(["domain"]).add_column("domain", numbers)
-    (tmp_path / "copy").mkdir()
-    numbered.to_parquet(tmp_path / "copy/train.parquet")
-    spelled, counted = (
-        album_of("hub_pacs", place) for place in (copied(raw, tmp_path / "spelled"), tmp_path / "copy")
-    )
-    assert [item.key for item in counted.items()] == [item.key for item in spelled.items()]
 
 
 HUB = """

@@ -13,7 +13,6 @@ from PIL import Image
 import shiftdata as sd
 from builders.__main__ import main
 from builders.albums.folder import FolderAlbum, picture_of
-from builders.albums.glyphs import GlyphAlbum
 from builders.albums.rows import Columns, RowsAlbum
 from builders.make import assign
 from builders.make.equal import listed
@@ -168,18 +167,9 @@ def test_origins_that_are_given_are_joined_in_chains(tmp_path):
     assert content.counts.labels == 1
 
 
-def test_fonts_that_share_a_bar_of_an_i_are_one_origin():
-    content = listed(GlyphAlbum())
-    assert content.counts.sets > 10
-    assert content.counts.labels == 0
-    assert all(len({item.origin for item in members}) == 1 for members in content.equal)
-
-
 ODD = {
     "CMYK": lambda grey: Image.merge("CMYK", [grey, grey, grey, Image.new("L", grey.size)]),
     "I;16": lambda grey: Image.fromarray(np.asarray(grey).astype(np.uint16) * 257),
-    "LA": lambda grey: grey.convert("LA"),
-    "P": lambda grey: grey.convert("P"),
 }
 
 

@@ -130,15 +130,6 @@ def test_a_filtered_dataset_holds_the_kept_trajectories_and_counts_the_others(fo
     assert "![Samples left after each filter" in (folder / "README.md").read_text()
 
 
-def test_a_filter_table_says_what_its_columns_mean(judged):
-    meanings = {field.name: field.metadata[b"description"].decode() for field in judged.schema}
-    assert all(meanings.values())
-    assert meanings["base"].endswith("at severity 0: ink at least 35")
-    assert meanings["passes"].endswith("1 of 2 (ink at least 24; to-start at most 0.06)")
-    assert meanings["score_to-start"].startswith("The distance of a picture from severity 0")
-    assert meanings["score_ink"] == "by ink"
-
-
 @pytest.mark.slow
 def test_killed_between_scoring_and_packing_it_ends_in_the_same_bytes_and_prints_its_stages(folder, tmp_path):
     recipe = write_recipe(tmp_path / "r")
@@ -175,14 +166,6 @@ def test_other_thresholds_score_nothing_again_and_are_another_recipe(folder, tmp
     recipe.write_text(recipe.read_text().replace("ink-1", "ink-2"))
     build(str(recipe), tmp_path, workers=1, quiet=True, replace=True)
     assert calls(recipe) == 2 * before
-
-
-def test_a_recipe_without_filters_is_the_one_it_was(tmp_path):
-    plain = load_recipe(str(prepare("continuous", tmp_path)))
-    assert plain.filters is None  # and tests/golden holds the id of such a recipe
-    scored = replace(plain, filters=f.Filters(also=(f.ToStart(),)))
-    assert scored.recipe_id() != plain.recipe_id()
-    assert scored.pixels_id() == plain.pixels_id()
 
 
 # --- what is wrong is said ----------------------------------------------------------------------------
@@ -298,10 +281,6 @@ def test_the_stages_are_those_of_the_papers_table_4():
     assert json.loads(json.dumps(stages.to_dict()))["counts"] == expected
 
 
-def ink_share(picture: Image.Image) -> float:
-    return float((np.asarray(picture.convert("L")) < 200).mean())
-
-
 # --- reports ------------------------------------------------------------------------------------------
 
 scores_by_step = st.lists(
@@ -316,14 +295,6 @@ def test_sliders_are_ranked_as_scipy_does(given_scores):
     expected = [stats.spearmanr(row, range(5)).statistic for row in given_scores]
     np.testing.assert_allclose(report.correlation, expected, atol=1e-9)
     assert len(report.below) == sum(not value >= 0.5 - 1e-12 for value in expected)
-
-
-def test_sliders_that_are_not_monotone_are_named():
-    wanders = np.array([[0, 1, 2, 3], [0, 3, 1, 2], [0, 0, 0, 0]], float)
-    report = f.slider_report(table(a=wanders), "a")
-    assert report.below == ("t0001", "t0002")
-    assert "below 0.9 (2): t0001, t0002" in str(report)
-    assert report.to_dict()["correlation"] == [1.0, 0.4, None]
 
 
 def test_delta_curves_are_means_over_trajectories_with_intervals_over_origins():
@@ -348,7 +319,6 @@ def test_reports_of_a_built_dataset(judged, folder):
     assert len(f.slider_report(judged, "ink", least=0).below) == 160  # ink goes where the shift grows
     with Image.open(folder / "filters.png") as picture:
         assert picture.size == f.overview(judged).size
-        assert ink_share(picture) > 0.02
     with pytest.raises(NotFoundError, match=r"unknown filtered base 'contnt'.*Known: extended, mini"):
         f.judged_rows(folder, "contnt")
 
@@ -388,22 +358,6 @@ def test_the_threshold_is_the_best_of_all(rows, rejection, side):
     assert found.threshold == (min(good_enough) if side == "least" else max(good_enough))
     confusion = (found.kept_good, found.kept_bad, found.dropped_good, found.dropped_bad)
     assert confusion == outcome(found.threshold)
-
-
-def test_a_calibrated_threshold_is_a_rule_and_reports_its_figures():
-    rng = np.random.default_rng(1)
-    scores = {f"k{number}": float(score) for number, score in enumerate(rng.normal(size=400))}
-    labels = {key: "keep" if score + rng.normal() > 0 else "drop" for key, score in scores.items()}
-    found = calibrate(scores, labels, rejection=0.9)
-    share, low, high = found.figures["rejection"]
-    bad = found.kept_bad + found.dropped_bad
-    exact = stats.binomtest(found.dropped_bad, bad).proportion_ci(method="wilson")
-    assert 0.9 <= share <= 0.9 + 1 / bad
-    assert (low, high) == pytest.approx((exact.low, exact.high), abs=1e-6)
-    rule = f.Threshold(scorer=Named("a"), least=found.threshold)
-    kept = rule.passes({"a": np.array(list(scores.values()))})
-    assert kept.sum() == found.kept_good + found.kept_bad
-    assert "rejection 0.9" in str(found)
 
 
 def test_the_script_calibrates_on_published_scores(folder, judged, tmp_path):
@@ -472,13 +426,6 @@ def test_the_right_class_is_told_without_having_seen_the_origin():
     other = [replace(views[0], picture=Image.new("RGB", (16, 16), "white")), *views[1:]]
     assert asked(f.RightClass().fit(other), views)[0] == scores[0]
     assert asked(learned, views[:1])[0] == scores[0]  # whatever else is asked with it
-
-
-def test_a_classifier_that_cannot_learn_says_so():
-    with pytest.raises(InputError, match="right-class has too little content of 'rare'"):
-        f.RightClass().fit([*content(), view("one", "white", "rare")])
-    with pytest.raises(InputError, match="has learned nothing yet"):
-        f.RightClass()(content())
 
 
 @dataclass

@@ -224,11 +224,6 @@ def test_linked_folders_are_followed_and_circles_are_not(tmp_path):
     assert [item.key for item in album(root).items()] == ["cat_a"]
 
 
-def before(text: str) -> str:
-    """What a slug was before it could tell scripts apart."""
-    return re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-")[:80] or "x"
-
-
 NAMES = st.text(
     st.one_of(st.sampled_from("ab1 _-.äß狗"), st.characters(codec="utf-8", exclude_categories=("Cs",))),
     min_size=1,

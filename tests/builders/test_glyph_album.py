@@ -88,8 +88,6 @@ def test_drawn_ink_is_a_colour_of_each_item_and_covers_the_same_pixels():
     [
         ({"size": 0}, "at least 1 pixel"),
         ({"classes": ("serf",)}, "serif"),
-        ({"letters": "AB"}, "tuple"),
-        ({"classes": ("sans", "sans")}, "each once"),
         ({"ink": "red"}, "'dark' or 'drawn'"),
     ],
 )

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shutil
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import cache
@@ -105,23 +102,3 @@ def test_a_domain_is_what_the_datasheet_says_of_its_covariate(file, covariate, b
         for row in csv.DictReader(stream):
             place = sum(covariate(row) >= bound for bound in bounds)
             assert row[recipe.nuisance] == recipe.shift.nuisances[place]
-
-
-def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, ROOT / "scripts" / script, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env={"PYTHONPATH": str(ROOT)})
-
-
-@pytest.mark.slow
-def test_the_tables_are_those_of_scikit_learn():
-    done = run("regenerate_tables.py", "--check")
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.slow  # downloads a public package by pinned hash
-def test_the_names_are_those_of_the_package():
-    if shutil.which("npm") is None:
-        pytest.skip("npm is not installed")
-    script = ROOT / "scripts/regenerate_emoji_names.py"
-    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -130,19 +129,11 @@ def test_without_a_shift_the_three_are_explained_and_all_that_is_missing_is_name
         assert flag in said
 
 
-def test_of_many_pictures_only_some_are_shifted():
-    for label, number in (("cat", 200), ("dog", 90), ("owl", 91)):
-        pictures(f"pets/{label}", number, (9, 9))
-    recipe = new("pets", "--weather")
-    assert [(base.name, base.per_group) for base in recipe.bases] == [("content", None), ("mini", 50)]
-
-
 @pytest.mark.parametrize(
     ("folders", "layout", "domains"),
     [
         (("photo/cat", "photo/dog", "sketch/cat", "sketch/dog"), ("domain", "label"), 2),
         (tuple(f"{a}/{b}" for a in "abcd" for b in "xy"), ("label", "domain"), 2),
-        (("train/cat", "train/dog", "test/cat", "test/dog"), ("-", "label"), 0),
         (("pets/cat", "pets/dog", "birds/owl", "birds/wren"), ("-", "label"), 0),
     ],
 )
@@ -294,20 +285,3 @@ def test_a_recipe_does_not_hide_a_module_of_python(capsys):
     assert "email.py would hide the Python module email" in refused(
         capsys, "email", "--corrupt", "--name", "email", *OWNER
     )
-
-
-def test_a_written_recipe_is_formatted(capsys):
-    for label in ("cat", "dog"):
-        pictures(f"pets/{label}", 4)
-        pictures(f"domains/art/{label}", 8)
-        pictures(f"domains/photo/{label}", 8)
-    table(
-        "t.csv",
-        ["label", "domain", "kind"],
-        [[at % 2, at // 40, "abcdefghijklmnopqrstuvwxyz"[at % 26]] for at in range(80)],
-    )
-    for data, *flags in (("pets", "--weather"), ("domains",), ("t.csv",)):
-        new(data, *flags)
-    files = [str(path) for path in Path().glob("*.py")]
-    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length", "88", "--check", *files]
-    assert subprocess.run(command, capture_output=True, check=False).returncode == 0

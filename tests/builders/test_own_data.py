@@ -21,7 +21,6 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.make.render import plan_blocks, render_item
 from builders.recipe_files import load_recipe
-from builders.shifts.steps import Stylize
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
 from tests.paths import ROOT
@@ -195,17 +194,6 @@ def test_the_recipe_for_a_folder_of_classes_makes_a_dataset(tmp_path, monkeypatc
         "content": 48,
         "mini": 40 * 20,
     }
-    for style, size in (("Lino Cut", 2), ("tiles", 1)):
-        (tmp_path / "my_styles" / style).mkdir(parents=True)
-        for number in range(size):
-            pixels = rng.integers(0, 255, (9, 12, 3), dtype=np.uint8)
-            Image.fromarray(pixels).resize((80, 60)).save(tmp_path / f"my_styles/{style}/{number}.png")
-    own = replace(recipe, shift=Stylize(seed=0, dataset="my_prints", styles=Path("my_styles")))
-    prints = list(render_item(own, "shift", items[0]))
-    assert [(sample.nuisance, sample.key) for sample in prints] == [
-        ("Lino Cut", f"{items[0].key}-lino-cut"),
-        ("tiles", f"{items[0].key}-tiles"),
-    ]
     painted = list(render_item(recipe, "shift", items[0]))
     assert [sample.nuisance for sample in painted] == list(recipe.shift.nuisances)
     assert {sample.image.size for sample in painted} == {(128, 128)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from builders.raw.sources import Counts, RawFile, Source
 from builders.recipe_files import load_recipe, recipe_names
 from scripts.regenerate_recipe_names import FILE, recipes
 from tests.builders.replicas import pacs
-from tests.builders.replicas.drawing import put
 from tests.paths import ROOT
 
 #: Stylized datasets whose content ships: they are of no table of raw ones.
@@ -123,22 +121,6 @@ def test_sources_that_disagree_are_both_said():
     assert differences == ["b: 12 pictures, and 6 expected; twice as many: is it there two times?"]
 
 
-def test_layers_and_ranges_are_compared():
-    known = [
-        Counts(source="site", base="mini", content=4, stylized=8, each=(2, 2)),
-        Counts(source="site", base="extended", content=40, stylized=80),
-    ]
-    rows = Counter({("content", "cat"): 2, ("content", "dog"): 2, ("wave", "cat"): 2, ("wave", "dog"): 2})
-    assert compare({"mini": rows}, known)[1] == ["mini: stylized: 4 pictures, and 8 expected"]
-    rows["wave", "dog"] = 6
-    assert compare({"mini": rows}, known)[1] == ["mini: wave/dog: 6 pictures, and 2 expected"]
-    office = [Counts(source="papers", domains={"Real World": 9}, ranges={"Real World": (4, 5)})]
-    assert compare({"": {("real_world", "Pen"): 6, ("real_world", "Mug"): 3}}, office)[1] == [
-        "real_world/Mug: 3 pictures, and 4 to 5 expected",
-        "real_world/Pen: 6 pictures, and 4 to 5 expected",
-    ]
-
-
 def test_the_command_ends_with_a_status_and_what_to_do(tree, known, capsys, monkeypatch):
     assert main(["raw", "check", "pacs", "--raw", str(tree)]) == 1
     text = capsys.readouterr().out
@@ -148,25 +130,6 @@ def test_the_command_ends_with_a_status_and_what_to_do(tree, known, capsys, monk
     monkeypatch.setattr("builders.raw.sources.sources", lambda: {"pacs": known})
     assert main(["raw", "check", "pacs", "--raw", str(tree)]) == 0
     assert f"all well. Next: python -m builders build pacs --raw {tree}" in capsys.readouterr().out
-
-
-def test_a_list_says_what_is_on_this_disk(tree, known, tmp_path, capsys, monkeypatch):
-    parts = (RawFile(name="a.zip", bytes=3), RawFile(name="b.zip", bytes=4))
-    shown = {
-        "pacs": known,
-        "half": replace(known, name="half", files=parts),
-        "none": replace(known, name="none"),
-    }
-    for module in ("builders.raw.sources.sources", "builders.cli.raw.sources"):
-        monkeypatch.setattr(module, lambda: shown)
-    monkeypatch.setenv("SHIFTDATA_RAW", str(tmp_path / "disk"))
-    put(tmp_path, "disk/half/a.zip", b"abc")
-    tree.rename(tmp_path / "disk/pacs")
-    assert main(["raw", "list"]) == 0
-    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
-    assert lines["pacs"].endswith("by hand             yes")
-    assert lines["half"].endswith("yes")
-    assert lines["none"].endswith("no")
 
 
 def test_every_raw_recipe_has_a_source_of_the_name_of_its_album():

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import sys
-from collections import namedtuple
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -106,25 +104,6 @@ def test_a_file_with_another_hash_is_refused_and_removed(toy, server, tmp_path):
     assert [path.name for path in (tmp_path / "out").glob("one*")] == []
 
 
-def test_a_file_with_another_size_is_refused_before_it_comes(toy, server, tmp_path):
-    (server.folder / "deep/one.zip").write_bytes(b"a page that says sorry")
-    with pytest.raises(
-        IntegrityError, match=r"has 22 bytes, and one\.zip should have 76,800: it is another file"
-    ):
-        get(toy, tmp_path / "out")
-    assert server.asked == []
-
-
-def test_free_space_is_checked_first(toy, server, tmp_path, monkeypatch):
-    usage = namedtuple("usage", "total used free")(10**9, 10**9, 50_000)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    with pytest.raises(
-        StorageError, match=r"needs 0\.1 MB more.*give a folder on another disk: --raw FOLDER"
-    ):
-        get(toy, tmp_path / "out")
-    assert server.asked == []
-
-
 def test_terms_are_accepted_before_anything_comes(toy, server, tmp_path):
     bound = replace(toy, terms="Only on Sundays.")
     with pytest.raises(InputError, match=r"Only on Sundays\. Licence: none stated.*--accept"):
@@ -176,12 +155,6 @@ def test_openml_gets_every_set_into_the_folder(tmp_path, monkeypatch):
     client.__version__ = "0.14.1"
     with pytest.raises(MissingExtraError, match=r"openml 0\.14\.1 cannot download pictures"):
         get(sources.source("sma_brd"), tmp_path, accepted=True)
-
-
-def test_the_command_downloads_with_a_name(toy, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("builders.raw.sources.sources", lambda: {"toy": toy})
-    assert main(["raw", "get", "toy", "--raw", str(tmp_path / "out")]) == 0
-    assert "Next: python -m builders raw check toy --raw " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", sources.sources())

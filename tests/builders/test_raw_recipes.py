@@ -14,7 +14,6 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build
-from builders.make.check import check as check_dataset
 from builders.raw.album import RawAlbum
 from builders.raw.checking import check
 from builders.raw.sources import CONTENT, source
@@ -129,11 +128,3 @@ def test_a_check_of_the_raw_files_counts_the_same(built):
     seen = dict(check(source(name), album, raw).by_domain())
     content = seen.pop(CONTENT, 0)
     assert (seen or dict.fromkeys(counts, content)) == dict(counts)
-
-
-def test_a_dataset_is_checked_where_its_raw_files_are_not(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # so that there is no build/raw
-    counts = pacs.make(tmp_path / "files")
-    folder = build(f"pacs={tmp_path / 'files'}", tmp_path, workers=1, quiet=True)
-    assert sum(counts.values()) == sd.open_dataset(folder).manifest.bases[0].rows
-    assert check_dataset(folder) == []

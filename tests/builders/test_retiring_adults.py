@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -14,9 +13,6 @@ import pytest
 
 from builders.make.build import build
 from builders.raw.acs import FILTERS
-from builders.raw.album import RawAlbum
-from builders.raw.checking import check
-from builders.raw.sources import source
 from tests.builders import raw_albums
 from tests.builders.replicas import acs as replica
 
@@ -28,13 +24,6 @@ def raw(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("acs")
     replica.make(root)
     return root
-
-
-@pytest.fixture
-def broken(raw, tmp_path) -> Callable[..., RawAlbum]:
-    """The album of a copy of the tree in which something was changed."""
-
-    return partial(raw_albums.changed, "retiring_adults", raw, tmp_path / "raw")
 
 
 album_of = partial(raw_albums.album_of, "retiring_adults")
@@ -94,14 +83,3 @@ def test_what_is_not_known_is_null_and_codes_are_whole_numbers(raw, tmp_path):
     assert Counter(rows["OCCP"].is_null().to_pylist())[True] == sum(map(len, replica.FILES.values()))
     assert rows["WKHP"].null_count == 0
     assert {str(rows.schema.field(name).type) for name in replica.FEATURES} == {"int64"}
-
-
-def test_a_check_counts_persons_and_names_missing_files(raw, broken):
-    one = source("retiring_adults")
-    assert [one.what for one in check(one, album_of(raw), raw).problems] == []
-    album = broken(lambda root: (root / "2015/1-Year/ss15pnj.csv").unlink())
-    report = check(one, album, album.tree.place, read=True)
-    assert [(one.what, one.files) for one in report.problems] == [
-        ("missing: the tree has no file of NJ in 2015", ("2015/1-Year/ss15pnj.csv",))
-    ]
-    assert report.by_domain()["2015"] == 32

@@ -11,12 +11,9 @@ from builders.make import assign
 from builders.raw.album import RawAlbum
 from builders.raw.meta_album import MetaAlbum
 from builders.raw.sma import STYLE_NAMES, Sma
-from builders.recipe_files import load_recipe, recipe_names
+from builders.recipe_files import load_recipe
 from tests.builders.replicas import sma
 from tests.builders.replicas.drawing import put
-
-#: Stylized datasets whose content ships: they are of no table of raw ones.
-MADE = ("sma_emoji", "sma_glyphs")
 
 
 def album(root: Path, of: str = "AWA", layout: type = Sma) -> RawAlbum:
@@ -68,19 +65,6 @@ def test_meta_album_reads_renamed_columns_mends_names_and_names_what_is_odd(tmp_
     assert dict(read.left_out) == {
         "BRD_Mini/gone.jpg": "labels.csv lists it, and it is not there",
         "BRD_Mini/images/unlisted.jpg": "labels.csv does not list it, and no folder says what it shows",
-    }
-
-
-def test_the_table_has_12_sets_and_10_made_again():
-    names = [name for name in recipe_names() if name.startswith("sma_") and name not in MADE]
-    assert len(names) == 22
-    assert not {"sma_resisc_remade", "sma_tex_dtd_remade"} & {*names}
-    withheld = {name for name in names if load_recipe(name).publishes != "all"}
-    assert {name.removesuffix("_remade") for name in withheld} == {
-        "sma_dog",
-        "sma_ins_2",
-        "sma_rsicb",
-        "sma_tex_dtd",
     }
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from builders.spool import FIRST_BYTES, ROW, Spool
-from shiftdata.errors import InputError, IntegrityError, StorageError
+from shiftdata.errors import IntegrityError
 
 
 @pytest.fixture(params=["folder", "s3", "file"])
@@ -85,10 +85,3 @@ def test_a_damaged_block_and_one_that_has_gone_are_said_with_the_remedy(spool):
     spool.files.delete(name)
     with pytest.raises(IntegrityError, match=r"one.arrow has gone: run the same command again"):
         list(spool.rows(["one"]))
-
-
-def test_places_that_cannot_be_written_are_refused(bucket, tmp_path):
-    with pytest.raises(InputError, match="cannot be written file by file"):
-        Spool("https://example.org/spool")
-    with pytest.raises(StorageError, match=r"s3://no-such-bucket-\w+/x/.*cannot be written"):
-        Spool(f"s3://no-such-{bucket}/x").write("one", [], {})

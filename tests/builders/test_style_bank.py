@@ -109,18 +109,6 @@ def test_a_style_may_have_a_strength_of_its_own(bank: StyleBank) -> None:
     assert replace(step, strengths={weak: 1}).fingerprint() == whole.fingerprint()
 
 
-@pytest.mark.parametrize(
-    ("strengths", "message"),
-    [
-        ({"mistt": 0.5}, "unknown style 'mistt'; did you mean 'mist'"),
-        ({"mist": 1.5}, "the strength of mist must be above 0 and at most 1, got 1.5"),
-    ],
-)
-def test_strengths_that_cannot_be_used_are_refused(strengths, message) -> None:
-    with pytest.raises(InputError, match=message):
-        Stylize(seed=0, dataset="d", styles=("mist", "embers"), strengths=strengths)
-
-
 @pytest.mark.parametrize(("name", "bar"), BARS.items())
 def test_every_style_of_a_recipe_is_recognised_by_the_rule(name: str, bar: float, bank: StyleBank) -> None:
     shift = load_recipe(name).shift

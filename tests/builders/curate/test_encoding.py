@@ -12,12 +12,11 @@ import pytest
 from builders.cli.app import main
 from builders.curate.encoding import encode
 from builders.curate.labelling import LABELS
-from builders.shifts.steps import Stylize
 from builders.shifts.styles.bank import read_bank
 from builders.shifts.styles.listed import read_listed, write_rows
 from builders.shifts.stylizers import Arbitrary
 from shiftdata.errors import InputError, NotFoundError
-from tests.builders.curate.conftest import EACH, STYLES
+from tests.builders.curate.conftest import STYLES
 from tests.builders.curate.made import photographs, texture
 from tests.builders.curate.test_getting import table
 
@@ -55,18 +54,6 @@ def test_a_bank_has_what_was_kept_and_where_it_is_from(out: Path, tmp_path) -> N
 def texture_of(source: str):
     style, name = source.split("/")
     return texture(style, int(name.removesuffix(".png")))
-
-
-def test_a_folder_and_its_bank_paint_the_same(out: Path, tmp_path) -> None:
-    (out / "stray").mkdir()
-    photographs()[0].save(out / "stray/x.png")  # of no table
-    encode(out, tmp_path / "bank.parquet", Arbitrary())
-    of_folder, of_bank = (
-        Stylize(seed=0, dataset="d", styles=one) for one in (out, tmp_path / "bank.parquet")
-    )
-    assert of_folder.fingerprint() == of_bank.fingerprint()
-    assert of_folder.nuisances == STYLES
-    assert pq.read_metadata(tmp_path / "bank.parquet").num_rows == len(STYLES) * EACH
 
 
 def test_tables_of_another_folder_are_refused(out: Path, tmp_path) -> None:

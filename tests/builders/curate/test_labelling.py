@@ -105,8 +105,3 @@ def test_a_sheet_has_the_picture_and_twenty_stylizations(out: Path, shapes: Path
     assert [len(one) for one in drawn] == [20, 20]
     assert drawn[0] != drawn[1]  # of 32
     assert list(style_pictures(out)) == list(STYLES)  # sheets are not style pictures
-
-
-def test_content_that_is_no_picture_is_refused(out: Path) -> None:
-    with pytest.raises(InputError, match="emoji_names is of texts: give one of pictures"):
-        draw_sheets(out, sample(out, 1), Content("emoji_names"), Here(), lambda count: None, Arbitrary())

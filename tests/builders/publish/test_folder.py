@@ -142,12 +142,6 @@ def test_a_disk_that_fills_up_is_reported_and_the_next_run_goes_on(publish, tiny
     assert contents(home / "place/tiny") == contents(tiny)
 
 
-def test_a_catalog_that_cannot_be_read_is_reported_before_anything_is_sent(publish, tiny, home):
-    (home / "catalog.json").write_text("{")
-    assert "is not JSON" in publish(tiny, "--to", "place", "--catalog", "catalog.json", fails=True)
-    assert not (home / "place").exists()
-
-
 @pytest.mark.slow
 def test_places_that_cannot_be_are_refused(publish, tiny, copy, home):
     assert "lie in one another" in publish(copy, "--to", copy, fails=True)
@@ -181,8 +175,3 @@ def test_a_folder_that_a_web_server_shows_has_its_addresses(publish, tiny, home)
     assert "nothing to send" in publish(tiny, "--to", home / "www", "--web", "https://data.lab/shift/")
     assert "1 files published" in publish(tiny, "--to", home / "www")
     assert contents(home / "www/tiny") == contents(tiny)
-
-
-@pytest.mark.parametrize("web", ["data.lab", "https://lab/a b", "ftp://lab/x"])
-def test_an_address_that_no_reader_could_use_is_refused(publish, tiny, home, web):
-    assert "--web is an address such as" in publish(tiny, "--to", home / "www", "--web", web, fails=True)

@@ -19,7 +19,6 @@ from builders.publish import hub
 from builders.publish.hub import RepoOptions
 from builders.publish.publishing import Publication, target_of
 from shiftdata.data.format.manifest import FILE_NAME
-from shiftdata.data.places.catalog import Catalog
 from shiftdata.data.places.hubs import HubRepo
 from shiftdata.data.places.store import FileInfo
 from shiftdata.errors import InputError, IntegrityError
@@ -172,13 +171,6 @@ def test_a_file_that_changes_meanwhile_is_in_no_commit(home, copy, server):
     assert server.commits == [{".gitattributes": b"*.parquet filter=lfs"}]
 
 
-def test_a_catalog_names_the_server_that_the_environment_names(publish, tiny, server, home, monkeypatch):
-    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://lab:8000")
-    publish(tiny, "--to", "hf://", "--catalog", "catalog.json")
-    places = Catalog.read(home / "catalog.json").entries["tiny"].places
-    assert places == ("hf+http://lab:8000/datasets/shift/tiny",)
-
-
 def test_the_stored_token_is_for_the_hub_alone(publish, tiny, server, monkeypatch, tmp_path):
     monkeypatch.delenv("HF_TOKEN", raising=False)
     (tmp_path / "login").write_text("hf_the_stored_login\n")
@@ -189,13 +181,6 @@ def test_the_stored_token_is_for_the_hub_alone(publish, tiny, server, monkeypatc
     publish(tiny, "--to", "http://lab:8000")
     assert server.made_with["endpoint"] == "http://lab:8000"
     assert server.made_with["token"] is False
-
-
-def test_without_a_login_it_is_said_what_to_do(publish, tiny, server, monkeypatch):
-    server.token = None
-    monkeypatch.setattr(hub, "token_for", lambda endpoint: False)
-    monkeypatch.setattr(server, "dataset_info", lambda repo_id: (_ for _ in ()).throw(missing(401)))
-    assert "hf auth login" in publish(tiny, "--to", "hf://", fails=True)
 
 
 @pytest.mark.parametrize(

@@ -201,14 +201,6 @@ def test_s3(publish, tiny, later, bucket, home):
     assert json.loads(notes)["url"] == f"s3://{bucket}/shift/tiny"
 
 
-def test_a_package_that_is_not_there_is_named(publish, tiny, monkeypatch):
-    def missing(*_: object, **__: object) -> None:
-        raise ImportError("Install s3fs to access S3")
-
-    monkeypatch.setattr(fsspec.core, "url_to_fs", missing)
-    assert "pip install 'shiftdata[s3]'" in publish(tiny, "--to", "s3://bucket/x", fails=True)
-
-
 def test_one_run_at_a_time(publish, tiny, url, watched, home):
     publish(tiny, "--to", url)
     (lock,) = (home / WORK).glob("*.lock")

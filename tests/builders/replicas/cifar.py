@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from builders.raw.imagenet import CORRUPTIONS
 from shiftdata.stable import rng
 from tests.builders.replicas.drawing import put
 
@@ -93,12 +92,6 @@ def cifar100(root: Path) -> Mapping[str, int]:
 def cifar_c(classes: int, root: Path) -> Mapping[str, int]:
     corruptions(root, classes, ("fog", "gaussian_noise"))
     return {"fog": 10 * EACH, "gaussian_noise": 10 * EACH}
-
-
-def corrupted(classes: int, root: Path) -> Mapping[str, int]:
-    """What is made here: every corruption of the test pictures, and those untouched."""
-    python(root, classes)
-    return dict.fromkeys(CORRUPTIONS, 2 * EACH * 6)
 
 
 REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 
 from builders.sample import Item, Sample
 from builders.shifts.steps import Stylize
-from builders.shifts.styles.bank import encode_folder, read_bank
+from builders.shifts.styles.bank import encode_folder
 from builders.shifts.stylizers import AdaIN, Arbitrary, Stylizer
 from builders.shifts.stylizers.vgg import Vgg
 from shiftdata.errors import InputError
@@ -167,18 +167,6 @@ def test_files_that_are_no_weights_are_refused(tmp_path: Path) -> None:
             of_files(tmp_path / name, decoder)()
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"variant": "vgg20"}, "unknown layout of a VGG 'vgg20'; did you mean 'vgg1"),
-        ({"device": "gpu"}, "device must be one of cpu, cuda, mps, got 'gpu'"),
-    ],
-)
-def test_fields_that_cannot_be_are_refused_at_once(fields: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        AdaIN(encoder="e", decoder="d", **fields)  # type: ignore[arg-type]
-
-
 # --- identity and banks ----------------------------------------------------------------------------------
 
 
@@ -229,12 +217,3 @@ def test_a_folder_and_its_codes_paint_the_same(stylizer: Stylizer, own_styles: P
     assert painted(folder) == painted(codes)
     assert folder.nuisances == codes.nuisances == ("clay", "moss")
     assert folder.fingerprint() == codes.fingerprint()
-
-
-def test_a_bank_is_of_one_network(own_styles: Path, tmp_path: Path) -> None:
-    every = stylizers(tmp_path)
-    encode_folder(own_styles, every["adain"]).write(tmp_path / "bank.parquet", every["adain"])
-    read_bank(tmp_path / "bank.parquet", every["adain"])
-    message = r"codes of another network \(adain\) than that of the stylizer arbitrary"
-    with pytest.raises(InputError, match=message):
-        Stylize(seed=0, dataset="d", styles=tmp_path / "bank.parquet", stylizer=every["arbitrary"])
