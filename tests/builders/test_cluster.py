@@ -76,6 +76,14 @@ def test_with_workers_and_a_node_killed_and_another_that_joins_the_bytes_are_equ
     assert examples_of(tmp_path / "shift/tiny") == examples_of(tiny)
 
 
+def test_killed_and_started_again_a_build_goes_on(slowly, tiny, tmp_path, cluster):
+    with start(slowly, tmp_path, "--ray", cluster.address) as process:
+        until(process, lambda: how_many(tmp_path, BLOCKS) >= 4)
+        os.kill(process.pid, signal.SIGKILL)
+    folder = build(str(slowly), tmp_path, executor=Ray(cluster.address), quiet=True)
+    assert examples_of(folder) == examples_of(tiny)
+
+
 def test_a_node_with_another_library_is_refused_by_name(slowly, tmp_path, cluster):
     (tmp_path / "other/pillow-1.2.3.dist-info").mkdir(parents=True)
     (tmp_path / "other/pillow-1.2.3.dist-info/METADATA").write_text("Name: pillow\nVersion: 1.2.3\n")

@@ -21,8 +21,11 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.spool import Spool
 from shiftdata.data.executors import Pool, Rank
+from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
 from tests.builders.test_build import ROOT, files, how_many, start
+from tests.builders.test_filters import write_recipe as write_filtered
+from tests.tiny import write_recipe
 
 
 def ranks(recipe: Path, out: Path, world: int, *options: str) -> list[subprocess.Popen[str]]:
@@ -126,6 +129,36 @@ def test_a_rank_whose_spool_is_packed_and_removed_meanwhile_stops_rendering(
     assert len(rendered) == 3
     assert files(tmp_path / "shift/tiny") == files(tiny)
     assert left(tmp_path) == ["lock"]
+
+
+@pytest.mark.slow
+def test_replacing_ranks_do_not_delete_what_the_first_has_built(tmp_path, monkeypatch):
+    own = write_recipe(tmp_path / "own")
+    out = tmp_path / "out"
+    build(str(own), out, workers=1, quiet=True)
+    own.write_text(own.read_text().replace("seed=0,", "seed=7,"))
+    with pytest.raises(InputError, match=r"was built from another recipe .* pass --replace"):
+        part(own, out, 0, 2)
+    part(own, out, 0, 2, replace=True)
+    monkeypatch.setattr(Spool, "write", lambda *args: pytest.fail("rendered again"))
+    before = files(out / "shift/tiny")
+    part(own, out, 1, 2, replace=True)
+    assert files(out / "shift/tiny") == before
+    assert Manifest.read(out / "shift/tiny").seed == 7
+    monkeypatch.undo()
+    marked = (out / "shift/tiny/manifest.json").stat().st_ino
+    build(str(own), out, workers=1, quiet=True, replace=True)  # not a rank: it is built again
+    assert (out / "shift/tiny/manifest.json").stat().st_ino != marked
+    assert files(out / "shift/tiny") == before
+
+
+@pytest.mark.slow
+def test_ranks_score_together(tmp_path):
+    recipe = write_filtered(tmp_path / "r")
+    one = build(str(recipe), tmp_path / "one", workers=1, quiet=True)
+    for number in range(3):
+        part(recipe, tmp_path / "parts", number, 3, render_only=number < 2)
+    assert files(tmp_path / "parts/shift/tiny_continuous") == files(one)
 
 
 @pytest.mark.slow
