@@ -292,13 +292,7 @@ def _finish(sweep: Sweep, folder: Path, order: Sequence[str]) -> None:
             for selected in select(records, rule)
             for run in selected.runs
         }
-        sets = {
-            (task_id, name)
-            for task_id, task in records.tasks.items()
-            for name, result in task.items()
-            if sweep.keep == "select" and result.role == "select"
-        }
-        table = _pruned(_whole(records), chosen, sets)
+        table = _pruned(_whole(records), chosen)
         places = {run: place for place, run in enumerate(order)}
         by_order = [places.get(run, len(places)) for run in table["id"].to_pylist()]
         _replace(folder, records, table.take(pa.array(np.argsort(by_order, kind="stable"))))
@@ -322,14 +316,13 @@ def _replace(folder: Path, records: Records, table: pa.Table) -> None:
             path.unlink(missing_ok=True)
 
 
-def _pruned(table: pa.Table, steps: set[tuple[str, int]], sets: set[tuple[str, str]]) -> pa.Table:
-    """Remove predictions, except those at `steps` (run, step) and for `sets` (task, set)."""
+def _pruned(table: pa.Table, steps: set[tuple[str, int]]) -> pa.Table:
+    """Remove predictions, except those at `steps` (run, step)."""
     evaluations, predicted = (table[name].combine_chunks() for name in ("evaluations", "predicted"))
     sizes = pc.fill_null(pc.list_value_length(evaluations), 0).to_numpy()
-    ids, tasks = (np.repeat(np.array(table[name].to_pylist(), object), sizes) for name in ("id", "task_id"))
-    flat = evaluations.flatten()
-    keys = zip(ids, tasks, flat.field("step").to_pylist(), flat.field("set").to_pylist(), strict=True)
-    mask = [(run, step) in steps or (task, name) in sets for run, task, step, name in keys]
+    ids = np.repeat(np.array(table["id"].to_pylist(), object), sizes)
+    keys = zip(ids, evaluations.flatten().field("step").to_pylist(), strict=True)
+    mask = [key in steps for key in keys]
     kind = SCHEMA.field("predicted").type
     values = pc.if_else(pa.array(mask, pa.bool_()), predicted.flatten(), pa.scalar(None, kind.value_type))
     offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())

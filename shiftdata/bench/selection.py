@@ -30,13 +30,15 @@ from shiftdata.evaluation.tasks.cells import Cells
 Ties: TypeAlias = Literal["earliest", "latest"]
 
 GROUP = ("label", "nuisance")
+#: The groups whose accuracies "iid-worst-m" averages: SMA's m.
+WORST_M = 3
 
 
 @dataclass(frozen=True)
 class Rule:
     """A figure of the sets with a role, compared at every step or at the last one.
 
-    The figure is the mean, the worst, or the mean of the `m` worst accuracies over labels, nuisances or
+    The figure is the mean, the worst, or the mean of the three worst accuracies over labels, nuisances or
     groups (`over`; empty: over all rows). A rule without a figure takes the last step.
     """
 
@@ -52,7 +54,7 @@ class Rule:
         """True if it sees the test set."""
         return self.role == "test"
 
-    def scores(self, cells: Cells, correct: IntArray, m: int) -> FloatArray:
+    def scores(self, cells: Cells, correct: IntArray) -> FloatArray:
         """Return the figure of each model from right rows (models x cells); nan if a group is empty."""
         columns = dict(zip(GROUP, (name for name in cells.codes if name != "severity"), strict=True))
         codes = [cells.codes[columns[name]] for name in self.over] or [np.zeros(len(cells.n), np.int64)]
@@ -61,9 +63,9 @@ class Rule:
         groups = accuracies(correct @ sums, np.broadcast_to(cells.n @ sums, (len(correct), len(sums.T))))
         if self.figure == "mean":
             return np.asarray(groups.mean(axis=1))
-        worst = m if self.figure == "worst-m" else 1
-        if not 1 <= worst <= groups.shape[1]:
-            raise InputError(f"m={m} of the worst groups: give 1 to {groups.shape[1]}, as many as there are")
+        worst = WORST_M if self.figure == "worst-m" else 1
+        if groups.shape[1] < worst:
+            raise InputError(f"the rule averages the {worst} worst groups, and there are {groups.shape[1]}")
         means = np.sort(groups, axis=1)[:, :worst].mean(axis=1)
         return np.where(np.isnan(groups).any(axis=1), np.nan, means)
 
@@ -110,7 +112,7 @@ RULES: Mapping[str, Rule] = {
     "iid-mean-domain": Rule("mean over domains (DomainBed)", over=("nuisance",)),
     "iid-mean-group": Rule("mean over groups (SMA's code)", over=GROUP),
     "iid-worst": Rule("worst group (BalancingGroups, SMA)", "worst", GROUP),
-    "iid-worst-m": Rule("mean of the m worst groups (SMA: 3)", "worst-m", GROUP),
+    "iid-worst-m": Rule("mean of the 3 worst groups (SMA)", "worst-m", GROUP),
     "leave-one-domain-out": Rule(
         "mean over the training domains, each by a model trained without it (DomainBed)", held_out=True
     ),
@@ -126,24 +128,21 @@ def rule_of(name: str) -> Rule:
     return RULES[name]
 
 
-def select(records: Records, rule: str, *, m: int = 3, ties: Ties = "earliest") -> list[Selected]:
-    """Choose a trial, and a step of each of its seeds, in every study, by a rule of `RULES`.
-
-    `m` is how many of the worst groups "iid-worst-m" averages.
-    """
+def select(records: Records, rule: str, *, ties: Ties = "earliest") -> list[Selected]:
+    """Choose a trial, and a step of each of its seeds, in every study, by a rule of `RULES`."""
     one_of("ties", ties, ("earliest", "latest"))
     rule_of(rule)
     selected = []
     for study, runs in runs_of(records):
         try:
-            selected.append(_Study(records, study, runs, rule, m, ties).select())
+            selected.append(_Study(records, study, runs, rule, ties).select())
         except InputError as error:
             failed = sum(records.column("status")[run] != DONE for run in runs)
             selected.append(Selected(study, rule, -1, math.nan, 0, 0, (), failed, str(error)))
     return selected
 
 
-def run_scores(records: Records, runs: Sequence[int], rule: Rule, m: int = 3) -> dict[int, dict[int, float]]:
+def run_scores(records: Records, runs: Sequence[int], rule: Rule) -> dict[int, dict[int, float]]:
     """Return the scores of runs of one task at each step, the mean over the sets that the rule reads."""
     names = records.sets_of(runs[0], rule.role)
     if rule.oracle and "oracle" in names:
@@ -157,8 +156,7 @@ def run_scores(records: Records, runs: Sequence[int], rule: Rule, m: int = 3) ->
         raise InputError(f"a rule needs an evaluation of {', '.join(names)} after every step")
     task = records.task_of(runs[0])
     figures = [
-        rule.scores(task[name].cells, records.correct(rows), m)
-        for name, rows in zip(names, places, strict=True)
+        rule.scores(task[name].cells, records.correct(rows)) for name, rows in zip(names, places, strict=True)
     ]
     scores: dict[int, dict[int, float]] = {run: {} for run in runs}
     for (run, step), score in zip(steps, np.mean(figures, axis=0).tolist(), strict=True):
@@ -174,7 +172,6 @@ class _Study:
     study: Study
     runs: list[int]
     name: str
-    m: int
     ties: Ties
 
     def __post_init__(self) -> None:
@@ -254,7 +251,7 @@ class _Study:
         }
 
     def _scores_of(self, runs: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], dict[int, float]]:
-        scores = run_scores(self.records, list(runs.values()), self.rule, self.m) if runs else {}
+        scores = run_scores(self.records, list(runs.values()), self.rule) if runs else {}
         return {key: scores[run] for key, run in runs.items()}
 
     def _best_step(self, scores: Mapping[int, float]) -> tuple[int, float]:

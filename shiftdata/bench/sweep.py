@@ -162,8 +162,7 @@ class MethodSpec:
 class Sweep:
     """Many studies with one search, to be reported under some `rules`.
 
-    Predictions of the selected runs are stored; with `keep` "select" also those of every run on the
-    validation set, so that others can repeat the selection; with "all" every prediction. The rule
+    Predictions of the selected runs are stored; with `keep` "all" every prediction. The rule
     leave-one-domain-out also trains each trial without each training domain.
     """
 
@@ -175,7 +174,7 @@ class Sweep:
     training: Training = TRAINING
     search: Search = field(default_factory=Search)
     rules: tuple[str, ...] = ("iid",)
-    keep: Literal["chosen", "select", "all"] = "chosen"
+    keep: Literal["chosen", "all"] = "chosen"
     imports: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

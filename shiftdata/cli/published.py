@@ -15,7 +15,6 @@ FORMATS: dict[str, Callable[[Results], str]] = {
     "text": lambda results: f"{results}\n",
     "csv": Results.to_csv,
     "markdown": Results.to_markdown,
-    "latex": Results.to_latex,
 }
 
 
@@ -32,7 +31,7 @@ def choices(function: Callable[..., Any]) -> Callable[..., Any]:
       shiftdata published                                      the papers and their tables
       shiftdata published nico++ 2                             one table
       shiftdata published sma --metric H-score --row mean      numbers of several tables
-      shiftdata published domainbed-v2 5 --format latex --output table5.tex
+      shiftdata published domainbed-v2 5 --format markdown --output table5.md
       shiftdata published cns-bench 2 --picture accuracy.png
       shiftdata published domainbed-v2 5 --column PACS --column VLCS --rank
 """)

@@ -101,7 +101,7 @@ def test_every_preset_is_a_sweep_of_methods_that_there_are(name, monkeypatch):
         ({"training": {"steps": "3"}}, "training.steps is '3', not a int"),
         ({"search": {"kind": "bayes"}}, "search.kind is 'bayes', not a 'defaults' or 'random'"),
         ({"search": {"seeds_of": "worst"}}, "seeds_of is 'worst', not a 'each' or 'best'"),
-        ({"keep": "some"}, "keep is 'some', not a 'chosen' or 'select' or 'all'"),
+        ({"keep": "some"}, "keep is 'some', not a 'chosen' or 'all'"),
     ],
 )
 def test_bad_sweeps_are_refused_with_what_is_allowed(tiny, changed, why):

@@ -9,13 +9,15 @@ from functools import cached_property
 from typing import Any
 
 from shiftdata.bench.records import SWEEP, Records
-from shiftdata.bench.reporting.kinds import KINDS, OTHER, clean, kind_of
+from shiftdata.bench.reporting.kinds import clean
 from shiftdata.bench.reporting.scores import SHORT, Score, Section, rule_label, scores_of, with_variant
 from shiftdata.bench.selection import Selected
 from shiftdata.tables import Table
 
 #: Limits: runs that are named per reason, lines of a table, tasks in a line.
 NAMED, MOST, MOST_TASKS = 3, 40, 24
+#: The rule of records without a sweep.json.
+USUAL = "iid"
 
 
 class Facts:
@@ -103,8 +105,8 @@ class Facts:
             for of in refused
         ]
         tables = [
-            *_counted("Runs that failed", "reason", "runs", failed, f" of {len(self.records):,}"),
-            *_counted("Rules that could not choose", "rule and reason", "studies", rules),
+            *_counted("Runs that failed", ["reason", "runs"], failed),
+            *_counted("Rules that could not choose", ["rule and reason", "studies"], rules),
         ]
         notes = () if tables else ("No run failed, and every rule could choose.",)
         return Section("Failures", tuple(tables), notes)
@@ -119,49 +121,31 @@ class Facts:
 
 
 def selected_scores(facts: Facts, rules: Sequence[str]) -> tuple[list[Score], list[Selected]]:
-    """Scores by the given rules, else the sweep's, else the paper's; and studies without a choice."""
-    asked: dict[str, list[str]] = {}
-    for sweep in facts.sweeps:
-        asked.setdefault(sweep["name"], []).extend(sweep.get("rules", ()))
-    own = {name: list(rules) or asked.get(name, []) for name in facts.distinct("sweep")}
-    every = [rule for of in own.values() for rule in of]
-    every += [] if all(own.values()) else [kind.rule for kind in (*KINDS, OTHER)]
-
-    def wanted(selected: Selected) -> bool:
-        return selected.rule in (own[selected.study.sweep] or [kind_of(selected.study.task).rule])
-
+    """Scores by the given rules, else by those of each sweep; and studies without a choice."""
+    asked = {sweep["name"]: list(rules or sweep["rules"]) for sweep in facts.sweeps}
+    own = {name: asked.get(name, list(rules) or [USUAL]) for name in facts.distinct("sweep")}
     scores: list[Score] = []
     refused: list[Selected] = []
-    for rule in dict.fromkeys(every):
+    for rule in dict.fromkeys(rule for of in own.values() for rule in of):
         chosen, lost = scores_of(facts.records, rule)
-        scores += [score for score in chosen if wanted(score.selected)]
-        refused += [selected for selected in lost if wanted(selected)]
+        scores += [score for score in chosen if rule in own[score.selected.study.sweep]]
+        refused += [selected for selected in lost if rule in own[selected.study.sweep]]
     return scores, refused
 
 
-def listed(
-    title: str, header: Sequence[str], body: list[list[str]], most: int = MOST, counted: str = ""
-) -> tuple[Table, ...]:
-    """A table of the first lines, with their number (or `counted`) in its title; none without lines."""
-    notes = [f"{len(body) - most:,} more are left out."] if len(body) > most else []
-    title = f"{title}: {counted or f'{len(body):,}'}"
-    return (Table.plain(title, header, body[:most], notes),) if body else ()
-
-
-def _counted(
-    title: str, reason_of: str, counted: str, lines: Iterable[tuple[str, str]], total: str = ""
-) -> tuple[Table, ...]:
-    """A table of reasons, the most frequent first, with counts and examples."""
+def _counted(title: str, header: Sequence[str], lines: Iterable[tuple[str, str]]) -> tuple[Table, ...]:
+    """A table of reasons, the most frequent first, with counts and examples; none without reasons."""
     reasons: dict[str, list[str]] = {}
     for reason, which in lines:
         reasons.setdefault(clean(reason), []).append(clean(which))
     order = sorted(reasons.items(), key=lambda item: -len(item[1]))
     body = [
         [reason, f"{len(of):,}", "; ".join([*of[:NAMED], *(["..."] if len(of) > NAMED else [])])]
-        for reason, of in order
+        for reason, of in order[:MOST]
     ]
-    every = f"{sum(map(len, reasons.values())):,}{total}"
-    return listed(title, [reason_of, counted, "which"], body, counted=every)
+    notes = [f"{len(order) - MOST:,} more reasons are left out."] if len(order) > MOST else []
+    title = f"{title}: {sum(map(len, reasons.values())):,}"
+    return (Table.plain(title, [*header, "which"], body, notes),) if body else ()
 
 
 def _search(search: Mapping[str, Any]) -> str:

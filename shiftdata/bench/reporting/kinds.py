@@ -11,15 +11,14 @@ from shiftdata.evaluation.tasks.descriptions import steps_of
 class Kind:
     """Tasks that share the form of their tables.
 
-    `main` is the figure by which methods are compared, `rule` the selection rule of its paper, and `axes` are
-    the parameters along which tables are laid out.
+    `main` is the figure by which methods are compared, and `axes` are the parameters along which tables are
+    laid out.
     """
 
     name: str
     main: str
     protocols: tuple[str, ...] = ()
     axes: tuple[str, ...] = ()
-    rule: str = "iid"
 
 
 _SCENARIO = ("source", "target", "scenario")
@@ -28,7 +27,7 @@ _DOMAINS += " listed oracle oracle*"
 #: The first that has one of a task's protocols.
 KINDS = (
     Kind("label shift", "overall", ("label-shift",), ("alpha",)),
-    Kind("group fairness", "worst", ("group-fairness",), ("k", "mu"), "iid-worst"),
+    Kind("group fairness", "worst", ("group-fairness",), ("k", "mu")),
     Kind("universal domain adaptation", "h_score", ("unida",), _SCENARIO),
     Kind("domain adaptation", "overall", ("uda",), _SCENARIO),
     Kind("continuous shift", "overall", ("continuous",)),
