@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from shiftdata.serve import file_answers, listings, sign_in
+from shiftdata.serve import file_answers, listings
 from shiftdata.serve.connections import Connection
 from shiftdata.serve.folders import EXHAUSTED
 from shiftdata.serve.logs import log_config
@@ -45,10 +45,7 @@ def _later(module: str, name: str, kind: Work = "page") -> Callable[[Request], A
 ROUTES = [
     Route("/", _later("page_routes", "front_page")),
     Route("/catalog.json", _later("page_routes", "catalog", "catalog")),
-    Route("/sign-in", sign_in.sign_in, methods=["POST"]),
     Route("/assets/{name}", _later("page_routes", "asset")),
-    Route("/results/{name}", _later("page_routes", "result")),
-    Route("/results/{name}/{path:path}", _later("page_routes", "result")),
     Route("/api/whoami-v2", listings.whoami),
     Route("/api/datasets", listings.list_datasets),
     Route(API, listings.dataset_info),
@@ -89,6 +86,7 @@ def make_app(mirror: Mirror) -> ASGIApp:
                 headers["X-Content-Type-Options"] = "nosniff"
                 if mirror.token is not None:
                     headers["Cache-Control"] = "private, no-store"
+                    headers["Cross-Origin-Resource-Policy"] = "same-origin"
             await send(message)
 
         # Routed by the path as it came, so that %2F is not a slash.

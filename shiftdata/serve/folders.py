@@ -14,7 +14,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,9 +40,6 @@ CLOCK_TICK = 0.02
 
 #: Bytes of a manifest at most, for its hashes to count.
 MAX_MANIFEST = 16 << 20
-
-#: Files that mark folders of pages, runs and sweeps, which nobody takes for datasets.
-OUTPUTS = {"page.json", "made.json", "run.json", "sweep.json"}
 
 #: A folder below the served one: the names that lead to it.
 Parts: TypeAlias = tuple[str, ...]
@@ -95,23 +92,17 @@ def scanned(root: Path, parts: Parts) -> Iterator[Iterator[os.DirEntry[str]]]:
         os.close(descriptor)
 
 
-def find_folders(root: Path, expected: Collection[str] = ()) -> dict[tuple[str, str], Parts]:
-    """The repos in a folder, by owner and name; the folder itself, where it is one.
-
-    Sub-folders without a repo are reported, except those that are `expected` and outputs of this package.
-    """
+def find_folders(root: Path) -> dict[tuple[str, str], Parts]:
+    """The repos in a folder, by owner and name; the folder itself, where it is one."""
     if _is_repo(root, ()):
         return {(OWNER, root.name): ()} if is_repo_part(root.name) else {}
     repos: dict[tuple[str, str], Parts] = {}
     for (child,) in _sub_folders(root, ()):
         if _is_repo(root, (child,)):
             repos[OWNER, child] = (child,)
-            continue
-        inner = _sub_folders(root, (child,))
-        below = {(child, parts[-1]): parts for parts in inner if _is_repo(root, parts)}
-        repos |= below
-        if not (below or child in expected or _is_output(root, [(child,), *inner])):
-            report(child, f"it is not served: a dataset has a {FILE_NAME} or a {README}, and it has neither")
+        else:
+            inner = _sub_folders(root, (child,))
+            repos |= {(child, parts[-1]): parts for parts in inner if _is_repo(root, parts)}
     return repos
 
 
@@ -134,10 +125,6 @@ def _is_repo(root: Path, parts: Parts) -> bool:
     if FILE_NAME in names or README not in names:
         return FILE_NAME in names
     return not any(FILE_NAME in _file_names(root, below) for below in _sub_folders(root, parts))
-
-
-def _is_output(root: Path, folders: Sequence[Parts]) -> bool:
-    return any(not OUTPUTS.isdisjoint(_file_names(root, parts)) for parts in folders)
 
 
 def _file_names(root: Path, parts: Parts) -> set[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,14 +15,12 @@ from shiftdata.serve.repos import Commit
 
 
 class Library:
-    """The datasets below a folder; a new one appears within a second. `results` may lie below it too."""
+    """The datasets below a folder; a new one appears within a second."""
 
-    def __init__(self, root: Path, *, results: Iterable[Path] = ()) -> None:
+    def __init__(self, root: Path) -> None:
         if not root.is_dir():
             raise NotFoundError(f"{root} is not a folder: give the one with your datasets, or make it")
         self.root = root.resolve()
-        below = (path.relative_to(self.root).parts for path in results if path.is_relative_to(self.root))
-        self._results = frozenset(parts[0] for parts in below if parts)
         self._repos: dict[tuple[str, str], Repo] = {}
         self._listed_at = 0.0
         self._lock = threading.Lock()
@@ -43,7 +40,7 @@ class Library:
         with self._lock:
             if time.monotonic() - self._listed_at > LISTING_SECONDS or not self._listed_at:
                 repos = {}
-                for key, parts in find_folders(self.root, self._results).items():
+                for key, parts in find_folders(self.root).items():
                     old = self._repos.get(key)
                     repos[key] = old if old and old.parts == parts else Repo(*key, self.root, parts)
                 self._repos, self._listed_at = repos, time.monotonic()

@@ -19,7 +19,7 @@ from shiftdata.serve.pages.pages import cover
 from shiftdata.serve.pages.rows import MOST_ROWS, Rows
 from shiftdata.serve.pages.sprites import for_browser
 from shiftdata.serve.repos import Commit
-from shiftdata.serve.request import base_url, mirror_of, part, repo_of
+from shiftdata.serve.request import mirror_of, part, repo_of
 
 #: Characters of the words of a task.
 MOST_WORDS = 1000
@@ -32,7 +32,6 @@ def for_scripts(answer: Callable[[Request, Rows], Any]) -> Callable[[Request], R
 
     @wraps(answer)
     def route(request: Request) -> Response:
-        base_url(request)
         try:
             _, _, dataset = opened_dataset(request)
             base = part(request, "base") or _text(request, "base") or dataset.manifest.default_base

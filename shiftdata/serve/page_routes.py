@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from contextlib import suppress
-from functools import wraps
 from urllib.parse import quote
 
 from markupsafe import Markup
@@ -16,7 +15,6 @@ from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.data.format.paths import README
 from shiftdata.errors import ShiftdataError
 from shiftdata.evaluation.pages.shell import POLICY, asset_hash, assets, render
-from shiftdata.serve import results, sign_in
 from shiftdata.serve.library import Repo
 from shiftdata.serve.live import CommitStore
 from shiftdata.serve.names import Refusal, no_entry
@@ -25,7 +23,7 @@ from shiftdata.serve.pages.catalog import Entry, card_picture, catalog_page
 from shiftdata.serve.pages.pages import Place, card_of, page
 from shiftdata.serve.pages.rows import Rows
 from shiftdata.serve.repos import OWNER, Commit
-from shiftdata.serve.request import base_url, check_reader, mirror_of, part, visible_repos
+from shiftdata.serve.request import base_url, mirror_of, part, visible_repos
 
 #: Files of a repo that a page lists.
 MOST_LISTED = 1000
@@ -33,23 +31,6 @@ HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store", "Refe
 ENDINGS = {"css": "text/css", "js": "text/javascript"}
 
 
-def for_people(answer: Callable[[Request], Response]) -> Callable[[Request], Response]:
-    """Make a route of a page, which asks for the token where one is needed."""
-
-    @wraps(answer)
-    def route(request: Request) -> Response:
-        try:
-            base_url(request)
-            return answer(request)
-        except Refusal as refusal:
-            if refusal.status == 401:
-                return sign_in.page(request)
-            raise
-
-    return route
-
-
-@for_people
 def front_page(request: Request) -> HTMLResponse:
     """`/`: the datasets, and how to reach them."""
     entries, others = [], []
@@ -64,12 +45,10 @@ def front_page(request: Request) -> HTMLResponse:
         else:
             picture = f"{url}/card.webp?v={commit.id[:12]}"
             entries.append(Entry(manifest=dataset.manifest, url=url, repo_id=repo_id, picture=picture))
-    shown = results.listed(request)
-    text = catalog_page(entries, root="/", index="", results=shown, others=others, endpoint=base_url(request))
+    text = catalog_page(entries, root="/", index="", others=others, endpoint=base_url(request))
     return HTMLResponse(text, headers=HEADERS)
 
 
-@for_people
 def dataset_page(request: Request) -> HTMLResponse:
     """`/datasets/<owner>/<name>`: its groups, tasks, card and files; of other repos their card and files."""
     repo, commit = repo_at_head(request)
@@ -105,17 +84,10 @@ def _page_of_dataset(name: str) -> Callable[[Request], Response]:
         repo, commit, dataset = opened_dataset(request)
         return HTMLResponse(page(dataset, name, _place(request, repo, commit)), headers=HEADERS)
 
-    return for_people(route)
+    return route
 
 
 example_page, severity_page = map(_page_of_dataset, ("example", "severity"))
-
-
-@for_people
-def result(request: Request) -> Response:
-    """`/results/<name>`: a page of results."""
-    check_reader(request)
-    return results.answer(request)
 
 
 def asset(request: Request) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,14 +13,10 @@ from shiftdata.evaluation.metrics.records import number
 from shiftdata.evaluation.pages.shell import data_script, render, write_assets
 from shiftdata.evaluation.tasks import Task
 from shiftdata.files import write_text
-from shiftdata.serve.pages import RECORD
 from shiftdata.serve.pages.pages import COLUMNS, SIDE
 from shiftdata.serve.pages.predictions import FIRST, PART, UNKNOWN, Compared
 from shiftdata.serve.pages.rows import Indices, Rows
 from shiftdata.serve.pages.sprites import sprite
-
-#: The first parts of a group, whose examples have pages of their own in a gallery of files too.
-LINKED = 4
 
 
 def predictions_page(
@@ -38,7 +33,7 @@ def predictions_page(
     Args:
         task: the task.
         predictions: by method, in any form that `task.evaluate` takes.
-        out: a folder; `shiftdata gallery --predictions` puts it next to the pages of the dataset.
+        out: a folder.
         name: the set. [default: the first that tests]
         remap: numbers count the task's labels.
         begin: is called with the page's name and its steps, and gives what to call at each step.
@@ -53,13 +48,10 @@ def predictions_page(
         (out / folder).mkdir(parents=True)
     dataset = task.metadata.dataset  # None for a table of one's own, which has no examples
     rows = None if dataset is None else Rows.of(dataset, task.metadata.base)
-    keys: list[str] = []
     for group, parts in shown.items():
         for part, places in enumerate(parts):
-            written = _write_part(compared, rows, f"{group}-{part}", places, out)
-            keys += written if part < LINKED else []
+            _write_part(compared, rows, f"{group}-{part}", places, out)
             step()
-    write_text(out / "data" / "place.js", data_script("place", {"dataset": ""}))
     title, first = " and ".join(predictions), next(iter(compared.results.values()))
     text = render(
         "predictions.html",
@@ -71,18 +63,6 @@ def predictions_page(
         figures=_figures(compared),
     )
     write_text(out / "index.html", text)
-    record = {
-        "title": title,
-        "dataset": task.metadata.name if dataset is None else dataset.manifest.name,
-        "content_id": "" if dataset is None else dataset.manifest.content_id,
-        "task": task.describe(),
-        "set": compared.set,
-        "base": task.metadata.base,
-        "keys": sorted(keys),
-        "methods": list(compared.predicted),
-        "lines": [compared.worst_line(method) for method in compared.predicted],
-    }
-    write_text(out / RECORD, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     return out / "index.html"
 
 
@@ -110,17 +90,16 @@ def _page_data(compared: Compared, rows: Rows | None) -> dict[str, Any]:
         "steps": compared.steps if len(compared.steps) > 1 else [],
         "pairs": list(compared.pairs()),
         "columns": COLUMNS,
-        "linked": LINKED,
         "first": FIRST,
         "more": PART,
     }
 
 
-def _write_part(compared: Compared, rows: Rows | None, name: str, places: Indices, out: Path) -> list[str]:
-    """Write examples of a group, each with its predictions, and their pictures. Return their keys."""
+def _write_part(compared: Compared, rows: Rows | None, name: str, places: Indices, out: Path) -> None:
+    """Write examples of a group, each with its predictions, and their pictures."""
     at = compared.rows[places]  # in order: the places are, and so are the rows
     times = np.searchsorted(compared.rows, at, "right") - np.searchsorted(compared.rows, at)
-    keys: list[str] = compared.task.metadata.keys(at).to_pylist()
+    keys = compared.task.metadata.keys(at).to_pylist()
     texts: list[Any] = [None] * len(at)
     if rows is not None and rows.has_pictures:
         (out / f"data/groups/{name}.webp").write_bytes(sprite(rows.examples(at), SIDE, COLUMNS))
@@ -139,7 +118,6 @@ def _write_part(compared: Compared, rows: Rows | None, name: str, places: Indice
     examples = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
     script = data_script(f"shown/{name}", {"examples": examples})
     (out / f"data/shown/{name}.js").write_text(script, encoding="utf-8")
-    return keys
 
 
 def _figures(compared: Compared) -> list[dict[str, Any]]:
