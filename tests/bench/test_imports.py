@@ -107,10 +107,10 @@ def test_the_command_says_the_same_of_a_sweep_in_every_process(tiny, tmp_path):
     failed = command("sweep", "mine.toml", "--workers", "2", "--quiet")
     assert "4 runs: 2 done, 2 error, 0 not complete" in failed.stdout
     write_methods(tmp_path)
-    ended = command("sweep", "--resume", "runs/mine", "--workers", "2", "--quiet")
+    ended = command("sweep", "mine.toml", "--workers", "2", "--quiet")
     assert "4 runs: 4 done, 0 not complete" in ended.stdout
     records = {path: path.read_bytes() for path in (tmp_path / "runs" / "mine" / "records").iterdir()}
-    for words in (["--status", "runs/mine"], ["--resume", "runs/mine", "--quiet"], ["mine.toml", "--quiet"]):
+    for words in (["--status", "runs/mine"], ["mine.toml", "--quiet"]):
         assert "4 runs: 4 done, 0 not complete" in command("sweep", *words).stdout
     assert {path: path.read_bytes() for path in records} == records
     assert "4 in 2 studies: 4 done" in command("report", "runs/mine").stdout

@@ -154,7 +154,9 @@ def begin(sweep: Sweep, folder: Path) -> None:
 
 
 def resuming(folder: Path) -> list[str]:
-    return [sys.executable, "-m", "shiftdata", "sweep", "--resume", str(folder), "--quiet"]
+    code = "import sys, pathlib\nfrom shiftdata.bench import folder_sweep, run_sweep\n"
+    code += "folder = pathlib.Path(sys.argv[1])\nrun_sweep(folder_sweep(folder), folder)"
+    return [sys.executable, "-c", code, str(folder)]
 
 
 def known() -> dict[str, str]:
