@@ -105,13 +105,10 @@ def test_a_ray_cluster_leaves_the_same(sweep, whole, tmp_path):
 
 @pytest.mark.slow
 def test_ranks_that_share_a_folder_leave_the_same(sweep, whole, tmp_path):
-    command = resuming(tmp_path / "ranks")
-    begin(sweep, tmp_path / "ranks")
-    started = [
-        subprocess.Popen([*command, "--rank", str(n), "--world", "2"], env=known(), stdout=QUIET)
-        for n in range(2)
-    ]
-    assert [one.wait(timeout=120) for one in started] == [0, 0]
+    folder = tmp_path / "ranks"
+    begin(sweep, folder)
+    started = [subprocess.Popen(resuming(folder, n, 2), env=known(), stdout=QUIET) for n in range(2)]
+    assert [process.wait(timeout=120) for process in started] == [0, 0]
     assert said(tmp_path / "ranks") == said(whole)
 
 
@@ -153,10 +150,15 @@ def begin(sweep: Sweep, folder: Path) -> None:
         run_sweep(sweep, folder, executor=Stops())
 
 
-def resuming(folder: Path) -> list[str]:
-    code = "import sys, pathlib\nfrom shiftdata.bench import folder_sweep, run_sweep\n"
-    code += "folder = pathlib.Path(sys.argv[1])\nrun_sweep(folder_sweep(folder), folder)"
-    return [sys.executable, "-c", code, str(folder)]
+def resuming(folder: Path, rank: int = 0, world: int = 1) -> list[str]:
+    code = (
+        "import sys, pathlib\n"
+        "from shiftdata.bench import folder_sweep, run_sweep\n"
+        "from shiftdata.data.executors import Rank\n"
+        "folder = pathlib.Path(sys.argv[1])\n"
+        "run_sweep(folder_sweep(folder), folder, rank=Rank(int(sys.argv[2]), int(sys.argv[3])))\n"
+    )
+    return [sys.executable, "-c", code, str(folder), str(rank), str(world)]
 
 
 def known() -> dict[str, str]:
