@@ -17,7 +17,7 @@ from shiftdata.errors import InputError
 from shiftdata.extras import require
 
 if TYPE_CHECKING:
-    from shiftdata.serve.library import Library
+    from shiftdata.serve.folders import Library
 
 VARIABLE = "SHIFTDATA_MIRROR_TOKEN"
 #: Seconds after which a thread that reads a file gets its turn; Python's 0.005 are long in a busy server.
@@ -73,9 +73,8 @@ def command(
     require("uvicorn", "shiftdata serve")
     from shiftdata.serve.app import server
     from shiftdata.serve.connections import Limits
-    from shiftdata.serve.hosts import listen
-    from shiftdata.serve.library import Library
-    from shiftdata.serve.request import Mirror
+    from shiftdata.serve.folders import Library
+    from shiftdata.serve.request import Mirror, listen
 
     token = os.environ.get(VARIABLE, "").strip() or None
     if token_file or token:

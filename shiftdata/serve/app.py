@@ -60,13 +60,13 @@ ROUTES = [
     Route("/datasets/{owner}/{name}/example.html", _later("page_routes", "example_page")),
     Route("/datasets/{owner}/{name}/severity.html", _later("page_routes", "severity_page")),
     Route("/datasets/{owner}/{name}/card.webp", _later("page_routes", "card_image", "picture")),
-    Route(f"{DATA}/rows.json", _later("page_data", "rows_json")),
-    Route(f"{DATA}/example.json", _later("page_data", "example_json")),
-    Route(f"{DATA}/counts.json", _later("page_data", "counts_json", "task")),
-    Route(f"{DATA}/picture/{{base}}/{{row:int}}", _later("page_data", "picture", "picture")),
+    Route(f"{DATA}/rows.json", _later("page_routes", "rows_json")),
+    Route(f"{DATA}/example.json", _later("page_routes", "example_json")),
+    Route(f"{DATA}/counts.json", _later("page_routes", "counts_json", "task")),
+    Route(f"{DATA}/picture/{{base}}/{{row:int}}", _later("page_routes", "picture", "picture")),
     Route(
         f"{DATA}/covers/{{base}}-{{label:int}}-{{step:int}}.webp",
-        _later("page_data", "cover_image", "picture"),
+        _later("page_routes", "cover_image", "picture"),
     ),
     Route("/datasets/{owner}/{name}/resolve/{revision}/{path:path}", file_answers.resolve),
 ]

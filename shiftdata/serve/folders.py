@@ -15,16 +15,77 @@ import stat
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import README
-from shiftdata.errors import ShiftdataError
+from shiftdata.errors import NotFoundError, ShiftdataError
 from shiftdata.serve.names import Refusal, is_plain, is_repo_part, no_entry, no_revision, report
-from shiftdata.serve.repos import OWNER, Changed, Commit, FileRecord, hub_time
+
+#: The owner of folders without one, and the user name of everybody who has the token.
+OWNER = "shift"
+
+
+class Changed(Exception):
+    """A file is no longer what its commit says: ask the repo for its commit again."""
+
+
+class FileRecord(NamedTuple):
+    """A file of a commit. For git, every file is in LFS: its blob is a pointer."""
+
+    size: int
+    sha256: str
+
+    @property
+    def pointer(self) -> bytes:
+        version = "version https://git-lfs.github.com/spec/v1"
+        return f"{version}\noid sha256:{self.sha256}\nsize {self.size}\n".encode()
+
+    @property
+    def blob_id(self) -> str:
+        return git_blob_id(self.pointer)
+
+
+@dataclass(frozen=True, eq=False)
+class Commit:
+    """A revision of a repo; `files` are in the order of their paths."""
+
+    id: str
+    date: str
+    files: Mapping[str, FileRecord]
+
+    @cached_property
+    def bytes(self) -> int:
+        return sum(file.size for file in self.files.values())
+
+    @cached_property
+    def folders(self) -> frozenset[str]:
+        folders: set[str] = set()
+        for path in self.files:
+            while (path := path.rpartition("/")[0]) and path not in folders:
+                folders.add(path)
+        return frozenset(folders)
+
+    @cached_property
+    def paths(self) -> list[str]:
+        """Files and folders, sorted: what a folder contains is one stretch."""
+        return sorted([*self.files, *self.folders])
+
+
+def git_blob_id(content: bytes) -> str:
+    """The id that git gives a file with this content."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def hub_time(seconds: float) -> str:
+    """A time as the Hub writes it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
 
 #: The process or the machine has run out of something for a moment: this says nothing of a file.
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
@@ -284,3 +345,36 @@ def _commit(files: Mapping[str, Identity], hashes: Mapping[Identity, str]) -> Co
     commit_id = hashlib.sha1(lines.encode(), usedforsecurity=False).hexdigest()
     newest = max((identity.changed for identity in files.values()), default=0)
     return Commit(commit_id, hub_time(newest / 1e9), records)
+
+
+class Library:
+    """The datasets below a folder; a new one appears within a second."""
+
+    def __init__(self, root: Path) -> None:
+        if not root.is_dir():
+            raise NotFoundError(f"{root} is not a folder: give the one with your datasets, or make it")
+        self.root = root.resolve()
+        self._repos: dict[tuple[str, str], Repo] = {}
+        self._listed_at = 0.0
+        self._lock = threading.Lock()
+
+    def get(self, owner: str, name: str) -> Repo | None:
+        return self._current().get((owner, name))
+
+    def heads(self) -> list[tuple[Repo, Commit]]:
+        """The repos with their newest commits; one that is just being read for the first time is left out."""
+        heads = []
+        for _, repo in sorted(self._current().items()):
+            with suppress(Refusal):
+                heads.append((repo, repo.commit("main")))
+        return heads
+
+    def _current(self) -> dict[tuple[str, str], Repo]:
+        with self._lock:
+            if time.monotonic() - self._listed_at > LISTING_SECONDS or not self._listed_at:
+                repos = {}
+                for key, parts in find_folders(self.root).items():
+                    old = self._repos.get(key)
+                    repos[key] = old if old and old.parts == parts else Repo(*key, self.root, parts)
+                self._repos, self._listed_at = repos, time.monotonic()
+            return self._repos

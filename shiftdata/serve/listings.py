@@ -13,10 +13,9 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from shiftdata.serve.addresses import as_listed
-from shiftdata.serve.library import Repo
+from shiftdata.serve.file_answers import as_listed
+from shiftdata.serve.folders import OWNER, Commit, FileRecord, Repo, git_blob_id
 from shiftdata.serve.names import Refusal, no_entry
-from shiftdata.serve.repos import OWNER, Commit, FileRecord, git_blob_id
 from shiftdata.serve.request import (
     Json,
     base_url,

@@ -13,8 +13,8 @@ from shiftdata.baselines import METHODS
 from shiftdata.bench import Records
 from shiftdata.bench.papers import published
 from shiftdata.bench.reporting import report
-from shiftdata.bench.reporting.kinds import KINDS, kind_of
-from shiftdata.bench.reporting.rankings import NAMES, boards
+from shiftdata.bench.reporting.comparisons import NAMES, boards
+from shiftdata.bench.reporting.scores import KINDS, kind_of
 from shiftdata.cli.app import main
 from shiftdata.errors import NotFoundError
 from shiftdata.evaluation.metrics import mean_sem

@@ -19,7 +19,7 @@ from hypothesis import example, given
 
 from shiftdata.serve.app import make_app
 from shiftdata.serve.connections import Limits
-from shiftdata.serve.library import Library
+from shiftdata.serve.folders import Library
 from shiftdata.serve.request import Mirror
 from tests.fuzz.guard import SECRET, confined
 from tests.fuzz.mutations import SEEDS, fuzzed

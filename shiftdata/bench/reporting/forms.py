@@ -11,19 +11,22 @@ from typing import Any
 import numpy as np
 
 from shiftdata.bench.records import Records
-from shiftdata.bench.reporting.kinds import capital, clean, title_of, unit_of
 from shiftdata.bench.reporting.scores import (
     OVER_SEEDS,
     Group,
     Score,
     Section,
     alike,
+    capital,
     cell,
     cells_of,
+    clean,
     gains,
     mean_cell,
     over_steps,
     rule_label,
+    title_of,
+    unit_of,
 )
 from shiftdata.bench.selection import rule_of
 from shiftdata.data.arrays import FloatArray

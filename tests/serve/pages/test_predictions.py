@@ -20,8 +20,7 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics.paired import paired_test
 from shiftdata.evaluation.metrics.statistics import wilson
 from shiftdata.evaluation.protocols import parse_protocol
-from shiftdata.serve.pages.predictions import Compared
-from shiftdata.serve.pages.predictions_page import predictions_page
+from shiftdata.serve.pages.predictions_page import Compared, predictions_page
 from tests.bench.synthetic import synthetic
 from tests.browser import accessibility_problems, broken_numbers
 from tests.serve.pages.conftest import HOSTILE

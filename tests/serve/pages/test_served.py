@@ -17,6 +17,7 @@ import pytest
 import shiftdata as sd
 from shiftdata.errors import ShiftdataError
 from shiftdata.evaluation.protocols import parse_protocol
+from shiftdata.serve.live import dataset_of
 from shiftdata.serve.pages.rows import Rows
 from tests.browser import wait_for_text
 from tests.serve.serving import TOKEN, request, serving
@@ -107,7 +108,7 @@ def test_rows_and_pictures_are_those_of_the_base(mirror, tiny_set, rows):
 def test_a_picture_costs_its_bytes_and_no_more(built, rows):
     with serving(built) as running:
         request(running.port, "GET", f"{DATASET}/data/picture/{rows.base}/7")
-        live = running.mirror.live.dataset(*running.library.heads()[0])
+        live = dataset_of(*running.library.heads()[0])
         reader = Rows.of(live, rows.base).reader
         before, sent = reader.stats.fetched, running.sent
         body = request(running.port, "GET", f"{DATASET}/data/picture/{rows.base}/8").body

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import shiftdata as sd
-from shiftdata.serve.pages import predictions, predictions_page
-from shiftdata.serve.pages.predictions import Compared
+from shiftdata.serve.pages import predictions_page as predictions
+from shiftdata.serve.pages.predictions_page import Compared
 from shiftdata.serve.pages.predictions_page import predictions_page as write_page
 from tests.serve.pages.test_predictions import random_predictions, task_of, truth
 
@@ -20,8 +20,7 @@ TITLES = "(all) => all.map((one) => one.title.split('\\n')[0])"
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(predictions.FIRST, "wrong", 1)
-    for module in (predictions, predictions_page):
-        monkeypatch.setattr(module, "PART", 2)
+    monkeypatch.setattr(predictions, "PART", 2)
 
 
 @pytest.fixture
