@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shiftdata import __version__
-from shiftdata.bench.job import HEADS, Identity, Job, Setting, TaskSpec, Unit, facts_of, identity, task_of
+from shiftdata.bench.job import HEADS, Identity, Job, Setting, TaskSpec, Unit, identity
 from shiftdata.bench.records import DONE, PLACE, RECORDS, SCHEMA, SWEEP, Records, runs_of, write_runs
 from shiftdata.bench.selection import rule_of, run_scores, select
 from shiftdata.bench.sweep import MethodSpec, Search, Sweep, applied, drawn, plain_sweep, suggested
@@ -44,10 +44,9 @@ def needed(sweep: Sweep, records: Records | None, device: str = "cpu") -> list[I
     """Return the runs of a sweep, done or not; runs that depend on others appear once these are done."""
     past = {} if records is None else _past(records, sweep.search)
     return [
-        identity(part, device)
+        identity(job, device)
         for spec, method, backbone in sweep.studies()
         for job in _study(sweep, spec, method, backbone, past)
-        for part in _parts(sweep, job)
     ]
 
 
@@ -65,15 +64,6 @@ def units_of(runs: Sequence[Identity], done: set[str]) -> list[Unit]:
         for begin in range(0, len(of), TOGETHER)
     ]
     return [Unit(runs) for runs in left if runs]
-
-
-def _parts(sweep: Sweep, job: Job) -> Iterator[Job]:
-    """Yield the run, and for leave-one-domain-out selection one without each training domain."""
-    yield job
-    if any(rule_of(rule).held_out for rule in sweep.rules) and "refused" not in facts_of(job.task):
-        task = task_of(job.task)
-        for domain in np.unique(task.metadata.nuisance[task.rows(task.set_of("fit"))]).tolist():
-            yield replace(job, task=replace(job.task, held_out=task.metadata.nuisances[domain]))
 
 
 def _study(
@@ -130,8 +120,8 @@ def _past(records: Records, search: Search) -> dict[str, Past]:
     for study, runs in runs_of(records):
         scores: dict[int, float] = {}
         for run in runs:
-            trial, seed, domain, status = (column[run] for column in columns)
-            if seed == 0 and not domain:
+            trial, seed, status = (column[run] for column in columns)
+            if seed == 0:
                 scored = search.kind == "tpe" and status == DONE
                 scores[trial] = max(run_scores(records, [run], rule)[run].values()) if scored else math.nan
         past[study.id] = scores, best.get(study.id, -1)

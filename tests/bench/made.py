@@ -40,7 +40,6 @@ def run(
     *,
     trial: int = 0,
     seed: int = 0,
-    held_out: str = "",
     test: float = 0.5,
     status: str = "done",
     **more: Any,
@@ -53,8 +52,8 @@ def run(
             evaluations.append(evaluated(step, TASK.evaluate(labels[-1], name)))
     about = {"trial": trial, "seed": seed, **more}
     row = {
-        "id": content_hash(json.dumps([trial, seed, held_out, sorted(map(str, more.items()))])),
-        "sweep": "made", "study": "one", "trial": trial, "seed": seed, "held_out": held_out,
+        "id": content_hash(json.dumps([trial, seed, sorted(map(str, more.items()))])),
+        "sweep": "made", "study": "one", "trial": trial, "seed": seed,
         "dataset": "rows", "content_id": "0" * 64, "protocol": "group-fairness k=4 mu=0.5",
         "task": TASK.describe(), "task_id": TASK.content_id(), "method": "erm", "variant": "fixed",
         "backbone": "linear", "hyper": "{}", "training": "{}", "status": status, "reason": "", "commit": "c0",

@@ -303,25 +303,6 @@ def test_further_seeds_of_the_best_come_after_the_search_and_a_kill_changes_noth
     assert said(tmp_path / "stopped") == said(tmp_path / "whole")
 
 
-@pytest.mark.slow
-def test_models_without_a_domain_are_trained_where_they_select(tiny, tmp_path):
-    raw = SWEEP | {
-        "methods": ["erm"],
-        "search": {"kind": "random", "trials": 2, "space": {"learning_rate": [0.01, 0.003]}},
-        "rules": ["leave-one-domain-out"],
-    }
-    nuisances = sd.read_metadata(tiny).nuisances
-    raw["tasks"] = [{"protocol": "leave-one-domain-out", "test": nuisances[0]}]
-    made = run_sweep(sweep_of(raw, [str(tiny)]), tmp_path)
-    assert set(made.column("held_out")) == {"", *nuisances[1:]}
-    (chosen,) = select(made, "leave-one-domain-out")
-    assert len(chosen.runs) == 1
-    run = made.column("held_out").index(nuisances[1])
-    (only,) = made.evaluation(run, "validation").cells.names[made.evaluation(run, "validation").nuisance]
-    assert only == nuisances[1]
-    assert made.sets_of(run, "test") == []
-
-
 def test_the_python_of_the_docs_runs(whole, tmp_path, monkeypatch, capsys):
     text = (ROOT / "docs/sweeps.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

@@ -39,7 +39,7 @@ def test_each_rule_by_hand(rule, trial, score, tmp_path):
     assert chosen.score == pytest.approx(score)
 
 
-@pytest.mark.parametrize("rule", [name for name, one in RULES.items() if one.figure and not one.held_out])
+@pytest.mark.parametrize("rule", [name for name, one in RULES.items() if one.figure])
 def test_scores_are_those_of_an_evaluation(rule, tmp_path):
     right = shares(0.0, 0.25, *[0.75, 1.0] * 5)
     made = records(tmp_path, run({3: right}, test=0.25))
@@ -62,7 +62,7 @@ def test_no_rule_but_an_oracle_is_moved_by_a_test(tmp_path):
     made = records(tmp_path, good, leaky)
     for name, rule in RULES.items():
         (chosen,) = select(made, name)
-        if rule.figure and not rule.held_out:
+        if rule.figure:
             assert chosen.trial == (1 if rule.oracle else 0), name
 
 
@@ -122,19 +122,6 @@ def test_the_last_step_is_of_one_trial(tmp_path):
     assert math.isnan(chosen.score)
     (several,) = select(records(tmp_path / "two", EVEN, LOW), "last")
     assert "there are 2" in several.refused
-
-
-def test_leave_one_domain_out_scores_a_trial_by_the_models_without_each(tmp_path):
-    rows = [run({5: shares(*[1.0] * 16)}, trial=trial) for trial in (0, 1)]
-    for trial, of in ((0, (1.0, 0.0)), (1, (0.75, 0.75))):
-        for domain, share in zip(("a", "b"), of, strict=True):
-            rows.append(run({5: shares(*[share] * 16)}, trial=trial, held_out=domain))
-    (chosen,) = select(records(tmp_path, *rows), "leave-one-domain-out")
-    assert (chosen.trial, chosen.score) == (1, 0.75)
-    made = records(tmp_path / "lost", *rows[:-1])  # a trial without one of its models has no score
-    assert select(made, "leave-one-domain-out")[0].trial == 0
-    (without,) = select(records(tmp_path / "none", *rows[:2]), "leave-one-domain-out")
-    assert "name it in the rules" in without.refused
 
 
 def test_a_method_that_trains_on_the_set_to_select_by_is_not_chosen_by_it(tmp_path):
