@@ -6,7 +6,6 @@ import math
 import re
 import subprocess
 import sys
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -79,33 +78,13 @@ def test_less_is_better_where_it_is(tiny, task, monkeypatch, tmp_path):
 # --- hostile texts
 
 
-class Tags(HTMLParser):
-    def __init__(self, page):
-        super().__init__()
-        self.tags, self.attributes, self.texts = set(), [], []
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.add(tag)
-        self.attributes += attrs
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-
-def test_hostile_texts_are_texts_on_the_page_and_in_markdown(tiny, task, tmp_path):
+def test_hostile_texts_are_texts_in_markdown(tiny, task, tmp_path):
     parts = [part(task, "test", 0.5)]
     same = {"backbone": HOSTILE, "authors": HOSTILE, "code": HOSTILE}
     written(tmp_path, "<img src=x>.parquet", submitted(task, parts, method=HOSTILE, **same))
     written(tmp_path, "=cmd.parquet", forged(submitted(task, parts, method="=1+1")))
     (tmp_path / "\x1b[2J.parquet").write_bytes(b"no")
     board = leaderboard(tmp_path, data=tiny.parent)
-    page = Tags(board.to_html())
-    assert not page.tags & {"script", "img", "iframe", "form", "base", "object"}
-    assert not [name for name, _ in page.attributes if name.startswith("on") or name == "src"]
-    links = {value for name, value in page.attributes if name == "href" and not value.startswith("#")}
-    assert links == {"data:,", "https://example.org/paper"}
-    assert HOSTILE in page.texts
     text = board.to_markdown()
     assert not re.search(r"<|>|@|(?<!\\)`|(?<!\\)\]\(|\x1b|https?://", text)
     for line in text.splitlines():

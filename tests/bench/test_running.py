@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -191,19 +190,6 @@ def test_a_sweep_that_is_done_trains_nothing_again(sweep, whole):
     before = {path: path.stat().st_mtime_ns for path in (whole / RECORDS).iterdir()}
     run_sweep(sweep, whole, on_unit=lambda *_: pytest.fail("it was done"))
     assert {path.name for path in before} == {path.name for path in (whole / RECORDS).iterdir()}
-
-
-@pytest.mark.slow
-def test_records_of_two_machines_are_merged(sweep, whole, tmp_path):
-    """Each does one of the tasks, in a folder of its own."""
-    for number, task in enumerate(sweep.tasks):
-        part = replace(sweep, tasks=(task,))
-        run_sweep(part, tmp_path / str(number))
-    made = Records.read(tmp_path / "0", tmp_path / "1")
-    assert sorted(made.column("id")) == sorted(Records.read(whole).column("id"))
-    assert [one.trial for one in select(made, "iid-worst")] == [
-        one.trial for one in select(Records.read(whole), "iid-worst")
-    ]
 
 
 def test_more_of_the_same_goes_on_and_something_else_is_refused(sweep, tiny, tmp_path):

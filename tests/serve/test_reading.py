@@ -172,19 +172,6 @@ def test_who_has_the_token_is_one_user(tiny_out):
             HfApi(endpoint=running.endpoint, token=False).auth_check("shift/tiny", repo_type="dataset")
 
 
-def test_pandas_and_pyarrow_read_over_hf(reader, tiny, tmp_path):
-    code = f"""
-import json, os, pandas, pyarrow.parquet as pq
-from huggingface_hub import HfFileSystem
-read = pandas.read_parquet("hf://{REPO}/{SHARD}", columns=["key"])
-table = pq.read_table("{REPO}/{SHARD}", columns=["key"], filesystem=HfFileSystem())
-print(json.dumps([read["key"].tolist(), table["key"].to_pylist()]), flush=True)
-os._exit(0)  # threads of pyarrow may outlive the interpreter, which ends in an abort now and then
-"""
-    keys = pq.read_table(tiny / SHARD, columns=["key"])["key"].to_pylist()
-    assert client(reader.endpoint, tmp_path / "home", code) == [keys, keys]
-
-
 def test_duckdb_reads_through_the_file_system(reader, tiny):
     import duckdb
 

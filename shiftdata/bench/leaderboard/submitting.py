@@ -48,7 +48,8 @@ def from_records(records: Records, rule: str, metadata: Metadata, card: Path | N
 
     `metadata` is of the records' dataset; a card in TOML replaces fields that the records fill.
     """
-    parts, names = [], {}
+    parts: list[pa.Table] = []
+    names = {}
     for selected in select(records, rule):
         study = selected.study
         if selected.refused:
