@@ -247,7 +247,7 @@ def _network(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]
     if setting.device.startswith("cuda"):
         cost["peak_memory"] = torch.cuda.max_memory_allocated(setting.device)
     cost["examples"] = steps * (job.training.batch or len(task.rows(task.set_of("fit"))))
-    about = {name: run.about[name] for name in ("pretraining", "trains_on_select", "report", "input")}
+    about = {name: run.about[name] for name in ("pretraining", "trains_on_select")}
     return [
         _row(setting, identity, about, **cost, **_judged(setting, identity, task, _predicted(run, steps)))
     ]
@@ -295,11 +295,7 @@ def _heads(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
     cost["examples"] = training.steps * len(task.rows(task.set_of("fit")))
     opened = task.metadata.dataset
     pictures = opened is not None and opened.manifest.roles.modality == "image"
-    about = {
-        "pretraining": PRETRAINING if pictures else "",
-        "trained_together": len(runs),
-        "trains_on_select": False,
-    }
+    about = {"pretraining": PRETRAINING if pictures else "", "trains_on_select": False}
     rows = []
     for place, run in enumerate(runs):
         if reason := grid.results.failed.get(place):

@@ -64,7 +64,7 @@ def _table(
     group: Group, head: str, cells: Cells, corner: str | Callable[[str], str], about: str = "", **options: Any
 ) -> Table:
     notes = group.notes(about) if about else group.notes()
-    return Table.of(f"{head}: {group.title}", cells, notes, corner, **options)
+    return Table.of(head, cells, notes, corner, **options)
 
 
 def _fairness(group: Group) -> list[Table]:

@@ -59,7 +59,7 @@ class Report:
         parts = [f"Report on {self.title}"]
         for section in self.sections:
             parts += [f"{section.title}\n{'=' * len(section.title)}", *section.notes]
-            parts += [table.text(section.head(table)) for table in section.tables]
+            parts += [table.text() for table in section.tables]
         return "\n\n".join(parts) + "\n"
 
     def to_markdown(self) -> str:
@@ -93,10 +93,7 @@ def report(records: Records, rules: Sequence[str] = (), *, baseline: str = "erm"
         raise InputError("there is no run to report on: these folders have no records yet")
     facts = Facts(records)
     groups, refused = groups_of(facts, rules, baseline)
-    findings = [
-        Section(f"{capital(group.kind.name)}: {group.title}", tables_of(group), subject=group.title)
-        for group in groups
-    ]
+    findings = [Section(f"{capital(group.kind.name)}: {group.title}", tables_of(group)) for group in groups]
     pools = pooled(groups, baseline)
     sections = [
         overview(pools),

@@ -71,16 +71,11 @@ class Score:
 
 @dataclass(frozen=True)
 class Section:
-    """Tables on one subject, which is left out of their titles below the section's own."""
+    """Tables on one subject, which its title names."""
 
     title: str
     tables: tuple[Table, ...]
     notes: tuple[str, ...] = ()
-    subject: str = ""
-
-    def head(self, table: Table) -> str:
-        """The title of a table without the subject."""
-        return table.title.removesuffix(f": {self.subject}")
 
 
 @dataclass(frozen=True)
