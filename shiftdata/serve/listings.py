@@ -6,6 +6,7 @@ import itertools
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.concurrency import run_in_threadpool
@@ -17,7 +18,6 @@ from shiftdata.serve.file_answers import as_listed
 from shiftdata.serve.folders import OWNER, Commit, FileRecord, Repo, git_blob_id
 from shiftdata.serve.names import Refusal, no_entry
 from shiftdata.serve.request import (
-    Json,
     base_url,
     check_reader,
     part,
@@ -25,6 +25,8 @@ from shiftdata.serve.request import (
     short_body,
     visible_repos,
 )
+
+Json: TypeAlias = dict[str, Any]
 
 #: Entries of a page of a tree at most; clients follow the link to the next one.
 PAGE = 1000

@@ -11,7 +11,6 @@ from base64 import b64decode
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from starlette.requests import Request
@@ -22,6 +21,54 @@ from shiftdata.serve.folders import Commit, Library, Repo
 from shiftdata.serve.names import Refusal, no_repo
 from shiftdata.serve.turns import turns
 
+#: A Host header: an IPv6 address in brackets, a name or an IPv4 address; and perhaps a port.
+HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,253}))(?::[0-9]{1,5})?")
+
+
+class Hosts:
+    """The names of this machine, and those that are allowed."""
+
+    def __init__(self, allowed: Iterable[str] = ()) -> None:
+        name = socket.gethostname().lower()
+        short = name.partition(".")[0]
+        self._names = {"localhost", name, short, f"{short}.local", *map(str.lower, allowed)}
+
+    def of(self, request: Request) -> str:
+        """Return the host, and perhaps the port, of the request; refuse one that is not this server's."""
+        reached, port = request.scope.get("server") or ("", None)
+        address = f"[{reached}]:{port}" if ":" in reached else f"{reached}:{port}"
+        host = request.headers.get("host", address)  # HTTP/1.0 has none
+        match = HOST.fullmatch(host)
+        if not match:
+            raise Refusal(400, "the Host header is not a host name")
+        name = match[1] or match[2]
+        if not self._has(name, reached):
+            text = f"this server is not known as {name}: start it with --allowed-host {name}"
+            raise Refusal(421, text)
+        return host
+
+    def _has(self, host: str, reached: str) -> bool:
+        if host.lower().rstrip(".") in self._names:
+            return True
+        try:
+            address = ipaddress.ip_address(host)
+            return address.is_loopback or address == ipaddress.ip_address(reached)
+        except ValueError:
+            return False
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Bind the address at once, so that a problem with it is reported before anything is read."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        raise StorageError(
+            f"cannot listen on {host}:{port} ({error.strerror}): give an address of this machine, "
+            "and another --port if a server has this one"
+        ) from error
+
+
 #: The text that clients know as "this token is wrong"; another one of a 401 they take for "no such repo".
 WRONG_TOKEN = "Invalid credentials in Authorization header"
 #: A browser asks for the token as a password.
@@ -29,8 +76,6 @@ ASK_FOR_TOKEN = {"WWW-Authenticate": 'Basic realm="the token of this server", ch
 
 #: Bytes of a body: those of all connections fit into memory.
 MOST_BODY = 64 << 10
-
-Json: TypeAlias = dict[str, Any]
 
 
 @dataclass
@@ -117,51 +162,3 @@ async def short_body(request: Request) -> bytes:
         return bytes(body)
     except TimeoutError:
         raise Refusal(408, "the body came too slowly", headers={"Connection": "close"}) from None
-
-
-#: A Host header: an IPv6 address in brackets, a name or an IPv4 address; and perhaps a port.
-HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,253}))(?::[0-9]{1,5})?")
-
-
-class Hosts:
-    """The names of this machine, and those that are allowed."""
-
-    def __init__(self, allowed: Iterable[str] = ()) -> None:
-        name = socket.gethostname().lower()
-        short = name.partition(".")[0]
-        self._names = {"localhost", name, short, f"{short}.local", *map(str.lower, allowed)}
-
-    def of(self, request: Request) -> str:
-        """Return the host, and perhaps the port, of the request; refuse one that is not this server's."""
-        reached, port = request.scope.get("server") or ("", None)
-        address = f"[{reached}]:{port}" if ":" in reached else f"{reached}:{port}"
-        host = request.headers.get("host", address)  # HTTP/1.0 has none
-        match = HOST.fullmatch(host)
-        if not match:
-            raise Refusal(400, "the Host header is not a host name")
-        name = match[1] or match[2]
-        if not self._has(name, reached):
-            text = f"this server is not known as {name}: start it with --allowed-host {name}"
-            raise Refusal(421, text)
-        return host
-
-    def _has(self, host: str, reached: str) -> bool:
-        if host.lower().rstrip(".") in self._names:
-            return True
-        try:
-            address = ipaddress.ip_address(host)
-            return address.is_loopback or address == ipaddress.ip_address(reached)
-        except ValueError:
-            return False
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Bind the address at once, so that a problem with it is reported before anything is read."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=1024)
-    except OSError as error:
-        raise StorageError(
-            f"cannot listen on {host}:{port} ({error.strerror}): give an address of this machine, "
-            "and another --port if a server has this one"
-        ) from error

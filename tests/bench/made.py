@@ -58,9 +58,9 @@ def run(
         "task": TASK.describe(), "task_id": TASK.content_id(), "method": "erm", "variant": "fixed",
         "backbone": "linear", "hyper": "{}", "training": "{}", "status": status, "reason": "", "commit": "c0",
         "seconds": 1.0, "processor_seconds": 1.0, "examples": 100, "peak_memory": 1,
-        "evaluations": evaluations, "predicted": [one.tolist() for one in labels],
+        "evaluations": evaluations, "predicted": [label.tolist() for label in labels],
     }  # fmt: skip
-    return row | {"about": json.dumps(about)} | {name: one for name, one in more.items() if name in row}
+    return row | {"about": json.dumps(about)} | {name: value for name, value in more.items() if name in row}
 
 
 def records(folder: Path, *rows: Mapping[str, Any], file: str = "one") -> Records:

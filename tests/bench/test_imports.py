@@ -77,7 +77,7 @@ def test_a_finished_sweep_is_finished_for_a_process_that_has_not_imported_its_me
     forgotten()
     assert progress_of(folder_sweep(runs), runs).left == count // 2
     run_sweep(folder_sweep(runs), runs, on_unit=lambda unit, _: trained.append(unit))
-    assert {one.runs[0].job.method for one in trained} == {"imported-by-a-test"}
+    assert {unit.runs[0].job.method for unit in trained} == {"imported-by-a-test"}
     assert len(trained) == count // 2
     assert len(Records.read(runs)) == count  # in the place of those of the code before
 

@@ -64,7 +64,7 @@ def test_a_sweep_leaves_every_evaluation_and_the_predictions_of_what_was_chosen(
     assert made.steps(0) == [3, 6]
     assert {name for name, _ in made.places[0]} == {"validation", "test"}
     assert len(made.runs["evaluations"][0]) == 4  # each set once after each step
-    chosen = {(one.run, one.step) for rule in sweep.rules for of in select(made, rule) for one in of.runs}
+    chosen = {(at.run, at.step) for rule in sweep.rules for of in select(made, rule) for at in of.runs}
     for run in range(len(made)):
         for step in made.steps(run):
             labels = made.predicted(run, "test", step)
@@ -239,7 +239,7 @@ def test_a_task_that_cannot_be_made_is_a_reason(tiny, tmp_path):
     made = run_sweep(sweep_of(impossible, [str(tiny)]), tmp_path)
     ended = {(row["protocol"], row["status"]) for row in made.runs.select(["protocol", "status"]).to_pylist()}
     assert ended == {("group-fairness k=2 mu=0.2", "done"), ("group-fairness k=99 mu=0.2", "refused")}
-    refused = [one for one in select(made, "iid") if one.refused]
+    refused = [selected for selected in select(made, "iid") if selected.refused]
     assert len(refused) == 2
 
 
@@ -274,7 +274,7 @@ def test_further_seeds_of_the_best_come_after_the_search_and_a_kill_changes_noth
     made = run_sweep(sweep, tmp_path / "whole")
     assert len(made) == 7 + 2
     (chosen,) = select(made, "iid")
-    assert [one.seed for one in chosen.runs] == [0, 1, 2]
+    assert [at.seed for at in chosen.runs] == [0, 1, 2]
 
     class StopError(Exception):
         pass

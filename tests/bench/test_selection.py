@@ -35,11 +35,11 @@ LOW = run({1: shares(0.0, *[1.0] * 15)}, trial=2)  # the best mean, worst 0, thr
 def test_each_rule_by_hand(rule, trial, score, tmp_path):
     (chosen,) = select(records(tmp_path, EVEN, UNEVEN, LOW), rule)
     assert (chosen.trial, chosen.among, chosen.undefined, chosen.refused) == (trial, 3, 0, "")
-    assert [one.step for one in chosen.runs] == [1]
+    assert [at.step for at in chosen.runs] == [1]
     assert chosen.score == pytest.approx(score)
 
 
-@pytest.mark.parametrize("rule", [name for name, one in RULES.items() if one.figure])
+@pytest.mark.parametrize("rule", [name for name, rule in RULES.items() if rule.figure])
 def test_scores_are_those_of_an_evaluation(rule, tmp_path):
     right = shares(0.0, 0.25, *[0.75, 1.0] * 5)
     made = records(tmp_path, run({3: right}, test=0.25))
@@ -52,7 +52,7 @@ def test_scores_are_those_of_an_evaluation(rule, tmp_path):
         "iid-worst-m": result.groups.worst_of(3),
         "iid-mean-group": result.mean,
     }
-    expected |= {one: result.by(column).mean for one, column in means.items()}
+    expected |= {name: result.by(column).mean for name, column in means.items()}
     assert score == pytest.approx(expected.get(rule, result.overall))
 
 
@@ -85,7 +85,7 @@ def test_each_seed_chooses_its_step_and_a_trial_is_the_mean_of_its_seeds(tmp_pat
     (chosen,) = select(records(tmp_path, *rows), "iid")
     assert chosen.trial == 0
     assert chosen.score == pytest.approx((1 + 0.75) / 2)
-    assert [(one.seed, one.step) for one in chosen.runs] == [(0, 5), (1, 10)]
+    assert [(at.seed, at.step) for at in chosen.runs] == [(0, 5), (1, 10)]
 
 
 def test_further_seeds_of_the_best_do_not_choose(tmp_path):

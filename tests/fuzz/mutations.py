@@ -94,8 +94,8 @@ def walk(value: Any, rng: random.Random) -> list[Any]:
 
 def change(value: Any, path: list[Any], rng: random.Random) -> None:
     parent, key = value, path[-1]
-    for one in path[:-1]:
-        parent = parent[one]
+    for step in path[:-1]:
+        parent = parent[step]
     match rng.choice(["odd", "odd", "like", "like", "like", "remove", "add", "rename", "repeat", "swap"]):
         case "odd":
             parent[key] = odd_value(rng)

@@ -154,16 +154,16 @@ def test_what_depends_on_an_assumption_names_it(paper, table, place, recomputed)
     assert found in report.depends[found.assumption]
 
 
-@pytest.mark.parametrize("one", published_tables(), ids=lambda one: f"{one.paper}-{one.table}")
-def test_a_planted_error_is_found_in_every_table(one):
-    rows = published(one.paper, one.table).rows.to_pylist()
+@pytest.mark.parametrize("table", published_tables(), ids=lambda table: f"{table.paper}-{table.table}")
+def test_a_planted_error_is_found_in_every_table(table):
+    rows = published(table.paper, table.table).rows.to_pylist()
     place = len(rows) // 2
     for changes in ({"value": rows[place]["value"] + 1}, _moved(rows[place]), {"row": "another"}):
         damaged = pa.Table.from_pylist(
             [*rows[:place], rows[place] | changes, *rows[place + 1 :]], published("sma").rows.schema
         )
         problems = check(damaged).problems
-        assert any(problem.startswith(f"{one.paper}, ") for problem in problems), changes
+        assert any(problem.startswith(f"{table.paper}, ") for problem in problems), changes
 
 
 def _moved(row: dict[str, object]) -> dict[str, object]:
@@ -224,7 +224,7 @@ def test_another_digit_changes_what_depends(paper, table, row, column, part, pri
     other = {"printed": printed, "value": float(printed.partition("±")[0])}
     rows = [row | other if row.items() >= place.items() else row for row in published()]
     changed = verdicts(check(pa.Table.from_pylist(rows, published("sma").rows.schema))) - verdicts(REPORT)
-    assert verdict in {one for _, one in changed}
+    assert verdict in {new for _, new in changed}
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ def random_predictions(task: sd.Task, seed: int, share: float = 0.7) -> dict[str
     draw, name = np.random.default_rng(seed), task.set_of("test")
     known = task.metadata.label[task.rows(name)]
     guess = np.where(draw.random(len(known)) < share, known, draw.choice(task.label_ids, len(known)))
-    return dict(zip(task.keys(name), [task.metadata.labels[one] for one in guess], strict=True))
+    return dict(zip(task.keys(name), [task.metadata.labels[label] for label in guess], strict=True))
 
 
 def task_of(built: Path, name: str, words: str) -> sd.Task:
@@ -88,7 +88,9 @@ def test_the_numbers_are_those_of_the_package(built, name, words):
             never = sum(counts[-1] for counts in compared.failures(method).values())
             assert never == np.isnan(points.point).sum()
     pair = next(compared.pairs())
-    ok = {one: {key for key, label in given[one].items() if label == truth(task)[key]} for one in given}
+    ok = {
+        method: {key for key, label in given[method].items() if label == truth(task)[key]} for method in given
+    }
     keys = task.keys(task.set_of("test"))
     wanted = [sum((key in ok["a"], key in ok["b"]) == kind for key in keys) for kind in KINDS]
     assert pair["counts"] == wanted
@@ -99,7 +101,7 @@ def test_the_numbers_are_those_of_the_package(built, name, words):
         by_origin = pd.Series(only).groupby(task.metadata.origin[task.rows(task.set_of("test"))]).sum()
         assert pair["p"] == paired_test(by_origin)
         assert pair["origins"] == (by_origin != 0).sum()
-    assert np.sum([one[2:] for one in pair["groups"]], axis=0).tolist() == wanted
+    assert np.sum([counts[2:] for counts in pair["groups"]], axis=0).tolist() == wanted
 
 
 KINDS = ((True, True), (True, False), (False, True), (False, False))
@@ -108,7 +110,7 @@ KINDS = ((True, True), (True, False), (False, True), (False, False))
 def truth(task: sd.Task) -> dict[str, str]:
     name = task.set_of("test")
     labels = task.metadata.label[task.rows(name)]
-    return dict(zip(task.keys(name), [task.metadata.labels[one] for one in labels], strict=True))
+    return dict(zip(task.keys(name), [task.metadata.labels[number] for number in labels], strict=True))
 
 
 def test_predictions_by_hashed_keys_are_of_the_same_rows(built):
@@ -216,9 +218,9 @@ def test_a_sweep_gives_the_runs_that_its_rule_chose(built, tmp_path):
     records = synthetic(tmp_path / "sweep", tasks={words: task}, methods=methods, trials=2, seeds=2)
     given = predictions_of(str(tmp_path / "sweep"), task)
     assert set(given) == {"erm", "rwg"}
-    for one in select(records, "iid-worst"):
-        wanted = records.evaluation(one.runs[0].run, "test", one.runs[0].step)
-        assert task.evaluate(given[one.study.method])["worst"] == wanted["worst"]
+    for selected in select(records, "iid-worst"):
+        wanted = records.evaluation(selected.runs[0].run, "test", selected.runs[0].step)
+        assert task.evaluate(given[selected.study.method])["worst"] == wanted["worst"]
     with pytest.raises(InputError, match="no stored predictions"):
         predictions_of(str(tmp_path / "sweep"), task_of(built, "tiny", "group-fairness k=2 mu=0.5"))
 

@@ -67,10 +67,10 @@ def test_counts_are_those_of_the_package_for_any_parameters(mirror, tiny_set, ro
         wanted = task.report()
         assert counts["task"] == wanted.task
         assert counts["leaks"] == wanted.leaks
-        shown = {one["name"]: one for one in counts["sets"]}
-        for name, one in list(wanted.sets.items())[:12]:
-            assert shown[name]["counts"] == [count for row in one.counts for count in row]
-            assert (shown[name]["examples"], shown[name]["origins"]) == (one.examples, one.origins)
+        shown = {of_set["name"]: of_set for of_set in counts["sets"]}
+        for name, members in list(wanted.sets.items())[:12]:
+            assert shown[name]["counts"] == [count for row in members.counts for count in row]
+            assert (shown[name]["examples"], shown[name]["origins"]) == (members.examples, members.origins)
     assert answered > len(made) / 2
 
 
@@ -85,7 +85,7 @@ def test_rows_and_pictures_are_those_of_the_base(mirror, tiny_set, rows):
             "count": 5,
         }
         status, answer = ask(
-            mirror, "rows.json", **{name: one for name, one in query.items() if one is not None}
+            mirror, "rows.json", **{name: value for name, value in query.items() if value is not None}
         )
         assert status == 200
         known = rows.metadata.table.to_pylist()
@@ -97,12 +97,12 @@ def test_rows_and_pictures_are_those_of_the_base(mirror, tiny_set, rows):
             and (split is None or row["split"] == split)
         ]
         assert answer["total"] == len(fits)
-        assert {one["key"] for one in answer["rows"]} <= {row["key"] for row in fits}
-        for one in answer["rows"]:
-            got = request(mirror.port, "GET", f"{DATASET}/data/picture/{rows.base}/{one['row']}")
-            assert got.body == rows.examples([one["row"]])[0]
+        assert {listed["key"] for listed in answer["rows"]} <= {row["key"] for row in fits}
+        for listed in answer["rows"]:
+            got = request(mirror.port, "GET", f"{DATASET}/data/picture/{rows.base}/{listed['row']}")
+            assert got.body == rows.examples([listed["row"]])[0]
             assert got.headers["content-type"].startswith("image/")
-            assert known[one["row"]]["key"] == one["key"]
+            assert known[listed["row"]]["key"] == listed["key"]
 
 
 def test_a_picture_costs_its_bytes_and_no_more(built, rows):
@@ -144,9 +144,9 @@ def test_a_task_is_made_from_the_form_and_its_code_makes_it(page, mirror, built,
     wait_for_text(page, "#task-title", "seed=4")
     wanted = sd.task(tiny_set, "group-fairness", k=3, mu=0.5, seed=4).report()
     captions = page.locator("#heats caption").all_inner_texts()
-    for caption, (name, one) in zip(captions, wanted.sets.items(), strict=True):
+    for caption, (name, members) in zip(captions, wanted.sets.items(), strict=True):
         assert caption.startswith(
-            f"{name} ({', '.join(one.roles)}): {one.examples:,} rows of {one.origins:,} origins"
+            f"{name} ({', '.join(members.roles)}): {members.examples:,} rows of {members.origins:,} origins"
         )
     page.fill("#words", "group-fairness k=3 mu=7 seed=4")
     page.keyboard.press("Enter")
@@ -188,8 +188,8 @@ def test_a_private_mirror_shows_nothing_without_its_token(built):
         base = sd.open_dataset(built / "shift" / "tiny").manifest.default_base
         paths = [
             "/",
-            *(DATASET + one for one in PAGES),
-            *(f"{DATASET}/data/{one.format(base=base)}" for one in DATA),
+            *(DATASET + name for name in PAGES),
+            *(f"{DATASET}/data/{query.format(base=base)}" for query in DATA),
         ]
         paths += [
             f"{DATASET}/card.webp",
