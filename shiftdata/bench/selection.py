@@ -82,8 +82,8 @@ class Chosen:
 class Selected:
     """The trial that a rule selected in a study, and its score.
 
-    `runs` has each seed that did not fail, with its step; `failed` counts the others. Of `among` models
-    `undefined` had no score. If the rule cannot choose, `refused` is the reason and there are no runs.
+    `runs` has each seed that did not fail, with its step; `failed` counts the others. `among` is how many
+    models were compared. If the rule cannot choose, `refused` is the reason and there are no runs.
     """
 
     study: Study
@@ -91,7 +91,6 @@ class Selected:
     trial: int
     score: float
     among: int
-    undefined: int
     runs: tuple[Chosen, ...]
     failed: int = 0
     refused: str = ""
@@ -100,8 +99,7 @@ class Selected:
         where = f"{self.study.method} on {self.study.task}, {self.rule}"
         if self.refused:
             return f"{where}: {self.refused}"
-        among = f"of {self.among:,} models, {self.undefined:,} of them undefined"
-        return f"{where}: trial {self.trial} ({number(self.score)}), {among}"
+        return f"{where}: trial {self.trial} ({number(self.score)}), of {self.among:,} models"
 
 
 RULES: Mapping[str, Rule] = {
@@ -134,7 +132,7 @@ def select(records: Records, rule: str, *, ties: Ties = "earliest") -> list[Sele
             selected.append(_select(records, study, runs, rule, ties))
         except InputError as error:
             failed = sum(records.column("status")[run] != DONE for run in runs)
-            selected.append(Selected(study, rule, -1, math.nan, 0, 0, (), failed, str(error)))
+            selected.append(Selected(study, rule, -1, math.nan, 0, (), failed, str(error)))
     return selected
 
 
@@ -169,17 +167,16 @@ def _select(records: Records, study: Study, runs: Sequence[int], name: str, ties
     numbers = sorted({trials[run] for run in runs})
     failed = Counter(trials[run] for run in runs if status[run] != DONE)
 
-    def selected(trial: int, score: float, scores: Sequence[float], steps: Mapping[int, int]) -> Selected:
+    def selected(trial: int, score: float, among: int, steps: Mapping[int, int]) -> Selected:
         chosen = tuple(Chosen(done[trial, seed], seed, steps[seed]) for seed in sorted(steps))
-        undefined = sum(map(math.isnan, scores))
-        return Selected(study, name, trial, score, len(scores), undefined, chosen, failed[trial])
+        return Selected(study, name, trial, score, among, chosen, failed[trial])
 
     if not rule.figure:
         if len(numbers) > 1:
             several = f"{name} chooses a step and not a trial, and there are {len(numbers)}"
             raise InputError(f"{several}: take another")
         last = {seed: records.steps(run)[-1] for (_, seed), run in done.items()}
-        return selected(numbers[0], math.nan, [0.0] * len(last), last)
+        return selected(numbers[0], math.nan, len(last), last)
     if rule.role == "select":
         _check_unseen(records, study, [*done.values()], len(numbers) > 1)
     # Trials are compared over the seeds that all of them have; of a single one, a failed seed does not count.
@@ -196,7 +193,7 @@ def _select(records: Records, study: Study, runs: Sequence[int], name: str, ties
     if math.isnan(score):
         every = f"the scores of all {len(means)} trials"
         raise InputError(f"{every} are undefined: runs failed, or groups are empty")
-    compared = [value for (_, seed), of in scores.items() if seed in shared for value in of.values()]
+    compared = sum(len(of) for (_, seed), of in scores.items() if seed in shared)
     steps = {seed: step for (trial, seed), (step, _) in best.items() if trial == winner}
     return selected(winner, score, compared, steps)
 

@@ -85,7 +85,7 @@ def report(records: Records, rules: Sequence[str] = (), *, baseline: str = "erm"
 
     Args:
         records: From `Records.read`.
-        rules: Names in `RULES`; by default those that the sweeps name, else those of the papers.
+        rules: Names in `RULES`; by default those that the sweeps name.
         baseline: The method to compare others with; the first method if it is not there.
 
     """
@@ -238,8 +238,10 @@ class Facts:
 
 def selected_scores(facts: Facts, rules: Sequence[str]) -> tuple[list[Score], list[Selected]]:
     """Scores by the given rules, else by those of each sweep; and studies without a choice."""
-    asked = {sweep["name"]: list(rules or sweep["rules"]) for sweep in facts.sweeps}
-    own = {name: asked.get(name, list(rules) or [USUAL]) for name in facts.distinct("sweep")}
+    own: dict[str, list[str]] = {name: list(rules) for name in facts.distinct("sweep")}
+    for sweep in () if rules else facts.sweeps:
+        own.setdefault(sweep["name"], []).extend(sweep["rules"])
+    own = {name: of or [USUAL] for name, of in own.items()}
     scores: list[Score] = []
     refused: list[Selected] = []
     for rule in dict.fromkeys(rule for of in own.values() for rule in of):
