@@ -1,4 +1,4 @@
-"""Paired comparisons with a baseline, and who is ahead."""
+"""Paired comparisons with a baseline, who is ahead, and ranks of methods, next to those of the papers."""
 
 from __future__ import annotations
 
@@ -24,12 +24,10 @@ from shiftdata.bench.reporting.scores import (
 )
 from shiftdata.data.arrays import FloatArray
 from shiftdata.errors import InputError
-from shiftdata.evaluation.metrics.differences import EXACT, holm, sign_flip, student_test
+from shiftdata.evaluation.metrics.differences import holm, student_test
 from shiftdata.tables import Table
 
 LEVEL = 0.05
-#: From this many differences on a sign-flip test can fall below `LEVEL`.
-ENOUGH = math.ceil(math.log2(2 / LEVEL))
 SURE, UNSURE = "more than noise", "may be noise"
 AHEAD = (
     "Ahead is the method with the highest mean over the tasks that most methods have. A lead, in points with "
@@ -38,9 +36,8 @@ AHEAD = (
 )
 READING = (
     "A difference is higher or lower if the 95 % interval (Student's, over the mean difference of each task, "
-    f"or over the seeds of a single one) excludes 0, Holm's p is below {LEVEL:g} and, of {ENOUGH} or more "
-    f"differences, so is that of the sign-flip test (exact up to {EXACT}). Otherwise it is undecided, which "
-    "does not mean that the methods are equal.",
+    f"or over the seeds of a single one) excludes 0 and Holm's p is below {LEVEL:g}. Otherwise it is "
+    "undecided, which does not mean that the methods are equal.",
     "Tasks made from one dataset share pictures: a result over them need not hold for other datasets, nor a "
     "result over seeds of one task for other tasks.",
 )
@@ -50,7 +47,7 @@ READING = (
 class Comparison:
     """The paired differences of a method and the baseline: one per task, or per seed of a single task.
 
-    `p` is Student's, `flipped` that of the sign-flip test, `adjusted` Holm's of `p` within its table.
+    `p` is Student's, `adjusted` Holm's of `p` within its table.
     """
 
     method: str
@@ -60,7 +57,6 @@ class Comparison:
     low: float
     high: float
     p: float
-    flipped: float
     adjusted: float = math.nan
 
     @property
@@ -69,10 +65,11 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Higher or lower if the interval excludes 0 and the tests agree."""
+        """Higher or lower if the interval excludes 0 and the adjusted p is small."""
         clear = self.low > 0 or self.high < 0  # nan is neither
-        small = self.adjusted < LEVEL and (len(self.differences) < ENOUGH or self.flipped < LEVEL)
-        return "undecided" if not (clear and small) else "higher" if self.mean > 0 else "lower"
+        if not (clear and self.adjusted < LEVEL):
+            return "undecided"
+        return "higher" if self.mean > 0 else "lower"
 
     @property
     def interval(self) -> str:
@@ -104,9 +101,8 @@ def _comparison(method: str, tasks: list[list[float]]) -> Comparison:
     """Seeds of one task share its rows, so each task gives one difference; a single task, one per seed."""
     alone = len(tasks) == 1
     differences = np.array(tasks[0] if alone else [np.mean(of) for of in tasks])
-    tested, flipped = student_test(differences), sign_flip(differences)
-    pairs = sum(map(len, tasks))
-    return Comparison(method, "seeds" if alone else "tasks", differences, pairs, *tested, flipped)
+    of, pairs = "seeds" if alone else "tasks", sum(map(len, tasks))
+    return Comparison(method, of, differences, pairs, *student_test(differences))
 
 
 def baseline_of(scores: Sequence[Score], name: str) -> str:
@@ -141,13 +137,13 @@ def comparison_section(pools: Sequence[Group]) -> Section:
 def _table(pool: Group, comparisons: list[Comparison]) -> Table:
     where = f"{pool.kind.name}, {pool.backbone}, selected by {rule_label(pool.rule)}"
     title = f"{title_of(pool.kind.main)} against {pool.baseline}, points: {where}"
-    header = ["method", "difference", "95 % interval", "verdict", "above 0", "p", "p, Holm", "p, sign flip"]
+    header = ["method", "difference", "95 % interval", "verdict", "above 0", "p", "p, Holm"]
     body = []
     for pair in comparisons:
         above = f"{(pair.differences > 0).sum()} of {len(pair.differences)} {pair.of}"
         p = [
             "-" if math.isnan(value) else f"{value:.3f}" if value >= 0.001 else "<0.001"
-            for value in (pair.p, pair.adjusted, pair.flipped)
+            for value in (pair.p, pair.adjusted)
         ]
         body.append([pair.method, f"{pair.mean:+.2f}", pair.interval, pair.verdict, above, *p])
     pairs = span(pair.pairs for pair in comparisons)
