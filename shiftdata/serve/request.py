@@ -9,7 +9,6 @@ import re
 import socket
 from base64 import b64decode
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
@@ -99,8 +98,10 @@ class Mirror:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         token = given.strip().encode()
         if scheme.lower() == "basic":  # a browser's, with any user name
-            with suppress(ValueError):
+            try:
                 token = b64decode(token, validate=True).partition(b":")[2]
+            except ValueError:
+                return False
         elif scheme.lower() != "bearer":
             return False
         return hmac.compare_digest(token, self.token.encode())

@@ -237,12 +237,10 @@ def _page_data(compared: Compared, rows: Rows | None) -> dict[str, Any]:
     metadata = compared.task.metadata
     return {
         "here": "",
-        "live": False,
         "pictures": rows is not None and rows.has_pictures,
         "labels": [*metadata.labels, UNKNOWN],
         "nuisances": list(metadata.nuisances),
         "nuisance": metadata.nuisance_column,
-        "base": metadata.base,
         "methods": [
             {
                 "name": method,
