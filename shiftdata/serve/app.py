@@ -29,11 +29,11 @@ API = "/api/datasets/{owner}/{name}"
 DATA = "/datasets/{owner}/{name}/data"
 
 
-def _later(module: str, name: str, kind: Work = "page") -> Callable[[Request], Awaitable[Response]]:
+def _page(name: str, kind: Work = "page") -> Callable[[Request], Awaitable[Response]]:
     """An endpoint that waits for its turn; its module needs pandas, and is imported at the first request."""
 
     def answer(request: Request) -> Response:
-        response: Response = getattr(import_module(f"shiftdata.serve.{module}"), name)(request)
+        response: Response = getattr(import_module("shiftdata.serve.page_routes"), name)(request)
         return response
 
     async def in_turn(request: Request) -> Response:
@@ -43,9 +43,9 @@ def _later(module: str, name: str, kind: Work = "page") -> Callable[[Request], A
 
 
 ROUTES = [
-    Route("/", _later("page_routes", "front_page")),
-    Route("/catalog.json", _later("page_routes", "catalog", "catalog")),
-    Route("/assets/{name}", _later("page_routes", "asset")),
+    Route("/", _page("front_page")),
+    Route("/catalog.json", _page("catalog", "catalog")),
+    Route("/assets/{name}", _page("asset")),
     Route("/api/whoami-v2", listings.whoami),
     Route("/api/datasets", listings.list_datasets),
     Route(API, listings.dataset_info),
@@ -56,17 +56,17 @@ ROUTES = [
     Route(f"{API}/paths-info/{{revision}}", listings.paths_info, methods=["POST"]),
     Route(f"{API}/refs", listings.refs),
     Route(f"{API}/commits/{{revision}}", listings.history),
-    Route("/datasets/{owner}/{name}", _later("page_routes", "dataset_page")),
-    Route("/datasets/{owner}/{name}/example.html", _later("page_routes", "example_page")),
-    Route("/datasets/{owner}/{name}/severity.html", _later("page_routes", "severity_page")),
-    Route("/datasets/{owner}/{name}/card.webp", _later("page_routes", "card_image", "picture")),
-    Route(f"{DATA}/rows.json", _later("page_routes", "rows_json")),
-    Route(f"{DATA}/example.json", _later("page_routes", "example_json")),
-    Route(f"{DATA}/counts.json", _later("page_routes", "counts_json", "task")),
-    Route(f"{DATA}/picture/{{base}}/{{row:int}}", _later("page_routes", "picture", "picture")),
+    Route("/datasets/{owner}/{name}", _page("dataset_page")),
+    Route("/datasets/{owner}/{name}/example.html", _page("example_page")),
+    Route("/datasets/{owner}/{name}/severity.html", _page("severity_page")),
+    Route("/datasets/{owner}/{name}/card.webp", _page("card_image", "picture")),
+    Route(f"{DATA}/rows.json", _page("rows_json")),
+    Route(f"{DATA}/example.json", _page("example_json")),
+    Route(f"{DATA}/counts.json", _page("counts_json", "task")),
+    Route(f"{DATA}/picture/{{base}}/{{row:int}}", _page("picture", "picture")),
     Route(
         f"{DATA}/covers/{{base}}-{{label:int}}-{{step:int}}.webp",
-        _later("page_routes", "cover_image", "picture"),
+        _page("cover_image", "picture"),
     ),
     Route("/datasets/{owner}/{name}/resolve/{revision}/{path:path}", file_answers.resolve),
 ]
