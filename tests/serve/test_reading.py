@@ -172,20 +172,6 @@ def test_who_has_the_token_is_one_user(tiny_out):
             HfApi(endpoint=running.endpoint, token=False).auth_check("shift/tiny", repo_type="dataset")
 
 
-def test_duckdb_reads_through_the_file_system(reader, tiny):
-    import duckdb
-
-    with duckdb.connect() as connection:
-        connection.register_filesystem(HfFileSystem(endpoint=reader.endpoint, skip_instance_cache=True))
-        query = (
-            f"select style, count(*) from read_parquet('hf://{REPO}/{SHARD}') group by style order by style"
-        )
-        remote = connection.execute(query).fetchall()
-        local = connection.execute(query.replace(f"hf://{REPO}", str(tiny))).fetchall()
-    assert remote == local
-    assert len(local) > 1
-
-
 def test_shiftdata_verifies_and_takes_tasks_from_it(reader, tiny, capsys):
     address = f"hf+{reader.endpoint}/datasets/shift/tiny"
     assert main(["verify", address]) == 0
@@ -322,15 +308,6 @@ def test_a_page_runs_nothing_that_a_card_says(tmp_path):
             "application/octet-stream",
             "nosniff",
         )
-
-
-def test_the_catalog_names_manifests_and_places(reader, tiny):
-    assert request(reader.port, "GET", "/catalog.json").json == {
-        "tiny": {
-            "manifest": sha256_of(tiny / "manifest.json"),
-            "places": [f"hf+{reader.endpoint}/datasets/shift/tiny"],
-        }
-    }
 
 
 def test_only_datasets_are_here(reader):
