@@ -42,13 +42,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as running:
         out = Path(scratch)
         predictions_page(task, {name: run.predictions() for name, run in runs.items()}, out / "erm-rwg")
-        write_gallery([DATASET], out / "site", results=[out / "erm-rwg"])
+        write_gallery([DATASET], out / "site")
         chromium = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
-        site = f"file://{out}/site"
-        shoot(page, f"{site}/sma_glyphs_k8/index.html", "gallery", "#pictures")
-        shoot(page, f"{site}/predictions/erm-rwg/index.html", "predictions", "main")
+        shoot(page, f"file://{out}/site/sma_glyphs_k8/index.html", "gallery", "#pictures")
+        shoot(page, f"file://{out}/erm-rwg/index.html", "predictions", "main")
 
 
 if __name__ == "__main__":

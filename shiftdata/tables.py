@@ -1,4 +1,4 @@
-"""Tables of text, and every form in which they are written: aligned, Markdown, LaTeX, HTML, CSV."""
+"""Tables of text, and every form in which they are written: aligned, Markdown, HTML, CSV."""
 
 from __future__ import annotations
 
@@ -78,17 +78,6 @@ class Block:
 
     def text(self) -> str:
         return aligned(self.header, self.body, self.numeric)
-
-    def latex(self, title: str) -> str:
-        caption = tex(title + (f" ({self.part})" if self.part else ""))
-        lines = [
-            rf"\begin{{table}}\caption{{{caption}}}",
-            rf"\begin{{tabular}}{{l{'r' * len(self.columns)}}}\toprule",
-            _ampersands(["", *self.columns]) + r"\midrule",
-            *map(_ampersands, self.body),
-            r"\bottomrule\end{tabular}\end{table}",
-        ]
-        return "\n".join(lines)
 
     def html(self, title: str, *, shown: bool = True) -> str:
         """Return a table with its names as heads; a caption not `shown` is for screen readers alone."""
@@ -174,11 +163,6 @@ class Table:
         blocks = (f"**{self.title}**\n\n{markdown(block.header, block.body)}" for block in self.blocks)
         return _paragraphs(*blocks, "\n".join(f"- {note}" for note in self.notes))
 
-    def latex(self) -> str:
-        """A `tabular` a block (package booktabs), below the notes as comments."""
-        notes = "\n".join(f"% {note}" for note in self.notes)
-        return _paragraphs(notes, *(block.latex(self.title) for block in self.blocks))
-
     def html(self) -> str:
         return "\n".join(block.html(self.title) for block in self.blocks)
 
@@ -249,10 +233,6 @@ def harmless(text: str) -> str:
 def tex(text: str) -> str:
     """A text with what LaTeX would read as a command made harmless."""
     return text.translate(_TEX)
-
-
-def _ampersands(cells: Sequence[str]) -> str:
-    return " & ".join(map(tex, cells)) + r" \\"
 
 
 def _paragraphs(*parts: str) -> str:

@@ -7,7 +7,7 @@ import platform
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -31,7 +31,6 @@ from shiftdata.data.metadata import read_metadata
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.evaluation.protocols import task as make_task
 from shiftdata.evaluation.tasks import OnEmpty, Role, Task
-from shiftdata.evaluation.tasks.making import restrict
 from shiftdata.files import remove
 from shiftdata.stable import content_hash
 
@@ -43,40 +42,23 @@ HEADS = "heads"
 class TaskSpec:
     """A task in a sweep: the dataset, and the protocol as on the command line.
 
-    `unlabelled` is a set that methods also see without labels, such as the test set of adaptation. `held_out`
-    moves that training domain to the validation set, for leave-one-domain-out selection.
+    `unlabelled` is a set that methods also see without labels, such as the test set of adaptation.
     """
 
     dataset: str
     protocol: str
     base: str | None = None
     unlabelled: str = ""
-    held_out: str = ""
     on_empty: OnEmpty = "error"
 
     def make(self) -> Task:
         task = make_task(base_of(self.dataset, self.base), self.protocol, on_empty=self.on_empty)
-        if self.unlabelled:
-            task = task.also(self.unlabelled, "unlabelled")
-        return without_domain(task, self.held_out) if self.held_out else task
+        return task.also(self.unlabelled, "unlabelled") if self.unlabelled else task
 
 
 #: Runs share their base and their task.
 base_of = lru_cache(maxsize=4)(read_metadata)
 task_of = lru_cache(maxsize=4)(TaskSpec.make)
-
-
-def without_domain(task: Task, domain: str) -> Task:
-    """Train without a domain, and validate on that domain alone; nothing is tested."""
-    column, fit, select = task.metadata.nuisance_column, task.set_of("fit"), task.set_of("select")
-    (number,) = task.metadata.numbers("nuisance", [domain])
-    task = restrict(task, [[(column, "!=", number)]], to=[fit])
-    task = restrict(task, [[(column, "==", number)]], to=[select])
-    sets = {name: rows for name, rows in task.sets.items() if name in (fit, select)}
-    if not all(len(rows) for rows in sets.values()):
-        raise InputError(f"{domain} cannot be left out for selection: it has no rows in {select}")
-    steps = (*task.history.steps, f"without {column} {domain}")
-    return replace(task, sets=sets, history=replace(task.history, steps=steps))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +124,7 @@ def identity(job: Job, device: str = "cpu") -> Identity:
     own = ("sweep", "method", "variant", "backbone", "trial", "seed")
     about: dict[str, Any] = {
         **{name: facts[name] for name in ("dataset", "base", "content_id", "task_id")},
-        **{name: getattr(job.task, name) for name in ("protocol", "unlabelled", "held_out")},
+        **{name: getattr(job.task, name) for name in ("protocol", "unlabelled")},
         **{name: getattr(job, name) for name in own},
         "hyper": dict(job.hyper),
         "backbone_hash": backbone_hash(job.backbone),
@@ -265,7 +247,7 @@ def _network(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]
     if setting.device.startswith("cuda"):
         cost["peak_memory"] = torch.cuda.max_memory_allocated(setting.device)
     cost["examples"] = steps * (job.training.batch or len(task.rows(task.set_of("fit"))))
-    about = {name: run.about[name] for name in ("pretraining", "trains_on_select", "report", "input")}
+    about = {name: run.about[name] for name in ("pretraining", "trains_on_select")}
     return [
         _row(setting, identity, about, **cost, **_judged(setting, identity, task, _predicted(run, steps)))
     ]
@@ -313,11 +295,7 @@ def _heads(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
     cost["examples"] = training.steps * len(task.rows(task.set_of("fit")))
     opened = task.metadata.dataset
     pictures = opened is not None and opened.manifest.roles.modality == "image"
-    about = {
-        "pretraining": PRETRAINING if pictures else "",
-        "trained_together": len(runs),
-        "trains_on_select": False,
-    }
+    about = {"pretraining": PRETRAINING if pictures else "", "trains_on_select": False}
     rows = []
     for place, run in enumerate(runs):
         if reason := grid.results.failed.get(place):

@@ -49,8 +49,8 @@ class Study(NamedTuple):
 
 
 STUDY = Study._fields[1:]
-#: The place of a run in its study; `held_out` is the training domain left out, of runs that only select.
-PLACE = ("trial", "seed", "held_out")
+#: The place of a run in its study.
+PLACE = ("trial", "seed")
 #: Columns by which records are chosen.
 CHOICES = ("study", *STUDY, *PLACE, "status", "commit")
 
@@ -67,7 +67,7 @@ EVALUATION = pa.struct(
     }
 )
 #: `id` is the hash of everything that determines the run; `hyper`, `training` and `about` are JSON.
-_TEXTS = ("id", "study", *STUDY, "held_out", "hyper", "training", "about", "status", "reason", "commit")
+_TEXTS = ("id", "study", *STUDY, "hyper", "training", "about", "status", "reason", "commit")
 SCHEMA = pa.schema(
     {name: pa.string() for name in _TEXTS}
     | {name: pa.int32() for name in ("trial", "seed")}

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shiftdata import __version__
-from shiftdata.bench.job import HEADS, Identity, Job, Setting, TaskSpec, Unit, facts_of, identity, task_of
+from shiftdata.bench.job import HEADS, Identity, Job, Setting, TaskSpec, Unit, identity
 from shiftdata.bench.records import DONE, PLACE, RECORDS, SCHEMA, SWEEP, Records, runs_of, write_runs
 from shiftdata.bench.selection import rule_of, run_scores, select
 from shiftdata.bench.sweep import MethodSpec, Search, Sweep, applied, drawn, plain_sweep, suggested
@@ -44,10 +44,9 @@ def needed(sweep: Sweep, records: Records | None, device: str = "cpu") -> list[I
     """Return the runs of a sweep, done or not; runs that depend on others appear once these are done."""
     past = {} if records is None else _past(records, sweep.search)
     return [
-        identity(part, device)
+        identity(job, device)
         for spec, method, backbone in sweep.studies()
         for job in _study(sweep, spec, method, backbone, past)
-        for part in _parts(sweep, job)
     ]
 
 
@@ -65,15 +64,6 @@ def units_of(runs: Sequence[Identity], done: set[str]) -> list[Unit]:
         for begin in range(0, len(of), TOGETHER)
     ]
     return [Unit(runs) for runs in left if runs]
-
-
-def _parts(sweep: Sweep, job: Job) -> Iterator[Job]:
-    """Yield the run, and for leave-one-domain-out selection one without each training domain."""
-    yield job
-    if any(rule_of(rule).held_out for rule in sweep.rules) and "refused" not in facts_of(job.task):
-        task = task_of(job.task)
-        for domain in np.unique(task.metadata.nuisance[task.rows(task.set_of("fit"))]).tolist():
-            yield replace(job, task=replace(job.task, held_out=task.metadata.nuisances[domain]))
 
 
 def _study(
@@ -130,8 +120,8 @@ def _past(records: Records, search: Search) -> dict[str, Past]:
     for study, runs in runs_of(records):
         scores: dict[int, float] = {}
         for run in runs:
-            trial, seed, domain, status = (column[run] for column in columns)
-            if seed == 0 and not domain:
+            trial, seed, status = (column[run] for column in columns)
+            if seed == 0:
                 scored = search.kind == "tpe" and status == DONE
                 scores[trial] = max(run_scores(records, [run], rule)[run].values()) if scored else math.nan
         past[study.id] = scores, best.get(study.id, -1)
@@ -292,13 +282,7 @@ def _finish(sweep: Sweep, folder: Path, order: Sequence[str]) -> None:
             for selected in select(records, rule)
             for run in selected.runs
         }
-        sets = {
-            (task_id, name)
-            for task_id, task in records.tasks.items()
-            for name, result in task.items()
-            if sweep.keep == "select" and result.role == "select"
-        }
-        table = _pruned(_whole(records), chosen, sets)
+        table = _pruned(_whole(records), chosen)
         places = {run: place for place, run in enumerate(order)}
         by_order = [places.get(run, len(places)) for run in table["id"].to_pylist()]
         _replace(folder, records, table.take(pa.array(np.argsort(by_order, kind="stable"))))
@@ -322,14 +306,13 @@ def _replace(folder: Path, records: Records, table: pa.Table) -> None:
             path.unlink(missing_ok=True)
 
 
-def _pruned(table: pa.Table, steps: set[tuple[str, int]], sets: set[tuple[str, str]]) -> pa.Table:
-    """Remove predictions, except those at `steps` (run, step) and for `sets` (task, set)."""
+def _pruned(table: pa.Table, steps: set[tuple[str, int]]) -> pa.Table:
+    """Remove predictions, except those at `steps` (run, step)."""
     evaluations, predicted = (table[name].combine_chunks() for name in ("evaluations", "predicted"))
     sizes = pc.fill_null(pc.list_value_length(evaluations), 0).to_numpy()
-    ids, tasks = (np.repeat(np.array(table[name].to_pylist(), object), sizes) for name in ("id", "task_id"))
-    flat = evaluations.flatten()
-    keys = zip(ids, tasks, flat.field("step").to_pylist(), flat.field("set").to_pylist(), strict=True)
-    mask = [(run, step) in steps or (task, name) in sets for run, task, step, name in keys]
+    ids = np.repeat(np.array(table["id"].to_pylist(), object), sizes)
+    keys = zip(ids, evaluations.flatten().field("step").to_pylist(), strict=True)
+    mask = [key in steps for key in keys]
     kind = SCHEMA.field("predicted").type
     values = pc.if_else(pa.array(mask, pa.bool_()), predicted.flatten(), pa.scalar(None, kind.value_type))
     offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())

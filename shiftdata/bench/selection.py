@@ -30,13 +30,15 @@ from shiftdata.evaluation.tasks.cells import Cells
 Ties: TypeAlias = Literal["earliest", "latest"]
 
 GROUP = ("label", "nuisance")
+#: The groups whose accuracies "iid-worst-m" averages: SMA's m.
+WORST_M = 3
 
 
 @dataclass(frozen=True)
 class Rule:
     """A figure of the sets with a role, compared at every step or at the last one.
 
-    The figure is the mean, the worst, or the mean of the `m` worst accuracies over labels, nuisances or
+    The figure is the mean, the worst, or the mean of the three worst accuracies over labels, nuisances or
     groups (`over`; empty: over all rows). A rule without a figure takes the last step.
     """
 
@@ -45,14 +47,13 @@ class Rule:
     over: tuple[str, ...] = ()
     role: Role = "select"
     last_step: bool = False
-    held_out: bool = False
 
     @property
     def oracle(self) -> bool:
         """True if it sees the test set."""
         return self.role == "test"
 
-    def scores(self, cells: Cells, correct: IntArray, m: int) -> FloatArray:
+    def scores(self, cells: Cells, correct: IntArray) -> FloatArray:
         """Return the figure of each model from right rows (models x cells); nan if a group is empty."""
         columns = dict(zip(GROUP, (name for name in cells.codes if name != "severity"), strict=True))
         codes = [cells.codes[columns[name]] for name in self.over] or [np.zeros(len(cells.n), np.int64)]
@@ -61,9 +62,9 @@ class Rule:
         groups = accuracies(correct @ sums, np.broadcast_to(cells.n @ sums, (len(correct), len(sums.T))))
         if self.figure == "mean":
             return np.asarray(groups.mean(axis=1))
-        worst = m if self.figure == "worst-m" else 1
-        if not 1 <= worst <= groups.shape[1]:
-            raise InputError(f"m={m} of the worst groups: give 1 to {groups.shape[1]}, as many as there are")
+        worst = WORST_M if self.figure == "worst-m" else 1
+        if groups.shape[1] < worst:
+            raise InputError(f"the rule averages the {worst} worst groups, and there are {groups.shape[1]}")
         means = np.sort(groups, axis=1)[:, :worst].mean(axis=1)
         return np.where(np.isnan(groups).any(axis=1), np.nan, means)
 
@@ -81,8 +82,8 @@ class Chosen:
 class Selected:
     """The trial that a rule selected in a study, and its score.
 
-    `runs` has each seed that did not fail, with its step; `failed` counts the others. Of `among` models
-    `undefined` had no score. If the rule cannot choose, `refused` is the reason and there are no runs.
+    `runs` has each seed that did not fail, with its step; `failed` counts the others. `among` is how many
+    models were compared. If the rule cannot choose, `refused` is the reason and there are no runs.
     """
 
     study: Study
@@ -90,7 +91,6 @@ class Selected:
     trial: int
     score: float
     among: int
-    undefined: int
     runs: tuple[Chosen, ...]
     failed: int = 0
     refused: str = ""
@@ -99,8 +99,7 @@ class Selected:
         where = f"{self.study.method} on {self.study.task}, {self.rule}"
         if self.refused:
             return f"{where}: {self.refused}"
-        among = f"of {self.among:,} models, {self.undefined:,} of them undefined"
-        return f"{where}: trial {self.trial} ({number(self.score)}), {among}"
+        return f"{where}: trial {self.trial} ({number(self.score)}), of {self.among:,} models"
 
 
 RULES: Mapping[str, Rule] = {
@@ -110,10 +109,7 @@ RULES: Mapping[str, Rule] = {
     "iid-mean-domain": Rule("mean over domains (DomainBed)", over=("nuisance",)),
     "iid-mean-group": Rule("mean over groups (SMA's code)", over=GROUP),
     "iid-worst": Rule("worst group (BalancingGroups, SMA)", "worst", GROUP),
-    "iid-worst-m": Rule("mean of the m worst groups (SMA: 3)", "worst-m", GROUP),
-    "leave-one-domain-out": Rule(
-        "mean over the training domains, each by a model trained without it (DomainBed)", held_out=True
-    ),
+    "iid-worst-m": Rule("mean of the 3 worst groups (SMA)", "worst-m", GROUP),
     "oracle": Rule("share of right rows of the test (DomainBed-v2)", role="test"),
     "oracle-last": Rule("the same, only last steps (DomainBed)", role="test", last_step=True),
 }
@@ -126,24 +122,21 @@ def rule_of(name: str) -> Rule:
     return RULES[name]
 
 
-def select(records: Records, rule: str, *, m: int = 3, ties: Ties = "earliest") -> list[Selected]:
-    """Choose a trial, and a step of each of its seeds, in every study, by a rule of `RULES`.
-
-    `m` is how many of the worst groups "iid-worst-m" averages.
-    """
+def select(records: Records, rule: str, *, ties: Ties = "earliest") -> list[Selected]:
+    """Choose a trial, and a step of each of its seeds, in every study, by a rule of `RULES`."""
     one_of("ties", ties, ("earliest", "latest"))
     rule_of(rule)
     selected = []
     for study, runs in runs_of(records):
         try:
-            selected.append(_Study(records, study, runs, rule, m, ties).select())
+            selected.append(_select(records, study, runs, rule, ties))
         except InputError as error:
             failed = sum(records.column("status")[run] != DONE for run in runs)
-            selected.append(Selected(study, rule, -1, math.nan, 0, 0, (), failed, str(error)))
+            selected.append(Selected(study, rule, -1, math.nan, 0, (), failed, str(error)))
     return selected
 
 
-def run_scores(records: Records, runs: Sequence[int], rule: Rule, m: int = 3) -> dict[int, dict[int, float]]:
+def run_scores(records: Records, runs: Sequence[int], rule: Rule) -> dict[int, dict[int, float]]:
     """Return the scores of runs of one task at each step, the mean over the sets that the rule reads."""
     names = records.sets_of(runs[0], rule.role)
     if rule.oracle and "oracle" in names:
@@ -157,8 +150,7 @@ def run_scores(records: Records, runs: Sequence[int], rule: Rule, m: int = 3) ->
         raise InputError(f"a rule needs an evaluation of {', '.join(names)} after every step")
     task = records.task_of(runs[0])
     figures = [
-        rule.scores(task[name].cells, records.correct(rows), m)
-        for name, rows in zip(names, places, strict=True)
+        rule.scores(task[name].cells, records.correct(rows)) for name, rows in zip(names, places, strict=True)
     ]
     scores: dict[int, dict[int, float]] = {run: {} for run in runs}
     for (run, step), score in zip(steps, np.mean(figures, axis=0).tolist(), strict=True):
@@ -166,107 +158,59 @@ def run_scores(records: Records, runs: Sequence[int], rule: Rule, m: int = 3) ->
     return scores
 
 
-@dataclass
-class _Study:
-    """The runs of a study, among which a rule selects."""
+def _select(records: Records, study: Study, runs: Sequence[int], name: str, ties: Ties) -> Selected:
+    rule, (trials, seeds, status) = RULES[name], map(records.column, (*PLACE, "status"))
+    done = {(trials[run], seeds[run]): run for run in runs if status[run] == DONE}
+    if not done:
+        reason = records.column("reason")[runs[0]]
+        raise InputError(f"none of its {len(runs)} runs was done, the first {status[runs[0]]}: {reason}")
+    numbers = sorted({trials[run] for run in runs})
+    failed = Counter(trials[run] for run in runs if status[run] != DONE)
 
-    records: Records
-    study: Study
-    runs: list[int]
-    name: str
-    m: int
-    ties: Ties
+    def selected(trial: int, score: float, among: int, steps: Mapping[int, int]) -> Selected:
+        chosen = tuple(Chosen(done[trial, seed], seed, steps[seed]) for seed in sorted(steps))
+        return Selected(study, name, trial, score, among, chosen, failed[trial])
 
-    def __post_init__(self) -> None:
-        self.rule = RULES[self.name]
-        columns = [self.records.column(name) for name in (*PLACE, "status")]
-        places = [(run, *(column[run] for column in columns)) for run in self.runs]
-        whole = [(run, trial, seed, status) for run, trial, seed, domain, status in places if not domain]
-        #: The run of each trial and seed; below, by domain, those trained without a domain.
-        self.full = {(trial, seed): run for run, trial, seed, status in whole if status == DONE}
-        self.without: dict[str, dict[tuple[int, int], int]] = {}
-        for run, trial, seed, domain, status in places:
-            if domain:
-                self.without.setdefault(domain, {}).update({(trial, seed): run} if status == DONE else {})
-        self.trials = sorted({trial for _, trial, _, _ in whole})
-        seeds = [{seed for _, of, seed, _ in whole if of == trial} for trial in self.trials]
-        self.seeds = sorted(set.intersection(*seeds)) if seeds else []
-        if len(self.trials) == 1:  # nothing to compare: a failed seed does not count
-            self.seeds = [seed for _, seed in sorted(self.full)]
-        self.failed = Counter(trial for _, trial, _, status in whole if status != DONE)
+    if not rule.figure:
+        if len(numbers) > 1:
+            several = f"{name} chooses a step and not a trial, and there are {len(numbers)}"
+            raise InputError(f"{several}: take another")
+        last = {seed: records.steps(run)[-1] for (_, seed), run in done.items()}
+        return selected(numbers[0], math.nan, len(last), last)
+    if rule.role == "select":
+        _check_unseen(records, study, [*done.values()], len(numbers) > 1)
+    # Trials are compared over the seeds that all of them have; of a single one, a failed seed does not count.
+    common = [{seeds[run] for run in runs if trials[run] == trial} for trial in numbers]
+    shared = set.intersection(*common) if len(numbers) > 1 else {seed for _, seed in done}
+    of_runs = run_scores(records, list(done.values()), rule)
+    scores = {place: of_runs[run] for place, run in done.items()}
+    best = {place: _best(of_steps, ties) for place, of_steps in scores.items()}
+    means = {
+        trial: float(np.mean([best.get((trial, seed), (0, math.nan))[1] for seed in sorted(shared)]))
+        for trial in numbers
+    }
+    winner, score = _best(means, ties)
+    if math.isnan(score):
+        every = f"the scores of all {len(means)} trials"
+        raise InputError(f"{every} are undefined: runs failed, or groups are empty")
+    compared = sum(len(of) for (_, seed), of in scores.items() if seed in shared)
+    steps = {seed: step for (trial, seed), (step, _) in best.items() if trial == winner}
+    return selected(winner, score, compared, steps)
 
-    def select(self) -> Selected:
-        if not self.full:
-            status, reason = (self.records.column(name)[self.runs[0]] for name in ("status", "reason"))
-            raise InputError(f"none of its {len(self.runs)} runs was done, the first {status}: {reason}")
-        if not self.rule.figure:
-            return self._last()
-        self._check_seen()
-        scores = self._scores()
-        best = {key: self._best_step(of) for key, of in scores.items()}
-        means = {
-            trial: float(np.mean([best.get((trial, seed), (0, math.nan))[1] for seed in self.seeds]))
-            for trial in self.trials
-        }
-        winner, score = self._best(means)
-        if math.isnan(score):
-            trials = f"the scores of all {len(means)} trials"
-            raise InputError(f"{trials} are undefined: runs failed, or groups are empty")
-        every = [score for (_, seed), of in scores.items() if seed in self.seeds for score in of.values()]
-        steps = {seed: step for (trial, seed), (step, _) in best.items() if trial == winner}
-        return self._selected(winner, score, len(every), sum(map(math.isnan, every)), steps)
 
-    def _check_seen(self) -> None:
-        """Refuse to choose by rows that the method was trained on."""
-        about = json.loads(self.records.column("about")[next(iter(self.full.values()))])
-        several = len(self.trials) > 1 or any(len(self.records.steps(run)) > 1 for run in self.full.values())
-        if about.get("trains_on_select") and self.rule.role == "select" and several:
-            method = self.study.method
-            raise InputError(f"{method} trains on the validation set: its score there cannot choose")
+def _check_unseen(records: Records, study: Study, runs: Sequence[int], several: bool) -> None:
+    """Refuse to choose by rows that the method was trained on."""
+    about = json.loads(records.column("about")[runs[0]])
+    if about.get("trains_on_select") and (several or any(len(records.steps(run)) > 1 for run in runs)):
+        raise InputError(f"{study.method} trains on the validation set: its score there cannot choose")
 
-    def _last(self) -> Selected:
-        if len(self.trials) > 1:
-            rule, trials = f"{self.name} chooses a step and not a trial", len(self.trials)
-            raise InputError(f"{rule}, and there are {trials}: take another")
-        steps = {seed: self.records.steps(run)[-1] for (_, seed), run in self.full.items()}
-        return self._selected(self.trials[0], math.nan, len(steps), 0, steps)
 
-    def _selected(
-        self, trial: int, score: float, among: int, undefined: int, steps: Mapping[int, int]
-    ) -> Selected:
-        runs = tuple(Chosen(self.full[trial, seed], seed, steps[seed]) for seed in sorted(steps))
-        return Selected(self.study, self.name, trial, score, among, undefined, runs, self.failed[trial])
-
-    def _scores(self) -> dict[tuple[int, int], dict[int, float]]:
-        """Return the scores of each trial and seed at each step."""
-        if not self.rule.held_out:
-            return self._scores_of(self.full)
-        if not self.without:
-            hint = "name it in the rules of the sweep"
-            raise InputError(f"{self.name} needs runs that were trained without a domain each: {hint}")
-        domains = [self._scores_of(runs) for runs in self.without.values()]
-        return {
-            key: {
-                step: float(np.mean([of.get(key, {}).get(step, math.nan) for of in domains]))
-                for step in self.records.steps(run)
-            }
-            for key, run in self.full.items()
-        }
-
-    def _scores_of(self, runs: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], dict[int, float]]:
-        scores = run_scores(self.records, list(runs.values()), self.rule, self.m) if runs else {}
-        return {key: scores[run] for key, run in runs.items()}
-
-    def _best_step(self, scores: Mapping[int, float]) -> tuple[int, float]:
-        step, score = self._best(scores)
-        return (max(scores), score) if math.isnan(score) else (step, score)
-
-    def _best(self, scores: Mapping[int, float]) -> tuple[int, float]:
-        """Return the trial or step with the highest score, and the score; nan if none is defined."""
-        defined = [key for key, score in scores.items() if not math.isnan(score)]
-        ordered = defined if self.ties == "earliest" else defined[::-1]
-        best = max(ordered, key=scores.__getitem__, default=-1)
-        return best, scores.get(best, math.nan)
+def _best(scores: Mapping[int, float], ties: Ties) -> tuple[int, float]:
+    """Return the trial or step with the highest score, and the score; the last and nan if none is defined."""
+    defined = [key for key, score in scores.items() if not math.isnan(score)]
+    ordered = defined if ties == "earliest" else defined[::-1]
+    best = max(ordered, key=scores.__getitem__, default=max(scores))
+    return best, scores[best]
 
 
 def selected_predictions(folder: Path, task: Task, name: str) -> dict[str, Any]:

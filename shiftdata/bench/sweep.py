@@ -58,8 +58,8 @@ class Search:
     def __post_init__(self) -> None:
         if self.trials < 1 or self.seeds < 1:
             raise InputError(f"trials={self.trials}, seeds={self.seeds}: give 1 or more of each")
-        if self.kind == "tpe" and self.rule in ("last", "leave-one-domain-out"):
-            raise InputError(f"tpe needs a score of each run, and {self.rule} has none: take another rule")
+        if self.kind == "tpe" and self.rule == "last":
+            raise InputError("tpe needs a score of each run, and `last` has none: take another rule")
         if self.kind == "defaults" and self.trials > 1:
             raise InputError("search 'defaults' has one trial: choose random or tpe for more")
 
@@ -162,9 +162,7 @@ class MethodSpec:
 class Sweep:
     """Many studies with one search, to be reported under some `rules`.
 
-    Predictions of the selected runs are stored; with `keep` "select" also those of every run on the
-    validation set, so that others can repeat the selection; with "all" every prediction. The rule
-    leave-one-domain-out also trains each trial without each training domain.
+    Predictions of the selected runs are stored; with `keep` "all" every prediction.
     """
 
     name: str
@@ -175,7 +173,7 @@ class Sweep:
     training: Training = TRAINING
     search: Search = field(default_factory=Search)
     rules: tuple[str, ...] = ("iid",)
-    keep: Literal["chosen", "select", "all"] = "chosen"
+    keep: Literal["chosen", "all"] = "chosen"
     imports: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -114,8 +114,7 @@ def _write_pages(task: Task, places: list[str], page: Path, name: str | None, *,
     if len(dict(given)) < len(given):
         raise InputError("two of the methods have one name: give --method NAME and --also NAME=FILE")
     front = predictions_page(task, dict(given), page, name, remap=remap, begin=begin_bar())
-    hint = f"`shiftdata gallery --predictions {page}` shows it with the dataset"
-    print(f"{front}: open it in a browser; {hint}")
+    print(f"{front}: open it in a browser")
 
 
 def predictions_of(text: str, task: Task, name: str | None = None) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from shiftdata.errors import InputError
       shiftdata gallery                                    every dataset on this machine, into build/gallery
       shiftdata gallery sma_emoji cns_emoji --out site     two of them
       shiftdata gallery sma_emoji --each 16                16 examples of each group
-      shiftdata gallery sma_emoji --predictions pages/gf   with a page of `shiftdata evaluate --page`
 
     Open index.html, or put the folder on any web server, Pages or Spaces: there is nothing to install. The
     same pages of `shiftdata serve` show all examples of a group, and the sets of any protocol.
@@ -29,11 +28,8 @@ from shiftdata.errors import InputError
 @click.option(
     "--each", type=click.IntRange(1, 500), default=8, help="Examples or trajectories of each group."
 )
-@click.option("--predictions", multiple=True, type=Path, metavar="FOLDER", help="Pages to list; repeatable.")
 @quiet_option
-def command(
-    datasets: tuple[str, ...], out: Path, each: int, predictions: tuple[Path, ...], quiet: bool
-) -> None:
+def command(datasets: tuple[str, ...], out: Path, each: int, quiet: bool) -> None:
     """Make a gallery: a page a dataset with every group to look at, its tasks, distributions and card.
 
     Pages that are up to date are not made again.
@@ -44,5 +40,5 @@ def command(
     if not chosen:
         raise InputError("no dataset on this machine: build or fetch one, or name one (see `shiftdata list`)")
 
-    front = write_gallery(chosen, out, each=each, results=predictions, begin=begin_bar(quiet=quiet))
+    front = write_gallery(chosen, out, each=each, begin=begin_bar(quiet=quiet))
     print(f"{front}: {len(chosen):,} dataset{'s' if len(chosen) > 1 else ''}")

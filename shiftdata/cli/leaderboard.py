@@ -35,7 +35,7 @@ def command(places: tuple[str, ...], data: Path | None, out: Path | None, check:
         print(board.to_markdown(), end="")
     else:
         write_text(out, board.to_html() if out.suffix == ".html" else board.to_markdown())
-        accepted = {line.entry.file for table in board.tables for line in table.lines}
+        accepted = {entry.file for table in board.tables for entry in table.entries}
         print(f"{out}: {len(accepted):,} submissions, {len(board.refused):,} refused")
     if board.refused and (check or out):
         for refused in board.refused:

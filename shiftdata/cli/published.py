@@ -15,7 +15,6 @@ FORMATS: dict[str, Callable[[Results], str]] = {
     "text": lambda results: f"{results}\n",
     "csv": Results.to_csv,
     "markdown": Results.to_markdown,
-    "latex": Results.to_latex,
 }
 
 
@@ -32,14 +31,13 @@ def choices(function: Callable[..., Any]) -> Callable[..., Any]:
       shiftdata published                                      the papers and their tables
       shiftdata published nico++ 2                             one table
       shiftdata published sma --metric H-score --row mean      numbers of several tables
-      shiftdata published domainbed-v2 5 --format latex --output table5.tex
+      shiftdata published domainbed-v2 5 --format markdown --output table5.md
       shiftdata published cns-bench 2 --picture accuracy.png
       shiftdata published domainbed-v2 5 --column PACS --column VLCS --rank
 """)
 @click.argument("paper", required=False, help=f"One of {', '.join(PAPERS)}; none: all of them.")
 @click.argument("table", required=False, help="A table, such as 5 or 'figure 12'; none: a list of them.")
 @choices
-@click.option("--file", type=Path, metavar="FILE", help="Your own results (Parquet) instead of the papers'.")
 @format_option(*FORMATS)
 @click.option("--output", type=Path, metavar="FILE", help="Write there instead of printing.")
 @click.option("--picture", type=Path, metavar="FILE.png", help="Draw a chart of the numbers.")
@@ -47,23 +45,18 @@ def choices(function: Callable[..., Any]) -> Callable[..., Any]:
 def command(
     paper: str | None,
     table: str | None,
-    file: Path | None,
     form: str,
     output: Path | None,
     picture: Path | None,
     rank: bool,
     **choices: tuple[str, ...],
 ) -> None:
-    """Show the numbers that the papers print, or your own in the same columns.
+    """Show the numbers that the papers print.
 
     Without a table, lists the tables and what is missing in them.
     """
     chosen = {name: values for name, values in choices.items() if values}
-    if file is not None:
-        named = {"paper": paper, "table": table}
-        given = {name: value for name, value in named.items() if value}
-        results = Results.read(file).where(**given, **chosen)
-    elif table is not None or chosen:
+    if table is not None or chosen:
         results = published(paper, table, **chosen)
     else:
         return _print(_tables(paper), output)

@@ -17,7 +17,7 @@ from shiftdata.errors import InputError
 from shiftdata.extras import require
 
 if TYPE_CHECKING:
-    from shiftdata.serve.library import Library
+    from shiftdata.serve.folders import Library
 
 VARIABLE = "SHIFTDATA_MIRROR_TOKEN"
 #: Seconds after which a thread that reads a file gets its turn; Python's 0.005 are long in a busy server.
@@ -30,9 +30,8 @@ SWITCH_INTERVAL = 0.0005
       shiftdata serve build
       shiftdata serve build --host 0.0.0.0 --port 8000 --allowed-host data.lab.example
       {VARIABLE}=... shiftdata serve /data/private --host 0.0.0.0
-      shiftdata serve build --results pages/erm-rwg --results report.html
 
-    In a browser the same address shows every dataset, its groups, any task of it, and the results.
+    In a browser the same address shows every dataset, its groups, and any task of it.
 
     on other machines, without shiftdata:
       export HF_ENDPOINT=http://<host>:8000
@@ -52,7 +51,6 @@ SWITCH_INTERVAL = 0.0005
 @click.option("--allowed-host", multiple=True, help="A name by which clients call this server; repeatable.")
 @click.option("--trusted-proxy", multiple=True, help="A proxy whose X-Forwarded headers hold; repeatable.")
 @click.option("--connections", type=click.IntRange(3), default=3072, help="At once; of an address, a third.")
-@click.option("--results", multiple=True, type=Path, help="Pages of `evaluate`, or a report; repeatable.")
 @click.option("--quiet", is_flag=True, help="Print only the address, and no line for each request.")
 def command(
     folder: Path,
@@ -62,13 +60,12 @@ def command(
     allowed_host: tuple[str, ...],
     trusted_proxy: tuple[str, ...],
     connections: int,
-    results: tuple[Path, ...],
     quiet: bool,
 ) -> int:
     """Serve a folder of datasets to browsers, and to the Hub's own clients, which only need HF_ENDPOINT.
 
     It only reads, and can be reached from this machine only unless --host says more. With a token, nobody
-    reads without it: clients send it as HF_TOKEN, browsers are asked for it.
+    reads without it: clients send it as HF_TOKEN, browsers ask for it as a password.
     """
     if os.open not in os.supports_dir_fd:
         raise InputError("shiftdata serve needs Linux or macOS: on Windows, serve from WSL")
@@ -76,18 +73,15 @@ def command(
     require("uvicorn", "shiftdata serve")
     from shiftdata.serve.app import server
     from shiftdata.serve.connections import Limits
-    from shiftdata.serve.hosts import listen
-    from shiftdata.serve.library import Library
-    from shiftdata.serve.request import Mirror
-    from shiftdata.serve.results import read_results
+    from shiftdata.serve.folders import Library
+    from shiftdata.serve.request import Mirror, listen
 
     token = os.environ.get(VARIABLE, "").strip() or None
     if token_file or token:
         token = read_token(token_file) if token_file else check_token(str(token), VARIABLE)
-    pages = read_results(results)
-    library = Library(folder, results=pages.values())
+    library = Library(folder)
     limits = Limits(connections, connections // 3, proxies=_proxies(trusted_proxy))
-    mirror = Mirror(library, token, results=pages, hosts=_hosts(host, allowed_host), limits=limits)
+    mirror = Mirror(library, token, hosts=_hosts(host, allowed_host), limits=limits)
     with listen(host, port) as bound:
         datasets = _datasets(library) or [_no_dataset(folder)]  # hashes files even if nothing is printed
         readers = "reading needs the token" if token else "everyone who can reach it may read"

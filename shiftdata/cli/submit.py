@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Literal
 
 import click
 
 from shiftdata.cli.verbs import verb
-from shiftdata.data.metadata import read_metadata
+from shiftdata.data.metadata import Metadata, read_metadata
 from shiftdata.errors import InputError
 from shiftdata.files import whole_file
 
@@ -40,8 +39,6 @@ from shiftdata.files import whole_file
 @click.option("--variant", metavar="NAME", help="Of a sweep.")
 @click.option("--backbone", metavar="NAME", help="Of a sweep.")
 @click.option("--rule", metavar="NAME", help="Of a sweep: chooses trial and steps.")
-@click.option("--m", default=3, help="How many of the worst groups iid-worst-m averages.")
-@click.option("--ties", type=click.Choice(["earliest", "latest"]), default="earliest", help="Among equals.")
 @click.option("--data", type=Path, metavar="FOLDER", help="Where the datasets are, by name.")
 @click.option("--out", type=Path, metavar="FILE.parquet", help="The file to write.")
 @click.option("--card-template", is_flag=True, help="Print a card to fill in.")
@@ -53,8 +50,6 @@ def command(
     unlabelled: str,
     card: Path | None,
     rule: str | None,
-    m: int,
-    ties: Literal["earliest", "latest"],
     data: Path | None,
     out: Path | None,
     card_template: bool,
@@ -63,10 +58,12 @@ def command(
     """Write predictions by key and a method card as one file, after checking them."""
     from shiftdata.bench import Records
     from shiftdata.bench.leaderboard.board import cell
-    from shiftdata.bench.leaderboard.card import template
-    from shiftdata.bench.leaderboard.judging import Judge
-    from shiftdata.bench.leaderboard.submission import Submission
-    from shiftdata.bench.leaderboard.submitting import from_predictions, from_records
+    from shiftdata.bench.leaderboard.judging import judge
+    from shiftdata.bench.leaderboard.submission import Submission, template
+    from shiftdata.bench.leaderboard.submitting import dataset_of, from_predictions, from_records
+
+    def metadata_of(name: str, base: str | None) -> Metadata:
+        return read_metadata(name if data is None else data / name, base)
 
     if card_template:
         print(template(), end="")
@@ -76,21 +73,20 @@ def command(
     if predictions:
         if dataset is None or card is None:
             raise InputError("--predictions go with --dataset and --card: `--card-template` prints a card")
-        metadata = read_metadata(dataset if data is None else data / dataset, base)
+        metadata = metadata_of(dataset, base)
         submission = from_predictions(metadata, shlex.join(words), predictions, card, unlabelled)
-        judge = Judge(data, *([] if metadata.dataset is None else [metadata.dataset]))
     else:
         if rule is None or not words:
             raise InputError("give the folder of a sweep and --rule, or --dataset, --predictions and --card")
-        choices = {name: value for name, value in (choices | {"dataset": dataset}).items() if value}
-        records = Records.read(*words).where(**choices)
-        submission = from_records(records, rule, data=data, card=card, m=m, ties=ties)
-        judge = Judge(data)
+        given = {name: value for name, value in (choices | {"dataset": dataset}).items() if value}
+        records = Records.read(*words).where(**given)
+        metadata = metadata_of(*dataset_of(records))
+        submission = from_records(records, rule, metadata, card)
     with whole_file(out) as temporary:  # judged before it appears: a refused file is not written
         submission.write(temporary)
-        entries = judge.judge(Submission.read(temporary), out.name)
+        entries = judge(Submission.read(temporary), out.name, metadata)
     for entry in entries:
         scores = ", ".join(f"{name} {cell(score)}" for name, score in entry.scores.items() if "@" not in name)
-        print(f"{entry.card.method} on {entry.task}, {entry.set}, {len(entry.seeds)} seeds, {entry.badge}")
+        print(f"{entry.card.method} on {entry.task}, {entry.set}, {len(entry.seeds)} seeds")
         print(f"    {scores}")
     print(f"{out}: {submission.rows.num_rows:,} rows")

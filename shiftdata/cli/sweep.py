@@ -10,7 +10,6 @@ import click
 
 from shiftdata.cli.verbs import GOES_ON, asked_rank, device_option, progress, quiet_option, verb
 from shiftdata.data.executors import ALONE, Pool, Ray
-from shiftdata.errors import InputError
 from shiftdata.extras import require
 
 RETRIED = ("error", "out of memory", "diverged", "refused")
@@ -25,7 +24,7 @@ MOST = 20
       shiftdata sweep sma-fairness --folder runs/fairness          a preset, on its own datasets
       shiftdata sweep sma-fairness --dataset photos --folder runs/photos
       shiftdata sweep mine.toml --folder runs/mine --workers 8     a sweep of your own
-      shiftdata sweep --resume runs/mine --retry error             go on, and repeat runs with an error
+      shiftdata sweep mine.toml --folder runs/mine --retry error   go on, and repeat runs with an error
       shiftdata sweep --status runs/mine                           done, failed and why, not complete
       shiftdata sweep mine.toml --rank 3 --world 8                 one of 8 processes that share a folder
       shiftdata sweep mine.toml --slurm                            the same, in a Slurm array or by srun
@@ -58,7 +57,6 @@ MOST = 20
 @click.argument("sweep", required=False, help="A preset, or a .toml file; none lists the presets.")
 @click.option("--folder", type=Path, metavar="FOLDER", help="Where the records go.  [default: runs/<name>]")
 @click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Instead of the sweep's own.")
-@click.option("--resume", type=Path, metavar="FOLDER", help="Go on with the sweep of this folder.")
 @click.option("--status", type=Path, metavar="FOLDER", help="Print the progress of the sweep of this folder.")
 @click.option("--retry", multiple=True, type=click.Choice(RETRIED), help="Repeat runs with this status.")
 @click.option("--workers", type=click.IntRange(1), help="Processes.  [default: 1, this one]")
@@ -72,7 +70,6 @@ def command(
     sweep: str | None,
     folder: Path | None,
     datasets: tuple[str, ...],
-    resume: Path | None,
     status: Path | None,
     retry: tuple[str, ...],
     workers: int | None,
@@ -88,16 +85,14 @@ def command(
     require("torch", "a sweep")
     from shiftdata.bench import folder_sweep, progress_of, read_sweep, run_sweep
 
-    if sum(source is not None for source in (sweep, resume, status)) > 1:
-        raise InputError("give a sweep, or --resume FOLDER, or --status FOLDER")
     if status is not None:
         _print_progress(progress_of(folder_sweep(status), status, device))
         return None
-    if sweep is None and resume is None:
+    if sweep is None:
         _print_presets()
         return None
-    plan = folder_sweep(resume) if resume else read_sweep(str(sweep), datasets)
-    folder = resume or folder or Path("runs") / plan.name
+    plan = read_sweep(sweep, datasets)
+    folder = folder or Path("runs") / plan.name
     rank = asked_rank(**ranks) or ALONE
     pool = Pool(workers) if workers and workers > 1 else None
     executor = pool if ray is None else Ray(ray, workers)

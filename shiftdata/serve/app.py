@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from shiftdata.serve import file_answers, listings, sign_in
+from shiftdata.serve import file_answers, listings
 from shiftdata.serve.connections import Connection
 from shiftdata.serve.folders import EXHAUSTED
 from shiftdata.serve.logs import log_config
@@ -29,11 +29,11 @@ API = "/api/datasets/{owner}/{name}"
 DATA = "/datasets/{owner}/{name}/data"
 
 
-def _later(module: str, name: str, kind: Work = "page") -> Callable[[Request], Awaitable[Response]]:
+def _page(name: str, kind: Work = "page") -> Callable[[Request], Awaitable[Response]]:
     """An endpoint that waits for its turn; its module needs pandas, and is imported at the first request."""
 
     def answer(request: Request) -> Response:
-        response: Response = getattr(import_module(f"shiftdata.serve.{module}"), name)(request)
+        response: Response = getattr(import_module("shiftdata.serve.page_routes"), name)(request)
         return response
 
     async def in_turn(request: Request) -> Response:
@@ -43,12 +43,9 @@ def _later(module: str, name: str, kind: Work = "page") -> Callable[[Request], A
 
 
 ROUTES = [
-    Route("/", _later("page_routes", "front_page")),
-    Route("/catalog.json", _later("page_routes", "catalog", "catalog")),
-    Route("/sign-in", sign_in.sign_in, methods=["POST"]),
-    Route("/assets/{name}", _later("page_routes", "asset")),
-    Route("/results/{name}", _later("page_routes", "result")),
-    Route("/results/{name}/{path:path}", _later("page_routes", "result")),
+    Route("/", _page("front_page")),
+    Route("/catalog.json", _page("catalog", "catalog")),
+    Route("/assets/{name}", _page("asset")),
     Route("/api/whoami-v2", listings.whoami),
     Route("/api/datasets", listings.list_datasets),
     Route(API, listings.dataset_info),
@@ -59,17 +56,17 @@ ROUTES = [
     Route(f"{API}/paths-info/{{revision}}", listings.paths_info, methods=["POST"]),
     Route(f"{API}/refs", listings.refs),
     Route(f"{API}/commits/{{revision}}", listings.history),
-    Route("/datasets/{owner}/{name}", _later("page_routes", "dataset_page")),
-    Route("/datasets/{owner}/{name}/example.html", _later("page_routes", "example_page")),
-    Route("/datasets/{owner}/{name}/severity.html", _later("page_routes", "severity_page")),
-    Route("/datasets/{owner}/{name}/card.webp", _later("page_routes", "card_image", "picture")),
-    Route(f"{DATA}/rows.json", _later("page_data", "rows_json")),
-    Route(f"{DATA}/example.json", _later("page_data", "example_json")),
-    Route(f"{DATA}/counts.json", _later("page_data", "counts_json", "task")),
-    Route(f"{DATA}/picture/{{base}}/{{row:int}}", _later("page_data", "picture", "picture")),
+    Route("/datasets/{owner}/{name}", _page("dataset_page")),
+    Route("/datasets/{owner}/{name}/example.html", _page("example_page")),
+    Route("/datasets/{owner}/{name}/severity.html", _page("severity_page")),
+    Route("/datasets/{owner}/{name}/card.webp", _page("card_image", "picture")),
+    Route(f"{DATA}/rows.json", _page("rows_json")),
+    Route(f"{DATA}/example.json", _page("example_json")),
+    Route(f"{DATA}/counts.json", _page("counts_json", "task")),
+    Route(f"{DATA}/picture/{{base}}/{{row:int}}", _page("picture", "picture")),
     Route(
         f"{DATA}/covers/{{base}}-{{label:int}}-{{step:int}}.webp",
-        _later("page_data", "cover_image", "picture"),
+        _page("cover_image", "picture"),
     ),
     Route("/datasets/{owner}/{name}/resolve/{revision}/{path:path}", file_answers.resolve),
 ]
@@ -89,6 +86,7 @@ def make_app(mirror: Mirror) -> ASGIApp:
                 headers["X-Content-Type-Options"] = "nosniff"
                 if mirror.token is not None:
                     headers["Cache-Control"] = "private, no-store"
+                    headers["Cross-Origin-Resource-Policy"] = "same-origin"
             await send(message)
 
         # Routed by the path as it came, so that %2F is not a slash.

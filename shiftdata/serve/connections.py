@@ -196,7 +196,7 @@ class Connection(H11Protocol):
         """Seconds for which the server has waited for the client; 0 while the application works.
 
         Bytes of a head do not count as progress, or a client could send one now and then for ever. Bodies are
-        short, and have their own timeout: `request.whole_body`.
+        short, and have their own timeout: `request.short_body`.
         """
         is_working = self.cycle is not None and not self.cycle.response_complete
         return 0.0 if is_working and not self.flow.write_paused else self.loop.time() - self._since

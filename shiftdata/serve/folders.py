@@ -14,17 +14,78 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import README
-from shiftdata.errors import ShiftdataError
+from shiftdata.errors import NotFoundError, ShiftdataError
 from shiftdata.serve.names import Refusal, is_plain, is_repo_part, no_entry, no_revision, report
-from shiftdata.serve.repos import OWNER, Changed, Commit, FileRecord, hub_time
+
+#: The owner of folders without one, and the user name of everybody who has the token.
+OWNER = "shift"
+
+
+class Changed(Exception):
+    """A file is no longer what its commit says: ask the repo for its commit again."""
+
+
+class FileRecord(NamedTuple):
+    """A file of a commit. For git, every file is in LFS: its blob is a pointer."""
+
+    size: int
+    sha256: str
+
+    @property
+    def pointer(self) -> bytes:
+        version = "version https://git-lfs.github.com/spec/v1"
+        return f"{version}\noid sha256:{self.sha256}\nsize {self.size}\n".encode()
+
+    @property
+    def blob_id(self) -> str:
+        return git_blob_id(self.pointer)
+
+
+@dataclass(frozen=True, eq=False)
+class Commit:
+    """A revision of a repo; `files` are in the order of their paths."""
+
+    id: str
+    date: str
+    files: Mapping[str, FileRecord]
+
+    @cached_property
+    def bytes(self) -> int:
+        return sum(file.size for file in self.files.values())
+
+    @cached_property
+    def folders(self) -> frozenset[str]:
+        folders: set[str] = set()
+        for path in self.files:
+            while (path := path.rpartition("/")[0]) and path not in folders:
+                folders.add(path)
+        return frozenset(folders)
+
+    @cached_property
+    def paths(self) -> list[str]:
+        """Files and folders, sorted: what a folder contains is one stretch."""
+        return sorted([*self.files, *self.folders])
+
+
+def git_blob_id(content: bytes) -> str:
+    """The id that git gives a file with this content."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def hub_time(seconds: float) -> str:
+    """A time as the Hub writes it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
 
 #: The process or the machine has run out of something for a moment: this says nothing of a file.
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
@@ -40,9 +101,6 @@ CLOCK_TICK = 0.02
 
 #: Bytes of a manifest at most, for its hashes to count.
 MAX_MANIFEST = 16 << 20
-
-#: Files that mark folders of pages, runs and sweeps, which nobody takes for datasets.
-OUTPUTS = {"page.json", "made.json", "run.json", "sweep.json"}
 
 #: A folder below the served one: the names that lead to it.
 Parts: TypeAlias = tuple[str, ...]
@@ -95,23 +153,17 @@ def scanned(root: Path, parts: Parts) -> Iterator[Iterator[os.DirEntry[str]]]:
         os.close(descriptor)
 
 
-def find_folders(root: Path, expected: Collection[str] = ()) -> dict[tuple[str, str], Parts]:
-    """The repos in a folder, by owner and name; the folder itself, where it is one.
-
-    Sub-folders without a repo are reported, except those that are `expected` and outputs of this package.
-    """
+def find_folders(root: Path) -> dict[tuple[str, str], Parts]:
+    """The repos in a folder, by owner and name; the folder itself, where it is one."""
     if _is_repo(root, ()):
         return {(OWNER, root.name): ()} if is_repo_part(root.name) else {}
     repos: dict[tuple[str, str], Parts] = {}
     for (child,) in _sub_folders(root, ()):
         if _is_repo(root, (child,)):
             repos[OWNER, child] = (child,)
-            continue
-        inner = _sub_folders(root, (child,))
-        below = {(child, parts[-1]): parts for parts in inner if _is_repo(root, parts)}
-        repos |= below
-        if not (below or child in expected or _is_output(root, [(child,), *inner])):
-            report(child, f"it is not served: a dataset has a {FILE_NAME} or a {README}, and it has neither")
+        else:
+            inner = _sub_folders(root, (child,))
+            repos |= {(child, parts[-1]): parts for parts in inner if _is_repo(root, parts)}
     return repos
 
 
@@ -134,10 +186,6 @@ def _is_repo(root: Path, parts: Parts) -> bool:
     if FILE_NAME in names or README not in names:
         return FILE_NAME in names
     return not any(FILE_NAME in _file_names(root, below) for below in _sub_folders(root, parts))
-
-
-def _is_output(root: Path, folders: Sequence[Parts]) -> bool:
-    return any(not OUTPUTS.isdisjoint(_file_names(root, parts)) for parts in folders)
 
 
 def _file_names(root: Path, parts: Parts) -> set[str]:
@@ -297,3 +345,36 @@ def _commit(files: Mapping[str, Identity], hashes: Mapping[Identity, str]) -> Co
     commit_id = hashlib.sha1(lines.encode(), usedforsecurity=False).hexdigest()
     newest = max((identity.changed for identity in files.values()), default=0)
     return Commit(commit_id, hub_time(newest / 1e9), records)
+
+
+class Library:
+    """The datasets below a folder; a new one appears within a second."""
+
+    def __init__(self, root: Path) -> None:
+        if not root.is_dir():
+            raise NotFoundError(f"{root} is not a folder: give the one with your datasets, or make it")
+        self.root = root.resolve()
+        self._repos: dict[tuple[str, str], Repo] = {}
+        self._listed_at = 0.0
+        self._lock = threading.Lock()
+
+    def get(self, owner: str, name: str) -> Repo | None:
+        return self._current().get((owner, name))
+
+    def heads(self) -> list[tuple[Repo, Commit]]:
+        """The repos with their newest commits; one that is just being read for the first time is left out."""
+        heads = []
+        for _, repo in sorted(self._current().items()):
+            with suppress(Refusal):
+                heads.append((repo, repo.commit("main")))
+        return heads
+
+    def _current(self) -> dict[tuple[str, str], Repo]:
+        with self._lock:
+            if time.monotonic() - self._listed_at > LISTING_SECONDS or not self._listed_at:
+                repos = {}
+                for key, parts in find_folders(self.root).items():
+                    old = self._repos.get(key)
+                    repos[key] = old if old and old.parts == parts else Repo(*key, self.root, parts)
+                self._repos, self._listed_at = repos, time.monotonic()
+            return self._repos

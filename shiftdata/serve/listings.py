@@ -6,6 +6,7 @@ import itertools
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.concurrency import run_in_threadpool
@@ -13,32 +14,27 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from shiftdata.serve.addresses import as_listed
-from shiftdata.serve.library import Repo
+from shiftdata.serve.file_answers import as_listed
+from shiftdata.serve.folders import OWNER, Commit, FileRecord, Repo, git_blob_id
 from shiftdata.serve.names import Refusal, no_entry
-from shiftdata.serve.repos import OWNER, Commit, FileRecord, git_blob_id
 from shiftdata.serve.request import (
-    Json,
     base_url,
-    json_body,
-    mirror_of,
+    check_reader,
     part,
     repo_of,
+    short_body,
     visible_repos,
-    whole_body,
 )
+
+Json: TypeAlias = dict[str, Any]
 
 #: Entries of a page of a tree at most; clients follow the link to the next one.
 PAGE = 1000
 
-#: Of `paths-info`: paths, and bytes of the body.
-MAX_PATHS = 5000
-MAX_BODY = 1 << 20
-
 
 def whoami(request: Request) -> JSONResponse:
-    """`/api/whoami-v2`: everyone with the token is one user."""
-    mirror_of(request).check_token(request)
+    """`/api/whoami-v2`: everyone who may read is one user."""
+    check_reader(request)
     token = {"displayName": "mirror", "role": "read"}
     user = {"type": "user", "id": OWNER, "name": OWNER, "fullname": OWNER, "isPro": False, "orgs": []}
     return JSONResponse({**user, "auth": {"type": "access_token", "accessToken": token}})
@@ -144,24 +140,15 @@ def _limit(query: QueryParams) -> int:
 
 async def paths_info(request: Request) -> JSONResponse:
     """`/api/datasets/<owner>/<name>/paths-info/<revision>`: those of some paths that exist."""
-    if request.headers.get("content-type", "").startswith("application/json"):
-        body = await json_body(request, MAX_BODY)
-        given, expand = body.get("paths", []), bool(body.get("expand"))
-        paths = [given] if isinstance(given, str) else given
-    else:
-        paths, expand = _form(await whole_body(request, MAX_BODY))
-    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-        raise Refusal(400, "'paths' must be a list of texts")
-    if len(paths) > MAX_PATHS:
-        raise Refusal(413, f"ask for {MAX_PATHS:,} paths at most")
+    paths, expand = _form(await short_body(request))
     return await run_in_threadpool(_paths_info, request, paths, expand)
 
 
 def _form(body: bytes) -> tuple[list[str], bool]:
     try:
-        fields = parse_qsl(body.decode("ascii"), errors="strict", max_num_fields=MAX_PATHS + 10)
+        fields = parse_qsl(body.decode("ascii"), errors="strict")
     except ValueError:
-        raise Refusal(400, "the body is not a form, or has too many fields") from None
+        raise Refusal(400, "the body is not a form") from None
     expand = any(name == "expand" and _is_true(value) for name, value in fields)
     return [value for name, value in fields if name == "paths"], expand
 

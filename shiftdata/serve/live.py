@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections import OrderedDict
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
@@ -13,11 +12,7 @@ from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.data.format.records import FileRecord as ManifestRecord
 from shiftdata.data.places.store import MOST_SMALL, FileInfo, MissingFileError, OnBytes, Store
 from shiftdata.errors import ChangedError, IntegrityError, StorageError
-from shiftdata.serve.library import Repo
-from shiftdata.serve.repos import Changed, Commit
-
-#: Datasets whose metadata stay in memory.
-MAX_DATASETS = 8
+from shiftdata.serve.folders import Changed, Commit, Repo
 
 
 class CommitStore(Store):
@@ -67,26 +62,10 @@ class CommitStore(Store):
         """Nothing stays open."""
 
 
-class Live:
-    """The datasets that pages have asked for, the latest ones."""
-
-    def __init__(self) -> None:
-        self._datasets: OrderedDict[tuple[str, str, str], OpenDataset] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def dataset(self, repo: Repo, commit: Commit) -> OpenDataset | None:
-        """The dataset of a repo at a commit; None where it is not one of ours."""
-        if FILE_NAME not in commit.files:
-            return None
-        key = repo.owner, repo.name, commit.id
-        with self._lock:
-            if key in self._datasets:
-                self._datasets.move_to_end(key)
-                return self._datasets[key]
-        store = CommitStore(repo, commit)
-        dataset = opened(store, store.read(FILE_NAME))
-        with self._lock:
-            dataset = self._datasets.setdefault(key, dataset)
-            while len(self._datasets) > MAX_DATASETS:
-                self._datasets.popitem(last=False)
-        return dataset
+@lru_cache(maxsize=8)  # datasets whose metadata stay in memory
+def dataset_of(repo: Repo, commit: Commit) -> OpenDataset | None:
+    """The dataset of a repo at a commit; None where it is not one of ours."""
+    if FILE_NAME not in commit.files:
+        return None
+    store = CommitStore(repo, commit)
+    return opened(store, store.read(FILE_NAME))

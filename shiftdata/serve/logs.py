@@ -33,19 +33,6 @@ class Bounded(logging.Filter):
         return True
 
 
-class Plain(logging.Formatter):
-    """Write no escape codes of a client, and no queries."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        match record.args:
-            case (client, method, str(path), *rest):
-                record.args = (client, method, path.partition("?")[0], *rest)
-        text = super().format(record)
-        return "".join(
-            letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in text
-        )
-
-
 def log_config(level: str) -> dict[str, Any]:
     """The settings of `logging` for a server."""
     filters = {"requests": REQUESTS, "others": OTHERS}
@@ -53,7 +40,7 @@ def log_config(level: str) -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {"plain": {"()": Plain, "fmt": "%(levelname)s: %(message)s"}},
+        "formatters": {"plain": {"format": "%(levelname)s: %(message)s"}},
         "filters": {
             name: {"()": Bounded, "per_second": rate, "at_once": most}
             for name, (rate, most) in filters.items()

@@ -44,10 +44,10 @@ class Refusal(Exception):
         return JSONResponse({"error": str(self)}, self.status, headers=self.headers)
 
 
-def no_repo(owner: str, name: str, *, status: int = 404) -> Refusal:
+def no_repo(owner: str, name: str, *, status: int = 404, headers: Mapping[str, str] | None = None) -> Refusal:
     """The refusal of a dataset that is missing, or that this caller may not see."""
     text = f"there is no dataset {owner}/{name} here, or it needs the server's token"
-    return Refusal(status, _ascii(text), "RepoNotFound")
+    return Refusal(status, _ascii(text), "RepoNotFound", headers=headers)
 
 
 def no_revision(revision: str) -> Refusal:

@@ -3,38 +3,78 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import hmac
-import json
-import os
-import time
-from collections.abc import Mapping
+import ipaddress
+import re
+import socket
+from base64 import b64decode
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from starlette.requests import Request
 
+from shiftdata.errors import StorageError
 from shiftdata.serve.connections import Connections, Limits
-from shiftdata.serve.hosts import Hosts
-from shiftdata.serve.library import Library, Repo
-from shiftdata.serve.live import Live
+from shiftdata.serve.folders import Commit, Library, Repo
 from shiftdata.serve.names import Refusal, no_repo
-from shiftdata.serve.repos import Commit
 from shiftdata.serve.turns import turns
+
+#: A Host header: an IPv6 address in brackets, a name or an IPv4 address; and perhaps a port.
+HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,253}))(?::[0-9]{1,5})?")
+
+
+class Hosts:
+    """The names of this machine, and those that are allowed."""
+
+    def __init__(self, allowed: Iterable[str] = ()) -> None:
+        name = socket.gethostname().lower()
+        short = name.partition(".")[0]
+        self._names = {"localhost", name, short, f"{short}.local", *map(str.lower, allowed)}
+
+    def of(self, request: Request) -> str:
+        """Return the host, and perhaps the port, of the request; refuse one that is not this server's."""
+        reached, port = request.scope.get("server") or ("", None)
+        address = f"[{reached}]:{port}" if ":" in reached else f"{reached}:{port}"
+        host = request.headers.get("host", address)  # HTTP/1.0 has none
+        match = HOST.fullmatch(host)
+        if not match:
+            raise Refusal(400, "the Host header is not a host name")
+        name = match[1] or match[2]
+        if not self._has(name, reached):
+            text = f"this server is not known as {name}: start it with --allowed-host {name}"
+            raise Refusal(421, text)
+        return host
+
+    def _has(self, host: str, reached: str) -> bool:
+        if host.lower().rstrip(".") in self._names:
+            return True
+        try:
+            address = ipaddress.ip_address(host)
+            return address.is_loopback or address == ipaddress.ip_address(reached)
+        except ValueError:
+            return False
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Bind the address at once, so that a problem with it is reported before anything is read."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        raise StorageError(
+            f"cannot listen on {host}:{port} ({error.strerror}): give an address of this machine, "
+            "and another --port if a server has this one"
+        ) from error
+
 
 #: The text that clients know as "this token is wrong"; another one of a 401 they take for "no such repo".
 WRONG_TOKEN = "Invalid credentials in Authorization header"
+#: A browser asks for the token as a password.
+ASK_FOR_TOKEN = {"WWW-Authenticate": 'Basic realm="the token of this server", charset="UTF-8"'}
 
-#: The cookie of a browser that may read: see `sign_in`.
-COOKIE = "shiftdata_reader"
-
-#: Bytes of a body that are always kept in memory, and of all bodies together what goes beyond.
-SHORT_BODY = 64 << 10
-LONG_BODIES = 64 << 20
-
-Json: TypeAlias = dict[str, Any]
+#: Bytes of a body: those of all connections fit into memory.
+MOST_BODY = 64 << 10
 
 
 @dataclass
@@ -43,43 +83,28 @@ class Mirror:
 
     library: Library
     token: str | None = field(default=None, repr=False)
-    results: Mapping[str, Path] = field(default_factory=dict)  # pages of results, by name
     hosts: frozenset[str] = frozenset()  # more names by which it is known
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        self.live, self.turns = Live(), turns()
+        self.turns = turns()
         self.connections = Connections(self.limits)
-        self.room = LONG_BODIES
         self.known_as = Hosts(self.hosts)
-        self._key = os.urandom(32)  # of cookies, which end with the server
-
-    def has_token(self, request: Request) -> bool:
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if self.token is None or scheme.lower() != "bearer":
-            return False
-        return hmac.compare_digest(given.strip().encode(), self.token.encode())
 
     def may_read(self, request: Request) -> bool:
-        """Return True for everybody if there is no token; else with the token, or the cookie of `sign_in`."""
-        if self.token is None or self.has_token(request):
+        """Return True for everybody if there is no token; else with the token, as Bearer or as a password."""
+        if self.token is None:
             return True
-        until = request.cookies.get(COOKIE, "").partition(".")[0]
-        if not (until.isascii() and until.isdigit() and len(until) <= 12):
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        token = given.strip().encode()
+        if scheme.lower() == "basic":  # a browser's, with any user name
+            try:
+                token = b64decode(token, validate=True).partition(b":")[2]
+            except ValueError:
+                return False
+        elif scheme.lower() != "bearer":
             return False
-        cookie = request.cookies[COOKIE].encode(errors="replace")
-        return (
-            hmac.compare_digest(cookie, self.reader_cookie(int(until)).encode()) and int(until) > time.time()
-        )
-
-    def reader_cookie(self, until: int) -> str:
-        """The cookie of a browser that has sent the token; another token makes it void."""
-        return f"{until}.{hmac.new(self._key, f'{until} {self.token}'.encode(), hashlib.sha256).hexdigest()}"
-
-    def check_token(self, request: Request) -> None:
-        if not self.has_token(request):
-            text = "this needs the mirror's token: set HF_TOKEN to it"
-            raise Refusal(401, text, shown=WRONG_TOKEN, headers={"WWW-Authenticate": "Bearer"})
+        return hmac.compare_digest(token, self.token.encode())
 
 
 def mirror_of(request: Request) -> Mirror:
@@ -100,7 +125,7 @@ def repo_of(request: Request) -> Repo:
     """The repo that the path names. Without the token, one that is missing looks like any other."""
     mirror, owner, name = mirror_of(request), part(request, "owner"), part(request, "name")
     if not mirror.may_read(request):
-        raise no_repo(owner, name, status=401)
+        raise no_repo(owner, name, status=401, headers=ASK_FOR_TOKEN)
     repo = mirror.library.get(owner, name)
     if repo is None:
         raise no_repo(owner, name)
@@ -111,7 +136,8 @@ def check_reader(request: Request) -> Mirror:
     """Refuse a caller who may not read."""
     mirror = mirror_of(request)
     if not mirror.may_read(request):
-        mirror.check_token(request)
+        text = "this needs the mirror's token: set HF_TOKEN to it, or give it as the password"
+        raise Refusal(401, text, shown=WRONG_TOKEN, headers=ASK_FOR_TOKEN)
     return mirror
 
 
@@ -125,34 +151,15 @@ def base_url(request: Request) -> str:
     return f"{request.url.scheme}://{mirror_of(request).known_as.of(request)}"
 
 
-async def whole_body(request: Request, limit: int) -> bytes:
-    """All of a body that has `limit` bytes at most and comes in time."""
-    mirror, body, taken = mirror_of(request), bytearray(), 0
+async def short_body(request: Request) -> bytes:
+    """All of a body that has `MOST_BODY` bytes at most and comes in time."""
+    body = bytearray()
     try:
-        async with asyncio.timeout(mirror.limits.request_timeout):
+        async with asyncio.timeout(mirror_of(request).limits.request_timeout):
             async for piece in request.stream():
                 body += piece
-                if len(body) > limit:
-                    raise Refusal(413, f"the body is longer than {limit:,} bytes")
-                more = max(0, len(body) - SHORT_BODY) - taken
-                if more > mirror.room:
-                    raise Refusal(
-                        503, "too many long bodies at once: try again", headers={"Retry-After": "10"}
-                    )
-                mirror.room, taken = mirror.room - more, taken + more
+                if len(body) > MOST_BODY:
+                    raise Refusal(413, f"the body is longer than {MOST_BODY:,} bytes: ask for fewer paths")
         return bytes(body)
     except TimeoutError:
         raise Refusal(408, "the body came too slowly", headers={"Connection": "close"}) from None
-    finally:
-        mirror.room += taken
-
-
-async def json_body(request: Request, limit: int) -> Json:
-    """A JSON object as the body; an empty body counts as an empty object."""
-    try:
-        body = json.loads(await whole_body(request, limit) or b"{}")
-    except (ValueError, RecursionError):
-        raise Refusal(400, "the body is not JSON") from None
-    if not isinstance(body, dict):
-        raise Refusal(400, "the body is not a JSON object")
-    return body

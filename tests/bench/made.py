@@ -40,7 +40,6 @@ def run(
     *,
     trial: int = 0,
     seed: int = 0,
-    held_out: str = "",
     test: float = 0.5,
     status: str = "done",
     **more: Any,
@@ -53,15 +52,15 @@ def run(
             evaluations.append(evaluated(step, TASK.evaluate(labels[-1], name)))
     about = {"trial": trial, "seed": seed, **more}
     row = {
-        "id": content_hash(json.dumps([trial, seed, held_out, sorted(map(str, more.items()))])),
-        "sweep": "made", "study": "one", "trial": trial, "seed": seed, "held_out": held_out,
+        "id": content_hash(json.dumps([trial, seed, sorted(map(str, more.items()))])),
+        "sweep": "made", "study": "one", "trial": trial, "seed": seed,
         "dataset": "rows", "content_id": "0" * 64, "protocol": "group-fairness k=4 mu=0.5",
         "task": TASK.describe(), "task_id": TASK.content_id(), "method": "erm", "variant": "fixed",
         "backbone": "linear", "hyper": "{}", "training": "{}", "status": status, "reason": "", "commit": "c0",
         "seconds": 1.0, "processor_seconds": 1.0, "examples": 100, "peak_memory": 1,
-        "evaluations": evaluations, "predicted": [one.tolist() for one in labels],
+        "evaluations": evaluations, "predicted": [label.tolist() for label in labels],
     }  # fmt: skip
-    return row | {"about": json.dumps(about)} | {name: one for name, one in more.items() if name in row}
+    return row | {"about": json.dumps(about)} | {name: value for name, value in more.items() if name in row}
 
 
 def records(folder: Path, *rows: Mapping[str, Any], file: str = "one") -> Records:

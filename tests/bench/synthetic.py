@@ -102,12 +102,12 @@ def _run(folder, protocol, task, method, skill, trial, seed, steps, failed, swee
         "sweep": sweep, "dataset": other.get("dataset", "table"), "content_id": other.get("content_id",
         "c" * 64),
         "protocol": protocol, "task_id": task.content_id(), "method": method, "variant": "fixed", "hyper": {},
-        "backbone": backbone, "trial": trial, "seed": seed, "held_out": "", "code_version": [1],
+        "backbone": backbone, "trial": trial, "seed": seed, "code_version": [1],
         "device": "cpu made",
         "versions": {"shiftdata": "0.1", "numpy": "2"}, "pretraining": "none",
     }  # fmt: skip
     names = ("sweep", "dataset", "content_id", "protocol", "task_id", "method", "variant", "backbone")
-    row = {name: about[name] for name in (*names, "trial", "seed", "held_out")}
+    row = {name: about[name] for name in (*names, "trial", "seed")}
     row |= {
         "id": content_hash(json.dumps([about, other])), "task": task.describe(), "hyper": "{}", "reason": "",
         "study": content_hash(sweep, row["dataset"], protocol, method, backbone)[:32], "status": "done",

@@ -59,9 +59,9 @@ def split(tiny: Path, name: str, protocol: str) -> CanonicalSplit:
 
 def test_fairness_has_a_ceiling_and_methods_of_groups(tiny, measured):
     metadata = read_metadata(tiny)
-    fairness = {one.trained: one for one in measured.measures if one.split.startswith("gf_")}
+    fairness = {measure.trained: measure for measure in measured.measures if measure.split.startswith("gf_")}
     assert set(fairness) == {"ceiling", "ERM", "RWG", "SUBG", "nuisance"}
-    names = {one.split for one in fairness.values()}
+    names = {value.split for value in fairness.values()}
     assert len(names) == 1  # the largest of at most 8 classes, the smallest share
     task = sd.task(tiny, names.pop())
     ceiling, erm = fairness["ceiling"], fairness["ERM"]
@@ -71,10 +71,10 @@ def test_fairness_has_a_ceiling_and_methods_of_groups(tiny, measured):
     assert ceiling.mean[0] > 0.5 > ceiling.chance == 0.25
     assert (ceiling.cells, ceiling.smallest) == (16, len(task.rows("test")) // 16)
     assert measured.content_id == metadata.dataset.manifest.base(metadata.base).content_id
-    for one in measured.measures:
-        assert 0 <= one.worst[0] <= one.mean[0] <= 1
-        assert one.mean[1] <= one.mean[0] <= one.mean[2]
-        assert np.mean(list(one.by_nuisance.values())) == pytest.approx(one.mean[0], abs=1e-3)
+    for measure in measured.measures:
+        assert 0 <= measure.worst[0] <= measure.mean[0] <= 1
+        assert measure.mean[1] <= measure.mean[0] <= measure.mean[2]
+        assert np.mean(list(measure.by_nuisance.values())) == pytest.approx(measure.mean[0], abs=1e-3)
 
 
 def test_a_ceiling_shares_no_origin_with_its_test_and_sees_the_tested_domain(tiny):
@@ -90,7 +90,7 @@ def test_a_ceiling_shares_no_origin_with_its_test_and_sees_the_tested_domain(tin
         ("lodo", "ceiling"), ("lodo", "ERM"), ("u", "ceiling"), ("u", "ERM")
     ]  # fmt: skip
     domains = [
-        {metadata.nuisances[one] for one in np.unique(metadata.nuisance[job.rows])} for job in plan.jobs
+        {metadata.nuisances[number] for number in np.unique(metadata.nuisance[job.rows])} for job in plan.jobs
     ]
     assert domains == [set(metadata.nuisances), set(metadata.nuisances) - {"red"}, {"blue"}, {"red"}]
     for job in plan.jobs:
@@ -101,7 +101,7 @@ def test_a_ceiling_shares_no_origin_with_its_test_and_sees_the_tested_domain(tin
 def test_an_interval_counts_the_rows_of_an_origin_as_one_observation(tiny):
     metadata = read_metadata(tiny)
     groups = np.unique(metadata.group)[:2]
-    rows = np.concatenate([np.flatnonzero(metadata.group == one)[:8] for one in groups])
+    rows = np.concatenate([np.flatnonzero(metadata.group == group)[:8] for group in groups])
     right = np.array([True] * 6 + [False] * 2 + [True] * 4 + [False] * 4)
     job = calibration.Job("split", "ERM", metadata, rows, [], metadata.label[rows])
     once, thrice = (
@@ -123,12 +123,12 @@ def test_an_interval_counts_the_rows_of_an_origin_as_one_observation(tiny):
 def test_severities_are_judged_one_by_one(tmp_path):
     folder = build(str(prepare("continuous", tmp_path)), tmp_path / "out", workers=1, quiet=True)
     made = calibrate(folder, tmp_path / "c.json", modes=["scratch"], training=Training(steps=5))
-    mine = [one for one in made.measures if one.trained == "untouched"]
+    mine = [measure for measure in made.measures if measure.trained == "untouched"]
     task = sd.task(folder, mine[0].split)
     metadata = task.metadata
     severity = metadata.columns["severity"]
     steps = np.unique(severity[task.rows("test")]).tolist()
-    assert [one.set for one in mine] == [f"severity {step:g}" for step in steps]
+    assert [measure.set for measure in mine] == [f"severity {step:g}" for step in steps]
     content = read_metadata(folder, "content")
     train = np.flatnonzero(content.columns["split"] == 0)
     assert mine[0].fit == len(train) > 0
@@ -148,7 +148,7 @@ def test_texts_and_tables_are_trained_from_scratch_alone(kind, tmp_path):
     with pytest.raises(InputError, match="is for pictures"):
         calibrate(folder, tmp_path / "c.json", modes=["frozen"])
     made = calibrate(folder, tmp_path / "c.json", training=Training(steps=5))
-    assert {one.mode for one in made.measures} == {"scratch"}
+    assert {measure.mode for measure in made.measures} == {"scratch"}
     assert made.features == ""
 
 

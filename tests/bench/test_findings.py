@@ -57,8 +57,12 @@ def test_a_contrast_is_of_the_tasks_it_names(findings):
 def of_the_recipe(dataset: str, patterns: str | list[str]) -> list[str]:
     """The canonical splits that fit a pattern, from the recipe: the dataset is not built here."""
     wanted = [patterns] if isinstance(patterns, str) else patterns
-    of = [one for one in load_recipe(dataset).protocols if not isinstance(one, str)]
-    return [one.words() for one in of if any(fnmatchcase(one.config_name, pattern) for pattern in wanted)]
+    of = [protocol for protocol in load_recipe(dataset).protocols if not isinstance(protocol, str)]
+    return [
+        protocol.words()
+        for protocol in of
+        if any(fnmatchcase(protocol.config_name, pattern) for pattern in wanted)
+    ]
 
 
 @pytest.mark.parametrize("name", ["rls-alpha", "rls-views", "sma-uda", "sma-unida", "uda-scratch"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +10,6 @@ import pytest
 from shiftdata.baselines.method import _OWN, _source_hash
 from shiftdata.bench import Records, folder_sweep, progress_of, read_sweep, run_sweep
 from shiftdata.errors import InputError
-from tests.paths import ROOT
 
 MODULE = "methods_of_an_import_test"
 CODE = """
@@ -80,7 +77,7 @@ def test_a_finished_sweep_is_finished_for_a_process_that_has_not_imported_its_me
     forgotten()
     assert progress_of(folder_sweep(runs), runs).left == count // 2
     run_sweep(folder_sweep(runs), runs, on_unit=lambda unit, _: trained.append(unit))
-    assert {one.runs[0].job.method for one in trained} == {"imported-by-a-test"}
+    assert {unit.runs[0].job.method for unit in trained} == {"imported-by-a-test"}
     assert len(trained) == count // 2
     assert len(Records.read(runs)) == count  # in the place of those of the code before
 
@@ -90,30 +87,3 @@ def test_a_module_that_cannot_be_imported_is_named_with_what_to_do(tiny, tmp_pat
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=f"imports {MODULE}, which fails in {tmp_path}.*PYTHONPATH"):
         read_sweep(path)
-
-
-@pytest.mark.slow
-def test_the_command_says_the_same_of_a_sweep_in_every_process(tiny, tmp_path):
-    def command(*words: str, cwd: Path = tmp_path) -> subprocess.CompletedProcess[str]:
-        # As the command on the PATH is: it does not look for modules in the folder it runs in.
-        start = "import sys; sys.path.remove(''); from shiftdata.cli.app import main; sys.exit(main())"
-        known = os.environ | {"PYTHONPATH": str(ROOT)}
-        return subprocess.run(
-            [sys.executable, "-c", start, *words], cwd=cwd, env=known, capture_output=True, text=True
-        )
-
-    write_methods(tmp_path, loss="1 / 0")  # a mistake, which is corrected
-    write_sweep(tmp_path, tiny, "defaults")
-    failed = command("sweep", "mine.toml", "--workers", "2", "--quiet")
-    assert "4 runs: 2 done, 2 error, 0 not complete" in failed.stdout
-    write_methods(tmp_path)
-    ended = command("sweep", "--resume", "runs/mine", "--workers", "2", "--quiet")
-    assert "4 runs: 4 done, 0 not complete" in ended.stdout
-    records = {path: path.read_bytes() for path in (tmp_path / "runs" / "mine" / "records").iterdir()}
-    for words in (["--status", "runs/mine"], ["--resume", "runs/mine", "--quiet"], ["mine.toml", "--quiet"]):
-        assert "4 runs: 4 done, 0 not complete" in command("sweep", *words).stdout
-    assert {path: path.read_bytes() for path in records} == records
-    assert "4 in 2 studies: 4 done" in command("report", "runs/mine").stdout
-    elsewhere = command("sweep", "--status", str(tmp_path / "runs" / "mine"), cwd=tmp_path.parent)
-    assert elsewhere.returncode == 1
-    assert f"error: the sweep imports {MODULE}" in elsewhere.stderr

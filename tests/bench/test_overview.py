@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from shiftdata.bench.leaderboard import leaderboard
-from shiftdata.bench.leaderboard.rendering import page_of
 from shiftdata.bench.reporting import report
 from tests.bench.submissions import fair, part, submitted, written
 from tests.bench.synthetic import made_task, synthetic
@@ -95,14 +94,14 @@ def test_a_method_that_lacks_tasks_is_not_ahead_and_one_alone_has_no_line(of, tm
 def test_a_board_says_whose_differences_leave_it_open(tiny, tmp_path, monkeypatch, values, less, said):
     """Intervals of the difference reach .06 to either side: 2 errors of .03, from 9 origins moved by .01."""
     task = fair(tiny)
-    written(tmp_path, "one.parquet", submitted(task, [part(task, "test", 0.5)]))
+    written(tmp_path, "mine.parquet", submitted(task, [part(task, "test", 0.5)]))
     (table,) = leaderboard(tmp_path, data=tiny.parent).tables
-    (line,) = table.lines
+    (entry,) = table.entries
     lines = []
     for at, value in enumerate(values):
         moved = np.full(9, 0.01) * (at > 0) if value is not None else None
-        score = replace(table.score(line), value=value or 0.5, influence=moved, reach=2.0)
-        card = replace(line.entry.card, method=f"m{at}")
-        lines.append(replace(line, entry=replace(line.entry, card=card, scores={"worst": score})))
-    monkeypatch.setattr("shiftdata.bench.leaderboard.rendering.LESS", ("worst",) if less else ())
-    assert said in page_of([replace(table, lines=tuple(lines))], [])
+        score = replace(entry.scores["worst"], value=value or 0.5, influence=moved, reach=2.0)
+        card = replace(entry.card, method=f"m{at}")
+        lines.append((at + 1.0, replace(entry, card=card, scores={"worst": score})))
+    monkeypatch.setattr("shiftdata.bench.leaderboard.board.LESS", ("worst",) if less else ())
+    assert said in replace(table, lines=tuple(lines)).ahead

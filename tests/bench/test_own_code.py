@@ -34,10 +34,12 @@ def blocks(text: str, optional: str = "") -> dict[str, Any]:
     names: dict[str, Any] = {}
     every = re.findall(r"```python\n(.*?)```", text, re.S)
     plain = [
-        one for one in every if not re.search(rf"^(?:import|from) (?:{'|'.join(OPTIONAL)})\b", one, re.M)
+        block
+        for block in every
+        if not re.search(rf"^(?:import|from) (?:{'|'.join(OPTIONAL)})\b", block, re.M)
     ]
     assert (len(every), len(plain)) == (7, 5)
-    chosen = [one for one in every if one is every[0] or f" {optional}" in one] if optional else plain
+    chosen = [block for block in every if block is every[0] or f" {optional}" in block] if optional else plain
     for block in chosen:
         exec(compile(block, "docs/own_code.md", "exec"), names)
     return names

@@ -28,7 +28,7 @@ def pages(tiny, tmp_path_factory):
         "uda source=kind2 target=kind0",
     ]
     words += ["group-fairness k=2 mu=0.2", "group-fairness k=4 mu=0.2", "group-fairness k=4 mu=0.5"]
-    tasks = {one: made_task(one) for one in words}
+    tasks = {protocol: made_task(protocol) for protocol in words}
     records = synthetic(
         folder / "sweep", tasks=tasks, methods=methods, trials=1, seeds=2, steps=[1], commit=HOSTILE
     )
@@ -38,7 +38,7 @@ def pages(tiny, tmp_path_factory):
     task = fair(tiny)
     (folder / "sent").mkdir()
     for name, share in (("low", 0.3), ("high", 0.95), (HOSTILE, 0.6), ("w" * 200, 0.5)):
-        sent = submitted(task, [part(task, "test", share)], method=name, cost=HOSTILE)
+        sent = submitted(task, [part(task, "test", share)], method=name, code=HOSTILE)
         written(folder / "sent", f"{name[:4].strip('<')}.parquet", sent)
     refused = submitted(task, method=HOSTILE)
     written(folder / "sent", "refused.parquet", Submission(refused.card, refused.rows.slice(1)))
@@ -65,9 +65,9 @@ def opened(chromium, pages):
         return page
 
     yield open_
-    for one in contexts:
-        one.close()
-    assert [one for one in said if not one.startswith("data:,")] == []
+    for context in contexts:
+        context.close()
+    assert [text for text in said if not text.startswith("data:,")] == []
 
 
 @pytest.mark.slow
@@ -94,6 +94,6 @@ def test_contents_lead_to_sections_by_keyboard(opened):
     page = opened("report.html")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
-    page.locator(".toc a", has_text="Exact versions").focus()
+    page.locator(".toc a", has_text="Paired comparisons").focus()
     page.keyboard.press("Enter")
-    assert page.get_by_role("heading", name="Exact versions").bounding_box()["y"] < 450
+    assert page.get_by_role("heading", name="Paired comparisons").bounding_box()["y"] < 450

@@ -14,9 +14,9 @@ from tests.bench.made import TASK, predicted, records, run, shares
 def test_an_evaluation_is_what_it_was(tmp_path):
     right = shares(0.0, 0.25, 1.0)
     made = records(tmp_path, run({5: shares()}, trial=0), run({5: right, 10: shares()}, trial=1, test=0.75))
-    one, again = made.evaluation(1, "validation", 5), TASK.evaluate(predicted(right), "validation")
-    assert one.to_dict() == again.to_dict()
-    styles, expected = one.by("nuisance"), again.by("nuisance")
+    stored, again = made.evaluation(1, "validation", 5), TASK.evaluate(predicted(right), "validation")
+    assert stored.to_dict() == again.to_dict()
+    styles, expected = stored.by("nuisance"), again.by("nuisance")
     assert styles.accuracy.tolist() == expected.accuracy.tolist()
     assert styles.n.tolist() == expected.n.tolist()
     assert np.isfinite(expected.sem).all()

@@ -77,14 +77,6 @@ def test_the_page_needs_nothing_else(page):
     assert not re.search(r"@import|url\((?!#)", text)
 
 
-def test_no_name_is_read_as_markup(page):
-    text = page.to_html()
-    assert "<script" not in text
-    assert "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;" in text
-    assert "\x1b" not in text
-    assert r"$\frac{$ &amp; co" in text  # in a chart too: no formula
-
-
 def test_each_chart_says_what_it_shows_and_has_its_table(page):
     read = Page(page.to_html())
     assert len(read.charts) == 1

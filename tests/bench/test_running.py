@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -65,7 +64,7 @@ def test_a_sweep_leaves_every_evaluation_and_the_predictions_of_what_was_chosen(
     assert made.steps(0) == [3, 6]
     assert {name for name, _ in made.places[0]} == {"validation", "test"}
     assert len(made.runs["evaluations"][0]) == 4  # each set once after each step
-    chosen = {(one.run, one.step) for rule in sweep.rules for of in select(made, rule) for one in of.runs}
+    chosen = {(at.run, at.step) for rule in sweep.rules for of in select(made, rule) for at in of.runs}
     for run in range(len(made)):
         for step in made.steps(run):
             labels = made.predicted(run, "test", step)
@@ -105,13 +104,10 @@ def test_a_ray_cluster_leaves_the_same(sweep, whole, tmp_path):
 
 @pytest.mark.slow
 def test_ranks_that_share_a_folder_leave_the_same(sweep, whole, tmp_path):
-    command = resuming(tmp_path / "ranks")
-    begin(sweep, tmp_path / "ranks")
-    started = [
-        subprocess.Popen([*command, "--rank", str(n), "--world", "2"], env=known(), stdout=QUIET)
-        for n in range(2)
-    ]
-    assert [one.wait(timeout=120) for one in started] == [0, 0]
+    folder = tmp_path / "ranks"
+    begin(sweep, folder)
+    started = [subprocess.Popen(resuming(folder, n, 2), env=known(), stdout=QUIET) for n in range(2)]
+    assert [process.wait(timeout=120) for process in started] == [0, 0]
     assert said(tmp_path / "ranks") == said(whole)
 
 
@@ -153,8 +149,15 @@ def begin(sweep: Sweep, folder: Path) -> None:
         run_sweep(sweep, folder, executor=Stops())
 
 
-def resuming(folder: Path) -> list[str]:
-    return [sys.executable, "-m", "shiftdata", "sweep", "--resume", str(folder), "--quiet"]
+def resuming(folder: Path, rank: int = 0, world: int = 1) -> list[str]:
+    code = (
+        "import sys, pathlib\n"
+        "from shiftdata.bench import folder_sweep, run_sweep\n"
+        "from shiftdata.data.executors import Rank\n"
+        "folder = pathlib.Path(sys.argv[1])\n"
+        "run_sweep(folder_sweep(folder), folder, rank=Rank(int(sys.argv[2]), int(sys.argv[3])))\n"
+    )
+    return [sys.executable, "-c", code, str(folder), str(rank), str(world)]
 
 
 def known() -> dict[str, str]:
@@ -187,19 +190,6 @@ def test_a_sweep_that_is_done_trains_nothing_again(sweep, whole):
     before = {path: path.stat().st_mtime_ns for path in (whole / RECORDS).iterdir()}
     run_sweep(sweep, whole, on_unit=lambda *_: pytest.fail("it was done"))
     assert {path.name for path in before} == {path.name for path in (whole / RECORDS).iterdir()}
-
-
-@pytest.mark.slow
-def test_records_of_two_machines_are_merged(sweep, whole, tmp_path):
-    """Each does one of the tasks, in a folder of its own."""
-    for number, task in enumerate(sweep.tasks):
-        part = replace(sweep, tasks=(task,))
-        run_sweep(part, tmp_path / str(number))
-    made = Records.read(tmp_path / "0", tmp_path / "1")
-    assert sorted(made.column("id")) == sorted(Records.read(whole).column("id"))
-    assert [one.trial for one in select(made, "iid-worst")] == [
-        one.trial for one in select(Records.read(whole), "iid-worst")
-    ]
 
 
 def test_more_of_the_same_goes_on_and_something_else_is_refused(sweep, tiny, tmp_path):
@@ -249,7 +239,7 @@ def test_a_task_that_cannot_be_made_is_a_reason(tiny, tmp_path):
     made = run_sweep(sweep_of(impossible, [str(tiny)]), tmp_path)
     ended = {(row["protocol"], row["status"]) for row in made.runs.select(["protocol", "status"]).to_pylist()}
     assert ended == {("group-fairness k=2 mu=0.2", "done"), ("group-fairness k=99 mu=0.2", "refused")}
-    refused = [one for one in select(made, "iid") if one.refused]
+    refused = [selected for selected in select(made, "iid") if selected.refused]
     assert len(refused) == 2
 
 
@@ -284,7 +274,7 @@ def test_further_seeds_of_the_best_come_after_the_search_and_a_kill_changes_noth
     made = run_sweep(sweep, tmp_path / "whole")
     assert len(made) == 7 + 2
     (chosen,) = select(made, "iid")
-    assert [one.seed for one in chosen.runs] == [0, 1, 2]
+    assert [at.seed for at in chosen.runs] == [0, 1, 2]
 
     class StopError(Exception):
         pass
@@ -297,25 +287,6 @@ def test_further_seeds_of_the_best_come_after_the_search_and_a_kill_changes_noth
         run_sweep(sweep, tmp_path / "stopped", on_unit=stop)
     run_sweep(sweep, tmp_path / "stopped")
     assert said(tmp_path / "stopped") == said(tmp_path / "whole")
-
-
-@pytest.mark.slow
-def test_models_without_a_domain_are_trained_where_they_select(tiny, tmp_path):
-    raw = SWEEP | {
-        "methods": ["erm"],
-        "search": {"kind": "random", "trials": 2, "space": {"learning_rate": [0.01, 0.003]}},
-        "rules": ["leave-one-domain-out"],
-    }
-    nuisances = sd.read_metadata(tiny).nuisances
-    raw["tasks"] = [{"protocol": "leave-one-domain-out", "test": nuisances[0]}]
-    made = run_sweep(sweep_of(raw, [str(tiny)]), tmp_path)
-    assert set(made.column("held_out")) == {"", *nuisances[1:]}
-    (chosen,) = select(made, "leave-one-domain-out")
-    assert len(chosen.runs) == 1
-    run = made.column("held_out").index(nuisances[1])
-    (only,) = made.evaluation(run, "validation").cells.names[made.evaluation(run, "validation").nuisance]
-    assert only == nuisances[1]
-    assert made.sets_of(run, "test") == []
 
 
 def test_the_python_of_the_docs_runs(whole, tmp_path, monkeypatch, capsys):

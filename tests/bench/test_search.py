@@ -27,12 +27,12 @@ def test_a_number_depends_on_its_own_name_alone(seed, trial):
 
 def test_draws_fill_their_ranges_evenly_on_their_scale():
     made = [drawn(SPACE, 0, "jtt", trial) for trial in range(1, 2001)]
-    logs = [math.log10(one["learning_rate"]) for one in made]
+    logs = [math.log10(settings["learning_rate"]) for settings in made]
     assert sum(logs) / len(logs) == pytest.approx(-2.5, abs=0.05)
-    assert sum(one["eta"] for one in made) / len(made) == pytest.approx(0.5, abs=0.02)
-    assert [sum(one["up"] == value for one in made) / len(made) for value in (4, 20, 50)] == pytest.approx(
-        [1 / 3] * 3, abs=0.04
-    )
+    assert sum(settings["eta"] for settings in made) / len(made) == pytest.approx(0.5, abs=0.02)
+    assert [
+        sum(settings["up"] == value for settings in made) / len(made) for value in (4, 20, 50)
+    ] == pytest.approx([1 / 3] * 3, abs=0.04)
 
 
 def test_tpe_is_a_function_of_the_past_and_finds_a_maximum():
@@ -45,7 +45,9 @@ def test_tpe_is_a_function_of_the_past_and_finds_a_maximum():
         past.append((settings, -abs(math.log10(at) + 3.2)))
     late = [settings for settings, _ in past[15:]]
     random = [drawn(space, 0, "erm", trial) for trial in range(15, 25)]
-    off = [sum(abs(math.log10(one["learning_rate"]) + 3.2) for one in some) for some in (late, random)]
+    off = [
+        sum(abs(math.log10(settings["learning_rate"]) + 3.2) for settings in some) for some in (late, random)
+    ]
     assert off[0] < 0.6 * off[1]
 
 

@@ -85,10 +85,10 @@ def records(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Records:
 
 def accuracies(records: Records, rule: str) -> dict[str, float]:
     """The accuracy of each method's chosen checkpoint on the target's test set."""
-    chosen = {one.study.method: one.runs[0] for one in select(records, rule)}
+    chosen = {selected.study.method: selected.runs[0] for selected in select(records, rule)}
     return {
-        method: records.evaluation(one.run, step=one.step).figures["overall"].value
-        for method, one in chosen.items()
+        method: records.evaluation(choice.run, step=choice.step).figures["overall"].value
+        for method, choice in chosen.items()
     }
 
 
@@ -101,7 +101,7 @@ def test_rw_keeps_its_gain_under_every_rule(records, rule):
 
 
 def test_rw_and_the_method_inside_are_selected_at_the_same_step_by_the_same_score(records):
-    chosen = {one.study.method: one for one in select(records, "iid")}
+    chosen = {selected.study.method: selected for selected in select(records, "iid")}
     for with_rw, without in (("rw+erm", "erm"), ("rs+rw+erm", "rs+erm")):
         assert chosen[with_rw].score == chosen[without].score
         assert chosen[with_rw].runs[0].step == chosen[without].runs[0].step

@@ -30,9 +30,8 @@ def worst(records, run, step):
     label, nuisance = (codes for name, codes in cells.codes.items() if name != "severity")
     groups = set(zip(label.tolist(), nuisance.tolist(), strict=True))
     share = [
-        cells.correct[(label == one) & (nuisance == other)].sum()
-        / cells.n[(label == one) & (nuisance == other)].sum()
-        for one, other in groups
+        cells.correct[(label == y) & (nuisance == z)].sum() / cells.n[(label == y) & (nuisance == z)].sum()
+        for y, z in groups
     ]
     return 100 * min(share)
 

@@ -36,7 +36,6 @@ def test_no_form_reads_a_name_as_its_own():
     page = Cells(TABLE.html())
     assert "b" not in page.tags
     assert {HOSTILE, "84.1", "±0.3", "higher"} <= set(page.texts)
-    assert r"50\% of \$x\_1\$ \& =cmd" in TABLE.latex()
     assert r"=cmd\|'/C" in TABLE.markdown()
     rows = list(csv.reader(io.StringIO(csv_text([["method"], ["=1+1"], [None], [-1.5]]))))
     assert rows == [["method"], ["'=1+1"], [""], ["-1.5"]]

@@ -27,7 +27,7 @@ def _hook(event: str, arguments: tuple[object, ...]) -> None:
         return
     path = os.path.abspath(os.fsdecode(arguments[0]))
     for top, allowed, seen in _watched:
-        inside = any(path == str(one) or path.startswith(f"{one}/") for one in allowed)
+        inside = any(path == str(folder) or path.startswith(f"{folder}/") for folder in allowed)
         outside = path.startswith(f"{top}/") and not inside
         if (outside and os.path.exists(path)) or path in ("/etc/passwd", "/etc/shadow"):
             seen.append(path)

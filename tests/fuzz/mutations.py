@@ -21,48 +21,14 @@ DEEP = "@@deep@@"
 DEPTHS = (30, 900, 5_000, 100_000)
 
 TEXTS = [
-    *(
-        "../x",
-        "../../etc/passwd",
-        "/etc/passwd",
-        "a/../../x",
-        "a//b",
-        ".",
-        "..",
-        "",
-        "a\\..\\b",
-        "C:\\x",
-        "c:x",
-    ),
-    *(".git/config", "data/mini", "manifest.json", "README.md", "x" * 300, "~/x", "file:///etc/passwd"),
-    *(
-        "nul\0",
-        "two\nlines",
-        "\x1b[2J",
-        "back\u202eward",
-        "\ud800",
-        "caf\u00e9",
-        "cafe\u0301",
-        "\u2028",
-        "-rf",
-    ),
-    *("=1+1", "train", "test", "label", "x", "image", "0", "None", "%s%n", "{0}", "<script>", "\U0001f600"),
-]
+    "../x", "../../etc/passwd", "/etc/passwd", "a/../../x", "a//b", ".", "..", "", "a\\..\\b", "C:\\x", "c:x",
+    ".git/config", "data/mini", "manifest.json", "README.md", "x" * 300, "~/x", "file:///etc/passwd",
+    "nul\0", "two\nlines", "\x1b[2J", "back\u202eward", "\ud800", "caf\u00e9", "cafe\u0301", "\u2028", "-rf",
+    "=1+1", "train", "test", "label", "x", "image", "0", "None", "%s%n", "{0}", "<script>", "\U0001f600",
+]  # fmt: skip
 NUMBERS = [
-    0,
-    1,
-    -1,
-    2**31,
-    2**53 + 1,
-    2**63 - 1,
-    2**63,
-    -(2**63),
-    10**400,
-    1e308,
-    float("inf"),
-    float("nan"),
-    0.5,
-]
+    0, 1, -1, 2**31, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 10**400, 1e308, float("inf"), float("nan"), 0.5,
+]  # fmt: skip
 OTHERS = [None, True, False, [], {}, [[]], [{}], {"": {}}, [None], ["x", 1], {"x": "y"}, DEEP]
 
 
@@ -128,8 +94,8 @@ def walk(value: Any, rng: random.Random) -> list[Any]:
 
 def change(value: Any, path: list[Any], rng: random.Random) -> None:
     parent, key = value, path[-1]
-    for one in path[:-1]:
-        parent = parent[one]
+    for step in path[:-1]:
+        parent = parent[step]
     match rng.choice(["odd", "odd", "like", "like", "like", "remove", "add", "rename", "repeat", "swap"]):
         case "odd":
             parent[key] = odd_value(rng)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 import re
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from shiftdata.serve.app import ROUTES
-from tests.fuzz.mutations import json_text, mutated
 
 TOKEN = "the-token-of-the-tests"
 HOST = b"127.0.0.1:8000"
@@ -39,10 +39,11 @@ QUERIES = [
     *("a" * 3000, "&&&=;=%", "recursive=%00", "label=0&nuisance=1&count=5", "label=x", "from=-1"),
     *("key=x", "task=group-fairness", "task=" + "a" * 2000, "base=mini&full=1", "side=99999999", "v=0"),
 ]
+RIGHT = [f"Bearer {TOKEN}", f"bearer {TOKEN}", f"Basic {b64encode(f'me:{TOKEN}'.encode()).decode()}"]
 TOKENS = [
     *([None] * 5),
-    *([f"Bearer {TOKEN}"] * 7),
-    *(f"bearer {TOKEN}", f"Bearer {TOKEN[:-1]}", f"Bearer {TOKEN}x", "Bearer", "Bearer x", "Basic eDp5"),
+    *(RIGHT * 3),
+    *(f"Bearer {TOKEN[:-1]}", f"Bearer {TOKEN}x", "Bearer", "Bearer x", "Basic eDp5"),
     *("\xff\xfe", "Bearer " + "a" * 5000),
 ]
 HEADERS: dict[bytes, list[bytes]] = {
@@ -53,14 +54,12 @@ HEADERS: dict[bytes, list[bytes]] = {
     b"if-none-match": [b"*", b'"x"', b'W/"x", ' * 500, b"\xff"],
     b"if-range": [b'"x"', b"*", b"Sun, 22 Nov 2026 00:00:00 GMT"],
     b"content-type": [b"application/json", b"application/x-www-form-urlencoded", b"\xff"],
-    b"cookie": [b"shiftdata_reader=1.2", b"shiftdata_reader=99999999999.\xff", b"shiftdata_reader=\xb2.x"],
     b"user-agent": [b"\x1b[2J", b"a" * 8000],
 }
 HOSTS = [*[HOST] * 6, b"localhost", b"evil.example", b"", b"<script>", b"[::1]:1", b"127.0.0.1:0"]
 BODIES = [
     *(b"", b"null", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"a":' * 50_000, b"\0" * 1000, b"\n" * 50_000),
     *(b"paths=a.txt&expand=1", b"paths=%ff", b"paths=" + b"a" * 2000, b"paths=x&" * 6000),
-    *(f"token={TOKEN}&next=/".encode(), b"token=x&next=//evil.example", b"token=" + b"a" * 5000),
 ]
 
 
@@ -76,8 +75,7 @@ class Asked:
 
     @property
     def has_token(self) -> bool:
-        given = [value.decode("latin-1").lower() for _, value in self.headers]
-        return f"bearer {TOKEN}" in given or TOKEN.encode() in b"".join(self.pieces)
+        return any(value.decode("latin-1") in RIGHT for _, value in self.headers)
 
     def raw(self) -> bytes:
         """The bytes that go over a socket."""
@@ -118,7 +116,8 @@ def _headers(rng: random.Random) -> Iterator[tuple[bytes, bytes]]:
         if rng.random() < 0.15:
             yield name, rng.choice(values)
     if rng.random() < 0.05:
-        yield rng.choice([(b"host", b"evil.example"), (b"authorization", b"Bearer x"), (b"origin", b"null")])
+        odd = [(b"host", b"evil.example"), (b"authorization", b"Basic \xff"), (b"origin", b"null")]
+        yield rng.choice(odd)
 
 
 def _cut(body: bytes, rng: random.Random) -> Iterator[bytes]:
@@ -132,8 +131,5 @@ def _cut(body: bytes, rng: random.Random) -> Iterator[bytes]:
 def _body(rng: random.Random) -> bytes:
     if rng.random() < 0.4:
         return rng.choice(BODIES)
-    body = {"paths": rng.choices(PARTS["path"], k=3), "expand": rng.random() < 0.5}
-    if rng.random() < 0.5:
-        body = mutated(body, rng.randrange(2**32))
-    text = json_text(body, rng.randrange(2**32)).encode(errors="surrogatepass")
-    return text[: rng.randrange(len(text) + 1)] if rng.random() < 0.1 else text
+    fields = [f"paths={path}" for path in rng.choices(PARTS["path"], k=3)] + ["expand=1"] * rng.randrange(2)
+    return "&".join(rng.sample(fields, len(fields))).encode()

@@ -93,9 +93,11 @@ def attack(folder: Path, text: str) -> None:
             assert main(["fetch", "toy", "--offline", "--quiet", "--plan"]) in (0, 1)
             with suppress(ShiftdataError):
                 sd.fetch("lab/other", offline=True, out="other")
-    assert SECRET not in b"".join(one.read_bytes() for one in (folder / "work").rglob("*") if one.is_file())
-    for one in list((folder / "work").iterdir()):
-        shutil.rmtree(one)
+    assert SECRET not in b"".join(
+        entry.read_bytes() for entry in (folder / "work").rglob("*") if entry.is_file()
+    )
+    for entry in list((folder / "work").iterdir()):
+        shutil.rmtree(entry)
 
 
 @fuzzed(3)

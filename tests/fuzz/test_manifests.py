@@ -156,7 +156,9 @@ def test_regressions(change, tiny, forged):
 
 def test_a_part_of_which_no_data_file_is_listed(tiny, forged):
     raw = manifest_of(tiny)
-    raw["files"] = {path: one for path, one in raw["files"].items() if not path.startswith("data/mini/test-")}
+    raw["files"] = {
+        path: file for path, file in raw["files"].items() if not path.startswith("data/mini/test-")
+    }
     (forged / "manifest.json").write_text(sealed(raw, json.dumps(raw, indent=1)))
     with pytest.raises(IntegrityError, match="does not list data/mini/test-, which a part needs"):
         _fetch(forged, split="test")

@@ -58,10 +58,10 @@ def _zeros(data: bytearray, rng: random.Random) -> None:
 
 
 def _swap(folder: Path, rng: random.Random) -> None:
-    one, other = _file(folder, rng), _file(folder, rng)
-    mine, theirs = one.read_bytes(), other.read_bytes()
-    one.write_bytes(theirs)
-    other.write_bytes(mine)
+    first, second = _file(folder, rng), _file(folder, rng)
+    mine, theirs = first.read_bytes(), second.read_bytes()
+    first.write_bytes(theirs)
+    second.write_bytes(mine)
 
 
 def _rename(folder: Path, rng: random.Random) -> None:

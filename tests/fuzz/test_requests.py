@@ -19,11 +19,11 @@ from hypothesis import example, given
 
 from shiftdata.serve.app import make_app
 from shiftdata.serve.connections import Limits
-from shiftdata.serve.library import Library
+from shiftdata.serve.folders import Library
 from shiftdata.serve.request import Mirror
 from tests.fuzz.guard import SECRET, confined
 from tests.fuzz.mutations import SEEDS, fuzzed
-from tests.fuzz.requests import HOST, TOKEN, Asked, asked
+from tests.fuzz.requests import HOST, RIGHT, TOKEN, Asked, asked
 from tests.serve.serving import Process, Running, request, serving
 
 #: Seconds of processor time for one request.
@@ -160,14 +160,11 @@ def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 LONG = "a" + "+" * 99  # a revision whose quoted name no disk can store
-DEEP = b'{"paths": [' + b'"%s",' % (b"a/" * 2000) * 200 + b'"a.txt"], "expand": true}'
 HEADERS = [(b"host", HOST), (b"authorization", f"Bearer {TOKEN}".encode())]
-JSON = [*HEADERS, (b"content-type", b"application/json")]
 REGRESSIONS = [
     Asked("GET", f"/datasets/shift/folder/resolve/{LONG}/a.txt", HEADERS),
     Asked("GET", f"/api/datasets/shift/folder/commits/{LONG}", HEADERS),
-    Asked("POST", "/api/datasets/shift/folder/paths-info/main", JSON, [DEEP]),
-    Asked("POST", "/api/datasets/shift/folder/paths-info/main", JSON, [b'{"a":' * 50_000]),
+    Asked("POST", "/api/datasets/shift/folder/paths-info/main", HEADERS, [b"paths=" + b"a/" * 30_000]),
 ]
 
 
@@ -193,51 +190,29 @@ def _damaged(raw: bytes, rng: random.Random) -> bytes:
     head, _, body = raw.partition(b"\r\n\r\n")
     lines = head.split(b"\r\n")
     odd = [
-        *(
-            b"content-length: 5",
-            b"content-length: 5, 6",
-            b"content-length: -1",
-            b"content-length: 99999999999999",
-        ),
-        *(b"transfer-encoding: chunked", b"transfer-encoding: gzip, chunked", b"transfer-encoding: identity"),
-        *(b"expect: 100-continue", b"upgrade: websocket", b"connection: close, keep-alive", b"host: a\0b"),
-        *(
-            b"no colon",
-            b": nothing",
-            b" folded",
-            b"x: " + b"a" * 20_000,
-            b"\xff\xfe: x",
-            b"x" * 70_000,
-            b"x:\x0b",
-        ),
-    ]
+        b"content-length: 5", b"content-length: 5, 6", b"content-length: -1", b"content-length: 9999999999",
+        b"transfer-encoding: chunked", b"transfer-encoding: gzip, chunked", b"transfer-encoding: identity",
+        b"expect: 100-continue", b"upgrade: websocket", b"connection: close, keep-alive", b"host: a\0b",
+        b"no colon", b": nothing", b" folded", b"x: " + b"a" * 20_000, b"\xff\xfe: x", b"x" * 70_000,
+        b"x:\x0b",
+    ]  # fmt: skip
+    starts = [
+        b"GET", b"GET / HTTP/9.9", b"GET / HTTP/1.0", b"\0\1", b"GET  /  HTTP/1.1", b"PRI * HTTP/2.0",
+    ]  # fmt: skip
+    chunks = [
+        b"5\r\nhello\r\n0\r\n\r\n", b"ffffffffffffffff\r\n", b"-1\r\n\r\n", b"5;x\r\nhel", b"0" * 9000,
+    ]  # fmt: skip
     match rng.randrange(6):
         case 0:
             lines.insert(rng.randint(1, len(lines)), rng.choice(odd))
         case 1:
-            lines[0] = rng.choice(
-                [
-                    b"GET",
-                    b"GET / HTTP/9.9",
-                    b"GET / HTTP/1.0",
-                    b"\0\1",
-                    b"GET  /  HTTP/1.1",
-                    b"PRI * HTTP/2.0",
-                ]
-            )
+            lines[0] = rng.choice(starts)
         case 2:
             at = rng.randrange(len(raw))
             return raw[:at] + rng.randbytes(rng.randrange(20)) + raw[at + rng.randrange(20) :]
         case 3:
-            sizes = [
-                b"5\r\nhello\r\n0\r\n\r\n",
-                b"ffffffffffffffff\r\n",
-                b"-1\r\n\r\n",
-                b"5;x\r\nhel",
-                b"0" * 9000,
-            ]
-            kept = [line for line in lines if not line.startswith(b"content-length")]
-            return b"\r\n".join([*kept, b"transfer-encoding: chunked", b"", rng.choice(sizes)])
+            others = [line for line in lines if not line.startswith(b"content-length")]
+            return b"\r\n".join([*others, b"transfer-encoding: chunked", b"", rng.choice(chunks)])
         case 4:
             return raw.replace(b"\r\n", b"\n")
         case 5:
@@ -292,7 +267,7 @@ def test_no_bytes_on_a_connection_fail_or_leak(mirror, seed):
     _, _, last = received.partition(b"\r\nconnection: close\r\n")
     assert b"HTTP/1.1" not in last, "an answer follows the one that closes"
     assert SECRET not in received
-    assert TOKEN.encode() in data or MARKER not in received
+    assert any(right.encode() in data for right in RIGHT) or MARKER not in received
     assert request(mirror.port, "GET", "/api/datasets").status == 401
 
 

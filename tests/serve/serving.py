@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from shiftdata.serve.app import server
-from shiftdata.serve.hosts import listen
-from shiftdata.serve.library import Library
-from shiftdata.serve.request import Mirror
+from shiftdata.serve.folders import Library
+from shiftdata.serve.request import Mirror, listen
 
 TOKEN = "the-token-of-the-tests"
 

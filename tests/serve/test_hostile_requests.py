@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from tests.serve.hostile import SECRET, check, connected, until_closed
+from tests.serve.hostile import check, connected, until_closed
 from tests.serve.serving import TOKEN, Running, request, serving
 
 FILE = "/datasets/shift/folder/resolve/main/a.txt"
@@ -80,44 +79,22 @@ def test_links_and_hidden_files_are_not_listed(hostile: Running):
 
 
 @pytest.mark.parametrize(
-    ("header", "expected"),
-    [
-        ("bytes=5-", (416, "bytes */5")),
-        ("bytes=-0", (416, "bytes */5")),
-        ("bytes=" + "9" * 5000 + "-", (416, "bytes */5")),
-        ("bytes=0-99999999999999999999", (206, b"plain")),
-        ("bytes=-999999999999999999999", (206, b"plain")),
-        ("bytes=3-1", (200, b"plain")),
-        ("bytes=0-0,-1", (200, b"plain")),
-    ],
-)
-def test_a_range_beyond_the_end_or_without_sense(hostile: Running, header: str, expected: tuple[int, object]):
-    answer = request(hostile.port, "GET", FILE, headers={"Range": header})
-    body = answer.headers["content-range"] if answer.status == 416 else answer.body
-    assert (answer.status, body) == expected
-
-
-@pytest.mark.parametrize(
     ("body", "status"),
     [
-        (b"{", 400),
-        (b"[]", 400),
         (b"\xff\xfe", 400),
-        (b"[" * 100_000, 400),
-        (b'{"paths": 7}', 400),
-        (b'{"paths": [1]}', 400),
-        (b'{"paths": ["a"' + b', "a"' * 5000 + b"]}", 413),
-        (b" " * (1 << 20) + b"{}", 413),
-        (b'{"paths": ["../secret.txt", "\\ud800", "a.txt"]}', 200),
+        (b"paths", 200),
+        (b"paths=" + b"a" * (64 << 10), 413),
+        (b"paths=%ED%A0%80", 400),
+        (b"paths=..%2Fsecret.txt&paths=a.txt", 200),
     ],
 )
 def test_bodies_of_paths_info(hostile: Running, body: bytes, status: int):
-    headers = {"Content-Type": "application/json"}
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
     answer = request(hostile.port, "POST", "/api/datasets/shift/folder/paths-info/main", body, headers)
     check(answer)
     assert answer.status == status
     if status == 200:
-        assert [entry["path"] for entry in answer.json] == ["a.txt"]
+        assert [entry["path"] for entry in answer.json] == ["a.txt"] * body.endswith(b"a.txt")
 
 
 @pytest.mark.parametrize(
@@ -215,19 +192,3 @@ def test_an_error_of_the_server_says_nothing_of_the_machine(hostile: Running, mo
     monkeypatch.setattr(type(hostile.library), "heads", broken)
     answer = request(hostile.port, "GET", "/api/datasets")
     assert (answer.status, answer.json) == (500, {"error": "the mirror failed; its log says why"})
-
-
-def test_a_file_that_becomes_a_link_is_not_followed(tmp_path: Path):
-    (tmp_path / "secret.txt").write_bytes(SECRET)
-    folder = tmp_path / "served" / "folder"
-    folder.mkdir(parents=True)
-    (folder / "README.md").touch()
-    (folder / "a.txt").write_bytes(SECRET[::-1])
-    with serving(tmp_path / "served") as running:
-        assert request(running.port, "GET", FILE).body == SECRET[::-1]
-        changed = (folder / "a.txt").stat().st_mtime_ns
-        os.utime(tmp_path / "secret.txt", ns=(changed, changed))  # of the same size too
-        (folder / "a.txt").unlink()
-        (folder / "a.txt").symlink_to(tmp_path / "secret.txt")
-        answer = request(running.port, "GET", FILE)
-        assert (answer.status, answer.headers["x-error-code"]) == (404, "EntryNotFound")

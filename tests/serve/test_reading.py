@@ -172,33 +172,6 @@ def test_who_has_the_token_is_one_user(tiny_out):
             HfApi(endpoint=running.endpoint, token=False).auth_check("shift/tiny", repo_type="dataset")
 
 
-def test_pandas_and_pyarrow_read_over_hf(reader, tiny, tmp_path):
-    code = f"""
-import json, os, pandas, pyarrow.parquet as pq
-from huggingface_hub import HfFileSystem
-read = pandas.read_parquet("hf://{REPO}/{SHARD}", columns=["key"])
-table = pq.read_table("{REPO}/{SHARD}", columns=["key"], filesystem=HfFileSystem())
-print(json.dumps([read["key"].tolist(), table["key"].to_pylist()]), flush=True)
-os._exit(0)  # threads of pyarrow may outlive the interpreter, which ends in an abort now and then
-"""
-    keys = pq.read_table(tiny / SHARD, columns=["key"])["key"].to_pylist()
-    assert client(reader.endpoint, tmp_path / "home", code) == [keys, keys]
-
-
-def test_duckdb_reads_through_the_file_system(reader, tiny):
-    import duckdb
-
-    with duckdb.connect() as connection:
-        connection.register_filesystem(HfFileSystem(endpoint=reader.endpoint, skip_instance_cache=True))
-        query = (
-            f"select style, count(*) from read_parquet('hf://{REPO}/{SHARD}') group by style order by style"
-        )
-        remote = connection.execute(query).fetchall()
-        local = connection.execute(query.replace(f"hf://{REPO}", str(tiny))).fetchall()
-    assert remote == local
-    assert len(local) > 1
-
-
 def test_shiftdata_verifies_and_takes_tasks_from_it(reader, tiny, capsys):
     address = f"hf+{reader.endpoint}/datasets/shift/tiny"
     assert main(["verify", address]) == 0
@@ -335,15 +308,6 @@ def test_a_page_runs_nothing_that_a_card_says(tmp_path):
             "application/octet-stream",
             "nosniff",
         )
-
-
-def test_the_catalog_names_manifests_and_places(reader, tiny):
-    assert request(reader.port, "GET", "/catalog.json").json == {
-        "tiny": {
-            "manifest": sha256_of(tiny / "manifest.json"),
-            "places": [f"hf+{reader.endpoint}/datasets/shift/tiny"],
-        }
-    }
 
 
 def test_only_datasets_are_here(reader):

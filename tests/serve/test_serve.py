@@ -102,23 +102,3 @@ def test_links_are_named(tiny: Path, tmp_path: Path):
     server = Process(tmp_path)
     server.kill()
     assert "shift: it is not served: it is a symbolic link" in server.said
-
-
-def test_outputs_of_this_package_are_not_taken_for_datasets(tmp_path: Path):
-    for file in (
-        "pages/erm/page.json",
-        "deep/er/erm-rwg/page.json",
-        "reports/report.html",
-        "gallery/tiny/made.json",
-        "runs/erm/run.json",
-        "quick/sweep.json",
-        "lost/data/train.parquet",
-    ):
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).write_text("{}")
-    named = [tmp_path / "reports" / "report.html", tmp_path / "deep" / "er" / "erm-rwg"]
-    server = Process(tmp_path, *(word for place in named for word in ("--results", str(place))))
-    server.kill()
-    reported = [line for line in server.said.splitlines() if "it is not served" in line]
-    assert len(reported) == 1
-    assert "lost: it is not served" in reported[0]

@@ -1,13 +1,14 @@
-"""A submission: predictions by key for the tests of some tasks of one dataset, and a card, in one file.
+"""A submission: one file of predictions by key for the test sets of tasks of a dataset, and a method card.
 
-Rows of a test set are judged, one part per seed. Rows of a validation set are those of every candidate, so
-that the selection can be repeated.
+The card is its authors' statement of the method, and names the tasks: JSON in the file, TOML in an editor.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,37 +18,129 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from shiftdata.bench.leaderboard.card import MOST_CARD, Card, read_card
+from shiftdata.bench.selection import RULES
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.bounds import flat_rows
-from shiftdata.errors import InputError, IntegrityError, ShiftdataError
+from shiftdata.data.format.names import PATH_PART, line_fault
+from shiftdata.data.format.typed import read_json, record
+from shiftdata.errors import InputError, IntegrityError, ShiftdataError, not_found
 from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.predictions import UNKNOWN
 from shiftdata.files import open_regular, whole_file
 
+#: Limits: bytes of a card, characters of a text of it, rows of a file.
+MOST_CARD, MOST_TEXT, MOST_ROWS = 64_000, 1_000, 20_000_000
+#: The key of the card in the file's metadata.
 CARD = b"shiftdata-submission"
-MOST_ROWS = 20_000_000
+#: The prefix of a selection rule of your own.
+OTHER = "other: "
+TEMPLATE = Path(__file__).parents[1] / "templates" / "card.toml"
 SCHEMA = pa.schema(
     {
         "task_id": pa.string(),
         "set": pa.string(),
         "seed": pa.int32(),
-        "trial": pa.int32(),  # null without candidates
-        "step": pa.int32(),
         "key": pa.string(),
         "prediction": pa.string(),  # the name of a label
     }
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class TaskName:
+    """The protocol of a task, and the set that methods also saw without labels."""
+
+    protocol: str
+    unlabelled: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """The fields of a method card; `tasks` names each task by its hash."""
+
+    method: str
+    authors: str
+    url: str
+    code: str
+    backbone: str
+    trained_on: str
+    rule: str
+    trials: int
+    dataset: str
+    base: str
+    content_id: str
+    tasks: Mapping[str, TaskName]
+
+    @property
+    def oracle(self) -> bool:
+        """True if its rule selects by the test set."""
+        return self.rule in RULES and RULES[self.rule].oracle
+
+    def check(self) -> Card:
+        """Refuse a card that could mislead the readers of a page."""
+        for text in _texts(asdict(self)):
+            fault = line_fault(text)
+            if len(text) > MOST_TEXT:
+                fault = f"has {len(text):,} characters, more than {MOST_TEXT:,}"
+            _check(not fault, f"the card's text {text!a:.40} {fault}: give one line of text")
+        for name in ("method", "backbone", "trained_on"):
+            _check(getattr(self, name).strip(), f"the card's {name} is empty: give it, or none")
+        url = not self.url or re.fullmatch(r"https?://[^\s\"'<>\\]+", self.url)
+        _check(url, f"the card's url is {self.url!r:.100}: give https://..., or leave it empty")
+        _check(self.trials >= 1, f"the card's trials are {self.trials}: give 1 or more that were tried")
+        for name in ("dataset", "base"):
+            text = getattr(self, name)
+            _check(PATH_PART.fullmatch(text), f"the card's {name} is {text!r:.100}: give the name, no path")
+        if self.rule not in RULES and not (self.rule.startswith(OTHER) and self.rule[len(OTHER) :].strip()):
+            raise not_found("selection rule", self.rule, RULES, f"Or describe your own: {OTHER!r}...")
+        return self
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every non-empty text in a card, keys included."""
+    if isinstance(value, dict):
+        for item in (*value, *value.values()):
+            yield from _texts(item)
+    elif isinstance(value, str) and value:
+        yield value
+
+
+def _check(valid: object, message: str) -> None:
+    if not valid:
+        raise InputError(message)
+
+
+def read_card(text: str | bytes) -> Card:
+    """Read the card in a submission's file."""
+    _check(len(text) <= MOST_CARD, f"the card has {len(text):,} bytes: give at most {MOST_CARD:,}")
+    try:
+        return record(Card, read_json(text)).check()
+    except InputError:
+        raise
+    except ValueError as error:
+        hint = "`shiftdata submit --card-template` prints one with every field"
+        raise InputError(f"the card cannot be read: {error}; {hint}") from error
+
+
+def read_card_file(path: Path) -> dict[str, Any]:
+    """Read the fields of a card in TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} is not a card in TOML ({error}): see --card-template") from error
+
+
+def template() -> str:
+    """Return a card to fill in."""
+    return TEMPLATE.read_text(encoding="utf-8").replace("{rules}", ", ".join(RULES))
+
+
 class Part(NamedTuple):
-    """The model and the set of some predictions."""
+    """The model and the test set of some predictions."""
 
     task_id: str
     set: str
     seed: int
-    trial: int | None = None
-    step: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +180,6 @@ class Submission:
     def write(self, path: Path) -> None:
         """Write the file, whole or not at all."""
         text = json.dumps(asdict(self.card), sort_keys=True)
-        if len(text) > MOST_CARD:
-            raise InputError(f"the card has {len(text):,} bytes: give at most {MOST_CARD:,}")
         with whole_file(path) as temporary:
             pq.write_table(self.rows.replace_schema_metadata({CARD: text}), temporary, compression="zstd")
 
@@ -119,19 +210,20 @@ def rows_of(part: Part, task: Task, rows: IntArray, predicted: IntArray) -> pa.T
 def _typed(rows: pa.Table) -> pa.Table:
     """Cast to the types of `SCHEMA`; refuse other types than text and whole numbers."""
     for field in SCHEMA:
-        column = rows[field.name]
-        kind, nulls, text = column.type, column.null_count, field.type == pa.string()
-        fits = (
-            pa.types.is_string(kind) or pa.types.is_large_string(kind) if text else pa.types.is_integer(kind)
-        )
-        if not fits and nulls < len(column):
-            wanted = "texts" if text else "whole numbers"
+        kind, nulls = rows[field.name].type, rows[field.name].null_count
+        if field.type == pa.string():
+            fits, wanted = pa.types.is_string(kind) or pa.types.is_large_string(kind), "texts"
+        else:
+            fits, wanted = pa.types.is_integer(kind), "whole numbers"
+        if not fits:
             raise InputError(f"its column {field.name} has {kind}: give {wanted}")
-        if nulls and field.name in ("task_id", "set", "seed", "key"):
-            raise InputError(f"its column {field.name} lacks {nulls:,} values: give each row one")
+        if nulls:
+            raise InputError(f"its column {field.name} lacks {nulls:,} values: give each row a value")
     return rows.select(SCHEMA.names).cast(SCHEMA)
 
 
 def tests_of(task: Task) -> list[str]:
     """The test sets of a submission: all but an oracle's set, which only selects."""
-    return [name for name, of in task.sets.items() if of.role == "test" and len(of) and name != "oracle"]
+    return [
+        name for name, rows in task.sets.items() if rows.role == "test" and len(rows) and name != "oracle"
+    ]

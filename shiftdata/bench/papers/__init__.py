@@ -1,7 +1,7 @@
 """Published numbers and your own, in one format: choose, show, rank, compare.
 
 published, published_tables    the numbers that the five papers print, and their tables
-Results                        numbers with their places: choose, store, text, CSV, Markdown, LaTeX, picture
+Results                        numbers with their places: choose, store, text, CSV, Markdown, picture
 ranking                        ranks of methods, published and your own, and the agreement of rankings
 
 `python scripts/check_published`, in a checkout, recomputes what the papers' own numbers decide.

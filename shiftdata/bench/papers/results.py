@@ -107,10 +107,6 @@ class Results:
     def to_markdown(self) -> str:
         return "\n\n".join(table.markdown() for table in self.tables()) + "\n"
 
-    def to_latex(self) -> str:
-        """One LaTeX `tabular` per block (package booktabs), as printed."""
-        return "\n\n".join(table.latex() for table in self.tables()) + "\n"
-
     def picture(self) -> Image.Image:
         """A chart of each block: bars with their spread, lines along a scale, or a heat map of counts."""
         from shiftdata.evaluation.charts import chart, drawn_figure

@@ -1,6 +1,6 @@
 """Reports on records: tables like the papers', comparisons, ranks, failures, versions.
 
-`report(records, rules=[..])` gives a `Report`: text, Markdown, LaTeX, CSV, or one HTML page.
+`report(records, rules=[..])` gives a `Report`: text, Markdown, CSV, or one HTML page.
 """
 
 from shiftdata.bench.reporting.making import Report as Report

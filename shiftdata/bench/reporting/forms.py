@@ -5,23 +5,28 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from shiftdata.bench.records import Records
-from shiftdata.bench.reporting.kinds import capital, clean, title_of, unit_of
 from shiftdata.bench.reporting.scores import (
+    OVER_SEEDS,
     Group,
     Score,
     Section,
     alike,
+    capital,
     cell,
     cells_of,
+    clean,
     gains,
     mean_cell,
     over_steps,
     rule_label,
+    title_of,
+    unit_of,
 )
 from shiftdata.bench.selection import rule_of
 from shiftdata.data.arrays import FloatArray
@@ -55,24 +60,33 @@ def tables_of(group: Group) -> tuple[Table, ...]:
     return tuple(table for table in tables if table.blocks)
 
 
+def _table(
+    group: Group, head: str, cells: Cells, corner: str | Callable[[str], str], about: str = "", **options: Any
+) -> Table:
+    notes = group.notes(about) if about else group.notes()
+    return Table.of(head, cells, notes, corner, **options)
+
+
 def _fairness(group: Group) -> list[Table]:
     """Methods over mu, a block for each K; with one setting alone, methods over figures."""
 
-    def setting(score: Score) -> tuple[str, str]:
-        return f"{score.params.get('k', math.nan)}", f"{score.params.get('mu', math.nan):g}"
+    def k(score: Score) -> str:
+        return f"{score.params.get('k', math.nan)}"
 
-    settings = {setting(score) for score in group.scores}
+    def mu(score: Score) -> str:
+        return f"{score.params.get('mu', math.nan):g}"
+
     figures = [name for name in ("worst", "worst_3", "mean", "overall") if group.has(name)]
-    if len(settings) == 1:
+    if len({(k(score), mu(score)) for score in group.scores}) == 1:
         return [_by_figure(group, figures)]
-    scores = sorted(group.scores, key=lambda score: float(setting(score)[0]))
-    order = sorted({mu for _, mu in settings}, key=float)
+    scores = sorted(group.scores, key=lambda score: float(k(score)))
+    order = sorted(set(map(mu, scores)), key=float)
     return [
-        Table.of(
-            f"{_head(figure)}: {group.title}",
-            cells_of(scores, figure, lambda score: setting(score)[1], part=lambda score: setting(score)[0]),
-            group.notes(),
-            lambda k: f"K = {k}, by mu",
+        _table(
+            group,
+            _head(figure),
+            cells_of(scores, figure, mu, part=k),
+            lambda part: f"K = {part}, by mu",
             order=order,
             drawn=figure == group.kind.main,
         )
@@ -81,17 +95,12 @@ def _fairness(group: Group) -> list[Table]:
 
 
 def _adaptation(group: Group) -> list[Table]:
-    """Scenarios in rows, methods in columns, the mean below."""
-    cells = cells_of(group.scores, group.kind.main, lambda score: score.method, row=_scenario)
-    shared = _shared(group)
-    if len(shared) > 1:
-        means = {method: _mean(group, method, group.kind.main) for method in group.methods}
-        cells |= {("", "mean", method): mean for method, mean in means.items() if mean is not None}
-    notes, total = group.notes(OVER_TASKS), len({_scenario(score) for score in group.scores})
-    if 0 < len(shared) < total:
-        notes += (f"The means are over the {len(shared):,} of {total:,} scenarios that all methods have.",)
-    title = f"{_head(group.kind.main, ' by scenario')}: {group.title}"
-    return [Table.of(title, cells, notes, "scenario")]
+    """Scenarios in rows, methods in columns, the mean over the scenarios that all methods have below."""
+    main = group.kind.main
+    cells = cells_of(group.scores, main, lambda score: score.method, row=_scenario)
+    if len(_shared(group)) > 1:
+        cells |= {("", "mean", method): mean for method, mean in _means(group, main).items()}
+    return [_table(group, _head(main, " by scenario"), cells, "scenario", _over_scenarios(group))]
 
 
 def _universal(group: Group) -> list[Table]:
@@ -99,13 +108,16 @@ def _universal(group: Group) -> list[Table]:
     cells = {
         ("", method, title_of(figure)): mean
         for figure in ("known", "unknown", "h_score")
-        for method in group.methods
-        if (mean := _mean(group, method, figure)) is not None
+        for method, mean in _means(group, figure).items()
     }
-    shared = len(_shared(group))
-    about = f"means over the {shared:,} scenarios that all methods have, ± their standard error (SEM)."
-    title = f"Known, unknown and their harmonic mean, %: {group.title}"
-    return [*_adaptation(group), Table.of(title, cells, group.notes(about), "", drawn=False)]
+    head = "Known, unknown and their harmonic mean, %, means over scenarios"
+    return [*_adaptation(group), _table(group, head, cells, "", _over_scenarios(group), drawn=False)]
+
+
+def _over_scenarios(group: Group) -> str:
+    shared, total = len(_shared(group)), len({_scenario(score) for score in group.scores})
+    over = f" The means are over the {shared:,} of {total:,} scenarios that all methods have."
+    return OVER_TASKS + over * (shared < total)
 
 
 def _scenario(score: Score) -> str:
@@ -125,11 +137,14 @@ def _shared(group: Group) -> set[str]:
     )
 
 
-def _mean(group: Group, method: str, figure: str) -> Cell | None:
-    """The mean over the shared scenarios, with its standard error over them."""
-    shared = _shared(group)
-    scores = [score for score in group.scores if score.method == method and _scenario(score) in shared]
-    return mean_cell([score.figures[figure].mean() for score in scores if figure in score.figures], figure)
+def _means(group: Group, figure: str) -> dict[str, Cell]:
+    """The mean over the shared scenarios of each method, with its standard error over them."""
+    shared, points = _shared(group), dict[str, list[float]]()
+    for score in group.scores:
+        if _scenario(score) in shared and figure in score.figures:
+            points.setdefault(score.method, []).append(float(score.figures[figure].mean()))
+    means = {method: mean_cell(values, figure) for method, values in points.items()}
+    return {method: mean for method, mean in means.items() if mean is not None}
 
 
 def _continuous(group: Group) -> list[Table]:
@@ -141,8 +156,8 @@ def _continuous(group: Group) -> list[Table]:
         for name in names:
             if name.startswith(start):
                 cells |= cells_of(group.scores, name, name.removeprefix(start))
-        title = f"{title}, %, by severity: {group.title}"
-        tables.append(Table.of(title, cells, group.notes(), "severity", drawn=start == "accuracy@"))
+        drawn = start == "accuracy@"
+        tables.append(_table(group, f"{title}, %, by severity", cells, "severity", drawn=drawn))
     sums = [name for name in ("overall", "mean_drop", "mean_failure_point", "failures") if group.has(name)]
     return [*tables, _by_figure(group, sums, drawn=False)]
 
@@ -173,10 +188,7 @@ def _label_shift(group: Group) -> list[Table]:
     if group.has("marginal_error"):
         error = cells_of(group.scores, "marginal_error", alpha)
         tables.append(("Error of the marginal of labels (l1, 0 to 2), by alpha", error, False))
-    return [
-        Table.of(f"{title}: {group.title}", cells, group.notes(), "alpha", order=order, drawn=drawn)
-        for title, cells, drawn in tables
-    ]
+    return [_table(group, title, cells, "alpha", order=order, drawn=drawn) for title, cells, drawn in tables]
 
 
 def _domains(group: Group) -> list[Table]:
@@ -184,21 +196,21 @@ def _domains(group: Group) -> list[Table]:
     domains = list(dict.fromkeys(name for score in group.scores for name in score.domains))
     cells: Cells = {}
     for name in domains:
-        cells |= cells_of(group.scores, "accuracy", name, values=_domain(name))
+        scores = [score for score in group.scores if name in score.domains]
+        cells |= cells_of(scores, "accuracy", name, values=partial(_accuracies, name))
     averages = {method: mean for method in group.methods if (mean := _average(group, method, len(domains)))}
     cells |= {("", method, "average"): mean for method, mean in averages.items()}
     if len(averages) > 1:
         order = ranks([round(mean.value, 6) for mean in averages.values()]).tolist()
         for method, rank in zip(averages, order, strict=True):
             cells["", method, "rank"] = cell(rank, math.nan, "rank")
-    notes = group.notes()
-    if partial := [method for method in group.methods if method not in averages]:
-        notes += (f"Without a number for every domain, and so without an average: {', '.join(partial)}.",)
-    return [Table.of(f"Accuracy, %, by test domain: {group.title}", cells, notes, "test domain")]
+    left_out = ", ".join(method for method in group.methods if method not in averages)
+    about = f"{OVER_SEEDS} Without a number for every domain, and so without an average: {left_out}."
+    return [_table(group, "Accuracy, %, by test domain", cells, "test domain", about if left_out else "")]
 
 
-def _domain(name: str) -> Callable[[Score], Sequence[float] | FloatArray]:
-    return lambda score: score.domains.get(name, ())
+def _accuracies(domain: str, score: Score) -> FloatArray:
+    return score.domains[domain]
 
 
 def _average(group: Group, method: str, domains: int) -> Cell | None:
@@ -218,10 +230,10 @@ def _other(group: Group) -> list[Table]:
     if len(group.tasks) == 1:
         return [_by_figure(group, figures)]
     return [
-        Table.of(
-            f"{_head(figure)}: {group.title}",
+        _table(
+            group,
+            _head(figure),
             cells_of(group.scores, figure, lambda score: clean(score.selected.study.protocol)),
-            group.notes(),
             "task",
             drawn=figure == group.kind.main,
         )
@@ -235,7 +247,7 @@ def _by_figure(group: Group, figures: list[str], *, drawn: bool = True) -> Table
     for figure in figures:
         head = title_of(figure) if unit_of(figure) == "%" else f"{title_of(figure)} ({unit_of(figure)})"
         cells |= cells_of(group.scores, figure, head)
-    return Table.of(f"Figures, %: {group.title}", cells, group.notes(), "method", drawn=drawn)
+    return _table(group, "Figures, %", cells, "method", drawn=drawn)
 
 
 def _head(figure: str, by: str = "") -> str:

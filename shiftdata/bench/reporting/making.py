@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
-from shiftdata.bench.records import Records
-from shiftdata.bench.reporting.comparisons import baseline_of, comparison_section, overview, pooled
-from shiftdata.bench.reporting.facts import Facts, selected_scores
+from shiftdata.bench.records import SWEEP, Records
+from shiftdata.bench.reporting.comparisons import (
+    baseline_of,
+    comparison_section,
+    overview,
+    pooled,
+    ranking_section,
+)
 from shiftdata.bench.reporting.forms import stability_section, tables_of
-from shiftdata.bench.reporting.kinds import KINDS, OTHER, Kind, capital, clean, family_of, unit_of
-from shiftdata.bench.reporting.rankings import ranking_section
-from shiftdata.bench.reporting.scores import Group, Score, Section, rule_label, standard_error
+from shiftdata.bench.reporting.scores import (
+    KINDS,
+    OTHER,
+    SHORT,
+    Group,
+    Kind,
+    Score,
+    Section,
+    capital,
+    clean,
+    family_of,
+    rule_label,
+    scores_of,
+    standard_error,
+    unit_of,
+    with_variant,
+)
 from shiftdata.bench.selection import RULES, Selected, rule_of
 from shiftdata.errors import InputError
-from shiftdata.evaluation.charts import WIDTHS, figure_files, latex_figure, svg_chart
-from shiftdata.files import write_bytes, write_text
+from shiftdata.evaluation.charts import svg_chart
 from shiftdata.tables import Table, csv_text
 
-#: Of the CSV, which has a line for each figure of each study under each rule.
-COLUMNS = (
-    "kind", "dataset", "content_id", "protocol", "task", "task_id", "method", "variant", "backbone", "rule",
-    "oracle", "trial", "figure", "value", "standard_error", "unit", "n", "seeds", "commit", "version",
-)  # fmt: skip
-CAPTIONS = "captions.tex"
 CHOICE = (
     "Each rule chooses a trial of every study, and a step of each of its seeds, from evaluations on the "
     "validation set; the numbers below are on the test set."
@@ -46,7 +59,7 @@ class Report:
         parts = [f"Report on {self.title}"]
         for section in self.sections:
             parts += [f"{section.title}\n{'=' * len(section.title)}", *section.notes]
-            parts += [table.text(section.head(table)) for table in section.tables]
+            parts += [table.text() for table in section.tables]
         return "\n\n".join(parts) + "\n"
 
     def to_markdown(self) -> str:
@@ -55,16 +68,10 @@ class Report:
             parts += [f"## {section.title}", *section.notes, *(table.markdown() for table in section.tables)]
         return "\n\n".join(parts) + "\n"
 
-    def to_latex(self) -> str:
-        """Every table as a `tabular` (package booktabs); notes are comments above it."""
-        parts = []
-        for section in self.sections:
-            parts += [f"% {text}" for text in (section.title, *section.notes)]
-            parts += [table.latex() for table in section.tables]
-        return "\n\n".join(parts) + "\n"
-
     def to_csv(self) -> str:
-        return csv_text([COLUMNS, *(row.values() for row in self.numbers)])
+        """A line for each figure of each study under each rule."""
+        header = next(iter(self.numbers), {})
+        return csv_text([header, *(row.values() for row in self.numbers)])
 
     def to_html(self) -> str:
         """One page without scripts, other files or network access; all text is escaped."""
@@ -72,50 +79,13 @@ class Report:
 
         return render_alone("report.html", name=self.title, sections=self.sections, svg=svg_chart)
 
-    @property
-    def charts(self) -> list[tuple[Section, Table]]:
-        """The tables of two numbers or more, which can be drawn."""
-        return [(section, table) for section in self.sections for table in section.tables if table.drawable]
-
-    def write_figures(
-        self, folder: Path, width: float = WIDTHS[0], step: Callable[[], object] = lambda: None
-    ) -> list[str]:
-        """Write each chart as SVG and PDF, and LaTeX that includes them; return the names of the figures.
-
-        Args:
-            folder: Files of the same names are replaced.
-            width: In inches: 3.25 fills a column, 6.75 a page of two.
-            step: Called after each chart of the report.
-
-        """
-        if folder.exists() and not folder.is_dir():
-            raise InputError(f"{folder} is a file: figures are several, give a folder for them")
-        folder.mkdir(parents=True, exist_ok=True)
-        captions: dict[str, str] = {}
-        for section, table in self.charts:
-            # Names of ASCII letters, which every file system and LaTeX can read.
-            slug = re.sub(r"[^a-z0-9]+", "-", f"{section.title} {section.head(table)}".lower())
-            name = f"{len(captions) + 1:02}-{slug.strip('-')[:90]}"
-            try:
-                files = figure_files(table, width, name)
-            except InputError:  # too much for one figure: the table has it
-                files = {}
-            for ending, data in files.items():
-                write_bytes(folder / f"{name}.{ending}", data)
-                captions[name] = latex_figure(table, width, name)
-            step()
-        if not captions:
-            raise InputError(f"{self.title} has no chart: a figure needs two numbers or more of one kind")
-        write_text(folder / CAPTIONS, "\n".join(captions.values()))
-        return list(captions)
-
 
 def report(records: Records, rules: Sequence[str] = (), *, baseline: str = "erm") -> Report:
     """Report on one sweep or several. Nothing is trained.
 
     Args:
         records: From `Records.read`.
-        rules: Names in `RULES`; by default those that the sweeps name, else those of the papers.
+        rules: Names in `RULES`; by default those that the sweeps name.
         baseline: The method to compare others with; the first method if it is not there.
 
     """
@@ -123,10 +93,7 @@ def report(records: Records, rules: Sequence[str] = (), *, baseline: str = "erm"
         raise InputError("there is no run to report on: these folders have no records yet")
     facts = Facts(records)
     groups, refused = groups_of(facts, rules, baseline)
-    findings = [
-        Section(f"{capital(group.kind.name)}: {group.title}", tables_of(group), subject=group.title)
-        for group in groups
-    ]
+    findings = [Section(f"{capital(group.kind.name)}: {group.title}", tables_of(group)) for group in groups]
     pools = pooled(groups, baseline)
     sections = [
         overview(pools),
@@ -137,7 +104,6 @@ def report(records: Records, rules: Sequence[str] = (), *, baseline: str = "erm"
         ranking_section(groups),
         stability_section(records, pools),
         facts.failures(refused),
-        facts.versions(),
     ]
     numbers = tuple(row for group in groups for score in group.scores for row in _rows(score, facts))
     return Report(facts.title, tuple(of for of in sections if of.tables or of.notes), numbers)
@@ -171,10 +137,143 @@ def _rows(score: Score, facts: Facts) -> Iterator[dict[str, Any]]:
     study, chosen = score.selected.study, score.selected
     commits, versions = facts.code(at.run for at in chosen.runs)
     for figure, values in score.figures.items():
-        line = (
-            score.kind.name, study.dataset, study.content_id, study.protocol, study.task, study.task_id,
-            study.method, study.variant, study.backbone, rule_label(chosen.rule), rule_of(chosen.rule).oracle,
-            chosen.trial, figure, float(values.mean()), standard_error(values), unit_of(figure),
-            score.rows.get(figure, score.n), len(values), commits, versions,
-        )  # fmt: skip
-        yield dict(zip(COLUMNS, line, strict=True))
+        yield {
+            "kind": score.kind.name,
+            **study._asdict(),
+            "rule": rule_label(chosen.rule),
+            "oracle": rule_of(chosen.rule).oracle,
+            "trial": chosen.trial,
+            "figure": figure,
+            "value": float(values.mean()),
+            "standard_error": standard_error(values),
+            "unit": unit_of(figure),
+            "n": score.rows.get(figure, score.n),
+            "seeds": len(values),
+            "commit": commits,
+            "version": versions,
+        }
+
+
+#: Limits: runs that are named per reason, lines of a table, tasks in a line.
+NAMED, MOST, MOST_TASKS = 3, 40, 24
+#: The rule of records without a sweep.json.
+USUAL = "iid"
+
+
+class Facts:
+    """The facts on how the sweeps of some records were run."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self.about: list[dict[str, Any]] = [json.loads(text) for text in records.column("about")]
+
+    @cached_property
+    def sweeps(self) -> list[dict[str, Any]]:
+        """The `sweep.json` of each folder that has one."""
+        files = [folder / SWEEP for folder in self.records.folders]
+        return [json.loads(path.read_text(encoding="utf-8")) for path in files if path.is_file()]
+
+    def distinct(self, *names: str) -> list[Any]:
+        """The distinct values of a column, or tuples of several columns."""
+        columns = [self.records.column(name) for name in names]
+        return list(dict.fromkeys(columns[0] if len(names) == 1 else zip(*columns, strict=True)))
+
+    def code(self, runs: Iterable[int]) -> tuple[str, str]:
+        """The commits and the versions of some runs."""
+        runs = list(runs)
+        commits = {clean(self.records.column("commit")[run] or "unknown") for run in runs}
+        versions = {str(self.about[run].get("versions", {}).get("shiftdata", "unknown")) for run in runs}
+        return ", ".join(sorted(commits)), ", ".join(sorted(versions))
+
+    @property
+    def title(self) -> str:
+        return ", ".join(map(clean, self.distinct("sweep"))) or "no runs"
+
+    def runs(self) -> Section:
+        tasks = list(map(clean, self.distinct("protocol")))
+        more = f" and {len(tasks) - MOST_TASKS:,} more" if len(tasks) > MOST_TASKS else ""
+        statuses = Counter(self.records.column("status")).most_common()
+        methods = dict.fromkeys(with_variant(*pair) for pair in self.distinct("method", "variant"))
+        trials, seeds = (len(self.distinct(name)) for name in ("trial", "seed"))
+        studies = len(self.records.studies())
+        ended = ", ".join(f"{n:,} {status}" for status, n in statuses)
+        seconds, processor, examples, peak = (
+            [value or 0 for value in self.records.column(name)]
+            for name in ("seconds", "processor_seconds", "examples", "peak_memory")
+        )
+        cost = (
+            f"{_hours(sum(seconds))}, {_hours(sum(processor))} of processors, {sum(examples):,.0f} examples"
+        )
+        rows = [
+            ["datasets", "; ".join(f"{clean(name)} ({of[:SHORT]})" for name, of in self._contents())],
+            ["tasks", f"{len(tasks):,}: {'; '.join(tasks[:MOST_TASKS])}{more}"],
+            ["methods", ", ".join(map(clean, methods))],
+            ["backbones", ", ".join(map(clean, self.distinct("backbone")))],
+            ["trials and seeds", f"up to {trials:,} trials a study, {seeds:,} seeds"],
+            ["training", _training(self.distinct("training"))],
+            ["runs", f"{len(self.records):,} in {studies:,} studies: {ended}"],
+            ["cost", f"{cost}, at most {max(peak, default=0) / 2**20:,.0f} MiB"],
+        ]
+        about = [f"{clean(of['name'])}: {clean(of['about'])}" for of in self.sweeps if of.get("about")]
+        return Section("What was run", (Table.plain("Runs", ["", "what"], rows),), tuple(about))
+
+    def _contents(self) -> list[tuple[str, str]]:
+        return self.distinct("dataset", "content_id")
+
+    def failures(self, refused: Sequence[Selected]) -> Section:
+        """Failed runs, and studies from which a rule could not choose."""
+        failed = [(reason, which) for _, reason, which in self.records.failures()]
+        no_test = "the chosen runs have no evaluation on a test set"
+        rules = [
+            (f"{rule_label(of.rule)}: {of.refused or no_test}", f"{of.study.method} on {of.study.protocol}")
+            for of in refused
+        ]
+        tables = [
+            *_counted("Runs that failed", ["reason", "runs"], failed),
+            *_counted("Rules that could not choose", ["rule and reason", "studies"], rules),
+        ]
+        notes = () if tables else ("No run failed, and every rule could choose.",)
+        return Section("Failures", tuple(tables), notes)
+
+
+def selected_scores(facts: Facts, rules: Sequence[str]) -> tuple[list[Score], list[Selected]]:
+    """Scores by the given rules, else by those of each sweep; and studies without a choice."""
+    own: dict[str, list[str]] = {name: list(rules) for name in facts.distinct("sweep")}
+    for sweep in () if rules else facts.sweeps:
+        own.setdefault(sweep["name"], []).extend(sweep["rules"])
+    own = {name: of or [USUAL] for name, of in own.items()}
+    scores: list[Score] = []
+    refused: list[Selected] = []
+    for rule in dict.fromkeys(rule for of in own.values() for rule in of):
+        chosen, lost = scores_of(facts.records, rule)
+        scores += [score for score in chosen if rule in own[score.selected.study.sweep]]
+        refused += [selected for selected in lost if rule in own[selected.study.sweep]]
+    return scores, refused
+
+
+def _counted(title: str, header: Sequence[str], lines: Iterable[tuple[str, str]]) -> tuple[Table, ...]:
+    """A table of reasons, the most frequent first, with counts and examples; none without reasons."""
+    reasons: dict[str, list[str]] = {}
+    for reason, which in lines:
+        reasons.setdefault(clean(reason), []).append(clean(which))
+    order = sorted(reasons.items(), key=lambda item: -len(item[1]))
+    body = [
+        [reason, f"{len(of):,}", "; ".join([*of[:NAMED], *(["..."] if len(of) > NAMED else [])])]
+        for reason, of in order[:MOST]
+    ]
+    notes = [f"{len(order) - MOST:,} more reasons are left out."] if len(order) > MOST else []
+    title = f"{title}: {sum(map(len, reasons.values())):,}"
+    return (Table.plain(title, [*header, "which"], body, notes),) if body else ()
+
+
+def _training(given: Sequence[str]) -> str:
+    """The settings that all trainings share, and the names of the others."""
+    settings = [json.loads(text) for text in given]
+    names = dict.fromkeys(name for of in settings for name in of)
+    values = {name: {str(of.get(name)) for of in settings} for name in names}
+    same = [f"{name} {next(iter(of))}" for name, of in values.items() if len(of) == 1]
+    return clean(", ".join(same + [f"{name} varies" for name, of in values.items() if len(of) > 1]))
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds:,.0f} s" if seconds < 600 else f"{seconds / 3600:,.1f} h"

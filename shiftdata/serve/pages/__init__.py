@@ -1,4 +1,1 @@
-"""Pages that people look at: datasets, their examples, predictions and results; static, or served live."""
-
-#: The file by which a folder is known as pages of predictions.
-RECORD = "page.json"
+"""Pages that people look at: datasets, their examples and predictions; static, or served live."""

@@ -1,4 +1,4 @@
-"""The front page: every dataset that is here, and results on them."""
+"""The front page: every dataset that is here."""
 
 from __future__ import annotations
 
@@ -50,11 +50,10 @@ def catalog_page(
     *,
     root: str,
     index: str = "index.html",
-    results: Sequence[Mapping[str, Any]] = (),
     others: Sequence[Mapping[str, Any]] = (),
     endpoint: str = "",
 ) -> str:
-    """The front page. `others` are repos in other formats, `results` pages of predictions."""
+    """The front page. `others` are repos in other formats."""
     return render(
         "catalog.html",
         root=root,
@@ -62,7 +61,6 @@ def catalog_page(
         entries=entries,
         shifts=sorted({entry.shift for entry in entries}),
         licences=sorted({entry.manifest.license for entry in entries}),
-        results=results,
         others=others,
         endpoint=endpoint,
     )

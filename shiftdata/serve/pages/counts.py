@@ -70,30 +70,23 @@ def base_names(manifest: Manifest) -> list[str]:
 
 
 def distributions(rows: Rows) -> list[dict[str, Any]]:
-    """Count rows by split, fold, label, nuisance and severity, and origins by their rows."""
+    """Count rows by split, label, nuisance and severity."""
     known, label = rows.metadata, rows.dataset.manifest.roles.label
-    per_origin = np.bincount(known.origin)
-    sizes, origins = np.unique(per_origin[per_origin > 0], return_counts=True)
     steps, at_step = np.unique(known.columns["severity"], return_counts=True)
     by_nuisance = np.bincount(known.nuisance[known.nuisance >= 0], minlength=len(known.nuisances))
     charts = [
         _chart("splits", list(SPLITS), np.bincount(known.columns["split"], minlength=len(SPLITS))),
-        _chart("folds, ten by ten", [f"{at}0 to {at}9" for at in range(10)],
-               np.bincount(known.columns["fold"] // 10, minlength=10)),
         _chart(f"{label}s", known.labels, np.bincount(known.label, minlength=len(known.labels))),
         _chart(f"{known.nuisance_column}s", known.nuisances, by_nuisance),
-        _chart("origins, by their rows", [f"{size:,} rows" for size in sizes], origins, "origins"),
         *([_chart("severities", [f"{step:g}" for step in steps], at_step)] if rows.is_continuous else []),
-    ]  # fmt: skip
+    ]
     return [chart for chart in charts if chart["pairs"]]
 
 
-def _chart(
-    caption: str, names: Sequence[str], counts: NDArray[np.integer], unit: str = "rows"
-) -> dict[str, Any]:
+def _chart(caption: str, names: Sequence[str], counts: NDArray[np.integer]) -> dict[str, Any]:
     """Return a chart of bars; of more than fit the longest."""
     pairs = [(name, int(count)) for name, count in zip(names, counts, strict=True) if count]
     if len(pairs) > MOST_BARS:
         caption = f"{caption}: the largest {MOST_BARS} of {len(pairs):,}"
         pairs = sorted(pairs, key=lambda pair: -pair[1])[:MOST_BARS]
-    return {"caption": caption, "pairs": pairs, "unit": unit}
+    return {"caption": caption, "pairs": pairs}

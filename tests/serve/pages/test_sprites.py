@@ -38,7 +38,7 @@ def test_a_thumbnail_is_that_of_the_whole_picture(mode):
     whole.thumbnail((24, 24), Image.Resampling.LANCZOS)
     small = thumbnail(data, 24)
     assert (small.mode, small.size) == ("RGBA", (16, 24))
-    seen, wanted = (np.asarray(on_white(one), float) for one in (small, whole))
+    seen, wanted = (np.asarray(on_white(picture), float) for picture in (small, whole))
     np.testing.assert_allclose(seen, wanted, atol=8 if mode == "1" else 3)  # dots differ by the turn
 
 

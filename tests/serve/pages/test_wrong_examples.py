@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import shiftdata as sd
-from shiftdata.serve.pages import predictions, predictions_page
-from shiftdata.serve.pages.predictions import Compared
+from shiftdata.serve.pages import predictions_page as predictions
+from shiftdata.serve.pages.predictions_page import Compared
 from shiftdata.serve.pages.predictions_page import predictions_page as write_page
-from shiftdata.serve.pages.site import write_gallery
-from shiftdata.serve.results import read_results
 from tests.serve.pages.test_predictions import random_predictions, task_of, truth
-from tests.serve.serving import serving
 
 TITLES = "(all) => all.map((one) => one.title.split('\\n')[0])"
 
@@ -24,9 +20,7 @@ TITLES = "(all) => all.map((one) => one.title.split('\\n')[0])"
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(predictions.FIRST, "wrong", 1)
-    for module in (predictions, predictions_page):
-        monkeypatch.setattr(module, "PART", 2)
-    monkeypatch.setattr(predictions_page, "LINKED", 2)
+    monkeypatch.setattr(predictions, "PART", 2)
 
 
 @pytest.fixture
@@ -96,32 +90,3 @@ def test_an_example_that_was_drawn_twice_counts_twice(page, built, tmp_path):
     counts = [head.removeprefix("wrong: ").split(" of ") for head in heads if head.startswith("wrong")]
     assert all(shown == total for shown, total in counts)
     assert sum(int(total) for _, total in counts) == sum(drawn.values())
-
-
-def test_the_first_parts_lead_to_examples_in_files_and_all_where_they_are_served(page, built, task, tmp_path):
-    given = {"erm": random_predictions(task, 1, 0.0)}
-    folder = write_page(task, given, tmp_path / "page").parent
-    write_gallery([built / "shift" / "tiny"], tmp_path / "site", each=1, results=[folder])
-
-    def opened(address: str) -> Any:
-        page.goto(address)
-        group = page.locator("#worst-list .group").first
-        group.locator("li").first.wait_for()
-        while group.locator("button:visible").count():
-            shown = group.locator("li").count()
-            group.locator("button:visible").click()
-            group.locator("li").nth(shown).wait_for()
-        return group
-
-    group = opened(f"file://{tmp_path}/site/predictions/page/index.html")
-    links = group.locator("li a").count()
-    assert 0 < links < group.locator("li").count()
-    group.locator("li a").nth(links - 1).click()
-    page.wait_for_selector("#facts dd")
-    assert page.wrong == []
-    with serving(built, results=read_results([folder])) as running:
-        group = opened(f"{running.endpoint}/results/page/index.html")
-        assert group.locator("li a").count() == group.locator("li").count() > links
-        group.locator("li a").last.click()
-        page.wait_for_selector("#facts dd")
-    assert page.wrong == []

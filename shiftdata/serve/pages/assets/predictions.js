@@ -11,7 +11,6 @@
   const percent = (share) => `${Math.round(100 * share)} %`;
   const method = () => page.methods[Number(state().method ?? 0)] || page.methods[0];
   const sorted = (one) => [...one.groups].sort((a, b) => a[3] / a[2] - b[3] / b[2] || b[2] - a[2]);
-  let place = { dataset: "" };
   let shownGroups = 10;
   let shownPairs = 6;
   let shownConfusions = 12;
@@ -22,8 +21,6 @@
       .sort((a, b) => b[3] - a[3]).slice(0, 3).map(([, , to, count]) => `${labelName(to)} ${number(count)} times`).join(", ");
   }
 
-  const exampleUrl = (key) => `${place.dataset}example.html#${new URLSearchParams({ base: page.base, key })}`;
-
   /** An example of a group: its picture or text, and what each method takes it for. */
   function shownExample(label, nuisance, one) {
     const mine = page.methods.indexOf(method());
@@ -32,8 +29,7 @@
       : make("span", { class: "text" }, typeof one.text === "string" ? one.text : one.text ? JSON.stringify(one.text) : one.key);
     const times = one.times > 1 ? ` ×${one.times}` : "";
     const under = make("span", { class: `under ${one.right[mine] ? "good" : "bad"}` }, `${one.right[mine] ? "✓" : "✗"} ${labelName(one.predicted[mine])}${page.steps.length ? ` at ${one.severity}` : ""}${times}`);
-    const attributes = one.linked ? { href: exampleUrl(one.key), "aria-label": `${one.key}: ${said}` } : { class: "card-of" };
-    return make("li", { title: `${one.key}\n${said}` }, make(one.linked ? "a" : "span", attributes, picture, under));
+    return make("li", { title: `${one.key}\n${said}` }, make("span", { class: "card-of" }, picture, under));
   }
 
   /** The examples of a group that fit a test, part by part: each part is loaded when its turn comes. */
@@ -41,8 +37,7 @@
     const group = groupOf(label, nuisance);
     for (let part = 0; part < Math.min(parts, page.parts[group] ?? 0); part++) {
       const { examples } = await load(`shown/${group}-${part}`);
-      const linked = place.dataset && (place.live || part < page.linked);
-      for (const [at, one] of examples.entries()) if (fits(one)) yield { ...one, at, of: examples.length, part: `${group}-${part}`, linked };
+      for (const [at, one] of examples.entries()) if (fits(one)) yield { ...one, at, of: examples.length, part: `${group}-${part}` };
     }
   }
 
@@ -203,5 +198,5 @@
   get("more-confusions").addEventListener("click", () => { shownConfusions += 50; showConfusion(); });
   get("more-pairs")?.addEventListener("click", () => showPairs(20));
   addEventListener("popstate", show);
-  load("place").then((found) => { place = found; get("to-dataset").hidden = !place.dataset; get("to-dataset").href = `${place.dataset}index.html`; }).finally(show);
+  show();
 })();
