@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias, Unpack
@@ -75,7 +74,8 @@ def verify(
         try:
             problems = [*manifest_problems(dataset), *_extra_files(files)]
             if not deep:
-                problems += _file_problems(files, dataset.manifest.files)
+                for local in files.each(sorted(dataset.manifest.files)):
+                    problems += local.problems
             elif dataset.manifest.is_webdataset:
                 problems += tar_problems(files)
             else:
@@ -136,28 +136,16 @@ def _extra_files(files: Files) -> Iterator[Problem]:
         yield Problem(FILE_NAME, "points out of the dataset's folder: put the file itself there", "link")
 
 
-def _file_problems(files: Files, paths: Iterable[str]) -> Iterator[Problem]:
-    """Report files that are missing or do not have their hashes."""
-    manifest = files.dataset.manifest
-    shards = {shard.path: shard for base in manifest.bases for shard in shards_of(manifest, base)}
-    for local in files.each(sorted(paths)):
-        yield from local.problems(shards[local.path].contents if local.path in shards else "")
-
-
-@dataclass
 class _Audit:
     """A check of a Parquet dataset: the origins and terms read so far, and the files still to be checked."""
 
-    files: Files
-    check_split: SplitCheck | None
-    left: set[str] = field(init=False)
-    origins: list[pa.Table] = field(default_factory=list)
-    terms: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
-    whole: bool = True  # every row was read
-
-    def __post_init__(self) -> None:
-        self.manifest = self.files.dataset.manifest
+    def __init__(self, files: Files, check_split: SplitCheck | None) -> None:
+        self.files, self.check_split = files, check_split
+        self.manifest = files.dataset.manifest
         self.left = set(self.manifest.files)
+        self.origins: list[pa.Table] = []
+        self.terms = Counter[tuple[str | None, str | None]]()
+        self.whole = True  # every row was read
 
     def problems(self) -> Iterator[Problem]:
         """Check every base, what derives from the rows of all bases, and every other file."""
@@ -166,16 +154,14 @@ class _Audit:
         if self.origins:
             terms = self.terms.copy() if self.whole else None
             yield from dataset_problems(self.manifest, pa.concat_tables(self.origins), terms)
-        texts = {DROPPED, README, ATTRIBUTION}
-        for local in self.files.each(sorted(texts & self.left)):
-            yield from local.problems()
+        for local in self.files.each(sorted(self.left)):
+            yield from local.problems
             if local.path == DROPPED:
                 yield from dropped_problems(self.manifest, local)
             elif local.path == README:
                 yield from card_problems(self.manifest, local)
-            elif self.whole:
+            elif local.path == ATTRIBUTION and self.whole:
                 yield from attribution_problems(self.manifest, local, self.terms)
-        yield from _file_problems(self.files, self.left - texts)
 
     def _base(self, base: Base) -> Iterator[Problem]:
         """Check the metadata, the data files and the canonical splits of a base."""
@@ -205,7 +191,7 @@ class _Audit:
             table, faults = read_table(
                 metadata, metadata_schema(self.manifest), without="params", terms=TERMS
             )
-            yield from [*metadata.problems("its rows were not checked"), *faults]
+            yield from [*metadata.problems, *faults]
             if table is not None and metadata.file is not None:
                 tables[split], sizes[split] = table, sizes_of(metadata.file, self.manifest.roles)
                 yield from statistics_problems(metadata.path, metadata.file, table)
@@ -221,8 +207,8 @@ class _Audit:
         """Check every data file of a base: its rows, its examples, its statistics, the sample."""
         for shard, local in zip(shards, self.files.each([shard.path for shard in shards]), strict=True):
             rows = tables.get(shard.split)
-            problems = local.problems(shard.contents)
             described = None if rows is None else metadata[shard.split]
+            problems = [*local.problems]
             problems += shard_problems(shard, local, described, self.manifest, self.files.progress)
             if not problems and local.file is not None and rows is not None:
                 problems += statistics_problems(shard.path, local.file, rows.slice(shard.first, shard.rows))
@@ -254,7 +240,7 @@ class _Audit:
             return metadata_of(self.manifest, base.name, rows)
 
         for local in self.files.each(list(splits)):
-            problems = [*local.problems(), *canonical_problems(splits[local.path], local, tables)]
+            problems = [*local.problems, *canonical_problems(splits[local.path], local, tables)]
             if self.check_split is not None and sizes and not problems:
                 every = np.concatenate([sizes[split] for split in order])
                 problems += self.check_split(splits[local.path], rows_of, every, local)

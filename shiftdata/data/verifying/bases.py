@@ -23,6 +23,7 @@ from shiftdata.data.verifying.files import LocalFile, Problem, first_line
 from shiftdata.data.verifying.rows import BaseRows
 from shiftdata.data.verifying.tables import read_table
 
+PLACES = ("fold", "split", "base")  # of an origin
 MOST_EQUAL = 3  # keys of a set that a problem names
 
 
@@ -31,7 +32,7 @@ def base_problems(rows: BaseRows, sizes: Mapping[str, Indices]) -> Iterator[Prob
     base, path = rows.base, f"metadata/{rows.base.name}"
     for split, table in rows.splits.items():
         file = metadata_file(base.name, split)
-        yield from _count_problems(file, "has", size_of(groups_of(table), sizes[split]), base.splits[split])
+        yield from _count_problems(file, split, size_of(groups_of(table), sizes[split]), base.splits[split])
     yield from _quantile_problems(rows)
     yield from _trajectory_problems(rows)
     if len(rows.splits) < len(base.splits):
@@ -51,18 +52,9 @@ def base_problems(rows: BaseRows, sizes: Mapping[str, Indices]) -> Iterator[Prob
         yield Problem(path, f"{text}; fetch it again", "content_id")
 
 
-def _count_problems(path: str, verb: str, counted: Split, promised: Split) -> Iterator[Problem]:
-    names = {
-        "rows": "rows",
-        "groups": "groups",
-        "smallest": "rows in the smallest group",
-        "largest": "rows in the largest group",
-        "bytes": "bytes in memory",
-    }
-    for field, name in names.items():
-        count, wanted = getattr(counted, field), getattr(promised, field)
-        if count != wanted:
-            yield Problem(path, f"{verb} {count} {name}, the manifest says {wanted}", "counts")
+def _count_problems(path: str, name: str, counted: Split, promised: Split) -> Iterator[Problem]:
+    if counted != promised:
+        yield Problem(path, f"has {counted} in {name}, the manifest says {promised}", "counts")
 
 
 def _quantile_problems(rows: BaseRows) -> Iterator[Problem]:
@@ -74,19 +66,16 @@ def _quantile_problems(rows: BaseRows) -> Iterator[Problem]:
     counts = np.bincount(codes)
     starts = np.cumsum(counts) - counts
     expected = (np.arange(len(codes)) - np.repeat(starts, counts) + 0.5) / np.repeat(counts, counts)
-    wrong = quantile != expected
+    wrong, rule = quantile != expected, "0.5/n, 1.5/n, ... of the n rows of a split, group and severity"
     if rows.manifest.part is not None:
         twice = (np.diff(quantile, prepend=np.nan) == 0) & (np.diff(codes, prepend=-1) == 0)
         wrong = twice | ~((quantile >= 0) & (quantile < 1))
-    cells, firsts = np.unique(codes[wrong], return_index=True)
-    for cell, at in zip(cells, np.flatnonzero(wrong)[firsts].tolist(), strict=True):
-        row, size = int(order[starts[cell]]), counts[cell]
-        rule = f"0.5/{size}, 1.5/{size}, ...: {expected[at]:.6g} is missing"
-        if rows.manifest.part is not None:
-            rule = "at least 0 and below 1, and each occurs once"
-        cell_name = _cell(rows, row)
-        text = f"has the quantile {quantile[at]:.6g} in the cell {cell_name}, where quantiles are {rule}"
-        yield Problem(rows.path(row), text, "quantile")
+        rule = "from 0 to below 1, and each occurs once in a split, group and severity"
+    firsts = np.unique(codes[wrong], return_index=True)[1]  # one of each cell: it moves the others
+    for at in np.flatnonzero(wrong)[firsts].tolist():
+        row = int(order[at])
+        text = f"has the quantile {quantile[at]:.6g}: quantiles are {rule}"
+        yield Problem(rows.path(row), text, "quantile", rows.table["key"][row].as_py())
 
 
 def _trajectory_problems(rows: BaseRows) -> Iterator[Problem]:
@@ -101,15 +90,14 @@ def _trajectory_problems(rows: BaseRows) -> Iterator[Problem]:
     if rows.manifest.part is None:
         fine = pc.and_(fine, pc.equal(counted["count_all"], severities))
     fine = pc.and_(fine, pc.equal(counted["origin_count_distinct"], 1))
-    for bad in counted.filter(pc.invert(fine)).to_pylist():
+    for trajectory in counted.filter(pc.invert(fine)).to_pylist():
         text = (
-            f"is of a trajectory (split {bad['split']}, group {bad['group']}, quantile {bad['quantile']}) "
-            f"with {bad['count_all']} rows, {bad['severity_count_distinct']} severities and "
-            f"{bad['origin_count_distinct']} origins: each of the {severities} severities must occur once, "
-            "of one origin"
+            f"is of a trajectory with {trajectory['count_all']} rows, "
+            f"{trajectory['severity_count_distinct']} severities and {trajectory['origin_count_distinct']} "
+            f"origins: each of the {severities} severities must occur once, of one origin"
         )
-        split = bad["split"] if bad["split"] in rows.splits else next(iter(rows.splits))
-        yield Problem(metadata_file(rows.base.name, split), text, "trajectory", bad["key_min"])
+        path = f"metadata/{rows.base.name}"
+        yield Problem(path, text, "trajectory", trajectory["key_min"])
 
 
 def _cells(table: pa.Table, names: Sequence[str]) -> NDArray[np.int64]:
@@ -120,14 +108,6 @@ def _cells(table: pa.Table, names: Sequence[str]) -> NDArray[np.int64]:
         codes = codes * len(column.dictionary) + column.indices.to_numpy()
     cells: NDArray[np.int64] = np.unique(codes, return_inverse=True)[1]
     return cells
-
-
-def _cell(rows: BaseRows, row: int) -> str:
-    manifest, values = rows.manifest, rows.table.slice(row, 1).to_pylist()[0]
-    named = {"label": manifest.labels, manifest.roles.nuisance: manifest.nuisances}
-    for name, names in named.items():
-        values |= {name: dict(enumerate(names)).get(values[name], values[name])}
-    return "(" + ", ".join(f"{name} {values[name]}" for name in ("split", *named, "severity")) + ")"
 
 
 def origins_of(rows: BaseRows) -> pa.Table:
@@ -141,20 +121,19 @@ def dataset_problems(
 ) -> Iterator[Problem]:
     """Check that origins do not leak, and totals over all bases; `terms` is None if rows are missing."""
     nuisance = manifest.roles.nuisance
-    counts = origins.group_by("origin").aggregate(
-        [(name, "count_distinct") for name in ("split", "fold", nuisance)]
-    )
-    for name in ("split", "fold"):
-        several = counts.filter(pc.greater(counts[f"{name}_count_distinct"], 1))["origin"]
-        leaking = origins.filter(pc.is_in(origins["origin"], several.combine_chunks())).group_by("origin")
-        distinct = leaking.aggregate([(name, "distinct"), ("base", "distinct")]).sort_by("origin")
-        for row in distinct.to_pylist():
-            values, bases = sorted(map(str, row[f"{name}_distinct"])), sorted(row["base_distinct"])
-            text = (
-                f"the origin {row['origin']!r} is in more than one {name}: {', '.join(values)} "
-                f"(in {', '.join(bases)}); it must be in one, or it would leak"
-            )
-            yield Problem(f"metadata/{bases[0]}", text, f"origin {name}")
+    counts = origins.group_by("origin").aggregate([("fold", "count_distinct"), (nuisance, "count_distinct")])
+    several = counts.filter(pc.greater(counts["fold_count_distinct"], 1))["origin"]
+    leaking = origins.filter(pc.is_in(origins["origin"], several.combine_chunks())).group_by("origin")
+    places = leaking.aggregate([(name, "distinct") for name in PLACES])
+    for row in places.sort_by("origin").to_pylist():
+        folds, splits, bases = (
+            sorted(map(str, row[f"{name}_distinct"])) for name in ("fold", "split", "base")
+        )
+        text = (
+            f"the origin {row['origin']!r} has the folds {', '.join(folds)}, so it is in {', '.join(splits)} "
+            f"of {', '.join(bases)}: it must have one fold, or it would leak"
+        )
+        yield Problem(f"metadata/{bases[0]}", text, "origin")
     if terms is None:
         return
     shared = bool((pc.max(counts[f"{nuisance}_count_distinct"]).as_py() or 0) > 1)
@@ -197,30 +176,26 @@ def _set_problems(
     keys, counts = frozen["key"], pc.fill_null(frozen["count"], 0).to_numpy()
     record = split.sets[name]
     filtered = record.filters is not None
-    allowed = "filters keep a row once" if filtered else "it must be at least 1"
     for row in frozen.filter(counts != 1 if filtered else counts < 1).to_pylist():
+        allowed = "filters keep a row once" if filtered else "it must be at least 1"
         yield Problem(path, f"has the count {row['count']}, and {allowed}", "count", row["key"])
     place = pc.index_in(keys, value_set=rows["key"].combine_chunks())
-    valid = place.is_valid().to_numpy()
     at = place.drop_null().to_numpy().astype(np.int64)
-    drawn = groups_of(rows)[np.repeat(at, np.maximum(counts[valid], 0))]
+    drawn = groups_of(rows)[np.repeat(at, np.maximum(counts[place.is_valid().to_numpy()], 0))]
     counted = replace(size_of(drawn, counts), bytes=record.size.bytes)
-    yield from _count_problems(path, f"keeps in {name}", counted, record.size)
+    yield from _count_problems(path, name, counted, record.size)
     repeated = pc.value_counts(keys)
-    wrong = {
-        "is frozen twice": repeated.filter(pc.greater(repeated.field(1), 1)).field(0),
-        f"is frozen in {name}, and not a row of {' and '.join(record.splits)}": keys.filter(~valid),
-    }
+    wrong = {"is frozen twice": repeated.filter(pc.greater(repeated.field(1), 1)).field(0)}
     if record.filters is not None:
         try:
-            matching = rows_matching(plain_texts(rows), record.filters)["key"]
+            rows = rows_matching(plain_texts(rows), record.filters)
         except Exception as error:  # Arrow and NumPy raise many kinds for bad filters
             text = f"the filters of {split.name}/{name} cannot be used ({first_line(error)})"
             yield Problem(FILE_NAME, text, "filters")
             return
-        unmatched = _without(keys.filter(valid), matching)
-        wrong[f"is frozen in {name}, where the filters do not keep it"] = unmatched
-        wrong[f"is kept by the filters of {name}, and not frozen"] = _without(matching, keys)
+        wrong[f"is kept by the filters of {name}, and not frozen"] = _without(rows["key"], keys)
+    source = f"a row of {' and '.join(record.splits)}{' that its filters keep' if filtered else ''}"
+    wrong[f"is frozen in {name}, and not {source}"] = _without(keys, rows["key"])
     for text, wrong_keys in wrong.items():
         for key in wrong_keys.to_pylist():
             yield Problem(path, text, text, key)

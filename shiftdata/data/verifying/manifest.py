@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,8 +22,6 @@ from shiftdata.data.format.records import Base
 from shiftdata.data.format.schema import columns
 from shiftdata.data.verifying.files import Problem
 
-TOTAL = re.compile(r"-of-(\d{5})\.parquet$")
-
 
 def manifest_problems(dataset: OpenDataset) -> Iterator[Problem]:
     """Check a manifest by itself."""
@@ -39,38 +36,43 @@ def manifest_problems(dataset: OpenDataset) -> Iterator[Problem]:
     if manifest.content_id != dataset_content_id(manifest.bases):
         text = "has a content_id that is not the hash of those of its bases: fetch or build it again"
         yield Problem(FILE_NAME, text, "content_id")
-    for text in [*_name_faults(manifest), *_file_faults(manifest)]:
+    for path, user in _needed_files(manifest):
+        if path not in manifest.all_files:
+            yield Problem(FILE_NAME, f"does not list {path}, which {user} needs", "files")
+    for text in _faults(manifest):
         yield Problem(FILE_NAME, text, "files")
 
 
-def _name_faults(manifest: Manifest) -> Iterator[str]:
-    bases = {base.name for base in manifest.bases}
+def _needed_files(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """Yield each file that a manifest must list, with what needs it."""
+    for base in manifest.bases:
+        user = f"the base {base.name!r}"
+        if base.dropped and manifest.part is None and not manifest.is_webdataset:
+            yield DROPPED, user
+        for split in base.splits:
+            paths = data_files(manifest.all_files, base.name, split)
+            if manifest.is_webdataset:
+                yield from ((index_file(path), user) for path in paths)
+                continue
+            yield metadata_file(base.name, split), user
+            count = max(1, len(paths))
+            yield from ((data_file(base.name, split, number, count), user) for number in range(count))
+    for canonical in manifest.canonical_splits:
+        yield protocol_file(canonical.name), f"the split {canonical.name!r}"
+
+
+def _faults(manifest: Manifest) -> Iterator[str]:
+    """Check the names of bases, and the rows of files."""
+    bases, files = {base.name for base in manifest.bases}, manifest.all_files
     if manifest.default_base not in bases:
         yield f"has the default base {manifest.default_base!r}, which it does not list"
-    built = manifest.part is None and not manifest.is_webdataset
-    if built and any(base.dropped for base in manifest.bases) and DROPPED not in manifest.files:
-        yield f"does not list {DROPPED}, which names what was dropped"
-    for split in manifest.canonical_splits:
-        if protocol_file(split.name) not in manifest.files:
-            yield f"does not list {protocol_file(split.name)}, which the split {split.name!r} needs"
-        if split.base not in bases:
-            yield f"has the split {split.name!r} of the base {split.base!r}, which it does not list"
-
-
-def _file_faults(manifest: Manifest) -> Iterator[str]:
-    """Check that each split has metadata, or an index for each tar, and data files for all of its rows."""
-    files = manifest.all_files
+    for canonical in manifest.canonical_splits:
+        if canonical.base not in bases:
+            yield f"has the split {canonical.name!r} of the base {canonical.base!r}, which it does not list"
     for path, file in files.items():
         if file.rows is not None and not (path.endswith(".parquet") or is_tar(path)):
             yield f"gives {path} {file.rows} rows, which only Parquet files and tars have"
     for base in manifest.bases:
-        needed = [metadata_file(base.name, split) for split in base.splits]
-        needed += [shard.path for shard in shards_of(manifest, base)]
-        if manifest.is_webdataset:
-            needed = [index_file(tar) for split in base.splits for tar in tar_paths(manifest, base, split)]
-        for path in needed:
-            if path not in files:
-                yield f"does not list {path}, which the base {base.name!r} needs"
         for split, record in base.splits.items():
             rows = sum(files[path].rows or 0 for path in data_files(files, base.name, split))
             if rows != record.rows:
@@ -82,30 +84,17 @@ class Shard:
     """A Parquet file of examples; `first` is the number of its first row in its split."""
 
     path: str
-    base: str
     split: str
     first: int
     rows: int
 
-    @property
-    def contents(self) -> str:
-        return f"it contains rows {self.first} to {self.first + self.rows - 1} of {self.base}/{self.split}"
-
 
 def shards_of(manifest: Manifest, base: Base) -> list[Shard]:
-    """Return the Parquet files that the splits of a base must have, by the total in their names."""
+    """Return the data files of the splits of a base, withheld ones too."""
     shards, files = [], manifest.all_files
     for split in base.splits:
-        totals = [TOTAL.search(path) for path in data_files(files, base.name, split)]
-        total, first = max((int(match[1]) for match in totals if match), default=1), 0
-        for number in range(total):
-            path = data_file(base.name, split, number, total)
-            rows = (files[path].rows or 0) if path in files else 0
-            shards.append(Shard(path, base.name, split, first, rows))
-            first += rows
+        first = 0
+        for path in data_files(files, base.name, split):
+            shards.append(Shard(path, split, first, files[path].rows or 0))
+            first += shards[-1].rows
     return shards
-
-
-def tar_paths(manifest: Manifest, base: Base, split: str) -> list[str]:
-    """Return the listed tars of a split."""
-    return [path for path in data_files(manifest.files, base.name, split) if is_tar(path)]

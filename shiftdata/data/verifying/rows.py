@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -22,8 +22,8 @@ from shiftdata.data.verifying.tables import integers
 
 TERMS = ["license", "attribution"]
 
-#: A mask of rows, the column whose value is wrong in them, and the rule that it breaks (of a row by number).
-Broken: TypeAlias = tuple[NDArray[np.bool_], str, str | Callable[[int], str]]
+#: A mask of rows, the column whose value is wrong in them, and the rule that it breaks.
+Broken: TypeAlias = tuple[NDArray[np.bool_], str, str]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def row_problems(rows: BaseRows, shard_rows: Mapping[str, Sequence[int]]) -> Ite
     for mask, column, rule in [*_of_all(rows), *kinds, *_of_pointers(rows, shard_rows)]:
         for row in np.flatnonzero(mask).tolist():
             values = rows.table.slice(row, 1).to_pylist()[0]
-            text = f"has the {column} {values[column]!r}; {rule if isinstance(rule, str) else rule(row)}"
+            text = f"has the {column} {values[column]!r}: {rule}"
             yield Problem(rows.path(row), text, column, values["key"])
 
 
@@ -75,20 +75,17 @@ def _of_all(rows: BaseRows) -> Iterator[Broken]:
     formed = pc.fill_null(pc.match_substring_regex(key, f"^(?:{pattern})$"), False).to_numpy()
     yield ~formed, "key", f"keys are made of {pattern}"
     codes = pc.fill_null(key, "").combine_chunks().dictionary_encode().indices.to_numpy()
-    _, firsts, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    first = firsts[inverse]
-    twice = formed & (first != np.arange(len(codes)))
-    yield twice, "key", lambda row: f"an earlier row has it, in {rows.path(int(first[row]))}: keys are unique"
+    repeated = np.ones(len(codes), bool)
+    repeated[np.unique(codes, return_index=True)[1]] = False
+    yield formed & repeated, "key", "an earlier row has it, and keys are unique within a base"
     # The fold gives the split, and the split the file.
     fold, null = integers(rows.table["fold"])
-    outside = null | (fold < 0) | (fold > 99)
-    yield outside, "fold", "folds run from 0 to 99"
     split = pc.fill_null(rows.table["split"], "").to_numpy(zero_copy_only=False).astype(str)
     of_fold = np.array(list(SPLITS))[np.searchsorted(list(SPLITS.values()), fold, side="right") - 1]
     starts = ", ".join(f"{name} from {first}" for name, first in SPLITS.items())
-    yield ~outside & (of_fold != split), "fold", lambda row: f"its split is {str(split[row])!r} ({starts})"
-    misfiled = rows.split_of_file != split
-    yield misfiled, "split", lambda row: f"it is in a file of {str(rows.split_of_file[row])!r}"
+    rule = f"folds run from 0 to 99, and give the split ({starts})"
+    yield null | (fold < 0) | (fold > 99) | (of_fold != split), "fold", rule
+    yield rows.split_of_file != split, "split", "its file is that of another split"
     yield _unnamed(rows, "label", rows.manifest.labels)
     blank = pa.array({term for pair in rows.terms for term in pair if not (term or "").strip()}, pa.string())
     for column in TERMS if len(blank) else ():
@@ -110,7 +107,7 @@ def _of_nuisance(rows: BaseRows) -> Iterator[Broken]:
     yield _unnamed(rows, name, rows.manifest.nuisances)
     expected = integers(rows.table["label"])[0] * count + integers(rows.table[name])[0]
     group, null = integers(rows.table["group"])
-    yield null | (group != expected), "group", lambda row: f"label * {count} + {name} is {expected[row]}"
+    yield null | (group != expected), "group", f"it must be label * {count} + {name}"
     allowed, severity = list(rows.manifest.severities), rows.table["severity"]
     fine = pc.is_in(severity, value_set=pa.array(allowed, pa.float64())) if allowed else pc.is_null(severity)
     listed = ", ".join(map(str, allowed)) or "none, for this shift has no scale"
@@ -131,15 +128,11 @@ def _of_pointers(rows: BaseRows, shard_rows: Mapping[str, Sequence[int]]) -> Ite
         "row": [np.arange(count) for shards in counts for count in shards],
     }
     for name, place in places.items():
-        wanted = np.concatenate([np.empty(0, np.int64), *place])
-        if len(wanted) == len(rows.table):  # else the counts are a problem of their own
+        expected = np.concatenate([np.empty(0, np.int64), *place])
+        if len(expected) == len(rows.table):  # else the counts are a problem of their own
             value, null = integers(rows.table[name])
-            yield null | (value != wanted), name, partial(_place, wanted)
+            yield null | (value != expected), name, "it is not the place of the example in the data files"
     for name in ("length", "sha256"):
         yield rows.table[name].is_null().to_numpy(), name, "every row needs one"
     null, images = rows.table["offset"].is_null().to_numpy(), rows.manifest.roles.modality == "image"
     yield null if images else ~null, "offset", "each image needs one" if images else "only images have one"
-
-
-def _place(wanted: NDArray[np.int64], row: int) -> str:
-    return f"its place is {wanted[row]}"

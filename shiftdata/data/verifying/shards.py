@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from PIL import Image
 
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.schema import Roles, columns, data_schema, example_hashes
+from shiftdata.data.format.schema import columns, data_schema, example_bytes
 from shiftdata.data.verifying.files import LocalFile, Problem, Progress, first_line
 from shiftdata.data.verifying.manifest import Shard
 from shiftdata.data.verifying.tables import RowsInOrder, batches, differing, table_problems, unreadable
@@ -32,9 +31,9 @@ def shard_problems(
     shard: Shard, local: LocalFile, metadata: LocalFile | None, manifest: Manifest, progress: Progress
 ) -> Iterator[Problem]:
     """Check an intact data file; without metadata, its columns alone."""
-    readable, problems = table_problems(local, data_schema(manifest))
+    problems = table_problems(local, data_schema(manifest))
     yield from problems
-    if not readable or local.file is None or metadata is None or metadata.file is None:
+    if problems or local.file is None or metadata is None or metadata.file is None:
         return
     check = partial(_part_problems, local.file, shard.path, metadata.path, manifest)
     count = IMAGES_AT_A_TIME if manifest.roles.modality == "image" else ROWS_AT_A_TIME
@@ -43,7 +42,7 @@ def shard_problems(
         for rows, problems in ahead(check, pairs, available_cores()):
             yield from problems
             progress.report("on_rows", rows)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:  # the last: features that no JSON can have
         yield unreadable(shard.path, error)
 
 
@@ -82,42 +81,26 @@ def _example_problems(
     file: Path, path: str, source: str, manifest: Manifest, data: pa.Table, meta: pa.Table
 ) -> Iterator[Problem]:
     """Check every example against its hash; an image is also read at its offset, and decoded."""
-    images: list[bytes | None] = [None] * len(data)
-    if manifest.roles.modality == "image":
-        images = pc.struct_field(data[next(iter(manifest.roles.example))], "bytes").to_pylist()
-        digests = [hashlib.sha256(image).digest() if image is not None else "it is empty" for image in images]
-    else:
-        digests = _digests(data, manifest.roles)
+    images = manifest.roles.modality == "image"
     pointers = meta.select(["offset", "length", "sha256"]).to_pylist()
     with file.open("rb", buffering=0) as stream:
-        for row, (digest, image, pointer) in enumerate(zip(digests, images, pointers, strict=True)):
-            if isinstance(digest, str):
-                text = f"has no example, or none that can be hashed ({digest})"
+        examples = example_bytes(data, manifest.roles)
+        for row, (example, pointer) in enumerate(zip(examples, pointers, strict=True)):
+            digest = b"" if example is None else hashlib.sha256(example).digest()
+            if digest != pointer["sha256"]:
+                listed = (pointer["sha256"] or b"").hex()
+                text = f"has an example of sha256 {digest.hex() or 'none'}, {source} says {listed or 'none'}"
                 yield _problem(path, meta, row, text, "example")
-            elif digest != pointer["sha256"]:
-                listed = pointer["sha256"].hex() if pointer["sha256"] else "none"
-                text = f"has an example of sha256 {digest.hex()}, {source} says {listed}"
-                yield _problem(path, meta, row, text, "example")
-            elif image is not None and _read(stream, pointer) != image:
+            elif images and _read(stream, pointer) != example:
                 text = f"is not at byte offset {pointer['offset']} with length {pointer['length']}"
                 yield _problem(path, meta, row, f"{text}, as {source} says", "offset")
-            elif image is not None and (fault := _undecodable(image)):
+            elif images and (fault := _undecodable(example)):
                 yield _problem(path, meta, row, f"has an image that cannot be decoded: {fault}", "decode")
 
 
-def _digests(data: pa.Table, roles: Roles) -> list[bytes | str]:
-    """Return the hash of each example, or the reason that it has none."""
+def _undecodable(image: bytes | None) -> str:
     try:
-        return list(example_hashes(data, roles))
-    except Exception as error:  # an empty cell, or a value of another type
-        if len(data) == 1:
-            return [first_line(error)]
-        return [digest for row in range(len(data)) for digest in _digests(data.slice(row, 1), roles)]
-
-
-def _undecodable(image: bytes) -> str:
-    try:
-        with Image.open(io.BytesIO(image)) as picture:
+        with Image.open(io.BytesIO(image or b"")) as picture:
             picture.load()
     except Exception as error:  # Pillow raises many kinds for bad pictures
         return re.sub("<.*?>", "it", first_line(error))  # without its address in memory

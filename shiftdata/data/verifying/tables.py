@@ -24,10 +24,10 @@ BATCH_ROWS = 20_000
 BYTES_AT_ONCE = 8 << 20
 
 
-def table_problems(local: LocalFile, schema: pa.Schema) -> tuple[bool, list[Problem]]:
-    """Return True if the rows of an intact file can be read by a schema, and the faults of its columns."""
+def table_problems(local: LocalFile, schema: pa.Schema) -> list[Problem]:
+    """Return the reasons not to read the rows of an intact file by a schema."""
     if local.file is None:
-        return False, []
+        return []
     try:
         footer = pq.read_metadata(local.file)
         columns = footer.schema.to_arrow_schema()
@@ -35,24 +35,29 @@ def table_problems(local: LocalFile, schema: pa.Schema) -> tuple[bool, list[Prob
         with local.file.open("rb") as stream:
             fault = fault or pages_fault(stream, footer)
     except Exception as error:  # Arrow raises many kinds for bad files
-        return False, [unreadable(local.path, error)]
-    if fault:
-        return False, [Problem(local.path, fault, "unreadable")]
-    faults = sorted(_column_faults(columns, schema))
-    readable, features = not faults, _features(columns)
-    if wrong := [name for name, feature in _features(schema).items() if features.get(name) != feature]:
-        faults.append(f"does not give `datasets` the features of {', '.join(wrong)}, such as class names")
-    if local.rows is not None and footer.num_rows != local.rows:
-        faults.append(f"has {footer.num_rows} rows, the manifest says {local.rows}")
-    return readable, [Problem(local.path, text, "columns") for text in faults]
+        return [unreadable(local.path, error)]
+    features, given, wanted = _features(columns), _columns(columns), _columns(schema)
+    if fault is None and given != wanted:
+        more, fewer = ", ".join(set(given) - set(wanted)), ", ".join(set(wanted) - set(given))
+        fault = f"has other columns than {', '.join(wanted)}: it lacks ({fewer}), and has ({more})"
+    wrong = [name for name, feature in _features(schema).items() if features.get(name) != feature]
+    if fault is None and wrong:
+        fault = f"does not give `datasets` the features of {', '.join(wrong)}, such as class names"
+    if fault is None and local.rows not in (None, footer.num_rows):
+        fault = f"has {footer.num_rows} rows, the manifest says {local.rows}"
+    return [Problem(local.path, fault, "columns")] if fault else []
+
+
+def _columns(schema: pa.Schema) -> list[str]:
+    return [f"{field.name}: {field.type}" for field in schema]
 
 
 def read_table(
     local: LocalFile, schema: pa.Schema, *, without: str = "", terms: Sequence[str] = ()
 ) -> tuple[pa.Table | None, list[Problem]]:
-    """Read an intact file without the column `without`, and return its faults; `terms` as dictionaries."""
-    readable, problems = table_problems(local, schema)
-    if not readable or local.file is None:
+    """Read an intact file without the column `without`, or return its faults; `terms` as dictionaries."""
+    problems = table_problems(local, schema)
+    if local.file is None or problems:
         return None, problems
     names = [name for name in schema.names if name != without]
     try:
@@ -61,29 +66,16 @@ def read_table(
             table = flat_table(file, names, size=size, most_rows=sys.maxsize, coded=terms)
         table.validate(full=True)
     except IntegrityError as error:
-        return None, [*problems, Problem(local.path, str(error), "unreadable")]
+        return None, [Problem(local.path, str(error), "unreadable")]
     except Exception as error:  # Arrow raises many kinds for bad pages
-        return None, [*problems, unreadable(local.path, error)]
-    return table.replace_schema_metadata(None), problems
+        return None, [unreadable(local.path, error)]
+    return table.replace_schema_metadata(None), []
 
 
 def unreadable(path: str, error: Exception) -> Problem:
     """Return the problem of a file that has its hash, and cannot be read."""
     text = f"is not a readable Parquet file ({first_line(error)}): build the dataset again"
     return Problem(path, text, "unreadable")
-
-
-def _column_faults(columns: pa.Schema, expected: pa.Schema) -> Iterator[str]:
-    if missing := [name for name in expected.names if name not in columns.names]:
-        yield f"lacks the column {', '.join(missing)}"
-    if extra := [name for name in columns.names if name not in expected.names]:
-        yield f"has the column {', '.join(extra)}, which a shiftdata file does not have"
-    if not missing and not extra and columns.names != expected.names:
-        yield f"has the columns in another order than {', '.join(expected.names)}"
-    for name in set(expected.names) - set(missing):
-        given, wanted = columns.field(name).type, expected.field(name).type
-        if given != wanted:
-            yield f"has the column {name} as {given} and not as {wanted}"
 
 
 def batches(file: pq.ParquetFile, groups: Iterable[int], count: int) -> Iterator[pa.Table]:
