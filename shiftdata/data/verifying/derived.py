@@ -12,17 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shiftdata.data.format.attribution import attribution_text, credited
-from shiftdata.data.format.bounds import read_flat
 from shiftdata.data.format.front_matter import loading_entries, yaml_lines
 from shiftdata.data.format.identity import dropped_table_id
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.written import sample_of
 from shiftdata.data.verifying.files import LocalFile, Problem
-from shiftdata.errors import IntegrityError
+from shiftdata.data.verifying.tables import read_table
 
 FRONT = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
 KEY = re.compile(r"[a-z_]+(?=:)")
-DROPPED_ROWS = pa.schema([(name, pa.large_string()) for name in ("base", "key", "reason")])
+DROPPED_ROWS = pa.schema([(name, pa.string()) for name in ("base", "key", "reason")])
 
 
 def card_problems(manifest: Manifest, card: LocalFile) -> Iterator[Problem]:
@@ -74,16 +73,11 @@ def sample_problems(manifest: Manifest, file: Path) -> Iterator[Problem]:
 
 def dropped_problems(manifest: Manifest, local: LocalFile) -> Iterator[Problem]:
     """Check the names of what was dropped against the counts and hashes of each base."""
-    if local.file is None:
+    rows, problems = read_table(local, DROPPED_ROWS)
+    yield from problems
+    if rows is None:
         return
-    most = sum(count for base in manifest.bases for count in base.dropped.values())
-    try:
-        rows = read_flat(local.file, DROPPED_ROWS.names, most_rows=most).cast(DROPPED_ROWS)
-    except (IntegrityError, pa.ArrowException) as error:
-        fault = str(error).removeprefix(f"{local.file.name} ")
-        text = f"{fault} (the manifest says that {most:,} were dropped): fetch it or build the dataset again"
-        yield Problem(local.path, text, "unreadable")
-        return
+    rows = rows.cast(pa.schema([field.with_type(pa.large_string()) for field in DROPPED_ROWS]))
     for base in manifest.bases:
         mine = rows.filter(pc.equal(rows["base"], base.name)).select(["key", "reason"])
         counts = pc.value_counts(mine["reason"])

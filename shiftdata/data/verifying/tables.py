@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from shiftdata.data.format.bounds import flat_table, texts_in, unpacked_fault
+from shiftdata.data.format.bounds import flat_rows, unpacked_fault
 from shiftdata.data.format.page_headers import pages_fault
 from shiftdata.data.format.typed import read_json
 from shiftdata.data.format.written import plain_texts
@@ -61,9 +60,8 @@ def read_table(
         return None, problems
     names = [name for name in schema.names if name != without]
     try:
-        size = local.file.stat().st_size
-        with pq.ParquetFile(local.file, read_dictionary=texts_in(schema)) as file:
-            table = flat_table(file, names, size=size, most_rows=sys.maxsize, coded=terms)
+        with local.file.open("rb") as stream:
+            table = flat_rows(stream, names, coded=terms)
         table.validate(full=True)
     except IntegrityError as error:
         return None, [Problem(local.path, str(error), "unreadable")]
