@@ -136,7 +136,7 @@ def test_a_link_out_of_the_folder_is_found(copy, tmp_path):
         (
             '"validation": {',
             '"dev": {',
-            "gives the base 'content' the splits 'train', 'dev', 'test'; they are",
+            "has the splits of the base content 'dev'; they are train, validation, test",
         ),
     ],
 )
