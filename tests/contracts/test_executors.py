@@ -172,12 +172,6 @@ def test_killed_its_processes_end_too(processes, tmp_path):
     assert gone(pids(tmp_path))
 
 
-@pytest.mark.parametrize("make", [Pool, partial(Ray, None)])
-def test_no_worker_is_refused(make):
-    with pytest.raises(InputError, match="at least 1"):
-        make(0)
-
-
 def test_ranks_do_their_own_share_and_then_what_others_left(executor, tmp_path):
     def missing(some: Iterable[int]) -> list[int]:
         return [n for n in some if n not in done]

@@ -16,7 +16,7 @@ from builders.recipe import Base, Recipe
 from builders.recipe_files import load_recipe
 from builders.sample import Sample
 from builders.shifts.steps import OnGround
-from shiftdata.data.format.identity import base_content_id, dropped_id, dropped_table_id
+from shiftdata.data.format.identity import base_content_id, dropped_id
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.errors import InputError
@@ -212,10 +212,3 @@ def test_what_was_dropped_counts_with_its_reason(content):
     assert ids[0] == identity(rows, manifest)
     assert len(set(ids)) == len(ids)
     assert dropped_id(drops[-1]) == dropped_id(drops[-1][::-1])
-
-
-def test_a_table_of_what_was_dropped_has_the_same_identity():
-    pairs = [(f"é_{n % 7}_{'x' * (n % 3)}", "ab"[n % 2] + "ü") for n in range(25_000)]
-    table = pa.table(list(zip(*pairs, strict=True)), names=["key", "reason"])
-    assert dropped_table_id(table) == dropped_id(pairs)
-    assert dropped_table_id(table.slice(0, 0)) == dropped_id([])

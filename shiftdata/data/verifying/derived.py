@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from shiftdata.data.format.attribution import attribution_text, credited
 from shiftdata.data.format.front_matter import loading_entries, yaml_lines
-from shiftdata.data.format.identity import dropped_table_id
+from shiftdata.data.format.identity import dropped_id
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.written import sample_of
 from shiftdata.data.verifying.files import LocalFile, Problem
@@ -77,12 +77,11 @@ def dropped_problems(manifest: Manifest, local: LocalFile) -> Iterator[Problem]:
     yield from problems
     if rows is None:
         return
-    rows = rows.cast(pa.schema([field.with_type(pa.large_string()) for field in DROPPED_ROWS]))
     for base in manifest.bases:
         mine = rows.filter(pc.equal(rows["base"], base.name)).select(["key", "reason"])
         counts = pc.value_counts(mine["reason"])
         same = len(counts) == len(base.dropped)  # before millions of texts become Python's
         same = same and {each["values"]: each["counts"] for each in counts.to_pylist()} == base.dropped
-        if not same or dropped_table_id(mine) != base.dropped_id:
+        if not same or dropped_id(zip(*mine.to_pydict().values(), strict=True)) != base.dropped_id:
             text = f"does not name what was dropped from {base.name}: fetch it or build the dataset again"
             yield Problem(local.path, text, "dropped")
