@@ -25,7 +25,7 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.shifts.steps import Domains
 from shiftdata import verify
-from shiftdata.data.format.schema import SPLITS, columns, metadata_schema
+from shiftdata.data.format.schema import SPLITS
 from tests.contracts.readers import READERS, pyarrow
 
 
@@ -116,16 +116,6 @@ def test_trajectories_are_whole(built):
     for _, trajectory in rows.groupby(["split", "group", "quantile"]):
         assert sorted(trajectory["severity"]) == list(manifest.severities)
         assert trajectory["origin"].nunique() == 1
-
-
-def test_columns_stand_in_their_order(built):
-    manifest = built.manifest
-    for path in sorted(built.folder.glob("data/*/*.parquet")):
-        names = [*columns(manifest.roles.nuisance), *manifest.roles.example]
-        assert pq.read_schema(path).names == names
-    for path in sorted(built.folder.glob("metadata/*/*.parquet")):
-        expected = metadata_schema(manifest)
-        assert pq.read_schema(path).equals(expected)
 
 
 def test_the_card_is_accepted_and_small(built):

@@ -215,7 +215,7 @@ def test_keys_without_filters_are_compared_with_the_rows(built, tmp_path):
     retold(copy, name, with_column("key", lambda v: ["nobody", *v[1:]]))
     said = "\n".join(map(str, verify(copy)))
     assert "has the count 0, and it must be at least 1" in said
-    assert f"{name}: keeps in target_test" in said
+    assert f"{name}: has Split(rows=" in said
     assert "row 'nobody' is frozen in source_train, and not a row of" in said
 
 

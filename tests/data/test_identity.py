@@ -135,11 +135,6 @@ def identity(rows: pa.Table, manifest: Manifest, **changes: object) -> str:
     return base_content_id(rows, manifest, replace(manifest.base("mini"), **changes))
 
 
-def test_the_id_is_that_of_the_manifest(content):
-    rows, manifest = content
-    assert identity(rows, manifest) == manifest.base("mini").content_id
-
-
 def test_neither_order_nor_chunks_nor_dictionaries_count(content):
     rows, manifest = content
     expected = identity(rows, manifest)
