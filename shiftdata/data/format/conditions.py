@@ -1,4 +1,4 @@
-"""Conditions on columns: parse, write, apply and join filters.
+"""Conditions on columns: parse, write, apply and join filters; rows by the values of their columns.
 
 Filters are alternatives of clauses, a clause is conditions that all hold, as `pyarrow` and `datasets` read
 them: `[[("split", "==", "train"), ("quantile", "<", 0.1)], ...]`.
@@ -7,7 +7,7 @@ them: `[[("split", "==", "train"), ("quantile", "<", 0.1)], ...]`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -226,3 +226,23 @@ def pinned(filters: Filters, splits: Sequence[str]) -> Filters:
     every: Clause = [("split", "in", list(SPLITS))]
     pinned_ = both(filters, [[("split", "in", list(splits))]])
     return [clause if clause and clause[0][0] == "split" else every + clause for clause in pinned_]
+
+
+def chosen_rows(
+    table: pa.Table, chosen: Mapping[str, str | int | Iterable[str | int]], names: Collection[str]
+) -> pa.Table:
+    """Return the rows with the given values of columns; a value that no row has is refused.
+
+    `names` are the columns by which rows may be chosen.
+    """
+    for name, wanted in chosen.items():
+        if name not in names:
+            raise not_found("name to choose by", name, names)
+        column = table[name]
+        values = [str(value) for value in ([wanted] if isinstance(wanted, str | int) else wanted)]
+        present = {str(value) for value in column.to_pylist() if value is not None}
+        for value in values:
+            if value not in present:
+                raise not_found(name, value, present)
+        table = table.filter(pc.is_in(column.cast(pa.string()), pa.array(values, pa.string())))
+    return table

@@ -32,16 +32,25 @@ from shiftdata.data.format.writer import Indices
 from shiftdata.data.format.written import leak_warnings, sizes_of
 from shiftdata.data.metadata.rows import Metadata, metadata_of
 from shiftdata.data.places.http import Hub
-from shiftdata.data.verifying.bases import base_problems, canonical_problems, dataset_problems, origins_of
-from shiftdata.data.verifying.derived import (
+from shiftdata.data.verifying.files import Files, Listeners, LocalFile, Problem, Progress
+from shiftdata.data.verifying.manifest import (
+    Shard,
     attribution_problems,
     card_problems,
     dropped_problems,
+    manifest_problems,
     sample_problems,
+    shards_of,
 )
-from shiftdata.data.verifying.files import Files, Listeners, LocalFile, Problem, Progress
-from shiftdata.data.verifying.manifest import Shard, manifest_problems, shards_of
-from shiftdata.data.verifying.rows import TERMS, BaseRows, row_problems
+from shiftdata.data.verifying.rows import (
+    TERMS,
+    BaseRows,
+    base_problems,
+    canonical_problems,
+    dataset_problems,
+    origins_of,
+    row_problems,
+)
 from shiftdata.data.verifying.shards import shard_problems
 from shiftdata.data.verifying.tables import read_table, statistics_problems
 from shiftdata.data.verifying.tars import tar_problems
