@@ -19,8 +19,6 @@ from shiftdata.errors import InputError, LockedError, StorageError
 
 WORK_DIGITS = 16
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-#: Errors of file systems that have no locks.
-NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 #: Flags for every `os.open`, and those that follow no link or open only a folder, where the system has them.
 PLAIN = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY"))
 NO_LINK, FOLDER = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_DIRECTORY", 0)
@@ -83,11 +81,9 @@ def locked(path: Path, message: str, *, wait: float = 0.0) -> Iterator[None]:
     except Timeout:
         raise LockedError(message) from None
     except (NotImplementedError, OSError) as error:
-        if getattr(error, "errno", errno.ENOSYS) not in NO_LOCKS:
-            raise
         raise StorageError(
-            f"{path} cannot be locked ({error}): its file system has no locks (flock); mount it with them, "
-            "or choose another folder"
+            f"{path} cannot be locked ({error}): its file system needs locks (flock): mount it with them, or "
+            "choose another folder that you may write to"
         ) from error
     try:
         yield

@@ -6,7 +6,7 @@ Nothing here depends on a process, a clock, the order of a folder or the version
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,11 +53,6 @@ def ranks(names: Sequence[str], *salt: str | int) -> NDArray[np.int64]:
 
 def content_hash(*parts: str | bytes) -> str:
     """Return the sha256 of parts, each preceded by its length, as 64 hexadecimal digits."""
-    return hash_of(parts)
-
-
-def hash_of(parts: Iterable[str | bytes]) -> str:
-    """Return the `content_hash` of parts that need not be in memory together."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part

@@ -56,13 +56,6 @@ def test_datasets_reads_every_config_as_promised(built, streaming):
             assert loaded[split].features[manifest.roles.nuisance].names == list(manifest.nuisances)
 
 
-def test_the_default_config_needs_no_name(built):
-    loaded = datasets.load_dataset(str(built.folder), streaming=True)
-    assert list(loaded) == list(SPLITS)
-    default = built.manifest.splits_of(built.manifest.default_base)
-    assert sum(1 for _ in loaded["test"].select_columns(["key"])) == default["test"].rows
-
-
 def test_the_filters_of_a_canonical_split_give_its_frozen_keys_in_every_client(built):
     every = [(split, *of) for split in built.manifest.canonical_splits for of in split.sets.items()]
     for split, name, one in every:
@@ -106,16 +99,6 @@ def test_a_share_of_the_quantile_is_a_share_of_every_group(built):
         whole = rows.groupby(cell, dropna=False).size()
         half = rows[rows["quantile"] < 0.5].groupby(cell, dropna=False).size()
         assert (half.reindex(whole.index, fill_value=0) == whole // 2).all()
-
-
-def test_trajectories_are_whole(built):
-    manifest = built.manifest
-    if len(manifest.severities) < 2:
-        return
-    rows = pd.read_parquet(built.folder / f"metadata/{manifest.default_base}")
-    for _, trajectory in rows.groupby(["split", "group", "quantile"]):
-        assert sorted(trajectory["severity"]) == list(manifest.severities)
-        assert trajectory["origin"].nunique() == 1
 
 
 def test_the_card_is_accepted_and_small(built):

@@ -19,10 +19,8 @@ from shiftdata.cli.app import main
 from shiftdata.data.format.front_matter import virtual_configs
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import CanonicalSet, Split
-from shiftdata.data.format.schema import FROZEN
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.evaluation.export import chosen_task
-from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.evaluation.verify import verify
 from tests.data.test_verification import retold, with_column
 from tests.shared import dataset_of
@@ -217,18 +215,3 @@ def test_keys_without_filters_are_compared_with_the_rows(built, tmp_path):
     assert "has the count 0, and it must be at least 1" in said
     assert f"{name}: has Split(rows=" in said
     assert "row 'nobody' is frozen in source_train, and not a row of" in said
-
-
-def test_a_canonical_split_is_the_same_from_its_words(built):
-    for folder in built.values():
-        for split in Manifest.read(folder).canonical_splits:
-            assert parse_protocol(split.protocol).words() == split.protocol
-            task = sd.task(folder, parse_protocol(split.protocol), on_empty="report")
-            assert {name: list(rows.roles) for name, rows in task.sets.items()} == {
-                name: list(one.roles) for name, one in split.sets.items()
-            }
-            assert {name: len(rows) for name, rows in task.sets.items()} == {
-                name: one.size.rows for name, one in split.sets.items()
-            }
-            table = pq.read_table(folder / f"protocols/{split.name}.parquet")
-            assert table.schema.equals(FROZEN)

@@ -138,16 +138,6 @@ def test_frozen_protocols(tiny):
         assert in_order(records(dataset, name)) == in_order(stored(tiny, f"protocols/{name}.parquet"))
 
 
-def test_hashes_lead_to_every_file(tiny, manifest):
-    files = {entry["name"]: entry for entry in described(manifest)["distribution"]}
-    text = (tiny / "ATTRIBUTION.md").read_bytes()
-    assert files["ATTRIBUTION.md"]["sha256"] == hashlib.sha256(text).hexdigest()
-    assert files["ATTRIBUTION.md"]["contentSize"] == f"{len(text)} B"
-    assert "manifest.json" not in files  # which has the hash of croissant.json
-    listed = {path.relative_to(tiny).as_posix() for path in tiny.rglob("*.parquet")}
-    assert listed <= set(manifest.files)
-
-
 def test_enumerations_list_every_name(copy, manifest, table):
     awkward = replace(manifest, labels=AWKWARD, nuisances=AWKWARD[::-1])
     (copy / "croissant.json").write_text(render_croissant(awkward), encoding="utf-8")

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -23,7 +22,7 @@ from shiftdata.cli.app import main
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import IntegrityError
 from shiftdata.evaluation.verify import verify
-from tests.data.test_places import at_once, files, hub, memory, on_hub
+from tests.data.test_places import at_once, files, memory
 from tests.shared import dataset_of
 from tests.tiny import edit_file, edit_manifest
 
@@ -313,19 +312,11 @@ def test_an_image_that_cannot_be_decoded_is_named(copy):
 def test_rows_that_are_missing_unknown_or_without_an_image_are_named(copy):
     stranger, empty = key_of(copy, 0), key_of(copy, 2)
     retold(copy, SHARD, with_column("image", lambda v: [*v[:2], {"bytes": None, "path": None}, *v[3:]]))
+    assert f"{SHARD}: row {empty!r} has an example of sha256 none, {METADATA} says" in found(copy)
     retold(copy, SHARD, with_column("key", lambda v: ["stranger", *v[1:]]))
-    problems = found(copy)
-    assert f"{SHARD}: row {stranger!r} has the key 'stranger', {METADATA} has another" in problems
-    assert f"{SHARD}: row {empty!r} has an example of sha256 none, {METADATA} says" in problems
+    assert f"{SHARD}: row {stranger!r} has the key 'stranger', {METADATA} says {stranger!r}" in found(copy)
     retold(copy, SHARD, lambda table: table.slice(1))
     assert f"{SHARD}: has 119 rows, the manifest says 120" in found(copy)
-
-
-def test_rows_in_another_order_are_named(copy):
-    retold(copy, SHARD, lambda table: table.take(np.arange(len(table))[::-1]))
-    problems = verify(copy)
-    assert {problem.kind for problem in problems} == {"order"}
-    assert [problem.key for problem in problems] == pq.read_table(copy / METADATA)["key"].to_pylist()
 
 
 def test_columns_that_are_not_ours_are_named(copy):
@@ -498,10 +489,3 @@ def test_every_remote_file_is_fetched_once(tiny):
     fetched = sorted(path for path in asked if Path(path).suffix)  # not the pages that list folders
     assert fetched == sorted(f"/tiny/{path}" for path in ["manifest.json", *manifest.files])
     assert sum(sizes) == sum(record.bytes for record in manifest.files.values())
-
-
-def test_a_dataset_on_the_hub_is_verified(tiny, tmp_path):
-    names = ["shift/tiny", "hf://datasets/shift/tiny"]
-    code = f"from shiftdata.cli.app import main\nfor name in {names}: main(['verify', name])"
-    with hub(tiny) as endpoint:
-        assert on_hub(endpoint, tmp_path, code).splitlines()[2::3] == ["all well", "all well"]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shiftdata.stable import content_hash, hash_of
+from shiftdata.stable import content_hash
 
 if TYPE_CHECKING:
     from shiftdata.data.format.manifest import Manifest
@@ -71,7 +71,7 @@ def dropped_id(dropped: Iterable[tuple[str, str]]) -> str:
     ('', 'ef78fd3b')
     """
     pairs = sorted(dropped)
-    return hash_of(text for pair in pairs for text in pair) if pairs else ""
+    return content_hash(*(text for pair in pairs for text in pair)) if pairs else ""
 
 
 def _rows_id(rows: pa.Table, columns: Mapping[str, pa.DataType]) -> str:

@@ -49,6 +49,7 @@ PROSE = ("summary", "citation", "datasheet", "left_out", "how", "dropped", "note
 SHARES = ("accuracy", "chance", "alone", "noise", "mean", "worst", "by_nuisance")
 UNCHECKED = ("roles", "sample", "severities", "seed", "filters", "conditions")
 
+Text: TypeAlias = str | bytes
 #: What may be passed on: the whole dataset; all but the examples; or not even keys and splits.
 Publishes: TypeAlias = Literal["all", "splits", "nothing"]
 
@@ -198,7 +199,7 @@ class Manifest:
         return checksummed(asdict(self))
 
     @classmethod
-    def from_json(cls, data: str | bytes, where: str = FILE_NAME) -> Manifest:
+    def from_json(cls, data: Text, where: str = FILE_NAME) -> Manifest:
         """Read the text of a `manifest.json`; `where` names it in errors."""
         try:
             text = data if isinstance(data, str) else data.decode()

@@ -52,7 +52,7 @@ from shiftdata.data.verifying.rows import (
     row_problems,
 )
 from shiftdata.data.verifying.shards import shard_problems
-from shiftdata.data.verifying.tables import read_table, statistics_problems
+from shiftdata.data.verifying.tables import read_table
 from shiftdata.data.verifying.tars import tar_problems
 
 #: Checks a canonical split, given its rows (with `params` if asked), their bytes in memory, and its key file.
@@ -203,7 +203,6 @@ class _Audit:
             yield from [*metadata.problems, *faults]
             if table is not None and metadata.file is not None:
                 tables[split], sizes[split] = table, sizes_of(metadata.file, self.manifest.roles)
-                yield from statistics_problems(metadata.path, metadata.file, table)
                 self.files.progress.checked["rows"] += len(table)
 
     def _shards(
@@ -213,14 +212,13 @@ class _Audit:
         metadata: Mapping[str, LocalFile],
         tables: Mapping[str, pa.Table],
     ) -> Iterator[Problem]:
-        """Check every data file of a base: its rows, its examples, its statistics, the sample."""
+        """Check every data file of a base: its rows, its examples, the sample."""
         for shard, local in zip(shards, self.files.each([shard.path for shard in shards]), strict=True):
             rows = tables.get(shard.split)
             described = None if rows is None else metadata[shard.split]
             problems = [*local.problems]
             problems += shard_problems(shard, local, described, self.manifest, self.files.progress)
             if not problems and local.file is not None and rows is not None:
-                problems += statistics_problems(shard.path, local.file, rows.slice(shard.first, shard.rows))
                 if base.name == self.manifest.default_base and shard is shards[0]:
                     problems += sample_problems(self.manifest, local.file)
                 self.files.progress.checked["examples"] += shard.rows

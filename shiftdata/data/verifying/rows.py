@@ -67,7 +67,8 @@ class BaseRows:
 def row_problems(rows: BaseRows, shard_rows: Mapping[str, Sequence[int]]) -> Iterator[Problem]:
     """Report each row that breaks a rule by itself; `shard_rows` are those of each data file by split."""
     kinds = _of_content(rows) if rows.is_content else _of_nuisance(rows)
-    for mask, column, rule in [*_of_all(rows), *kinds, *_of_pointers(rows, shard_rows)]:
+    pointers = _of_pointers(rows, shard_rows)
+    for mask, column, rule in [*_of_all(rows), *kinds, *_of_quantiles(rows), *pointers]:
         for row in np.flatnonzero(mask).tolist():
             values = rows.table.slice(row, 1).to_pylist()[0]
             text = f"has the {column} {values[column]!r}: {rule}"
@@ -124,6 +125,33 @@ def _unnamed(rows: BaseRows, column: str, names: Sequence[str]) -> Broken:
     return null | (value < 0) | (value >= len(names)), column, rule
 
 
+def _of_quantiles(rows: BaseRows) -> Iterator[Broken]:
+    """Quantiles are (position + 1/2) / size in each (split, group, severity); a part has gaps."""
+    codes = _cells(rows.table, ["split", "label", rows.manifest.roles.nuisance, "severity"])
+    quantile = pc.fill_null(rows.table["quantile"], np.nan).to_numpy()
+    order = np.lexsort((quantile, codes))
+    counts = np.bincount(codes)
+    starts, sizes = np.repeat(np.cumsum(counts) - counts, counts), np.repeat(counts, counts)
+    wrong, ordered = np.empty(len(order), bool), quantile[order]
+    wrong[order] = ordered != (np.arange(len(order)) - starts + 0.5) / sizes
+    rule = "quantiles are 0.5/n, 1.5/n, ... of the n rows of a split, group and severity"
+    if rows.manifest.part is not None:
+        twice = (np.diff(ordered, prepend=np.nan) == 0) & (np.diff(codes[order], prepend=-1) == 0)
+        wrong[order] = twice | ~((ordered >= 0) & (ordered < 1))
+        rule = "quantiles are from 0 to below 1, and each occurs once in a split, group and severity"
+    yield wrong, "quantile", rule
+
+
+def _cells(table: pa.Table, names: Sequence[str]) -> NDArray[np.int64]:
+    """Number the distinct combinations of columns, from 0 without gaps."""
+    codes = np.zeros(len(table), dtype=np.int64)
+    for name in names:
+        column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        codes = codes * len(column.dictionary) + column.indices.to_numpy()
+    cells: NDArray[np.int64] = np.unique(codes, return_inverse=True)[1]
+    return cells
+
+
 def _of_pointers(rows: BaseRows, shard_rows: Mapping[str, Sequence[int]]) -> Iterator[Broken]:
     """Each row has a pointer, and its shard and row are its place in the data files of its split."""
     counts = [shard_rows.get(split, ()) for split in rows.splits]
@@ -152,7 +180,6 @@ def base_problems(rows: BaseRows, sizes: Mapping[str, Indices]) -> Iterator[Prob
     for split, table in rows.splits.items():
         file = metadata_file(base.name, split)
         yield from _count_problems(file, split, size_of(groups_of(table), sizes[split]), base.splits[split])
-    yield from _quantile_problems(rows)
     yield from _trajectory_problems(rows)
     if len(rows.splits) < len(base.splits):
         return
@@ -176,27 +203,6 @@ def _count_problems(path: str, name: str, counted: Split, promised: Split) -> It
         yield Problem(path, f"has {counted} in {name}, the manifest says {promised}", "counts")
 
 
-def _quantile_problems(rows: BaseRows) -> Iterator[Problem]:
-    """Check that quantiles are (position + 1/2) / size in each (split, group, severity); a part has gaps."""
-    codes = _cells(rows.table, ["split", "label", rows.manifest.roles.nuisance, "severity"])
-    quantile = pc.fill_null(rows.table["quantile"], np.nan).to_numpy()
-    order = np.lexsort((quantile, codes))
-    codes, quantile = codes[order], quantile[order]
-    counts = np.bincount(codes)
-    starts = np.cumsum(counts) - counts
-    expected = (np.arange(len(codes)) - np.repeat(starts, counts) + 0.5) / np.repeat(counts, counts)
-    wrong, rule = quantile != expected, "0.5/n, 1.5/n, ... of the n rows of a split, group and severity"
-    if rows.manifest.part is not None:
-        twice = (np.diff(quantile, prepend=np.nan) == 0) & (np.diff(codes, prepend=-1) == 0)
-        wrong = twice | ~((quantile >= 0) & (quantile < 1))
-        rule = "from 0 to below 1, and each occurs once in a split, group and severity"
-    firsts = np.unique(codes[wrong], return_index=True)[1]  # one of each cell: it moves the others
-    for at in np.flatnonzero(wrong)[firsts].tolist():
-        row = int(order[at])
-        text = f"has the quantile {quantile[at]:.6g}: quantiles are {rule}"
-        yield Problem(rows.path(row), text, "quantile", rows.table["key"][row].as_py())
-
-
 def _trajectory_problems(rows: BaseRows) -> Iterator[Problem]:
     """Check that trajectories have every severity once (of a part: at most once), and one origin."""
     severities = len(rows.manifest.severities)
@@ -217,16 +223,6 @@ def _trajectory_problems(rows: BaseRows) -> Iterator[Problem]:
         )
         path = f"metadata/{rows.base.name}"
         yield Problem(path, text, "trajectory", trajectory["key_min"])
-
-
-def _cells(table: pa.Table, names: Sequence[str]) -> NDArray[np.int64]:
-    """Number the distinct combinations of columns, from 0 without gaps."""
-    codes = np.zeros(len(table), dtype=np.int64)
-    for name in names:
-        column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
-        codes = codes * len(column.dictionary) + column.indices.to_numpy()
-    cells: NDArray[np.int64] = np.unique(codes, return_inverse=True)[1]
-    return cells
 
 
 def origins_of(rows: BaseRows) -> pa.Table:

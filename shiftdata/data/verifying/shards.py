@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from PIL import Image
 
@@ -61,18 +62,14 @@ def _part_problems(
 ) -> tuple[int, list[Problem]]:
     """Compare rows, in a thread; return their number and their problems."""
     data, meta = part
-    mismatched = differing(data["key"], meta["key"])
-    problems = [
-        _problem(path, meta, row, f"has the key {data['key'][row].as_py()!r}, {source} has another", "order")
-        for row in mismatched.tolist()
-    ]
-    if len(mismatched):
-        matched = pa.array(set(range(len(data))) - set(mismatched.tolist()), pa.int64())
-        data, meta = data.take(matched), meta.take(matched)
+    problems: list[Problem] = []
     for name in columns(manifest.roles.nuisance):
         for row in differing(data[name], meta[name]).tolist():
             text = f"has the {name} {data[name][row].as_py()!r}, {source} says {meta[name][row].as_py()!r}"
             problems.append(_problem(path, meta, row, text, f"other {name}"))
+        if name == "key" and problems:  # other rows, or in another order: nothing else of them is compared
+            same = pc.equal(data["key"], meta["key"])
+            data, meta = data.filter(same), meta.filter(same)
     problems += _example_problems(file, path, source, manifest, data, meta)
     return len(part[0]), problems
 
