@@ -91,16 +91,6 @@ def test_no_origin_is_in_two_splits_and_folds_are_those_of_every_base(built):
                 assert seen.setdefault(origin, (split, fold)) == (split, fold)
 
 
-def test_a_share_of_the_quantile_is_a_share_of_every_group(built):
-    manifest = built.manifest
-    cell = ["label", manifest.roles.nuisance, "severity"]
-    for base in manifest.bases:
-        rows = pd.read_parquet(built.folder / f"metadata/{base.name}/train.parquet")
-        whole = rows.groupby(cell, dropna=False).size()
-        half = rows[rows["quantile"] < 0.5].groupby(cell, dropna=False).size()
-        assert (half.reindex(whole.index, fill_value=0) == whole // 2).all()
-
-
 def test_the_card_is_accepted_and_small(built):
     text = (built.folder / "README.md").read_text(encoding="utf-8")
     card = DatasetCard(text)

@@ -132,12 +132,6 @@ def test_rows_can_be_read_again(tiny):
     assert [len(list(records(dataset, "mini"))) for _ in range(2)] == [400, 400]
 
 
-def test_frozen_protocols(tiny):
-    dataset = opened(tiny)
-    for name in ("gf_k2_mu10", "gf_k4_mu20_s1"):
-        assert in_order(records(dataset, name)) == in_order(stored(tiny, f"protocols/{name}.parquet"))
-
-
 def test_enumerations_list_every_name(copy, manifest, table):
     awkward = replace(manifest, labels=AWKWARD, nuisances=AWKWARD[::-1])
     (copy / "croissant.json").write_text(render_croissant(awkward), encoding="utf-8")
