@@ -71,10 +71,10 @@ def opened(repo: Path | str) -> Any:
 
 def records(dataset: Any, name: str, split: str | None = None) -> Iterator[dict[str, Any]]:
     """The records of a set, or of all files of a base, by the names of its columns."""
-    for one in dataset.metadata.record_sets:
-        if one.id == name or one.id.startswith(f"{name}/{split or ''}"):
-            for record in dataset.records(one.id):
-                yield {column.removeprefix(f"{one.id}/"): value for column, value in record.items()}
+    for record_set in dataset.metadata.record_sets:
+        if record_set.id == name or record_set.id.startswith(f"{name}/{split or ''}"):
+            for record in dataset.records(record_set.id):
+                yield {column.removeprefix(f"{record_set.id}/"): value for column, value in record.items()}
 
 
 def in_order(rows: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -182,17 +182,21 @@ def test_the_dataset_is_described(tiny, manifest):
 
 def test_licences_and_creators(manifest):
     terms = "CC-BY-4.0 AND LicenseRef-Mine AND (MIT OR ISC)"
-    made = described(replace(manifest, license=terms, creators=["Ann Ö.", "The Group"]))
-    assert made["license"] == ["https://spdx.org/licenses/CC-BY-4.0.html", "LicenseRef-Mine", "(MIT OR ISC)"]
+    document = described(replace(manifest, license=terms, creators=["Ann Ö.", "The Group"]))
+    assert document["license"] == [
+        "https://spdx.org/licenses/CC-BY-4.0.html",
+        "LicenseRef-Mine",
+        "(MIT OR ISC)",
+    ]
     people = [{"@type": "sc:Person", "name": "Ann Ö."}, {"@type": "sc:Organization", "name": "The Group"}]
-    assert made["creator"] == people
+    assert document["creator"] == people
 
 
 def test_every_answer_of_the_datasheet_is_told(copy, manifest):
     sheet = {field.name: f"About {field.name}." for field in fields(Datasheet)}
     mini = replace(manifest.base("mini"), dropped={"not a picture": 1, "too small": 1200})
-    made = replace(manifest, datasheet=sheet, bases=[mini])
-    (copy / "croissant.json").write_text(render_croissant(made), encoding="utf-8")
+    document = replace(manifest, datasheet=sheet, bases=[mini])
+    (copy / "croissant.json").write_text(render_croissant(document), encoding="utf-8")
     metadata = opened(copy).metadata
     assert metadata.description == f"{manifest.summary} About instances."
     assert metadata.data_collection == "About collection. About selection."
@@ -200,7 +204,7 @@ def test_every_answer_of_the_datasheet_is_told(copy, manifest):
         "1 left out of mini: not a picture. 1,200 left out of mini: too small."
     )
     assert metadata.data_limitations == ["About limitations. About misuses."]
-    text = render_croissant(made)
+    text = render_croissant(document)
     assert [name for name, answer in sheet.items() if answer not in text] == []
     assert "rai:data" not in render_croissant(replace(manifest, datasheet={}))
 
@@ -210,8 +214,8 @@ def test_a_protocol_tells_its_rule(manifest):
     train = replace(split.sets["train"], filters=split.sets["train"].filters * LONGEST_FILTERS)
     long = replace(split, name="long", sets={**split.sets, "train": train})
     files = manifest.files | {"protocols/long.parquet": manifest.files["protocols/gf_k2_mu10.parquet"]}
-    made = described(replace(manifest, canonical_splits=[split, long], files=files))
-    of = {record_set["name"]: record_set["description"] for record_set in made["recordSet"]}
+    document = described(replace(manifest, canonical_splits=[split, long], files=files))
+    of = {record_set["name"]: record_set["description"] for record_set in document["recordSet"]}
     sizes = f"{split.sets['train'].size.rows} train"
     for part in ("group-fairness k=2 mu=0.1", "mu in train: asked 0.1, met", sizes, "quantile"):
         assert part in of["gf_k2_mu10"]
@@ -242,10 +246,10 @@ def test_a_canonical_split_cannot_take_the_name_of_an_enumeration(manifest):
 
 
 def test_a_manifest_without_provenance_says_nothing_of_what_made_its_examples(manifest):
-    made = described(replace(manifest, provenance=None))
-    assert "rai:hasSyntheticData" not in made
-    assert "prov:wasGeneratedBy" not in made
-    assert [one["prov:label"] for one in made["prov:wasDerivedFrom"]] == ["made here"]
+    document = described(replace(manifest, provenance=None))
+    assert "rai:hasSyntheticData" not in document
+    assert "prov:wasGeneratedBy" not in document
+    assert [source["prov:label"] for source in document["prov:wasDerivedFrom"]] == ["made here"]
     more = described(replace(manifest, more_credits=1200))["prov:wasDerivedFrom"]
     assert more[-1]["prov:label"] == "1,200 more, which ATTRIBUTION.md lists."
 

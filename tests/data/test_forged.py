@@ -94,9 +94,9 @@ def test_a_card_with_other_configs_is_named(copy, old, new, what):
 def test_other_credits_and_another_licence_are_named(copy):
     edit_file(copy, "ATTRIBUTION.md", lambda data: data.replace(b"made here", b"made there"))
     edit_manifest(copy, lambda raw: raw.update(license="MIT"))
-    said = "\n".join(map(str, sd.verify(copy)))
-    assert "ATTRIBUTION.md: does not have the credits of the rows" in said
-    assert "manifest.json: has the licence 'MIT', its rows have 'CC0-1.0'" in said
+    problems = "\n".join(map(str, sd.verify(copy)))
+    assert "ATTRIBUTION.md: does not have the credits of the rows" in problems
+    assert "manifest.json: has the licence 'MIT', its rows have 'CC0-1.0'" in problems
 
 
 @pytest.mark.parametrize("column", ["origin", "attribution"])

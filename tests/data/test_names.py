@@ -145,4 +145,4 @@ def test_an_export_has_no_formula_and_reads_back(copy, layout, tmp_path):
             text for column in table.select_dtypes(include=["object", "string"]) for text in table[column]
         ]
         assert not [text for text in texts if str(text).startswith(("=", "+", "-", "@"))]
-    assert {one["name"] for one in record["class_to_label"]} == set(FORMULAS[:4])
+    assert {entry["name"] for entry in record["class_to_label"]} == set(FORMULAS[:4])

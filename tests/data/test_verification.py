@@ -33,7 +33,7 @@ METADATA = "metadata/mini/test.parquet"
 FROZEN = "protocols/gf_k2_mu10.parquet"
 
 
-def found(folder: Path | str, **options: Any) -> str:
+def problems_of(folder: Path | str, **options: Any) -> str:
     return "\n".join(map(str, verify(folder, **options)))
 
 
@@ -52,8 +52,8 @@ def retold(folder: Path, path: str, change: Callable[[pa.Table], pa.Table]) -> N
 def with_column(name: str, values: Callable[[list[Any]], list[Any]]) -> Callable[[pa.Table], pa.Table]:
     def change(table: pa.Table) -> pa.Table:
         position = table.schema.get_field_index(name)
-        made = pa.array(values(table[name].to_pylist()), table.schema.field(name).type)
-        return table.set_column(position, table.schema.field(name), made)
+        column = pa.array(values(table[name].to_pylist()), table.schema.field(name).type)
+        return table.set_column(position, table.schema.field(name), column)
 
     return change
 
@@ -85,7 +85,7 @@ def test_a_truncated_a_missing_and_an_extra_file_are_found(copy):
     (copy / SHARD).write_bytes((copy / SHARD).read_bytes()[:-100])
     (copy / METADATA).unlink()
     (copy / "data/notes.txt").write_text("mine")
-    problems = found(copy)
+    problems = problems_of(copy)
     assert f"{SHARD}: has " in problems
     assert f"{METADATA}: is missing: fetch it again" in problems
     assert "data/notes.txt: is not in the manifest: an extra file" in problems
@@ -112,7 +112,7 @@ def test_a_link_out_of_the_folder_is_found(copy, tmp_path):
     shutil.move(copy / "metadata", tmp_path / "metadata")
     (copy / "metadata").symlink_to(tmp_path / "metadata")
     (copy / "circle").symlink_to("circle")
-    problems = found(copy)
+    problems = problems_of(copy)
     for path in (SHARD, "README.md", METADATA):
         assert f"{path}: points out of the dataset's folder: put the file itself there" in problems
     assert "circle: is not in the manifest: an extra file" in problems
@@ -156,7 +156,7 @@ def test_a_manifest_that_lacks_a_file_or_names_another_is_found(copy):
         del raw["files"]["protocols/gf_k4_mu20_s1.parquet"]
 
     edit_manifest(copy, change)
-    problems = found(copy)
+    problems = problems_of(copy)
     assert f"manifest.json: does not list {METADATA}, which the base 'mini' needs" in problems
     assert "outside.parquet: is missing" in problems
     assert f"{METADATA}: is not in the manifest: an extra file" in problems
@@ -174,7 +174,7 @@ def test_counts_of_the_manifest_are_checked(copy):
         raw["bases"][2].update(content_id="0" * 64)
 
     edit_manifest(copy, change)
-    problems = found(copy)
+    problems = problems_of(copy)
     assert "manifest.json: lists data files of mini/test with 120 rows, and 121 in it" in problems
     assert re.search(r"content/test.parquet: has \d+ rows, the manifest says 7", problems)
     assert re.search(
@@ -191,7 +191,7 @@ def test_totals_of_the_manifest_are_checked(copy):
         raw["origins_shared"] = not raw["origins_shared"]
 
     edit_manifest(copy, change)
-    problems = found(copy)
+    problems = problems_of(copy)
     assert "manifest.json: credits 1359 rows to 'made here' (CC0-1.0), 1360 are" in problems
     assert "manifest.json: says origins_shared False, and the rows say True" in problems
 
@@ -251,7 +251,7 @@ def replaced(values: list[Any], row: int, value: Any) -> list[Any]:
 def test_a_cell_with_other_quantiles_is_named(copy):
     retold(copy, METADATA, with_column("quantile", lambda v: [*v[:2], 0.99, *v[3:]]))
     row = rf"{METADATA}: row '.*' has the quantile 0[.0-9]+: quantiles are 0.5/n, 1.5/n, ... of the n rows"
-    assert re.search(row, found(copy))
+    assert re.search(row, problems_of(copy))
 
 
 def test_an_origin_in_two_splits_is_named_with_them(copy):
@@ -259,14 +259,14 @@ def test_an_origin_in_two_splits_is_named_with_them(copy):
     row = pq.read_table(copy / METADATA)["label"].to_pylist().index(first["label"])
     retold(copy, METADATA, with_column("origin", partial(replaced, row=row, value=first["origin"])))
     where = "so it is in test, train of content, extended, mini: it must have one fold, or it would leak"
-    assert re.search(f"the origin '{first['origin']}' has the folds .*, {where}", found(copy))
+    assert re.search(f"the origin '{first['origin']}' has the folds .*, {where}", problems_of(copy))
 
 
 def test_untouched_content_has_no_nuisance_and_severity_0(copy):
     path = "metadata/content/test.parquet"
     retold(copy, path, with_column("style", lambda v: [1, *v[1:]]))
     retold(copy, path, with_column("severity", lambda v: [v[0], 1.0, *v[2:]]))
-    first, second, problems = key_of(copy, 0, path), key_of(copy, 1, path), found(copy)
+    first, second, problems = key_of(copy, 0, path), key_of(copy, 1, path), problems_of(copy)
     assert f"{path}: row {first!r} has the style 1: untouched content has none" in problems
     assert f"{path}: row {second!r} has the severity 1.0: untouched content has 0" in problems
 
@@ -276,10 +276,10 @@ def test_a_trajectory_without_a_severity_is_named(copied):
     severity = pq.read_table(folder / METADATA)["severity"][0].as_py()
     other = 0.5 if severity != 0.5 else 1.0
     retold(folder, METADATA, with_column("severity", lambda v: [other, *v[1:]]))
-    assert "is of a trajectory with 4 rows, 3 severities and 1 origins: each of the 4" in found(folder)
+    assert "is of a trajectory with 4 rows, 3 severities and 1 origins: each of the 4" in problems_of(folder)
     retold(folder, METADATA, with_column("severity", lambda v: [severity, *v[1:]]))
     retold(folder, METADATA, with_column("origin", lambda v: ["elsewhere", *v[1:]]))
-    assert "is of a trajectory with 4 rows, 4 severities and 2 origins: each of the 4" in found(folder)
+    assert "is of a trajectory with 4 rows, 4 severities and 2 origins: each of the 4" in problems_of(folder)
 
 
 # Data files
@@ -295,7 +295,7 @@ def test_an_intact_file_that_is_not_parquet_is_named(copy):
         (copy / SHARD).write_bytes(damaged)
         record = {"bytes": len(damaged), "sha256": hashlib.sha256(damaged).hexdigest()}
         edit_manifest(copy, lambda raw, record=record: raw["files"][SHARD].update(record))
-        assert f"{SHARD}: is not a readable Parquet file (" in found(copy)
+        assert f"{SHARD}: is not a readable Parquet file (" in problems_of(copy)
 
 
 def test_an_image_that_cannot_be_decoded_is_named(copy):
@@ -306,17 +306,19 @@ def test_an_image_that_cannot_be_decoded_is_named(copy):
     retold(copy, METADATA, with_column("offset", lambda v: [data.index(image), *v[1:]]))
     retold(copy, METADATA, with_column("length", lambda v: [len(image), *v[1:]]))
     retold(copy, METADATA, with_column("sha256", lambda v: [hashlib.sha256(image).digest(), *v[1:]]))
-    assert f"{SHARD}: row {key!r} has an image that cannot be decoded: " in found(copy)
+    assert f"{SHARD}: row {key!r} has an image that cannot be decoded: " in problems_of(copy)
 
 
 def test_rows_that_are_missing_unknown_or_without_an_image_are_named(copy):
     stranger, empty = key_of(copy, 0), key_of(copy, 2)
     retold(copy, SHARD, with_column("image", lambda v: [*v[:2], {"bytes": None, "path": None}, *v[3:]]))
-    assert f"{SHARD}: row {empty!r} has an example of sha256 none, {METADATA} says" in found(copy)
+    assert f"{SHARD}: row {empty!r} has an example of sha256 none, {METADATA} says" in problems_of(copy)
     retold(copy, SHARD, with_column("key", lambda v: ["stranger", *v[1:]]))
-    assert f"{SHARD}: row {stranger!r} has the key 'stranger', {METADATA} says {stranger!r}" in found(copy)
+    assert f"{SHARD}: row {stranger!r} has the key 'stranger', {METADATA} says {stranger!r}" in problems_of(
+        copy
+    )
     retold(copy, SHARD, lambda table: table.slice(1))
-    assert f"{SHARD}: has 119 rows, the manifest says 120" in found(copy)
+    assert f"{SHARD}: has 119 rows, the manifest says 120" in problems_of(copy)
 
 
 def test_columns_that_are_not_ours_are_named(copy):
@@ -325,7 +327,7 @@ def test_columns_that_are_not_ours_are_named(copy):
         return table.append_column("mine", table["key"]).replace_schema_metadata(None)
 
     retold(copy, SHARD, change)
-    problems = found(copy)
+    problems = problems_of(copy)
     lacking = r"it lacks \((label: int64, params: string|params: string, label: int64)\)"
     assert re.search(f"{SHARD}: has other columns than key: string, split: .*: {lacking}, and has ", problems)
     assert "mine: string" in problems
@@ -333,7 +335,7 @@ def test_columns_that_are_not_ours_are_named(copy):
 
 def test_a_file_without_the_names_of_classes_is_named(copy):
     retold(copy, SHARD, lambda table: table.replace_schema_metadata(None))
-    assert f"{SHARD}: does not give `datasets` the features of key, split, " in found(copy)
+    assert f"{SHARD}: does not give `datasets` the features of key, split, " in problems_of(copy)
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "page"])
@@ -348,7 +350,7 @@ def test_damaged_metadata_hides_no_problem_of_other_files(copy, damage):
     flipped(copy, SHARD)
     train = METADATA.replace("test", "train")
     retold(copy, train, with_column("group", lambda v: [*v[:5], 19, *v[6:]]))
-    problems = found(copy)
+    problems = problems_of(copy)
     assert f"{SHARD}: has sha256" in problems
     assert (
         f"{train}: row {key_of(copy, 5, train)!r} has the group 19: it must be label * 5 + style" in problems
@@ -366,7 +368,7 @@ def test_examples_that_are_no_images_are_checked_row_by_row(copied, kind):
     key = key_of(folder, 3, metadata)
     retold(folder, metadata, with_column("offset", lambda v: [7, *v[1:]]))
     retold(folder, shard, with_column(column, lambda v: [*v[:3], value, *v[4:]]))
-    problems = found(folder)
+    problems = problems_of(folder)
     assert f"{shard}: row {key!r} has an example of sha256" in problems
     assert f"row {key_of(folder, 0, metadata)!r} has the offset 7: only images have one" in problems
 
@@ -379,7 +381,7 @@ def test_a_canonical_split_with_other_rows_names_them(copy):
     retold(copy, FROZEN, with_column("key", lambda v: ["nobody", v[1], v[1], *v[3:]]))
     retold(copy, FROZEN, with_column("count", lambda v: [2, *v[1:]]))
     retold(copy, FROZEN, with_column("split", lambda v: [*v[:-1], "dev"]))
-    problems, last = found(copy), key_of(copy, -1, FROZEN)
+    problems, last = problems_of(copy), key_of(copy, -1, FROZEN)
     assert f"{FROZEN}: row {train!r} is kept by the filters of train, and not frozen" in problems
     assert "row 'nobody' is frozen in train, and not a row of train that its filters keep" in problems
     assert f"{FROZEN}: row {key_of(copy, 1, FROZEN)!r} is frozen twice" in problems
@@ -392,7 +394,7 @@ def test_filters_that_cannot_be_used_are_named(copy):
         raw["canonical_splits"][0]["sets"]["train"]["filters"][0].append(["colour", "==", 1])
 
     edit_manifest(copy, change)
-    assert "manifest.json: the filters of gf_k2_mu10/train cannot be used" in found(copy)
+    assert "manifest.json: the filters of gf_k2_mu10/train cannot be used" in problems_of(copy)
 
 
 # What the caller sees
@@ -404,7 +406,7 @@ def test_files_alone_can_be_verified(copy):
     assert verify(copy, deep=False, on_file=seen.append) == []
     assert sorted(seen) == sorted(Manifest.read(copy).files)
     flipped(copy, SHARD)
-    assert f"{SHARD}: has sha256" in found(copy, deep=False)
+    assert f"{SHARD}: has sha256" in problems_of(copy, deep=False)
 
 
 def test_progress_is_reported_to_the_end(tiny):
@@ -455,7 +457,7 @@ def test_a_dataset_in_memory_is_verified(memory, capsys):
     system.pipe(f"{memory}/.git/HEAD", b"ref")
     system.pipe(f"{memory}/{SHARD}", system.cat(f"{memory}/{SHARD}")[:-9])
     system.rm(f"{memory}/{METADATA}")
-    problems = found(memory)
+    problems = problems_of(memory)
     assert "notes.txt: is not in the manifest: an extra file" in problems
     assert f"{SHARD}: has " in problems
     assert f"{METADATA}: is missing" in problems
@@ -471,12 +473,12 @@ def test_what_a_server_does_not_give_is_named(copy, at_once, tmp_path, monkeypat
     ways["tiny/metadata/mini/train.parquet"] = ["cut", "cut"]  # and then well
     with files(copy.parent, ways=ways) as url:
         problems = [problem for problem in verify(f"{url}/tiny") if problem.key is None]
-    said = "\n".join(map(str, problems))
+    lines = "\n".join(map(str, problems))
     assert len(problems) == 4
-    assert f"{shard}: could not be fetched (OSError: " in said
-    assert f"{SHARD}: could not be fetched (" in said
-    assert "metadata/content/test.parquet: is missing" in said
-    assert f"{FROZEN}: could not be fetched (HttpError: status 403" in said
+    assert f"{shard}: could not be fetched (OSError: " in lines
+    assert f"{SHARD}: could not be fetched (" in lines
+    assert "metadata/content/test.parquet: is missing" in lines
+    assert f"{FROZEN}: could not be fetched (HttpError: status 403" in lines
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
