@@ -98,7 +98,6 @@ def test_a_flat_file_is_read_as_it_is(tmp_path):
     [
         ({"other": [1]}, "has 0 columns 'key'"),
         ({"key": [[1, 2]]}, r"has list<.*> in its column 'key': give numbers or texts"),
-        ({"key": ["a"], "key.b": ["c"]}, "has the column 'key.b' next"),
         ({"key": ["a"] * 11}, "has 11 rows or more in .* bytes: at most 10 rows are read"),
         ({"key": ["a"], **{f"c{n}": [0] for n in range(31)}}, "has 32 columns: give at most 30"),
         ({"key": ["x" * 300_000] * 10}, "would unpack .* bytes to 10 rows of 3,000,080 bytes or more"),

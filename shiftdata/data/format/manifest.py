@@ -336,7 +336,7 @@ def _name_faults(manifest: Manifest) -> Iterator[str]:
     folders = {str(parent) for path in manifest.all_files for parent in PurePosixPath(path).parents}
     for path in manifest.all_files:
         if not is_relative_path(path) or path in folders or path.casefold() == FILE_NAME:
-            yield f"names {path[:200]!a}, which is no file in the dataset's folder, or a hidden one"
+            yield f"names {path[:200]!a}, which leads out of the dataset's folder, is hidden, or no file"
 
 
 def _column_faults(roles: Roles) -> Iterator[str]:
