@@ -37,11 +37,7 @@ OPEN = re.compile(
 
 
 def hub_name(spdx: str) -> str | None:
-    """Return the Hub's identifier of a licence, or None.
-
-    >>> hub_name("CC-BY-4.0"), hub_name("GPL-3.0-only"), hub_name("LicenseRef-Mine")
-    ('cc-by-4.0', 'gpl-3.0', None)
-    """
+    """Return the Hub's identifier of a licence, or None."""
     plain = spdx.lower().removesuffix("-only").removesuffix("-or-later")
     return plain if plain in SAME_NAME.split() else OTHER_NAME.get(plain)
 
