@@ -201,11 +201,11 @@ def test_totals_of_the_manifest_are_checked(copy):
 
 #: A wrong value of a column, and the message that names its row.
 LIES: list[tuple[str, Any, str]] = [
-    ("offset", 5, "is not at byte offset 5 with length"),
-    ("offset", 1 << 62, "is not at byte offset"),
+    ("offset", 5, "is not at the byte offset 5 of its metadata"),
+    ("offset", 1 << 62, "is not at the byte offset"),
     ("offset", None, "has the offset None: each image needs one"),
-    ("length", 3, "with length 3, as metadata/mini/test.parquet says"),
-    ("sha256", b"x" * 32, f"metadata/mini/test.parquet says {(b'x' * 32).hex()}"),
+    ("length", 3, "of its metadata, of length 3"),
+    ("sha256", b"x" * 32, "has no example of the sha256 that its metadata says"),
     ("sha256", None, "has the sha256 None: every row needs one"),
     ("label", 99, "has the label 99: the manifest names 4, from 0 to 3"),
     ("label", None, "has the label None: the manifest names 4"),
@@ -312,9 +312,9 @@ def test_an_image_that_cannot_be_decoded_is_named(copy):
 def test_rows_that_are_missing_unknown_or_without_an_image_are_named(copy):
     stranger, empty = key_of(copy, 0), key_of(copy, 2)
     retold(copy, SHARD, with_column("image", lambda v: [*v[:2], {"bytes": None, "path": None}, *v[3:]]))
-    assert f"{SHARD}: row {empty!r} has an example of sha256 none, {METADATA} says" in problems_of(copy)
+    assert f"{SHARD}: row {empty!r} has no example of the sha256 that its" in problems_of(copy)
     retold(copy, SHARD, with_column("key", lambda v: ["stranger", *v[1:]]))
-    assert f"{SHARD}: row {stranger!r} has the key 'stranger', {METADATA} says {stranger!r}" in problems_of(
+    assert f"{SHARD}: row {stranger!r} has the key 'stranger', its metadata says {stranger!r}" in problems_of(
         copy
     )
     retold(copy, SHARD, lambda table: table.slice(1))
@@ -369,7 +369,7 @@ def test_examples_that_are_no_images_are_checked_row_by_row(copied, kind):
     retold(folder, metadata, with_column("offset", lambda v: [7, *v[1:]]))
     retold(folder, shard, with_column(column, lambda v: [*v[:3], value, *v[4:]]))
     problems = problems_of(folder)
-    assert f"{shard}: row {key!r} has an example of sha256" in problems
+    assert f"{shard}: row {key!r} has no example of the sha256 that its" in problems
     assert f"row {key_of(folder, 0, metadata)!r} has the offset 7: only images have one" in problems
 
 

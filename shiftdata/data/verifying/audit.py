@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
@@ -34,7 +34,6 @@ from shiftdata.data.metadata.rows import Metadata, metadata_of
 from shiftdata.data.places.http import Hub
 from shiftdata.data.verifying.files import Files, Listeners, LocalFile, Problem, Progress
 from shiftdata.data.verifying.manifest import (
-    Shard,
     attribution_problems,
     card_problems,
     dropped_problems,
@@ -174,14 +173,29 @@ class _Audit:
 
     def _base(self, base: Base) -> Iterator[Problem]:
         """Check the metadata, the data files and the canonical splits of a base."""
-        paths = [metadata_file(base.name, split) for split in base.splits]
-        local = dict(zip(base.splits, self.files.each(paths, keep=True), strict=True))
-        tables, sizes = dict[str, pa.Table](), dict[str, Indices]()
-        problems = list(self._metadata(local, tables, sizes))
-        shards = shards_of(self.manifest, base)
-        problems += self._shards(base, shards, local, tables)
+        manifest, progress = self.manifest, self.files.progress
+        paths = {metadata_file(base.name, split): split for split in base.splits}
+        problems = list[Problem]()
+        tables, sizes, sources = dict[str, pa.Table](), dict[str, Indices](), dict[str, Path]()
+        for local in self.files.each(list(paths), keep=True):
+            table, faults = read_table(local, metadata_schema(manifest), without="params", terms=TERMS)
+            problems += [*local.problems, *faults]
+            if table is not None and local.file is not None:
+                split = paths[local.path]
+                tables[split], sources[split] = table, local.file
+                sizes[split] = sizes_of(local.file, manifest.roles)
+                progress.checked["rows"] += len(table)
+        shards = shards_of(manifest, base)
+        for shard, local in zip(shards, self.files.each([shard.path for shard in shards]), strict=True):
+            source = sources.get(shard.split)
+            faults = [*local.problems, *shard_problems(shard, local, source, manifest, progress)]
+            if not faults and local.file is not None and source is not None:
+                if base.name == manifest.default_base and shard is shards[0]:
+                    faults += sample_problems(manifest, local.file)
+                progress.checked["examples"] += shard.rows
+            problems += faults
         if tables:
-            rows = BaseRows(self.manifest, base, tables)
+            rows = BaseRows(manifest, base, tables)
             shard_rows = {split: [shard.rows for shard in shards if shard.split == split] for split in tables}
             problems += [*row_problems(rows, shard_rows), *base_problems(rows, sizes)]
             self.origins.append(origins_of(rows))
@@ -189,47 +203,15 @@ class _Audit:
         self.whole &= len(tables) == len(base.splits)
         self.left -= {*paths, *(shard.path for shard in shards)}
         yield from problems
-        sound = not problems and self.manifest.part is None
-        yield from self._canonical(base, tables, sizes if sound else {}, local)
-
-    def _metadata(
-        self, local: Mapping[str, LocalFile], tables: dict[str, pa.Table], sizes: dict[str, Indices]
-    ) -> Iterator[Problem]:
-        """Read the rows of each split, and their bytes in memory, as far as its metadata is intact."""
-        for split, metadata in local.items():
-            table, faults = read_table(
-                metadata, metadata_schema(self.manifest), without="params", terms=TERMS
-            )
-            yield from [*metadata.problems, *faults]
-            if table is not None and metadata.file is not None:
-                tables[split], sizes[split] = table, sizes_of(metadata.file, self.manifest.roles)
-                self.files.progress.checked["rows"] += len(table)
-
-    def _shards(
-        self,
-        base: Base,
-        shards: Sequence[Shard],
-        metadata: Mapping[str, LocalFile],
-        tables: Mapping[str, pa.Table],
-    ) -> Iterator[Problem]:
-        """Check every data file of a base: its rows, its examples, the sample."""
-        for shard, local in zip(shards, self.files.each([shard.path for shard in shards]), strict=True):
-            rows = tables.get(shard.split)
-            described = None if rows is None else metadata[shard.split]
-            problems = [*local.problems]
-            problems += shard_problems(shard, local, described, self.manifest, self.files.progress)
-            if not problems and local.file is not None and rows is not None:
-                if base.name == self.manifest.default_base and shard is shards[0]:
-                    problems += sample_problems(self.manifest, local.file)
-                self.files.progress.checked["examples"] += shard.rows
-            yield from problems
+        sound = not problems and manifest.part is None
+        yield from self._canonical(base, tables, sizes if sound else {}, sources)
 
     def _canonical(
         self,
         base: Base,
         tables: Mapping[str, pa.Table],
         sizes: Mapping[str, Indices],
-        metadata: Mapping[str, LocalFile],
+        sources: Mapping[str, Path],
     ) -> Iterator[Problem]:
         """Check the canonical splits of a base; with the `sizes` of its rows they are also recomputed."""
         mine = [split for split in self.manifest.canonical_splits if split.base == base.name]
@@ -241,7 +223,7 @@ class _Audit:
         def rows_of(with_params: bool) -> Metadata:
             rows = pa.concat_tables(tables[split] for split in order)
             if with_params:
-                files = [pq.ParquetFile(metadata[split].file) for split in order]
+                files = [pq.ParquetFile(sources[split]) for split in order]
                 params = pa.concat_tables(file.read(["params"]) for file in files)
                 rows = rows.append_column("params", params["params"])
             return metadata_of(self.manifest, base.name, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.schema import columns, data_schema, example_bytes
+from shiftdata.data.format.schema import Modality, columns, data_schema, example_bytes
 from shiftdata.data.verifying.files import LocalFile, Problem, Progress, first_line
 from shiftdata.data.verifying.manifest import Shard
 from shiftdata.data.verifying.tables import RowsInOrder, batches, differing, table_problems, unreadable
@@ -29,17 +29,17 @@ ROWS_AT_A_TIME = 5_000
 
 
 def shard_problems(
-    shard: Shard, local: LocalFile, metadata: LocalFile | None, manifest: Manifest, progress: Progress
+    shard: Shard, local: LocalFile, metadata: Path | None, manifest: Manifest, progress: Progress
 ) -> Iterator[Problem]:
     """Check an intact data file; without metadata, its columns alone."""
     problems = table_problems(local, data_schema(manifest))
     yield from problems
-    if problems or local.file is None or metadata is None or metadata.file is None:
+    if problems or local.file is None or metadata is None:
         return
-    check = partial(_part_problems, local.file, shard.path, metadata.path, manifest)
+    check = partial(_part_problems, local.file, shard.path, manifest)
     count = IMAGES_AT_A_TIME if manifest.roles.modality == "image" else ROWS_AT_A_TIME
     try:
-        pairs = _paired(local.file, metadata.file, shard.first, count)
+        pairs = _paired(local.file, metadata, shard.first, count)
         for rows, problems in ahead(check, pairs, available_cores()):
             yield from problems
             progress.report("on_rows", rows)
@@ -58,58 +58,52 @@ def _paired(data: Path, metadata: Path, first: int, count: int) -> Iterator[tupl
 
 
 def _part_problems(
-    file: Path, path: str, source: str, manifest: Manifest, part: tuple[pa.Table, pa.Table]
+    file: Path, path: str, manifest: Manifest, part: tuple[pa.Table, pa.Table]
 ) -> tuple[int, list[Problem]]:
     """Compare rows, in a thread; return their number and their problems."""
     data, meta = part
     problems: list[Problem] = []
     for name in columns(manifest.roles.nuisance):
         for row in differing(data[name], meta[name]).tolist():
-            text = f"has the {name} {data[name][row].as_py()!r}, {source} says {meta[name][row].as_py()!r}"
-            problems.append(_problem(path, meta, row, text, f"other {name}"))
+            given, stated = data[name][row].as_py(), meta[name][row].as_py()
+            text = f"has the {name} {given!r}, its metadata says {stated!r}"
+            problems.append(Problem(path, text, f"other {name}", meta["key"][row].as_py()))
         if name == "key" and problems:  # other rows, or in another order: nothing else of them is compared
             same = pc.equal(data["key"], meta["key"])
             data, meta = data.filter(same), meta.filter(same)
-    problems += _example_problems(file, path, source, manifest, data, meta)
+    with file.open("rb", buffering=0) as stream:
+        pointers = meta.select(["key", "offset", "length", "sha256"]).to_pylist()
+        for example, pointer in zip(example_bytes(data, manifest.roles), pointers, strict=True):
+            if fault := _example_fault(example, pointer, stream, manifest.roles.modality):
+                problems.append(Problem(path, fault, "example", pointer["key"]))
     return len(part[0]), problems
 
 
-def _example_problems(
-    file: Path, path: str, source: str, manifest: Manifest, data: pa.Table, meta: pa.Table
-) -> Iterator[Problem]:
-    """Check every example against its hash; an image is also read at its offset, and decoded."""
-    images = manifest.roles.modality == "image"
-    pointers = meta.select(["offset", "length", "sha256"]).to_pylist()
-    with file.open("rb", buffering=0) as stream:
-        examples = example_bytes(data, manifest.roles)
-        for row, (example, pointer) in enumerate(zip(examples, pointers, strict=True)):
-            digest = b"" if example is None else hashlib.sha256(example).digest()
-            if digest != pointer["sha256"]:
-                listed = (pointer["sha256"] or b"").hex()
-                text = f"has an example of sha256 {digest.hex() or 'none'}, {source} says {listed or 'none'}"
-                yield _problem(path, meta, row, text, "example")
-            elif images and _read(stream, pointer) != example:
-                text = f"is not at byte offset {pointer['offset']} with length {pointer['length']}"
-                yield _problem(path, meta, row, f"{text}, as {source} says", "offset")
-            elif images and (fault := _undecodable(example)):
-                yield _problem(path, meta, row, f"has an image that cannot be decoded: {fault}", "decode")
+def _example_fault(
+    example: bytes | None, pointer: Mapping[str, Any], stream: BinaryIO, modality: Modality
+) -> str | None:
+    """Check an example against its hash; an image is also read at its offset, and decoded."""
+    if example is None or hashlib.sha256(example).digest() != pointer["sha256"]:
+        return "has no example of the sha256 that its metadata says"
+    if modality != "image":
+        return None
+    if _read(stream, pointer) != example:
+        return f"is not at the byte offset {pointer['offset']} of its metadata, of length {pointer['length']}"
+    fault = _undecodable(example)
+    return f"has an image that cannot be decoded: {fault}" if fault else None
 
 
-def _undecodable(image: bytes | None) -> str:
+def _undecodable(image: bytes) -> str:
     try:
-        with Image.open(io.BytesIO(image or b"")) as picture:
+        with Image.open(io.BytesIO(image)) as picture:
             picture.load()
     except Exception as error:  # Pillow raises many kinds for bad pictures
         return re.sub("<.*?>", "it", first_line(error))  # without its address in memory
     return ""
 
 
-def _read(stream: BinaryIO, pointer: dict[str, Any]) -> bytes:
+def _read(stream: BinaryIO, pointer: Mapping[str, Any]) -> bytes:
     with suppress(OSError, OverflowError, TypeError, ValueError):
         stream.seek(pointer["offset"])
         return stream.read(pointer["length"])
     return b""
-
-
-def _problem(path: str, meta: pa.Table, row: int, text: str, kind: str) -> Problem:
-    return Problem(path, text, kind, meta["key"][row].as_py())
