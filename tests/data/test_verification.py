@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import shiftdata
-from builders.make.check import check
 from shiftdata.cli.app import main
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import IntegrityError
@@ -69,16 +68,6 @@ def copied(tmp_path, tmp_path_factory) -> Callable[[str], Path]:
 
 
 # Whole files
-
-
-def test_a_fresh_build_is_well(tiny):
-    assert check(tiny) == []
-    assert shiftdata.verify(tiny, deep=False) == []
-
-
-@pytest.mark.parametrize("kind", ["domain", "continuous", "text", "table"])
-def test_a_fresh_build_of_every_kind_is_well(tmp_path_factory, kind):
-    assert verify(dataset_of(tmp_path_factory, kind)) == []
 
 
 def test_a_truncated_a_missing_and_an_extra_file_are_found(copy):
