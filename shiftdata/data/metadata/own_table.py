@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from shiftdata.data.format.names import check_names
 from shiftdata.data.format.schema import SPLITS, split_of_fold
-from shiftdata.data.metadata.folds import folds, quantiles
+from shiftdata.data.metadata.folds import folds, hashes64, quantiles
 from shiftdata.data.metadata.rows import COLUMNS, Array, Metadata
 from shiftdata.errors import InputError, not_found
 
@@ -110,7 +110,7 @@ def _computed(
     hashed, order = np.array(units if unique else keys), np.argsort(keys)
     quantile = np.empty(len(keys))
     # In the order of keys: equal hashes must not be ordered by the order of rows.
-    quantile[order] = quantiles(cells[order], hashed[order].tolist())
+    quantile[order] = quantiles(cells[order], hashes64(hashed[order].tolist(), "quantile"))
     rows = {
         "key": pa.array(keys, pa.string()),
         "split": pa.array(splits, pa.string()),
