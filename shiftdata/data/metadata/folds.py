@@ -114,8 +114,8 @@ def quantiles(cells: NDArray[np.int64], hashes: NDArray[np.uint64]) -> NDArray[n
     """Return (position + 1/2) / size of each row in its cell, positions by stable hash of its trajectory.
 
     A cell is a (split, group, severity): the rows of a trajectory have one quantile, a share of a group is a
-    share of its trajectories, and `quantile < s` keeps n s of n rows, rounded. `hashes` are those of the names
-    of trajectories, `hashes64(names, "quantile")`.
+    share of its trajectories, and `quantile < s` keeps n s of n rows, rounded. `hashes` are those of
+    the names of trajectories, `hashes64(names, "quantile")`.
     """
     order = np.lexsort((hashes, cells))
     _, counts = np.unique(cells, return_counts=True)
