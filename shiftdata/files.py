@@ -19,8 +19,6 @@ from shiftdata.errors import InputError, LockedError, StorageError
 
 WORK_DIGITS = 16
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-#: Errors of file systems that have no locks.
-NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 #: Flags for every `os.open`, and those that follow no link or open only a folder, where the system has them.
 PLAIN = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY"))
 NO_LINK, FOLDER = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_DIRECTORY", 0)
@@ -83,11 +81,9 @@ def locked(path: Path, message: str, *, wait: float = 0.0) -> Iterator[None]:
     except Timeout:
         raise LockedError(message) from None
     except (NotImplementedError, OSError) as error:
-        if getattr(error, "errno", errno.ENOSYS) not in NO_LOCKS:
-            raise
         raise StorageError(
-            f"{path} cannot be locked ({error}): its file system has no locks (flock); mount it with them, "
-            "or choose another folder"
+            f"{path} cannot be locked ({error}): its file system needs locks (flock): mount it with them, or "
+            "choose another folder that you may write to"
         ) from error
     try:
         yield
@@ -111,8 +107,7 @@ def clear_when_full(path: Path) -> Iterator[None]:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file, whole and with the line endings it has."""
-    with whole_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+    write_bytes(path, text.encode())
 
 
 def write_bytes(path: Path, data: bytes) -> None:

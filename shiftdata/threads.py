@@ -34,17 +34,16 @@ def ahead(
     workers: int,
     *,
     queued: int = AHEAD,
-    patience: float = JOIN_TIMEOUT,
 ) -> Generator[Result]:
     """Yield the result of each job, in order, computed by a few threads ahead of the caller.
 
     An error is raised in its turn. With no workers the caller's thread does each job when it is due. Close
-    the generator to leave early; threads still at work are waited for `patience` seconds.
+    the generator to leave early; threads still at work are waited for `JOIN_TIMEOUT` seconds.
     """
     if not workers:
         yield from map(work, jobs)
         return
-    with closing(futures(work, jobs, workers, queued=queued, patience=patience)) as pairs:
+    with closing(futures(work, jobs, workers, queued=queued)) as pairs:
         for _, future in pairs:
             yield future.result()
             del future  # while the caller works, its result is the caller's
@@ -56,7 +55,6 @@ def futures(
     workers: int,
     *,
     queued: int = AHEAD,
-    patience: float = JOIN_TIMEOUT,
 ) -> Generator[tuple[Job, Future[Result]]]:
     """Yield each job with the future of its result, as `ahead` yields results."""
     todo: Todo[Result, Job] = SimpleQueue()
@@ -69,7 +67,7 @@ def futures(
             pending.popleft()[1].cancel()
         for _ in threads:
             todo.put(None)
-        until = time.monotonic() + patience
+        until = time.monotonic() + JOIN_TIMEOUT
         while threads:
             threads.pop().join(max(0.0, until - time.monotonic()))
 
@@ -95,7 +93,7 @@ def futures(
 def in_threads(work: Callable[[Job], Result], jobs: Sequence[Job], count: int) -> Iterator[Result]:
     """Yield the results of jobs, in order, by at most `count` threads; the first error is raised."""
     workers = min(count, len(jobs))
-    return ahead(work, jobs, workers if workers > 1 else 0, queued=len(jobs), patience=0.1)
+    return ahead(work, jobs, workers if workers > 1 else 0, queued=len(jobs))
 
 
 def _serve(todo: Todo[Result, Job], work: Callable[[Job], Result]) -> None:

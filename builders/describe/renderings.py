@@ -19,7 +19,7 @@ from shiftdata.data.format.croissant import render_croissant
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import CROISSANT, README, RENDERINGS
 from shiftdata.data.format.records import Base, CanonicalSplit, by_reason
-from shiftdata.data.format.renderings import write_renderings
+from shiftdata.data.format.written import write_renderings
 from shiftdata.errors import InputError
 
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.format.choosing import chosen_rows
+from shiftdata.data.format.conditions import chosen_rows
 from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics.records import plain
 from shiftdata.evaluation.tasks import Evaluation, Role

@@ -22,7 +22,6 @@ from shiftdata.errors import (
     ChangedError,
     IntegrityError,
     MissingExtraError,
-    ShiftdataError,
     StorageError,
 )
 
@@ -176,11 +175,5 @@ def open_store(store: Store) -> tuple[OpenDataset, bytes]:
 
 def opened(store: Store, written: bytes, version: str | None = None) -> OpenDataset:
     """Make the dataset whose manifest was just read."""
-    where = f"{store.address}/{FILE_NAME}"
-    try:
-        manifest = Manifest.from_json(written.decode(), where)
-    except ShiftdataError:
-        raise
-    except ValueError as error:  # not UTF-8, or lists of a wrong length
-        raise IntegrityError(f"{where} is not a shiftdata manifest ({error})") from error
+    manifest = Manifest.from_json(written, f"{store.address}/{FILE_NAME}")
     return OpenDataset(store, manifest, hashlib.sha256(written).hexdigest(), version)

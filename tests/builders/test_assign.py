@@ -16,7 +16,7 @@ from builders.recipe import Base
 from builders.recipe_files import load_recipe
 from builders.sample import Item
 from shiftdata.data.format.schema import split_of_fold
-from shiftdata.data.metadata.folds import quantiles
+from shiftdata.data.metadata.folds import hashes64, quantiles
 from shiftdata.errors import InputError
 
 
@@ -57,7 +57,7 @@ def test_where_one_origin_has_several_nuisances_it_has_one_fold():
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=200), st.decimals(0, 1, places=3))
 def test_a_quantile_keeps_the_rounded_share(cells, share):
     keys = [f"k{number}" for number in range(len(cells))]
-    quantile = quantiles(np.array(cells), keys)
+    quantile = quantiles(np.array(cells), hashes64(keys, "quantile"))
     kept = Counter(cell for cell, q in zip(cells, quantile, strict=True) if q < float(share))
     for cell, size in Counter(cells).items():
         assert abs(kept[cell] - Fraction(share) * size) <= Fraction(1, 2)
@@ -71,7 +71,7 @@ def test_quantiles_do_not_depend_on_row_order(cells, random):
 
     def by_key(some):
         cell, key = zip(*some, strict=True)
-        return dict(zip(key, quantiles(np.array(cell), list(key)), strict=True))
+        return dict(zip(key, quantiles(np.array(cell), hashes64(list(key), "quantile")), strict=True))
 
     assert by_key(rows) == by_key(shuffled)
 

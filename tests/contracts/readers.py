@@ -57,10 +57,10 @@ def mlcroissant(folder: Path, manifest: Manifest, base: str) -> Rows:
 
     described = mlc.Dataset(jsonld=str(folder / "croissant.json"))
     records = (
-        {name.removeprefix(f"{one.id}/"): value for name, value in record.items()}
-        for one in described.metadata.record_sets
-        if one.id.startswith(f"{base}/")
-        for record in described.records(one.id)
+        {name.removeprefix(f"{record_set.id}/"): value for name, value in record.items()}
+        for record_set in described.metadata.record_sets
+        if record_set.id.startswith(f"{base}/")
+        for record in described.records(record_set.id)
     )
     return rows_of(records, manifest)
 
@@ -94,10 +94,10 @@ def shiftdata(folder: Path, manifest: Manifest, base: str) -> Rows:
     from shiftdata.data.loading.byte_ranges import ExampleReader
 
     with ExampleReader(folder, base, verify=True) as reader:
-        held = sd.read_metadata(folder, base).table.to_pylist()
-        found = reader.read(range(len(held)))
+        described = sd.read_metadata(folder, base).table.to_pylist()
+        examples = reader.read(range(len(described)))
     return rows_of(
-        (row | as_columns(data, manifest) for row, data in zip(held, found, strict=True)), manifest
+        (row | as_columns(data, manifest) for row, data in zip(described, examples, strict=True)), manifest
     )
 
 
@@ -110,7 +110,9 @@ def webdataset(folder: Path, manifest: Manifest, base: str) -> Rows:
     splits = manifest.base(base).splits
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # the library leaves tars open
-        samples = [one for split in splits for one in sd.webdataset(tars, base, split=split, decode=None)]
+        samples = [
+            sample for split in splits for sample in sd.webdataset(tars, base, split=split, decode=None)
+        ]
         gc.collect()
     records = []
     for sample in samples:

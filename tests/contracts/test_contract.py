@@ -25,7 +25,7 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.shifts.steps import Domains
 from shiftdata import verify
-from shiftdata.data.format.schema import SPLITS, columns, metadata_schema
+from shiftdata.data.format.schema import SPLITS
 from tests.contracts.readers import READERS, pyarrow
 
 
@@ -56,30 +56,23 @@ def test_datasets_reads_every_config_as_promised(built, streaming):
             assert loaded[split].features[manifest.roles.nuisance].names == list(manifest.nuisances)
 
 
-def test_the_default_config_needs_no_name(built):
-    loaded = datasets.load_dataset(str(built.folder), streaming=True)
-    assert list(loaded) == list(SPLITS)
-    default = built.manifest.splits_of(built.manifest.default_base)
-    assert sum(1 for _ in loaded["test"].select_columns(["key"])) == default["test"].rows
-
-
 def test_the_filters_of_a_canonical_split_give_its_frozen_keys_in_every_client(built):
     every = [(split, *of) for split in built.manifest.canonical_splits for of in split.sets.items()]
-    for split, name, one in every:
-        if one.filters is None:
-            assert one.reason
+    for split, name, record in every:
+        if record.filters is None:
+            assert record.reason
             continue
         frozen = pq.read_table(built.folder / f"protocols/{split.name}.parquet")
         keys = set(frozen.filter(pc.equal(frozen["split"], name))["key"].to_pylist())
         files = f"{built.folder}/metadata/{split.base}/*.parquet"
-        where = " or ".join(f"({' and '.join(map(sql, clause))})" for clause in one.filters)
+        where = " or ".join(f"({' and '.join(map(sql, clause))})" for clause in record.filters)
         folder = built.folder / "metadata" / split.base
-        assert set(pd.read_parquet(folder, filters=one.filters)["key"]) == keys
+        assert set(pd.read_parquet(folder, filters=record.filters)["key"]) == keys
         assert set(pl.SQLContext(t=pl.scan_parquet(files)).execute(f"select key from t where {where}")
                    .collect()["key"]) == keys  # fmt: skip
         with duckdb.connect() as connection:
-            found = connection.execute(f"select key from '{files}' where {where}").fetchall()
-        assert {key for (key,) in found} == keys
+            rows = connection.execute(f"select key from '{files}' where {where}").fetchall()
+        assert {key for (key,) in rows} == keys
 
 
 def sql(condition: tuple[str, str, object]) -> str:
@@ -98,36 +91,6 @@ def test_no_origin_is_in_two_splits_and_folds_are_those_of_every_base(built):
                 assert seen.setdefault(origin, (split, fold)) == (split, fold)
 
 
-def test_a_share_of_the_quantile_is_a_share_of_every_group(built):
-    manifest = built.manifest
-    cell = ["label", manifest.roles.nuisance, "severity"]
-    for base in manifest.bases:
-        rows = pd.read_parquet(built.folder / f"metadata/{base.name}/train.parquet")
-        whole = rows.groupby(cell, dropna=False).size()
-        half = rows[rows["quantile"] < 0.5].groupby(cell, dropna=False).size()
-        assert (half.reindex(whole.index, fill_value=0) == whole // 2).all()
-
-
-def test_trajectories_are_whole(built):
-    manifest = built.manifest
-    if len(manifest.severities) < 2:
-        return
-    rows = pd.read_parquet(built.folder / f"metadata/{manifest.default_base}")
-    for _, trajectory in rows.groupby(["split", "group", "quantile"]):
-        assert sorted(trajectory["severity"]) == list(manifest.severities)
-        assert trajectory["origin"].nunique() == 1
-
-
-def test_columns_stand_in_their_order(built):
-    manifest = built.manifest
-    for path in sorted(built.folder.glob("data/*/*.parquet")):
-        names = [*columns(manifest.roles.nuisance), *manifest.roles.example]
-        assert pq.read_schema(path).names == names
-    for path in sorted(built.folder.glob("metadata/*/*.parquet")):
-        expected = metadata_schema(manifest)
-        assert pq.read_schema(path).equals(expected)
-
-
 def test_the_card_is_accepted_and_small(built):
     text = (built.folder / "README.md").read_text(encoding="utf-8")
     card = DatasetCard(text)
@@ -139,7 +102,7 @@ def test_the_card_is_accepted_and_small(built):
     assert len(text.split("\n---\n")[0].encode()) <= 100_000
     for name, info in infos.items():
         promised = built.manifest.splits_of(name)
-        assert {split: found.num_examples for split, found in info.splits.items()} == {
+        assert {split: sizes.num_examples for split, sizes in info.splits.items()} == {
             split: record.rows for split, record in promised.items()
         }
 
@@ -155,7 +118,9 @@ def test_the_code_on_the_card_runs(built, monkeypatch):
 def test_the_card_of_the_recipe_alone_has_the_same_words(built):
     drafted, whole = card_of_recipe(built.recipe), (built.folder / "README.md").read_text()
     headings, of_built = (re.findall(r"^#+ .*", text, re.MULTILINE) for text in (drafted, whole))
-    assert headings == [one for one in of_built if one != "## Shortcuts"]  # only a build measures them
+    assert headings == [
+        heading for heading in of_built if heading != "## Shortcuts"
+    ]  # only a build measures them
     assert MetadataConfigs.from_dataset_card_data(DatasetCard(drafted).data)
 
 
@@ -163,18 +128,18 @@ def test_croissant_says_what_the_examples_come_from_and_what_made_them(built):
     described = json.loads((built.folder / "croissant.json").read_text(encoding="utf-8"))
     metadata = mlc.Dataset(jsonld=described).metadata
     assert not metadata.ctx.issues.errors | metadata.ctx.issues.warnings
-    said, recipe = metadata.to_json(), built.recipe
-    assert said["rai:hasSyntheticData"] is not isinstance(recipe.shift, Domains)
+    fields, recipe = metadata.to_json(), built.recipe
+    assert fields["rai:hasSyntheticData"] is not isinstance(recipe.shift, Domains)
     rows = pq.read_table(built.folder / "metadata" / built.manifest.default_base)
-    credited = {one["prov:label"] for one in described["prov:wasDerivedFrom"]}
+    credited = {entry["prov:label"] for entry in described["prov:wasDerivedFrom"]}
     assert set(rows["attribution"].to_pylist()) <= credited
     activities = described["prov:wasGeneratedBy"]
     parts = [recipe.album, *recipe.prepare, recipe.shift, recipe.encoding]
-    assert [one["description"].partition("(")[0] for one in activities] == [
-        type(one).__name__ for one in parts
+    assert [activity["description"].partition("(")[0] for activity in activities] == [
+        type(part).__name__ for part in parts
     ]
-    assert not any("/" in one["description"] for one in activities)  # a path is of one machine
-    assert {"prov:wasDerivedFrom", "prov:wasGeneratedBy"} <= said.keys()
+    assert not any("/" in activity["description"] for activity in activities)  # a path is of one machine
+    assert {"prov:wasDerivedFrom", "prov:wasGeneratedBy"} <= fields.keys()
 
 
 def test_it_is_built_again_to_the_byte(built, tmp_path):

@@ -30,11 +30,11 @@ import mlcroissant as mlc
 text = urllib.request.urlopen(sys.argv[1]).read()
 dataset = mlc.Dataset(jsonld=json.loads(text))
 issues = dataset.metadata.ctx.issues
-said = {"problems": [*issues.errors, *issues.warnings], "first": {}}
-for one in dataset.metadata.record_sets:
-    record = next(iter(dataset.records(one.id)), None)
-    said["first"][one.id] = sorted(record) if record else None
-print(json.dumps(said))
+answer = {"problems": [*issues.errors, *issues.warnings], "first": {}}
+for record_set in dataset.metadata.record_sets:
+    record = next(iter(dataset.records(record_set.id)), None)
+    answer["first"][record_set.id] = sorted(record) if record else None
+print(json.dumps(answer))
 """
 
 
@@ -67,11 +67,14 @@ WAYS = ["shiftdata serve", pytest.param("a plain server", marks=pytest.mark.slow
 
 @pytest.mark.parametrize("served", WAYS, indirect=True)
 def test_a_checker_that_has_the_json_alone_gets_a_record_of_each_set(built, served, tmp_path):
-    said = checked(f"{served}/croissant.json", tmp_path / "checker")
-    assert said["problems"] == []
+    answer = checked(f"{served}/croissant.json", tmp_path / "checker")
+    assert answer["problems"] == []
     described = json.loads((built.folder / "croissant.json").read_text(encoding="utf-8"))
-    expected = {one["@id"]: sorted(field["@id"] for field in one["field"]) for one in described["recordSet"]}
-    assert said["first"] == expected
+    expected = {
+        record_set["@id"]: sorted(field["@id"] for field in record_set["field"])
+        for record_set in described["recordSet"]
+    }
+    assert answer["first"] == expected
     assert verify(served) == []
 
 
@@ -87,7 +90,9 @@ def checked(url: str, folder: Path) -> dict[str, object]:
 
 def test_every_row_is_in_a_record_set(built):
     described = json.loads((built.folder / "croissant.json").read_text(encoding="utf-8"))
-    fields = [field for one in described["recordSet"] for field in one["field"] if "source" in field]
+    fields = [
+        field for record_set in described["recordSet"] for field in record_set["field"] if "source" in field
+    ]
     read = {field["source"]["fileObject"]["@id"] for field in fields}
     folders = ("data/", f"metadata/{built.manifest.default_base}/", "protocols/")
     assert read == {path for path in built.manifest.files if path.startswith(folders)}

@@ -33,7 +33,7 @@ def with_dropped(folder: Path, rows: int, base: str = "mini") -> Path:
 
     def change(raw: dict[str, Any]) -> None:
         raw["files"] = dict(sorted({**raw["files"], path.name: record}.items()))
-        (forged,) = (one for one in raw["bases"] if one["name"] == base)
+        (forged,) = (entry for entry in raw["bases"] if entry["name"] == base)
         forged |= {"dropped": {"r": rows}, "dropped_id": "0" * 64}
 
     edit_manifest(folder, change)
@@ -43,7 +43,7 @@ def with_dropped(folder: Path, rows: int, base: str = "mini") -> Path:
 def test_equal_rows_of_what_was_dropped_do_not_fill_the_memory(tiny, copy):
     assert with_dropped(copy, 12_000_000).stat().st_size < 300_000
     begin = "import shiftdata as sd\nassert sd.verify(sys.argv[2]) == []"
-    code = "print(*[one.what for one in sd.verify(sys.argv[1]) if one.path == 'dropped.parquet'])"
+    code = "print(*[problem.what for problem in sd.verify(sys.argv[1]) if problem.path == 'dropped.parquet'])"
     bytes_more, printed = growth(begin, code, copy, tiny)
     assert printed.startswith("would unpack")
     assert "12,000,000 rows" in printed
@@ -98,7 +98,6 @@ def test_a_flat_file_is_read_as_it_is(tmp_path):
     [
         ({"other": [1]}, "has 0 columns 'key'"),
         ({"key": [[1, 2]]}, r"has list<.*> in its column 'key': give numbers or texts"),
-        ({"key": ["a"], "key.b": ["c"]}, "has the column 'key.b' next"),
         ({"key": ["a"] * 11}, "has 11 rows or more in .* bytes: at most 10 rows are read"),
         ({"key": ["a"], **{f"c{n}": [0] for n in range(31)}}, "has 32 columns: give at most 30"),
         ({"key": ["x" * 300_000] * 10}, "would unpack .* bytes to 10 rows of 3,000,080 bytes or more"),

@@ -50,15 +50,15 @@ def test_stretches_of_few_rows_give_the_same(tiny, copy, monkeypatch, tmp_path):
     rows = task.metadata
     assert rows.table.equals(table)
     assert rows.origin_names.take(pa.array(rows.origin)).to_pylist() == table["origin"].to_pylist()
-    some = np.random.default_rng(0).permutation(len(rows))[: len(rows) // 2]
-    keys = rows.keys(some)
-    assert keys.to_pylist() == table["key"].take(some).to_pylist()
-    assert rows.rows_of(pa.array([*keys.to_pylist(), "nobody"])).tolist() == [*some.tolist(), -1]
-    assert rows.hashes(np.sort(some), "x")[0] == hash64("x", table["key"][int(some.min())].as_py())
+    chosen = np.random.default_rng(0).permutation(len(rows))[: len(rows) // 2]
+    keys = rows.keys(chosen)
+    assert keys.to_pylist() == table["key"].take(chosen).to_pylist()
+    assert rows.rows_of(pa.array([*keys.to_pylist(), "nobody"])).tolist() == [*chosen.tolist(), -1]
+    assert rows.hashes(np.sort(chosen), "x")[0] == hash64("x", table["key"][int(chosen.min())].as_py())
     assert task.freeze(tmp_path / "cut.parquet") == identity == task.content_id()
     assert pq.read_table(tmp_path / "cut.parquet").equals(pq.read_table(tmp_path / "whole.parquet"))
     again = sd.task(rows, str(tmp_path / "cut.parquet"))
-    assert all(np.array_equal(again.sets[one].indices, task.sets[one].indices) for one in task.sets)
+    assert all(np.array_equal(again.sets[name].indices, task.sets[name].indices) for name in task.sets)
 
 
 def test_a_row_that_was_drawn_twice_is_one_origin(tiny):

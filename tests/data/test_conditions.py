@@ -35,7 +35,7 @@ def test_a_text_becomes_filters(text, parsed, filters):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("style", "'style' is not a condition: write COLUMN=VALUE"),
         ("style=,", "is not a condition"),
@@ -47,10 +47,10 @@ def test_a_text_becomes_filters(text, parsed, filters):
         ("fold=x", "fold is compared with a number"),
     ],
 )
-def test_a_bad_condition_is_answered(text, said):
-    with pytest.raises(InputError, match=said) as error:
+def test_a_bad_condition_is_answered(text, message):
+    with pytest.raises(InputError, match=message) as error:
         resolve(parse_condition(text), **NAMES)
-    assert isinstance(error.value, NotFoundError) == said.startswith("unknown")
+    assert isinstance(error.value, NotFoundError) == message.startswith("unknown")
 
 
 def test_rows_of_severity_zero_are_read_from_row_groups_of_zeros(tmp_path):

@@ -95,16 +95,6 @@ def test_a_manifest_that_was_written_again_unchanged_is_accepted(copy):
     assert_right(task, copy)
 
 
-def test_another_working_directory_changes_nothing(tiny, other, tmp_path, monkeypatch):
-    for name, folder in (("here", tiny), ("there", other)):
-        shutil.copytree(folder, tmp_path / name / "shift" / "tiny")
-    monkeypatch.chdir(tmp_path / "here")
-    tasks = [sd.task("tiny"), sd.task("shift/tiny"), sd.task(Path("shift/tiny"))]
-    monkeypatch.chdir(tmp_path / "there")
-    for task in tasks:
-        assert_right(task, tiny)
-
-
 @pytest.mark.parametrize("versions", [True, False])
 def test_over_http_manifest_and_metadata_are_read_once(tiny, versions):
     with ranges(tiny.parent) as server:

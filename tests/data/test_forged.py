@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import shiftdata as sd
-from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import ShiftdataError
 from tests.shared import dataset_of
 from tests.tiny import edit_file, edit_manifest
@@ -76,38 +73,6 @@ def test_every_field_of_a_manifest_is_derived_or_named_as_stated(tmp_path, tmp_p
     assert len(of_each) > 60
 
 
-def with_statistics(old: float, new: float) -> Callable[[bytes], bytes]:
-    """A Parquet file whose footer gives another number for one of its least or greatest values."""
-
-    def change(data: bytes) -> bytes:
-        size = int.from_bytes(data[-8:-4], "little")
-        footer, stated = data[-8 - size :], struct.pack("<d", old)
-        assert stated in footer
-        return data[: -8 - size] + footer.replace(stated, struct.pack("<d", new))
-
-    return change
-
-
-@pytest.mark.parametrize("path", [SHARD, METADATA])
-def test_false_statistics_are_named(copy, path):
-    """A reader that filters by the quantile leaves these rows out."""
-    rows = Manifest.read(copy).canonical_splits[0].sets["train"].size.rows
-    filters = Manifest.read(copy).canonical_splits[0].sets["train"].filters
-    group = pq.read_metadata(copy / path).row_group(0)
-    number = group.num_columns - 1
-    while group.column(number).path_in_schema != "quantile":
-        number -= 1
-    least = group.column(number).statistics.min
-    edit_file(copy, path, with_statistics(least, 0.97))
-    assert pq.read_table(copy / path, columns=["key"], filters=filters).num_rows < rows or path == METADATA
-    problems = sd.verify(copy)
-    assert {problem.kind for problem in problems} <= {"statistics", "filters"}
-    assert any(
-        problem.path == path and "false statistics of quantile in row group 0" in problem.what
-        for problem in problems
-    )
-
-
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
@@ -129,66 +94,9 @@ def test_a_card_with_other_configs_is_named(copy, old, new, what):
 def test_other_credits_and_another_licence_are_named(copy):
     edit_file(copy, "ATTRIBUTION.md", lambda data: data.replace(b"made here", b"made there"))
     edit_manifest(copy, lambda raw: raw.update(license="MIT"))
-    said = "\n".join(map(str, sd.verify(copy)))
-    assert "ATTRIBUTION.md: does not have the credits of the rows" in said
-    assert "manifest.json: has the licence 'MIT', its rows have 'CC0-1.0'" in said
-
-
-def files_of(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
-
-
-def change_a_file(data: bytes, how: str, at: int, rng: np.random.Generator) -> bytes:
-    before, after = data[:at], data[at:]
-    return {
-        "bit": before + bytes([after[0] ^ 1 << int(rng.integers(8))]) + after[1:],
-        "byte": before + bytes([after[0] ^ int(rng.integers(1, 256))]) + after[1:],
-        "block": before + bytes(one ^ 255 for one in after[:512]) + after[512:],
-        "cut": before,
-        "more": data + rng.bytes(3),
-        "empty": b"",
-    }[how]
-
-
-def changed_by_accident(folder: Path, rng: np.random.Generator) -> str:
-    """Change a dataset as disks, copies and people do; says what was done."""
-    files = files_of(folder)
-    one, two = (files[number] for number in rng.choice(len(files), 2, replace=False))
-    data, other_data = one.read_bytes(), two.read_bytes()
-    at = int(rng.integers(len(data)))
-    inside = ["bit", "byte", "block", "cut", "more", "empty"]
-    how = str(rng.choice([*inside, "gone", "moved", "overwritten", "swapped", "new"]))
-    if how in inside:
-        one.write_bytes(change_a_file(data, how, at, rng))
-    elif how in ("gone", "moved"):
-        one.rename(folder.parent / "gone" if how == "gone" else one.with_name(one.name + "x"))
-    elif how == "new":
-        (one.parent / "new").write_bytes(data)
-    else:
-        one.write_bytes(other_data)
-        two.write_bytes(data if how == "swapped" else other_data)
-    return f"{how} {one.relative_to(folder)} {at}"
-
-
-SLOW = [pytest.param(500, seed, marks=pytest.mark.slow) for seed in range(1, 5)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("changes", "seed"), [(60, 0), *SLOW])
-def test_no_accidental_change_is_missed(tmp_path, tmp_path_factory, changes, seed):
-    folder = Path(shutil.copytree(dataset_of(tmp_path_factory, "text"), tmp_path / "shift" / "text"))
-    whole = {path: path.read_bytes() for path in files_of(folder)}
-    rng, missed = np.random.default_rng(seed), []
-    for _ in range(changes):
-        what = changed_by_accident(folder, rng)
-        with suppress(ShiftdataError):  # a damaged manifest: nothing is read by it
-            missed += [] if sd.verify(folder) else [what]
-        for path in files_of(folder):
-            if path not in whole:
-                path.unlink()
-        for path, data in whole.items():
-            path.write_bytes(data)
-    assert missed == []
+    problems = "\n".join(map(str, sd.verify(copy)))
+    assert "ATTRIBUTION.md: does not have the credits of the rows" in problems
+    assert "manifest.json: has the licence 'MIT', its rows have 'CC0-1.0'" in problems
 
 
 @pytest.mark.parametrize("column", ["origin", "attribution"])

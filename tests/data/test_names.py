@@ -128,10 +128,6 @@ def test_no_cell_is_a_formula_and_every_text_comes_back(text):
     assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20"))
 
 
-def test_numbers_stay_numbers():
-    assert [csv_cell(value) for value in (-1.5, -2, 0, None)] == [-1.5, -2, 0, None]
-
-
 @pytest.mark.parametrize("layout", ["imagefolder", "wilds", "domainbed", "balancinggroups", "lists"])
 def test_an_export_has_no_formula_and_reads_back(copy, layout, tmp_path):
     import pandas as pd
@@ -149,4 +145,4 @@ def test_an_export_has_no_formula_and_reads_back(copy, layout, tmp_path):
             text for column in table.select_dtypes(include=["object", "string"]) for text in table[column]
         ]
         assert not [text for text in texts if str(text).startswith(("=", "+", "-", "@"))]
-    assert {one["name"] for one in record["class_to_label"]} == set(FORMULAS[:4])
+    assert {entry["name"] for entry in record["class_to_label"]} == set(FORMULAS[:4])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from builders.make import row_groups as shards
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.writer import cut_into_shards
-from shiftdata.data.metadata.folds import quantiles
+from shiftdata.data.metadata.folds import hashes64, quantiles
 
 
 @st.composite
@@ -22,7 +22,7 @@ def rows(draw):
         keys=pa.array(keys),
         cells=cells,
         labels=cells // 3,
-        quantiles=quantiles(cells, keys),
+        quantiles=quantiles(cells, hashes64(keys, "quantile")),
         sizes=np.full(len(cells), size, dtype=np.int64),
     )
 

@@ -30,9 +30,9 @@ def test_equal_in_a_process_with_another_hash_seed():
 
 
 @given(st.lists(names, min_size=1, max_size=4), st.lists(names, min_size=1, max_size=4))
-def test_other_names_give_another_hash(one, other):
-    assert (hash64(*one) == hash64(*other)) == (one == other)
-    assert (content_hash(*one) == content_hash(*other)) == (one == other)
+def test_other_names_give_another_hash(first, second):
+    assert (hash64(*first) == hash64(*second)) == (first == second)
+    assert (content_hash(*first) == content_hash(*second)) == (first == second)
 
 
 @given(st.lists(names))

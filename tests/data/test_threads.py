@@ -24,10 +24,10 @@ def test_results_come_in_order(workers):
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
 def test_never_far_ahead(workers):
-    made: list[int] = []
-    for taken, _ in enumerate(ahead(made.append, range(60), workers), start=1):
+    done: list[int] = []
+    for taken, _ in enumerate(ahead(done.append, range(60), workers), start=1):
         time.sleep(0.001)
-        assert len(made) <= taken + AHEAD * workers
+        assert len(done) <= taken + AHEAD * workers
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -57,8 +57,8 @@ LEFT = """
 import atexit, sys, threading
 atexit.register(lambda: print(threading.active_count()))  # runs last
 from shiftdata.threads import ahead
-sys.kept = ahead(lambda job: job, range(100), 2)
-print(next(sys.kept))
+sys.results = ahead(lambda job: job, range(100), 2)
+print(next(sys.results))
 """
 
 

@@ -93,7 +93,7 @@ def test_the_metadata_loads_and_tasks_are_made(local, published):
     for folder in (local, published):
         task = sd.task(folder, parse_protocol(split.protocol))
         assert {name: len(rows) for name, rows in task.sets.items()} == {
-            name: one.size.rows for name, one in split.sets.items()
+            name: rows.size.rows for name, rows in split.sets.items()
         }
 
 

@@ -19,7 +19,7 @@ from shiftdata.bench.papers.numbers import (
     read_number,
     read_numbers,
 )
-from shiftdata.data.format.choosing import chosen_rows
+from shiftdata.data.format.conditions import chosen_rows
 from shiftdata.errors import InputError
 from shiftdata.tables import Cell, Cells, Table, csv_text
 

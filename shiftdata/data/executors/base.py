@@ -10,10 +10,9 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from shiftdata.errors import InputError, ShiftdataError
 
@@ -58,8 +57,7 @@ class LostError(ShiftdataError):
         self.job = job
 
 
-@dataclass(eq=False)
-class Ticket(Generic[Job]):
+class Ticket(NamedTuple, Generic[Job]):
     """A job that was given out, and the number of processes that died while they did it."""
 
     job: Job
@@ -70,18 +68,16 @@ class Tickets(Generic[Job]):
     """Jobs to give out: first those that were lost, then new ones, drawn one at a time."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
-        self._new = iter(jobs)
+        self._new = map(Ticket[Job], jobs)
         self._again: deque[Ticket[Job]] = deque()
 
     def take(self) -> Ticket[Job] | None:
         """Return the next job; None when there is none at the moment."""
-        if self._again:
-            return self._again.popleft()
-        return next((Ticket(job) for job in self._new), None)
+        return self._again.popleft() if self._again else next(self._new, None)
 
     def lost(self, ticket: Ticket[Job], how: str) -> None:
         """Give a job out again, unless too many processes died of it; `how` describes the last death."""
-        ticket.losses += 1
+        ticket = ticket._replace(losses=ticket.losses + 1)
         if ticket.losses >= LOSSES:
             raise LostError(
                 f"{ticket.job!s:.200}: {ticket.losses} processes died while they did this, the last {how}; "

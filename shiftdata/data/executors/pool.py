@@ -12,7 +12,6 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from shiftdata.data.executors.base import Executor, Job, Result, Ticket, Tickets, Work, attempt, pack, result
-from shiftdata.errors import InputError
 
 #: Seconds in which a process without a connection must end.
 END_TIMEOUT = 5.0
@@ -24,8 +23,6 @@ class Pool(Executor):
     """Some processes, which end with their parent however that ends. One that dies is replaced."""
 
     def __init__(self, workers: int) -> None:
-        if workers < 1:
-            raise InputError(f"a pool has at least 1 worker, got {workers}")
         self.workers = workers
 
     def run(self, work: Work[Job, Result], jobs: Iterable[Job]) -> Generator[tuple[Job, Result]]:

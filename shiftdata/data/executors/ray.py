@@ -33,8 +33,6 @@ class Ray(Executor):
     """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
-        if workers is not None and workers < 1:
-            raise InputError(f"a cluster does at least 1 job at a time, got workers={workers}")
         self.address, self.workers = address, workers
 
     def run(self, work: Work[Job, Result], jobs: Iterable[Job]) -> Generator[tuple[Job, Result]]:

@@ -27,7 +27,6 @@ from shiftdata.data.format.front_matter import virtual_configs
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import README, data_files, data_prefix, metadata_file, protocol_file
 from shiftdata.data.format.records import CanonicalSplit, FileRecord
-from shiftdata.data.format.renderings import write_renderings
 from shiftdata.data.format.schema import FROZEN, SPLITS, metadata_schema
 from shiftdata.data.format.writer import (
     BYTES_PER_GROUP,
@@ -39,7 +38,7 @@ from shiftdata.data.format.writer import (
     write_keys,
     write_splits,
 )
-from shiftdata.data.format.written import finished
+from shiftdata.data.format.written import finished, write_renderings
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.places.store import OnBytes
 from shiftdata.errors import InputError, IntegrityError

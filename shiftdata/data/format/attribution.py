@@ -9,7 +9,6 @@ from itertools import groupby
 from typing import Any
 
 from shiftdata.data.format.front_matter import cell
-from shiftdata.data.format.licenses import OPERATORS
 from shiftdata.data.format.records import Credit
 
 #: The file that lists every licence and attribution of a dataset's rows.
@@ -63,5 +62,5 @@ def _section(license_: str, held: Sequence[Credit]) -> Iterator[str]:
 
 def _listed_by_spdx(license_: str) -> list[str]:
     """Return the parts of an expression that have a page at SPDX, each once."""
-    names = [part for part in re.findall(r"[A-Za-z0-9.+-]+", license_) if part not in OPERATORS]
+    names = [part for part in re.findall(r"[A-Za-z0-9.+-]+", license_) if part not in ("AND", "OR", "WITH")]
     return list(dict.fromkeys(name.rstrip("+") for name in names if not name.startswith("LicenseRef-")))

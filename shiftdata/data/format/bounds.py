@@ -63,30 +63,17 @@ def read_flat(file: Path, columns: Sequence[str], *, most_rows: int) -> pa.Table
         raise IntegrityError(f"{file.name} {error}") from error
 
 
-def flat_rows(stream: BinaryIO, columns: Sequence[str], *, most_rows: int) -> pa.Table:
-    """Read plain columns of an open file from anywhere."""
-    footer = pq.read_metadata(stream)
-    if fault := pages_fault(stream, footer):
-        raise IntegrityError(fault)
-    size = stream.seek(0, io.SEEK_END)
-    texts = texts_in(footer.schema.to_arrow_schema())
-    with pq.ParquetFile(stream, metadata=footer, read_dictionary=texts) as opened:
-        return flat_table(opened, columns, size=size, most_rows=most_rows)
-
-
-def texts_in(schema: pa.Schema) -> list[str]:
-    """Return the columns that `flat_table` needs opened with `read_dictionary`."""
-    return [field.name for field in schema if field.type in TEXTS]
-
-
-def flat_table(
-    file: pq.ParquetFile, columns: Sequence[str], *, size: int, most_rows: int, coded: Sequence[str] = ()
+def flat_rows(
+    stream: BinaryIO, columns: Sequence[str], *, most_rows: int = sys.maxsize, coded: Sequence[str] = ()
 ) -> pa.Table:
-    """Read plain columns of a file of `size` bytes, batch by batch; texts are decoded but for `coded`.
+    """Read plain columns of an open file from anywhere, batch by batch; texts are decoded but for `coded`.
 
     A text that is in the file once may be that of every row: it is counted before it is decoded.
     """
-    schema, footer = file.schema_arrow, file.metadata
+    footer = pq.read_metadata(stream)
+    if fault := pages_fault(stream, footer):
+        raise IntegrityError(fault)
+    size, schema = stream.seek(0, io.SEEK_END), footer.schema.to_arrow_schema()
     if fault := _column_fault(schema, columns):
         raise IntegrityError(fault)
     width = _width(schema, columns)
@@ -101,17 +88,19 @@ def flat_table(
             raise IntegrityError(f"{given}: at most {most:,} bytes are read")
 
     check(footer.num_rows, max(_declared_bytes(footer), footer.num_rows * width))
-    tables = [_decoded_rows(schema.empty_table().select(list(columns)), coded)]
     count = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE // max(1, width)))
     rows, unpacked = 0, 0
-    for group in range(file.num_row_groups):
-        for batch in file.iter_batches(count, [group], columns=list(columns), use_threads=False):
-            table = pa.Table.from_batches([batch])
-            texts = (column for column in table.columns if pa.types.is_dictionary(column.type))
-            rows += len(table)
-            unpacked += len(table) * width + sum(map(_text_bytes, texts))
-            check(rows, unpacked)
-            tables.append(_decoded_rows(table.select(list(columns)), coded))
+    texts = [field.name for field in schema if field.type in TEXTS]
+    with pq.ParquetFile(stream, metadata=footer, read_dictionary=texts) as file:
+        tables = [_decoded_rows(file.schema_arrow.empty_table().select(list(columns)), coded)]
+        for group in range(file.num_row_groups):
+            for batch in file.iter_batches(count, [group], columns=list(columns), use_threads=False):
+                table = pa.Table.from_batches([batch])
+                rows += len(table)
+                unpacked += len(table) * width
+                unpacked += sum(_text_bytes(of) for of in table.columns if pa.types.is_dictionary(of.type))
+                check(rows, unpacked)
+                tables.append(_decoded_rows(table.select(list(columns)), coded))
     return pa.concat_tables(tables)
 
 
@@ -124,9 +113,6 @@ def _column_fault(schema: pa.Schema, columns: Sequence[str]) -> str | None:
             return f"has {counts[name]} columns {name!r}: give one"
         if not _is_plain(kind := schema.field(name).type):
             return f"has {kind} in its column {name!r}: give numbers or texts"
-    for name in counts.keys() - set(columns):  # pyarrow takes `a.b` for a field of `a`, and reads it too
-        if any(name.startswith(f"{column}.") for column in columns):
-            return f"has the column {name!r} next to those that are read: give it another name"
     return None
 
 

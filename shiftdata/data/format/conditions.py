@@ -1,4 +1,4 @@
-"""Conditions on columns: parse, write, apply and join filters.
+"""Conditions on columns: parse, write, apply and join filters; rows by the values of their columns.
 
 Filters are alternatives of clauses, a clause is conditions that all hold, as `pyarrow` and `datasets` read
 them: `[[("split", "==", "train"), ("quantile", "<", 0.1)], ...]`.
@@ -7,8 +7,7 @@ them: `[[("split", "==", "train"), ("quantile", "<", 0.1)], ...]`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -132,9 +131,7 @@ def _number(column: str, value: Any) -> float:
         raise InputError(f"{column} is compared with a number, and {value!r} is not one") from error
 
 
-def matches(
-    columns: Mapping[str, Array | _Texts], filters: Filters, among: Array | None = None
-) -> NDArray[np.bool_]:
+def matches(columns: Mapping[str, Array], filters: Filters, among: Array | None = None) -> NDArray[np.bool_]:
     """Return the mask of rows, all or those `among`, that filters keep; missing columns meet every condition.
 
     A split is the number of its name, a missing number is -1 or nan.
@@ -151,50 +148,7 @@ def matches(
     return mask
 
 
-def rows_matching(table: pa.Table, filters: Filters) -> pa.Table:
-    """Return the rows of a metadata table that the filters keep, in table order."""
-    names = {name for clause in filters for name, _, _ in clause}
-    columns = {name: _array(table[name], name) for name in sorted(names)}
-    if not columns:
-        return table if filters else table.slice(0, 0)
-    return table.filter(pa.array(matches(columns, filters)))
-
-
-def _array(column: pa.ChunkedArray, name: str) -> Array | _Texts:
-    if name == "split":
-        column = pc.index_in(column, value_set=pa.array(list(SPLITS)))
-    missing = np.nan if pa.types.is_floating(column.type) else -1
-    if pa.types.is_string(column.type):
-        return _Texts(column.cast(pa.large_string()).combine_chunks())
-    array: Array = (column if pa.types.is_boolean(column.type) else pc.fill_null(column, missing)).to_numpy()
-    return array
-
-
-@dataclass(frozen=True)
-class _Texts:
-    """A column of texts, which never become Python objects."""
-
-    texts: pa.Array
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def __getitem__(self, rows: Array | slice) -> _Texts:
-        return self if isinstance(rows, slice) else _Texts(self.texts.take(pa.array(rows)))
-
-    def holds(self, operator: str, value: Any) -> Array:
-        """Return the mask of texts among the values, or not among them; a missing text is neither."""
-        values = [value] if operator in ("==", "!=") else list(value)
-        mask = pc.is_in(self.texts, value_set=pa.array(values, pa.large_string()))
-        if operator in ("!=", "not in"):
-            mask = pc.and_(pc.invert(mask), pc.is_valid(self.texts))
-        result: Array = mask.to_numpy(zero_copy_only=False)
-        return result
-
-
-def _holds(column: Array | _Texts, name: str, operator: str, value: Any) -> Array:
-    if isinstance(column, _Texts):
-        return column.holds(operator, value)
+def _holds(column: Array, name: str, operator: str, value: Any) -> Array:
     if name == "split":
         value = [list(SPLITS).index(name) for name in ([value] if isinstance(value, str) else value)]
         operator = {"==": "in", "!=": "not in"}.get(operator, operator)
@@ -205,6 +159,24 @@ def _holds(column: Array | _Texts, name: str, operator: str, value: Any) -> Arra
     # A missing value is never kept, as in Arrow.
     result: Array = mask & (~np.isnan(column) if column.dtype.kind == "f" else column >= 0)
     return result
+
+
+def rows_matching(table: pa.Table, filters: Filters) -> pa.Table:
+    """Return the rows of a metadata table that the filters keep, in table order."""
+    mask = np.zeros(len(table), dtype=bool)
+    for clause in filters:
+        matching = np.ones(len(table), dtype=bool)
+        for name, operator, value in clause:
+            matching &= pc.fill_null(_in_arrow(table[name], operator, value), False).to_numpy()
+        mask |= matching
+    return table.filter(pa.array(mask))
+
+
+def _in_arrow(column: pa.ChunkedArray, operator: str, value: Any) -> pa.ChunkedArray:
+    if operator not in ("in", "not in"):
+        return pc.call_function(_COMPARE[operator].__name__, [column, pa.scalar(value)])
+    mask = pc.is_in(column, value_set=pa.array(list(value), column.type))
+    return mask if operator == "in" else pc.and_(pc.invert(mask), pc.is_valid(column))
 
 
 def both(left: Filters, right: Filters) -> Filters:
@@ -254,3 +226,23 @@ def pinned(filters: Filters, splits: Sequence[str]) -> Filters:
     every: Clause = [("split", "in", list(SPLITS))]
     pinned_ = both(filters, [[("split", "in", list(splits))]])
     return [clause if clause and clause[0][0] == "split" else every + clause for clause in pinned_]
+
+
+def chosen_rows(
+    table: pa.Table, chosen: Mapping[str, str | int | Iterable[str | int]], names: Collection[str]
+) -> pa.Table:
+    """Return the rows with the given values of columns; a value that no row has is refused.
+
+    `names` are the columns by which rows may be chosen.
+    """
+    for name, wanted in chosen.items():
+        if name not in names:
+            raise not_found("name to choose by", name, names)
+        column = table[name]
+        values = [str(value) for value in ([wanted] if isinstance(wanted, str | int) else wanted)]
+        present = {str(value) for value in column.to_pylist() if value is not None}
+        for value in values:
+            if value not in present:
+                raise not_found(name, value, present)
+        table = table.filter(pc.is_in(column.cast(pa.string()), pa.array(values, pa.string())))
+    return table

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from shiftdata.data.format.attribution import ATTRIBUTION
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
-from shiftdata.data.format.paths import protocol_file
-from shiftdata.data.format.records import CanonicalSplit, FileRecord, Split, by_reason
+from shiftdata.data.format.paths import data_files, protocol_file
+from shiftdata.data.format.records import Base, CanonicalSplit, Split, by_reason
 from shiftdata.data.format.schema import FEATURE_TYPES, FROZEN, POINTER_COLUMNS, columns, example_type
 from shiftdata.errors import InputError
 
@@ -82,35 +82,28 @@ MEANINGS = {
     "sha256": "SHA-256 of the bytes of the example, as 32 bytes.",
     "count": "How many times the split takes the row.",
 }
+#: The media type and the description of members of tars, by their extension.
+MEDIA = {"jpg": "image/jpeg", "png": "image/png", "webp": "image/webp", "json": "application/json"}
+MEDIA |= dict.fromkeys(("cls", "txt"), "text/plain")
+MEMBERS = {"cls": "The labels", "json": "Every column but the example and `params`, as JSON,"}
 EQUIVALENT = {"license": "sc:license", "attribution": "sc:creditText"}
 LONGEST_FILTERS = 4_000  # characters; longer ones are in manifest.json alone
 
 
-def link_of(field: Json, target: str) -> Json:
-    """Return an annotation that links a field to the entry of another record set that it names.
-
-    A field with its own `references` makes mlcroissant 1.1 join: it keeps every shard in memory, and yields
-    no rows when it is read a second time.
-    """
-    about = f"The entry of `{target.split('/')[0]}` that it names."
-    link = field_of(f"{field['@id']}/entry", field["dataType"], about)
-    return link | {"source": field["source"], "references": {"field": {"@id": target}}}
-
-
 def render_croissant(manifest: Manifest) -> str:
     """Render croissant.json; equal manifests give equal bytes."""
-    files, record_sets = [], list(enumerations(manifest))
+    files, record_sets = [], list(_enumerations(manifest))
     if ATTRIBUTION in manifest.files:  # not of a draft
-        about = "Every licence and attribution of the rows; each row has its own in its columns."
-        files.append(file_object(ATTRIBUTION, manifest.files[ATTRIBUTION]) | {"description": about})
-    for path, records in _tables(manifest):
-        files.append(file_object(path, manifest.files[path]))
-        record_sets.append(records)
-    return render_document(manifest, files, record_sets)
-
-
-def render_document(manifest: Manifest, files: Sequence[Json], record_sets: Sequence[Json]) -> str:
-    """Render croissant.json from the files and the record sets that it describes."""
+        place = (
+            "labelled sample has its own in its `json`"
+            if manifest.is_webdataset
+            else "row has its own in its columns"
+        )
+        about = f"Every licence and attribution of the rows; each {place}."
+        files.append(_file_object(manifest, ATTRIBUTION) | {"description": about})
+    for entry, records in _tars(manifest) if manifest.is_webdataset else _tables(manifest):
+        files.append(entry)
+        record_sets += [records] if records else []
     names = Counter(records["name"] for records in record_sets)
     repeated = [name for name, count in names.items() if count > 1]
     if repeated:
@@ -120,8 +113,8 @@ def render_document(manifest: Manifest, files: Sequence[Json], record_sets: Sequ
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
         **_about_dataset(manifest),
-        "distribution": list(files),
-        "recordSet": list(record_sets),
+        "distribution": files,
+        "recordSet": record_sets,
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
@@ -186,7 +179,7 @@ def _license(name: str) -> str:
     return f"https://spdx.org/licenses/{name}.html" if has_page else name
 
 
-def named_columns(manifest: Manifest) -> dict[str, tuple[str, str, Sequence[str]]]:
+def _named_columns(manifest: Manifest) -> dict[str, tuple[str, str, Sequence[str]]]:
     """Return, for each column of ids, the record set of their names, its description, and the names."""
     nuisance = manifest.roles.nuisance
     named: dict[str, tuple[str, str, Sequence[str]]] = {
@@ -199,7 +192,7 @@ def named_columns(manifest: Manifest) -> dict[str, tuple[str, str, Sequence[str]
     return named
 
 
-def enumerations(manifest: Manifest) -> Iterator[Json]:
+def _enumerations(manifest: Manifest) -> Iterator[Json]:
     """Yield the record sets whose records are in croissant.json itself."""
     fields: dict[str, tuple[Kind, str]] = {
         "name": ("sc:Text", "The name."),
@@ -211,7 +204,7 @@ def enumerations(manifest: Manifest) -> Iterator[Json]:
     about = "The splits of the files (no origin is in two) and the sets of canonical splits."
     yield _enumeration("splits", about, fields, splits, "cr:Split")
     fields = {"id": ("sc:Integer", "The number in the files."), "name": fields["name"]}
-    for name, about, values in named_columns(manifest).values():
+    for name, about, values in _named_columns(manifest).values():
         yield _enumeration(name, about, fields, enumerate(values), "sc:Enumeration")
 
 
@@ -222,57 +215,109 @@ def _enumeration(
     rows: Iterable[tuple[object, str]],
     data_type: str,
 ) -> Json:
-    listed = [field_of(f"{name}/{field}", kind, text) for field, (kind, text) in fields.items()]
+    listed = [_field_of(f"{name}/{field}", kind, text) for field, (kind, text) in fields.items()]
     data = [dict(zip((field["@id"] for field in listed), row, strict=True)) for row in rows]
-    return record_set(name, about, listed, next(iter(fields))) | {"dataType": data_type, "data": data}
+    return _record_set(name, about, listed, next(iter(fields))) | {"dataType": data_type, "data": data}
 
 
-def _tables(manifest: Manifest) -> Iterator[tuple[str, Json]]:
+def _tables(manifest: Manifest) -> Iterator[tuple[Json, Json]]:
     """Yield the files with records, and their record sets: shards, the metadata of splits, frozen keys."""
-    roles, default, meanings = manifest.roles, manifest.default_base, meanings_of(manifest)
-    ids = {column: f"{names}/id" for column, (names, *_) in named_columns(manifest).items()}
-    links = {"split": "splits/name"} | ids
+    roles, default = manifest.roles, manifest.default_base
     plain = columns(roles.nuisance)
     whole = plain | {column: example_type(feature) for column, feature in roles.example.items()}
     for base in manifest.bases if manifest.pixels_included else ():
         for path in sorted(path for path in manifest.files if path.startswith(f"data/{base.name}/")):
             name = path.removeprefix("data/").removesuffix(".parquet")
             about = f"{base.summary} {manifest.files[path].rows:,} of {_counts(base.splits)}."
-            yield path, _records(name, about, path, whole, links, meanings)
+            yield _records(manifest, path, name, about, whole)
     for path in sorted(path for path in manifest.files if path.startswith(f"metadata/{default}/")):
         name = f"metadata/{path.rpartition('/')[2].removesuffix('.parquet')}"
         about = f"The rows of `{default}` without the example, and where it lies."
-        yield path, _records(name, about, path, plain | POINTER_COLUMNS, links, meanings)
+        yield _records(manifest, path, name, about, plain | POINTER_COLUMNS)
     keys = dict(zip(FROZEN.names, FROZEN.types, strict=True))
     for split in manifest.canonical_splits:
-        path = protocol_file(split.name)
-        yield path, _records(split.name, _about(split), path, keys, {"split": "splits/name"}, meanings)
+        yield _records(manifest, protocol_file(split.name), split.name, _about(split), keys)
 
 
 def _records(
-    name: str,
-    about: str,
-    path: str,
-    kinds: Mapping[str, pa.DataType],
-    links: Mapping[str, str],
-    meanings: Mapping[str, str],
-) -> Json:
-    """Make the record set of a Parquet file; `links` are the fields that list the names of values."""
+    manifest: Manifest, path: str, name: str, about: str, kinds: Mapping[str, pa.DataType]
+) -> tuple[Json, Json]:
+    """Describe a Parquet file, and make its record set; ids link to the lists of their names."""
+    links = {column: f"{names}/id" for column, (names, *_) in _named_columns(manifest).items()}
+    links["split"], meanings = "splits/name", _meanings_of(manifest)
     fields = []
     for column, arrow_type in kinds.items():
         kind = TYPES.get(arrow_type, "sc:Integer")
         source: Json = {"fileObject": {"@id": path}, "extract": {"column": column}}
         if arrow_type == FEATURE_TYPES["image"]:
             source["transform"] = {"jsonPath": "bytes"}
-        field = field_of(f"{name}/{column}", kind, meanings[column]) | {"source": source}
+        field = _field_of(f"{name}/{column}", kind, meanings[column]) | {"source": source}
         if column in links:
-            field["cr:annotation"] = link_of(field, links[column])
+            field["cr:annotation"] = _link_of(field, links[column])
         if column in EQUIVALENT:
             field["equivalentProperty"] = EQUIVALENT[column]
         if column == "label":
             field["dataType"] = [kind, "cr:Label"]
         fields.append(field)
-    return record_set(name, about, fields, "key")
+    return _file_object(manifest, path), _record_set(name, about, fields, "key")
+
+
+def _tars(manifest: Manifest) -> Iterator[tuple[Json, Json | None]]:
+    """Yield the tars of each set, and the members of their samples with one extension."""
+    for base in manifest.bases:
+        for name in base.splits:
+            tars = data_files(manifest.files, base.name, name)
+            yield from ((_file_object(manifest, tar), None) for tar in tars)
+            for member in manifest.sample:
+                if not (member == "cls" and base.hides_labels(name)):
+                    yield _members(manifest, base, name, member, tars)
+
+
+def _members(
+    manifest: Manifest, base: Base, name: str, member: str, tars: Sequence[str]
+) -> tuple[Json, Json | None]:
+    """Describe the members of a set with one extension: a set of files, and records with the samples' keys.
+
+    Members `json` have no records, since mlcroissant reads none in archives.
+    """
+    identifier = f"{base.name}/{name}.{member}"
+    about = f"{MEMBERS.get(member, 'The examples')} of {_about_set(base, name)}"
+    file_set = {
+        "@type": "cr:FileSet",
+        "@id": f"{identifier}-files",
+        "name": f"{identifier}-files",
+        "description": about,
+        "containedIn": [{"@id": tar} for tar in tars],
+        "encodingFormat": MEDIA.get(member, "image/*"),
+        "includes": f"*.{member}",
+    }
+    if member == "json":
+        return file_set, None
+    files, meanings = {"fileSet": {"@id": f"{identifier}-files"}}, _meanings_of(manifest)
+    stem = {"extract": {"fileProperty": "filename"}, "transform": {"regex": rf"^(.+)\.{member}$"}}
+    key = _field_of(f"{identifier}/key", "sc:Text", "The key of the sample.") | {"source": files | stem}
+    source = {"source": files | {"extract": {"fileProperty": "content"}}}
+    if member == "cls":
+        field = _field_of(f"{identifier}/label", "sc:Integer", meanings["label"])
+        link = _link_of(field | source, "labels/id")
+        field |= {"dataType": ["sc:Integer", "cr:Label"], "cr:annotation": link}
+    else:
+        modality = manifest.roles.modality
+        kind = "sc:ImageObject" if modality == "image" else "sc:Text"
+        field = _field_of(f"{identifier}/{modality}", kind, meanings[modality])
+    return file_set, _record_set(identifier, about, [key, field | source], "key")
+
+
+def _about_set(base: Base, name: str) -> str:
+    """Describe a set in tars; of a task also its role, and the protocol that chose its rows."""
+    about = f"`{base.name}/{name}`, {base.splits[name].rows:,} samples. {base.summary}"
+    if base.task is None:
+        return about
+    hidden = " Its keys are hashed, and its labels are hidden." if base.hides_labels(name) else ""
+    return (
+        f"{about} The role of the set is {' and '.join(base.roles[name])}; its rows are of the base "
+        f"`{base.task.base}`, chosen by {base.protocol}.{hidden}"
+    )
 
 
 def _about(split: CanonicalSplit) -> str:
@@ -291,7 +336,7 @@ def _counts(splits: Mapping[str, Split]) -> str:
     return ", ".join(f"{split.rows:,} {name}" for name, split in splits.items()) + " rows"
 
 
-def meanings_of(manifest: Manifest) -> dict[str, str]:
+def _meanings_of(manifest: Manifest) -> dict[str, str]:
     """Return the meaning of each column of this dataset."""
     roles = manifest.roles
     meanings = MEANINGS | {roles.nuisance: MEANINGS["nuisance"]}
@@ -302,20 +347,31 @@ def meanings_of(manifest: Manifest) -> dict[str, str]:
     return {column: text.format(column=column, **values) for column, text in meanings.items()}
 
 
-def record_set(name: str, about: str, fields: Sequence[Json], key: str) -> Json:
+def _record_set(name: str, about: str, fields: Sequence[Json], key: str) -> Json:
     """Make a record set whose records the field `key` names."""
     entry = {"@type": "cr:RecordSet", "@id": name, "name": name, "description": about}
     return entry | {"key": {"@id": f"{name}/{key}"}, "field": fields}
 
 
-def field_of(identifier: str, kind: Kind, about: str) -> Json:
+def _field_of(identifier: str, kind: Kind, about: str) -> Json:
     """Make a field, without its source."""
     name = identifier.rsplit("/", 1)[-1]
     return {"@type": "cr:Field", "@id": identifier, "name": name, "description": about, "dataType": kind}
 
 
-def file_object(path: str, record: FileRecord) -> Json:
+def _file_object(manifest: Manifest, path: str) -> Json:
     """Describe a file of the dataset."""
-    encoding = ENCODINGS[path.rpartition(".")[2]]
+    record, encoding = manifest.files[path], ENCODINGS[path.rpartition(".")[2]]
     entry = {"@type": "cr:FileObject", "@id": path, "name": path, "contentUrl": path, "sha256": record.sha256}
     return entry | {"contentSize": f"{record.bytes} B", "encodingFormat": encoding}
+
+
+def _link_of(field: Json, target: str) -> Json:
+    """Return an annotation that links a field to the entry of another record set that it names.
+
+    A field with its own `references` makes mlcroissant 1.1 join: it keeps every shard in memory, and yields
+    no rows when it is read a second time.
+    """
+    about = f"The entry of `{target.split('/')[0]}` that it names."
+    link = _field_of(f"{field['@id']}/entry", field["dataType"], about)
+    return link | {"source": field["source"], "references": {"field": {"@id": target}}}

@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shiftdata.stable import content_hash, hash_of
+from shiftdata.stable import content_hash
 
 if TYPE_CHECKING:
     from shiftdata.data.format.manifest import Manifest
     from shiftdata.data.format.records import Base
 
-PAIRS_AT_ONCE = 10_000
 #: The identity of a row: these columns and its nuisance; `group` and `params` follow from them or the recipe.
 COLUMNS: dict[str, pa.DataType] = {
     "key": pa.large_binary(),
@@ -72,14 +71,7 @@ def dropped_id(dropped: Iterable[tuple[str, str]]) -> str:
     ('', 'ef78fd3b')
     """
     pairs = sorted(dropped)
-    return hash_of(text for pair in pairs for text in pair) if pairs else ""
-
-
-def dropped_table_id(rows: pa.Table) -> str:
-    """Return the `dropped_id` of a table with the columns `key` and `reason`, read batch by batch."""
-    ordered = rows.sort_by([("key", "ascending"), ("reason", "ascending")]).to_batches(PAIRS_AT_ONCE)
-    pairs = (pair for batch in ordered for pair in batch.to_pylist())
-    return hash_of(str(pair[name]) for pair in pairs for name in ("key", "reason")) if len(rows) else ""
+    return content_hash(*(text for pair in pairs for text in pair)) if pairs else ""
 
 
 def _rows_id(rows: pa.Table, columns: Mapping[str, pa.DataType]) -> str:

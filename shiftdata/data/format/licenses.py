@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Collection, Sequence
 
@@ -17,9 +16,6 @@ lgpl-3.0 mit mpl-2.0 ncsa ofl-1.1 osl-3.0 unlicense wtfpl zlib
 #: ... and another name for these.
 OTHER_NAME = {"odc-by-1.0": "odc-by", "odbl-1.0": "odbl", "pddl-1.0": "pddl"}
 
-OPERATORS = ("AND", "OR", "WITH")
-#: An exception, behind the licence that it is of.
-WITH = re.compile(r"(?<=[^\s()])\s+WITH\s+(?!(?:AND|OR|WITH)(?![^\s()]))[^\s()]+", re.IGNORECASE)
 NO_DERIVATIVES = re.compile(r"CC-BY-(NC-)?ND-\d\.\d(-[A-Z]+)?", re.IGNORECASE)
 
 #: Licences, by their SPDX identifiers, that let everybody pass on the files and what was made from them, if
@@ -41,11 +37,7 @@ OPEN = re.compile(
 
 
 def hub_name(spdx: str) -> str | None:
-    """Return the Hub's identifier of a licence, or None.
-
-    >>> hub_name("CC-BY-4.0"), hub_name("GPL-3.0-only"), hub_name("LicenseRef-Mine")
-    ('cc-by-4.0', 'gpl-3.0', None)
-    """
+    """Return the Hub's identifier of a licence, or None."""
     plain = spdx.lower().removesuffix("-only").removesuffix("-or-later")
     return plain if plain in SAME_NAME.split() else OTHER_NAME.get(plain)
 
@@ -66,41 +58,14 @@ def hub_terms(names: Sequence[str]) -> dict[str, str | list[str]]:
 def withheld(expression: str, allowed: Collection[str] = ()) -> tuple[str, ...]:
     """Return the licences in an SPDX expression that keep others from passing on files made under it.
 
-    Of `A AND B` both must allow it, of `A OR B` one is enough, and `WITH` only adds rights. A licence that is
-    not known to allow it does not, nor does a text that is no expression. Those in `allowed`, written exactly
-    so, count as known.
+    Of `A AND B` both must allow it. A licence that is not known to allow it does not; nor does one with `OR`,
+    `WITH` or parentheses, which a publisher decides: those in `allowed`, written exactly so, count as known.
 
-    >>> withheld("CC-BY-4.0 AND (MIT OR LicenseRef-Mine)")
-    ()
-    >>> withheld("CC-BY-ND-4.0 AND LicenseRef-Mine", allowed=["LicenseRef-Mine"])
+    >>> withheld("CC-BY-ND-4.0 AND MIT AND LicenseRef-Mine", allowed=["LicenseRef-Mine"])
     ('CC-BY-ND-4.0',)
     """
-    if expression in allowed:
-        return ()
-    # AND, OR and parentheses mean in Python what they mean here; licences become names: _0, _1, ...
-    tokens = re.findall(r"[()]|[^\s()]+", WITH.sub("", expression))
-    words = [
-        token.lower() if token.upper() in ("AND", "OR") else token if token in "()" else f"_{number}"
-        for number, token in enumerate(tokens)
-    ]
-    try:
-        return tuple(sorted(_withheld(ast.parse(" ".join(words), mode="eval").body, tokens, allowed)))
-    except (SyntaxError, RecursionError, MemoryError):
-        return (expression,)
-
-
-def _withheld(node: ast.expr, tokens: Sequence[str], allowed: Collection[str]) -> frozenset[str]:
-    if isinstance(node, ast.Name):
-        token = tokens[int(node.id[1:])]
-        if token.upper() in OPERATORS:
-            raise SyntaxError(token)
-        return frozenset() if token in allowed or OPEN.fullmatch(token) else frozenset({token})
-    if not isinstance(node, ast.BoolOp):
-        raise SyntaxError(ast.unparse(node))
-    parts = [_withheld(part, tokens, allowed) for part in node.values]
-    if isinstance(node.op, ast.And):
-        return frozenset().union(*parts)
-    return min(parts, key=lambda names: (len(names), sorted(names)))
+    names = [] if expression in allowed else expression.split(" AND ")
+    return tuple(sorted({name for name in names if name not in allowed and not OPEN.fullmatch(name)}))
 
 
 def redistribution_problem(expression: str) -> str | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeAlias
@@ -46,8 +47,9 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 HASHES = ("recipe_id", "content_id", "manifest", "sha256")
 PROSE = ("summary", "citation", "datasheet", "left_out", "how", "dropped", "notes", "reason", "features")
 SHARES = ("accuracy", "chance", "alone", "noise", "mean", "worst", "by_nuisance")
-UNCHECKED = ("roles", "sample", "severities", "seed", "filters", "conditions", "files", "withheld")
+UNCHECKED = ("roles", "sample", "severities", "seed", "filters", "conditions")
 
+Text: TypeAlias = str | bytes
 #: What may be passed on: the whole dataset; all but the examples; or not even keys and splits.
 Publishes: TypeAlias = Literal["all", "splits", "nothing"]
 
@@ -197,9 +199,10 @@ class Manifest:
         return checksummed(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str, where: str = FILE_NAME) -> Manifest:
+    def from_json(cls, data: Text, where: str = FILE_NAME) -> Manifest:
         """Read the text of a `manifest.json`; `where` names it in errors."""
         try:
+            text = data if isinstance(data, str) else data.decode()
             raw = read_json(text)
             version = raw["format"]
         except (ValueError, TypeError, KeyError) as error:
@@ -231,15 +234,11 @@ class Manifest:
             raise NotFoundError(
                 f"no {FILE_NAME} in {repo}: not a shiftdata dataset, or its build has not finished"
             )
-        try:
-            with open_regular(path) as file:
-                data = file.read(MOST_BYTES + 1)
-            if len(data) > MOST_BYTES:
-                raise IntegrityError(f"{path} has more than {MOST_BYTES:,} bytes: it is not a manifest")
-            text = data.decode()
-        except UnicodeDecodeError as error:
-            raise IntegrityError(f"{path} is not a shiftdata manifest ({error})") from error
-        return cls.from_json(text, str(path))
+        with open_regular(path) as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise IntegrityError(f"{path} has more than {MOST_BYTES:,} bytes: it is not a manifest")
+        return cls.from_json(data, str(path))
 
 
 def checksummed(raw: Mapping[str, Any]) -> str:
@@ -282,12 +281,14 @@ def faults(manifest: Manifest) -> Iterator[str]:
         if fault := _leaf_fault(name, value):
             yield fault
     yield from _name_faults(manifest)
-    yield from _path_faults(manifest)
     yield from _column_faults(manifest.roles)
     for base in manifest.bases:
         yield from _base_faults(manifest, base)
     for split in manifest.canonical_splits:
-        yield from _canonical_faults(split)
+        for name, rows in split.sets.items():
+            yield from _unknown(f"splits of {split.name}/{name}", rows.splits, SPLITS)
+        for name, sets in split.configs.items():
+            yield from _unknown(f"sets of the config {name}", sets, split.sets)
 
 
 def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -309,46 +310,33 @@ def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 def _leaf_fault(name: str, value: Any) -> str | None:
     if isinstance(value, str) and name in HASHES:
-        return (
-            None if SHA256.fullmatch(value) else f"gives the id {value[:70]!a}; ids are 64 digits of 0-9a-f"
-        )
-    if isinstance(value, str) and name in PROSE:
-        return f"has a text that {fault}: {value[:60]!a}" if (fault := text_fault(value)) else None
+        is_id = SHA256.fullmatch(value)
+        return None if is_id else f"gives the id {value[:70]!a}; ids are 64 digits of 0-9a-f"
     if isinstance(value, str) and (value or name != "dropped_id"):
-        return f"has a name that {fault}: {value[:60]!a}" if (fault := line_fault(value)) else None
-    if isinstance(value, float | int) and name in SHARES and not 0 <= value <= 1:
-        return f"has the {name} {value}, which is not between 0 and 1"
-    if isinstance(value, float | int) and value < 0:
-        return f"has a size or a number of rows below 0 ({name})"
+        fault = text_fault(value) if name in PROSE else line_fault(value)
+        return f"has a name that {fault}: {value[:60]!a}" if fault else None
+    if isinstance(value, float | int) and not 0 <= value <= (1 if name in SHARES else math.inf):
+        return f"has the {name} {value}, which is {'not between 0 and 1' if name in SHARES else 'below 0'}"
     return None
 
 
 def _name_faults(manifest: Manifest) -> Iterator[str]:
-    bases = [base.name for base in manifest.bases]
-    canonical = [split.name for split in manifest.canonical_splits]
+    lists: dict[str, Sequence[str]] = {
+        "base": [base.name for base in manifest.bases],
+        "canonical split": [split.name for split in manifest.canonical_splits],
+    }
     parts = [("name", manifest.name), ("version", manifest.version)]
-    parts += [*(("base", name) for name in bases), *(("canonical split", name) for name in canonical)]
-    for kind, name in parts:
+    for kind, name in [*parts, *((kind, name) for kind, names in lists.items() for name in names)]:
         if not is_path_part(name):
             yield f"gives the {kind} {name[:60]!a}; use letters, digits, '_', '-' and '.'"
-    lists = {"base": bases, "canonical split": canonical, "label": manifest.labels}
-    for kind, names in (lists | {manifest.roles.nuisance: manifest.nuisances}).items():
+    lists |= {"label": manifest.labels, manifest.roles.nuisance: manifest.nuisances}
+    for kind, names in lists.items():
         if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            yield f"gives one {kind[:60]} twice: {twice[:60]!a}"
-
-
-def _path_faults(manifest: Manifest) -> Iterator[str]:
+            yield f"gives one {kind[:60]} twice: give each a name of its own"
     folders = {str(parent) for path in manifest.all_files for parent in PurePosixPath(path).parents}
-    for path, file in (*manifest.files.items(), *manifest.withheld.items()):
-        if not is_relative_path(path):
-            yield f"names {path[:200]!a}, which leads out of the dataset's folder or is hidden"
-        elif path in folders or path.casefold() == FILE_NAME:
-            yield f"names the file {path[:200]!a}, which cannot be one"
-        if not SHA256.fullmatch(file.sha256):
-            yield f"gives {path[:200]!a} the sha256 {file.sha256[:70]!a}"
-        if min(file.bytes, file.rows or 0) < 0:
-            yield "has a size or a number of rows below 0 (files)"
+    for path in manifest.all_files:
+        if not is_relative_path(path) or path in folders or path.casefold() == FILE_NAME:
+            yield f"names {path[:200]!a}, which leads out of the dataset's folder, is hidden, or no file"
 
 
 def _column_faults(roles: Roles) -> Iterator[str]:
@@ -361,17 +349,16 @@ def _column_faults(roles: Roles) -> Iterator[str]:
         yield (
             f"gives examples the columns {example}; of the modality {modality} they are {EXAMPLES[modality]}"
         )
-    for name, feature in example.items():
-        if isinstance(feature, str) and feature not in FEATURE_TYPES:
-            allowed = ", ".join(FEATURE_TYPES)
-            yield f"gives the column {name!r} the type {feature!r}; use one of {allowed}, or a list of names"
+    types = [feature for feature in example.values() if isinstance(feature, str)]
+    yield from _unknown("types of features", types, FEATURE_TYPES)
 
 
 def _base_faults(manifest: Manifest, base: Base) -> Iterator[str]:
-    splits, given = set(base.splits), ", ".join(map(ascii, base.splits))
+    splits = set(base.splits)
     if base.task is None:
-        if splits != set(SPLITS) and (manifest.part is None or not splits or not splits <= set(SPLITS)):
-            yield f"gives the base {base.name!r} the splits {given}; they are {', '.join(SPLITS)}"
+        yield from _unknown(f"splits of the base {base.name}", splits, SPLITS)
+        if not splits or (manifest.part is None and splits != set(SPLITS)):
+            yield f"lacks splits of the base {base.name!r}; they are {', '.join(SPLITS)}"
         return
     if not manifest.is_webdataset:
         yield f"gives the base {base.name!r} a task, which only tars have"
@@ -380,16 +367,9 @@ def _base_faults(manifest: Manifest, base: Base) -> Iterator[str]:
     for name in base.splits:
         if not SET_NAME.fullmatch(name):
             yield f"gives the task {base.name!r} the set {name[:60]!a}; use letters, digits, '_' and '.'"
-    if unknown := {role for roles in base.roles.values() for role in roles} - set(ROLES):
-        given = ", ".join(sorted(map(ascii, unknown)))
-        yield f"gives sets of the task {base.name!r} the roles {given}; they are {', '.join(ROLES)}"
+    yield from _unknown("roles", (role for roles in base.roles.values() for role in roles), ROLES)
 
 
-def _canonical_faults(split: CanonicalSplit) -> Iterator[str]:
-    for name, rows in split.sets.items():
-        if not set(rows.splits) <= set(SPLITS):
-            given = ", ".join(map(ascii, rows.splits))
-            yield f"reads {name} of {split.name!r} from the splits {given}; they are {', '.join(SPLITS)}"
-    if unknown := {name for names in split.configs.values() for name in names} - set(split.sets):
-        given = ", ".join(sorted(map(ascii, unknown)))
-        yield f"has a config of {split.name!r} with {given}, which {split.name!r} does not have"
+def _unknown(kind: str, given: Iterable[str], known: Iterable[str]) -> Iterator[str]:
+    if unknown := ", ".join(sorted(map(ascii, set(given) - set(known)))):
+        yield f"has the {kind} {unknown[:200]}; they are {', '.join(known)}"

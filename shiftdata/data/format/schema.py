@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from shiftdata.data.format.manifest import Manifest
@@ -119,11 +119,6 @@ def example_type(feature: Feature) -> pa.DataType:
     return FEATURE_TYPES[feature] if isinstance(feature, str) else pa.int64()
 
 
-def example_hashes(rows: pa.Table, roles: Roles) -> list[bytes]:
-    """Return the sha256 of each example's bytes."""
-    return [hashlib.sha256(data).digest() for data in example_bytes(rows, roles)]
-
-
 def features_as_bytes(values: Sequence[Any]) -> bytes:
     """Return the bytes that identify a row of features, in the order of their columns.
 
@@ -133,14 +128,18 @@ def features_as_bytes(values: Sequence[Any]) -> bytes:
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
-def example_bytes(rows: pa.Table, roles: Roles) -> list[bytes]:
+def example_bytes(rows: pa.Table, roles: Roles) -> list[bytes | None]:
     """Return the bytes that identify each example: an encoded image, a text in UTF-8, features as JSON."""
-    values = [rows[name].to_pylist() for name in roles.example]
-    if roles.modality == "image":
-        return [image["bytes"] for image in values[0]]
+    if roles.modality == "table":
+        features = [rows[name].to_pylist() for name in roles.example]
+        return [features_as_bytes(row) for row in zip(*features, strict=True)]
+    (column,) = (rows[name] for name in roles.example)
     if roles.modality == "text":
-        return [text.encode() for text in values[0]]
-    return [features_as_bytes(row) for row in zip(*values, strict=True)]
+        encoded = column.cast(pa.string()).cast(pa.binary())
+    else:
+        encoded = pc.struct_field(column, "bytes")
+    examples: list[bytes | None] = encoded.to_pylist()
+    return examples
 
 
 def _with_features(fields: Mapping[str, pa.DataType], manifest: Manifest) -> pa.Schema:

@@ -1,7 +1,8 @@
-"""The entries of a manifest for written files: identities, counts, sizes, credits, hashes."""
+"""A manifest for written files: identities, counts, sizes, credits, hashes; and the texts made from it."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,8 +17,8 @@ import pyarrow.parquet as pq
 from shiftdata.data.format.attribution import ATTRIBUTION, attribution_text, credited, terms
 from shiftdata.data.format.bounds import text_lengths
 from shiftdata.data.format.identity import base_content_id, dataset_content_id
-from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.paths import data_prefix, metadata_file
+from shiftdata.data.format.manifest import FILE_NAME, Manifest
+from shiftdata.data.format.paths import RENDERINGS, data_prefix, metadata_file
 from shiftdata.data.format.records import FileRecord, Split, Untouched
 from shiftdata.data.format.schema import Roles, columns
 from shiftdata.data.format.writer import METADATA_ROWS_PER_GROUP, OFFSET_BYTES, Indices
@@ -191,3 +192,21 @@ def sample_of(manifest: Manifest, file: Path) -> dict[str, Any]:
         names = [name for name in opened.schema_arrow.names if name != "image"]
         (row,) = next(opened.iter_batches(batch_size=1, columns=names)).to_pylist()
     return dict(row)
+
+
+def write_renderings(
+    folder: Path, manifest: Manifest, texts: Mapping[str, str], name: str = FILE_NAME
+) -> Manifest:
+    """Write the texts that differ and, last, the manifest that lists them: with one, a dataset is whole.
+
+    A text names the `content_id`, never the hash of the manifest, which would change with the text.
+    """
+    files = {path: record for path, record in manifest.files.items() if path not in RENDERINGS}
+    for path, text in texts.items():
+        data = text.encode()
+        files[path] = FileRecord(bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), rows=None)
+    listed = replace(manifest, files=files)
+    for path, text in {**texts, name: listed.to_json()}.items():
+        if not (folder / path).is_file() or (folder / path).read_bytes() != text.encode():
+            write_text(folder / path, text)
+    return listed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -54,48 +54,39 @@ def _opened(
     use: Callable[[pq.ParquetFile], T],
     coded: Sequence[str] = (),
 ) -> T:
-    def checked(file: pq.ParquetFile) -> T:
-        record = dataset.manifest.files.get(path)
-        if record is not None and (fault := unpacked_fault(file.metadata, record.bytes)):
-            raise IntegrityError(f"{dataset.address}: {path} {fault}")
-        missing = [name for name in names if name not in file.schema_arrow.names]
-        if missing:
-            raise IntegrityError(f"{dataset.address}: {path} lacks the columns {', '.join(missing)}")
-        return use(file)
+    record = dataset.manifest.files.get(path)
+
+    def checked(source: Any, **options: Any) -> T:
+        with pq.ParquetFile(source, read_dictionary=list(coded), **options) as file:
+            if record is not None and (fault := unpacked_fault(file.metadata, record.bytes)):
+                raise IntegrityError(f"{dataset.address}: {path} {fault}")
+            missing = [name for name in names if name not in file.schema_arrow.names]
+            if missing:
+                raise IntegrityError(f"{dataset.address}: {path} lacks the columns {', '.join(missing)}")
+            return use(file)
+
+    def whole() -> T:
+        most = record.bytes if record else SMALL
+        data = dataset.keep(("file", path), lambda: dataset.store.read(path, most))
+        return checked(pa.BufferReader(data))
 
     try:
-        return _with_file(dataset, path, checked, coded)
+        if dataset.folder is not None:
+            dataset.store.info(path)  # refuses a pipe, which has no end
+            return checked(dataset.folder / path)
+        if record is not None and record.bytes <= SMALL:
+            return whole()
+        try:
+            with dataset.store.open(path) as source:
+                footer = dataset.keep(("footer", path), lambda: _footer(source))
+                return checked(source, metadata=footer, pre_buffer=True)
+        except NoRangesError:
+            return whole()
     except (pa.ArrowInvalid, MissingFileError) as error:
         dataset.check_unchanged(force=True)
         raise IntegrityError(
             f"{dataset.address}: {path} cannot be read ({error}): fetch or build the dataset again"
         ) from error
-
-
-def _with_file(
-    dataset: OpenDataset, path: str, use: Callable[[pq.ParquetFile], T], coded: Sequence[str]
-) -> T:
-    options = {"read_dictionary": list(coded)}
-    if dataset.folder is not None:
-        dataset.store.info(path)  # refuses a pipe, which has no end
-        with pq.ParquetFile(dataset.folder / path, **options) as file:
-            return use(file)
-
-    def whole() -> T:
-        data = dataset.keep(
-            ("file", path), lambda: dataset.store.read(path, record.bytes if record else SMALL)
-        )
-        return use(pq.ParquetFile(pa.BufferReader(data), **options))
-
-    record = dataset.manifest.files.get(path)
-    if record is not None and record.bytes <= SMALL:
-        return whole()
-    try:
-        with dataset.store.open(path) as source:
-            footer = dataset.keep(("footer", path), lambda: _footer(source))
-            return use(pq.ParquetFile(source, metadata=footer, pre_buffer=True, **options))
-    except NoRangesError:
-        return whole()
 
 
 def _footer(source: IO[bytes]) -> pq.FileMetaData:

@@ -110,18 +110,14 @@ def hashes64(names: Sequence[str] | pa.Array | pa.ChunkedArray, *salt: str | int
     return result
 
 
-def quantiles(
-    cells: NDArray[np.int64], trajectories: Sequence[str] | NDArray[np.uint64]
-) -> NDArray[np.float64]:
+def quantiles(cells: NDArray[np.int64], hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
     """Return (position + 1/2) / size of each row in its cell, positions by stable hash of its trajectory.
 
     A cell is a (split, group, severity): the rows of a trajectory have one quantile, a share of a group is a
-    share of its trajectories, and `quantile < s` keeps n s of n rows, rounded. `trajectories` are names, or
-    `hashes64(names, "quantile")`.
+    share of its trajectories, and `quantile < s` keeps n s of n rows, rounded. `hashes` are those of
+    the names of trajectories, `hashes64(names, "quantile")`.
     """
-    if not isinstance(trajectories, np.ndarray):
-        trajectories = hashes64(trajectories, "quantile")
-    order = np.lexsort((trajectories, cells))
+    order = np.lexsort((hashes, cells))
     _, counts = np.unique(cells, return_counts=True)
     starts = np.repeat(np.cumsum(counts) - counts, counts)
     result = np.empty(len(cells), dtype=np.float64)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from shiftdata.data.format.names import check_names
 from shiftdata.data.format.schema import SPLITS, split_of_fold
-from shiftdata.data.metadata.folds import folds, quantiles
+from shiftdata.data.metadata.folds import folds, hashes64, quantiles
 from shiftdata.data.metadata.rows import COLUMNS, Array, Metadata
 from shiftdata.errors import InputError, not_found
 
@@ -44,7 +44,7 @@ def metadata_from_table(
 
     Args:
         table: one row an example, in any order: a DataFrame of pandas or polars, or a pyarrow table. Labels,
-            nuisances, keys and origins are texts, categories, whole numbers, booleans or dates.
+            nuisances, keys and origins are texts, categories, whole numbers or booleans.
         key: unique names of the rows, which seed every draw. An index of pandas counts as a column if it has
             a name.
         label: the class.
@@ -53,8 +53,8 @@ def metadata_from_table(
         severity: the strength of a continuous shift.
         trajectory: one example over all severities. Default: the origin under one nuisance.
         split: `train`, `validation` or `test`; default: by fold.
-        fold: 0-99; default: the percentile of the origin within its label, or within its group where no
-            origin has several nuisances (and within its split, where one is given).
+        fold: 0-99, instead of a split; default: the percentile of the origin within its label, or within
+            its group where no origin has several nuisances (and within its split, where one is given).
         labels, nuisances: the names in their order; default: those in the table, sorted. Where the column has
             whole numbers or booleans that are not among the names, they count the names from 0.
         name: the name of the table in errors and reports.
@@ -75,43 +75,55 @@ def metadata_from_table(
     check_names("column", [nuisance], "the table")
     check_names("label", label_names, name)
     check_names(nuisance, nuisance_names, name)
-    names = ([label_names[n] for n in label_codes], [nuisance_names[n] for n in nuisance_codes])
-    rows = _computed(read, *names, label_codes * len(nuisance_names) + nuisance_codes)
-    if nuisance in rows or nuisance == "label":
+    if nuisance in {*COLUMNS, "trajectory"} - {"nuisance"}:
         raise InputError(f"the nuisance column cannot be called {nuisance!r}: that name is taken, rename it")
-    rows |= {"label": pa.array(label_codes, pa.int64()), "nuisance": pa.array(nuisance_codes, pa.int64())}
-    order = [column for column in (*COLUMNS, "trajectory") if column in rows]
-    renamed = {nuisance if column == "nuisance" else column: rows[column] for column in order}
+    rows = _computed(read, label_names, label_codes, nuisance_names, nuisance_codes)
+    renamed = {nuisance if column == "nuisance" else column: values for column, values in rows.items()}
     origins = rows["origin"].to_pylist()
     shared = len(set(zip(origins, nuisance_codes.tolist(), strict=True))) > len(set(origins))
     return Metadata(pa.table(renamed), label_names, nuisance_names, nuisance, shared, name)
 
 
 def _computed(
-    read: Mapping[str, pa.ChunkedArray], labels: list[str], nuisances: list[str], groups: Array
+    read: Mapping[str, pa.ChunkedArray],
+    labels: Sequence[str],
+    label: Array,
+    nuisances: Sequence[str],
+    nuisance: Array,
 ) -> dict[str, pa.Array]:
-    """Return all columns but label and nuisance, with those that the table lacks."""
+    """Return all columns, with those that the table lacks."""
     keys, origins = (read[role].cast(pa.string()).to_pylist() for role in ("key", "origin"))
-    folds_ = _placed(read, list(zip(labels, nuisances, origins, strict=True)))
+    names = [nuisances[number] for number in nuisance]
+    folds_ = _placed(read, [(labels[n], of, o) for n, of, o in zip(label, names, origins, strict=True)])
     splits = [split_of_fold(fold) for fold in folds_]
     severity = read.get("severity", pa.nulls(len(keys), pa.float64()))
+    groups = label * len(nuisances) + nuisance
     cells = _cells(splits, groups, severity)
-    trajectories = _trajectories(read, nuisances, origins, cells)
-    names, order = np.array(keys if trajectories is None else trajectories[0]), np.argsort(keys)
+    # A trajectory has a row at each severity; where rows are no trajectories, their keys order them.
+    units = list(map(str, read["trajectory"].to_pylist())) if "trajectory" in read else origins
+    trajectories = [f"{unit} / {of}" for unit, of in zip(units, names, strict=True)]
+    unique = len(set(zip(cells.tolist(), trajectories, strict=True))) == len(keys)
+    if "trajectory" in read and not unique:
+        raise InputError(
+            "a trajectory has two rows at one severity: give each a name of its own, and `severity`"
+        )
+    hashed, order = np.array(units if unique else keys), np.argsort(keys)
     quantile = np.empty(len(keys))
     # In the order of keys: equal hashes must not be ordered by the order of rows.
-    quantile[order] = quantiles(cells[order], names[order].tolist())
+    quantile[order] = quantiles(cells[order], hashes64(hashed[order].tolist(), "quantile"))
     rows = {
         "key": pa.array(keys, pa.string()),
         "split": pa.array(splits, pa.string()),
         "fold": pa.array(folds_, pa.int8()),
+        "label": pa.array(label, pa.int64()),
+        "nuisance": pa.array(nuisance, pa.int64()),
         "severity": severity,
         "group": pa.array(groups, pa.int32()),
         "origin": pa.array(origins, pa.string()),
         "quantile": pa.array(quantile),
     }
-    if "severity" in read and trajectories is not None:
-        rows["trajectory"] = pa.array(trajectories[1], pa.string())
+    if "severity" in read and unique:
+        rows["trajectory"] = pa.array(trajectories, pa.string())
     return rows
 
 
@@ -153,13 +165,8 @@ def _column(table: pa.Table, name: str, *, numeric: bool) -> pa.ChunkedArray:
 def _plain(name: str, column: pa.ChunkedArray, *, numeric: bool) -> pa.ChunkedArray:
     kind = column.type
     try:
-        if isinstance(kind, pa.BaseExtensionType):
-            raise pa.ArrowTypeError(str(kind))
         if numeric:
             return column.cast(pa.float64())
-        if pa.types.is_temporal(kind):  # a day is written as one
-            days = [str(value).removesuffix(" 00:00:00") for value in column.to_pylist()]
-            return pa.chunked_array([days], pa.string())
         if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
             return column
         return column.cast(pa.int64() if pa.types.is_floating(kind) else pa.string())
@@ -192,18 +199,14 @@ def _coded(kind: str, column: pa.ChunkedArray, names: Sequence[str] | None) -> t
 
 def _placed(read: Mapping[str, pa.ChunkedArray], groups: list[tuple[str, str, str]]) -> list[int]:
     """Return the fold of each (label, nuisance, origin): as given, or by stable hash in the given split."""
+    if "fold" in read:
+        given: list[int] = read["fold"].to_pylist()
+        if "split" in read or not all(isinstance(fold, int) and 0 <= fold < 100 for fold in given):
+            raise InputError("folds are whole numbers from 0 to 99, and give the split: name no split too")
+        return given
     splits = read["split"].to_pylist() if "split" in read else None
     for name in set(splits or ()) - set(SPLITS):
         raise not_found("split", str(name), SPLITS)
-    if "fold" in read:
-        given: list[int] = read["fold"].to_pylist()
-        if not all(isinstance(fold, int) and 0 <= fold < 100 for fold in given):
-            raise InputError("folds are whole numbers from 0 to 99")
-        if splits not in (None, [split_of_fold(fold) for fold in given]):
-            raise InputError(
-                "split and fold disagree: give one of them; train is fold 0-49, validation 50-69, test 70-99"
-            )
-        return given
     label_of: dict[str, str] = {}
     for label, _, origin in groups:
         if label_of.setdefault(origin, label) != label:
@@ -219,24 +222,6 @@ def _placed(read: Mapping[str, pa.ChunkedArray], groups: list[tuple[str, str, st
         for row in rows:
             result[row] = first + fold_of[groups[row][2]] * (end - first) // 100
     return result
-
-
-def _trajectories(
-    read: Mapping[str, pa.ChunkedArray], nuisances: list[str], origins: list[str], cells: Array
-) -> tuple[list[str], list[str]] | None:
-    """Return the names that order rows in their cells, and the trajectory of each row; None if unknown.
-
-    A trajectory is the rows of an origin under one nuisance, if it has no two at one severity.
-    """
-    if "trajectory" in read and "severity" not in read:
-        raise InputError("trajectory names rows over several severities: give the column severity too")
-    names = list(map(str, read["trajectory"].to_pylist())) if "trajectory" in read else origins
-    paths = [f"{name} / {nuisance}" for name, nuisance in zip(names, nuisances, strict=True)]
-    if len(set(zip(cells.tolist(), paths, strict=True))) == len(paths):
-        return names, paths
-    if "trajectory" in read:
-        raise InputError("a trajectory has two rows at one severity: give each trajectory a name of its own")
-    return None
 
 
 def _cells(splits: list[str], groups: Array, severity: pa.Array) -> Array:

@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.data.format.conditions import number_of
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.paths import in_order, row_files
 from shiftdata.data.format.records import TaskOf
 from shiftdata.data.format.schema import SPLITS
-from shiftdata.data.metadata.columns import read_columns
 from shiftdata.data.metadata.folds import hashes64, strata
 from shiftdata.data.metadata.listing import Listing, listing_of
 from shiftdata.data.metadata.stored import FileRows, TableRows, as_array
@@ -300,17 +298,12 @@ class Metadata:
         Only rows at severity 0 of a dataset with several severities are compared, by the hashes of their
         bytes: each trajectory begins with the untouched example. The rows of your own table all differ.
         """
-        first, opened = np.arange(len(self)), self.dataset
-        if opened is None or not self.repeats:
-            return first
-        rows = np.flatnonzero(self.columns["severity"] == 0)
-        manifest = opened.manifest
-        splits = in_order(manifest.base(self.base).splits)
-        paths = [path for split in splits for path in row_files(manifest.files, self.base, split)]
-        files = [read_columns(opened, path, ["sha256"]) for path in paths]
-        hashes = pa.concat_tables(files)["sha256"].combine_chunks().take(pa.array(rows))
-        codes = hashes.dictionary_encode().indices.to_numpy()
-        first[rows] = rows[np.unique(codes, return_index=True)[1]][codes]
+        first = np.arange(len(self))
+        if self.repeats:
+            rows = np.flatnonzero(self.columns["severity"] == 0)
+            hashes = self.take(["sha256"], rows)["sha256"].combine_chunks()
+            codes = hashes.dictionary_encode().indices.to_numpy()
+            first[rows] = rows[np.unique(codes, return_index=True)[1]][codes]
         return first
 
     @cached_property

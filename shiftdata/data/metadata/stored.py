@@ -44,13 +44,8 @@ class TableRows:
     ) -> Iterator[tuple[slice, pa.Table]]:
         """See `FileRows.blocks`."""
         table = self.table.select(list(names))
-        for start in range(0, max(1, len(self) if among is None else len(among)), BLOCK):
-            mine = slice(start, start + BLOCK)
-            if among is None or not len(among):
-                yield mine, table.slice(start, BLOCK if among is None else 0)
-                continue
-            first, last = int(among[mine][0]), int(among[mine][-1])
-            yield mine, table.slice(first, last + 1 - first).take(pa.array(among[mine] - first))
+        table = table if among is None else table.take(pa.array(among))
+        yield slice(0, len(table)), table
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias, Unpack
@@ -33,18 +32,26 @@ from shiftdata.data.format.writer import Indices
 from shiftdata.data.format.written import leak_warnings, sizes_of
 from shiftdata.data.metadata.rows import Metadata, metadata_of
 from shiftdata.data.places.http import Hub
-from shiftdata.data.verifying.bases import base_problems, canonical_problems, dataset_problems, origins_of
-from shiftdata.data.verifying.derived import (
+from shiftdata.data.verifying.files import Files, Listeners, LocalFile, Problem, Progress
+from shiftdata.data.verifying.manifest import (
     attribution_problems,
     card_problems,
     dropped_problems,
+    manifest_problems,
     sample_problems,
+    shards_of,
 )
-from shiftdata.data.verifying.files import Files, Listeners, LocalFile, Problem, Progress
-from shiftdata.data.verifying.manifest import Shard, manifest_problems, shards_of
-from shiftdata.data.verifying.rows import TERMS, BaseRows, row_problems
+from shiftdata.data.verifying.rows import (
+    TERMS,
+    BaseRows,
+    base_problems,
+    canonical_problems,
+    dataset_problems,
+    origins_of,
+    row_problems,
+)
 from shiftdata.data.verifying.shards import shard_problems
-from shiftdata.data.verifying.tables import read_table, statistics_problems
+from shiftdata.data.verifying.tables import read_table
 from shiftdata.data.verifying.tars import tar_problems
 
 #: Checks a canonical split, given its rows (with `params` if asked), their bytes in memory, and its key file.
@@ -75,7 +82,8 @@ def verify(
         try:
             problems = [*manifest_problems(dataset), *_extra_files(files)]
             if not deep:
-                problems += _file_problems(files, dataset.manifest.files)
+                for local in files.each(sorted(dataset.manifest.files)):
+                    problems += local.problems
             elif dataset.manifest.is_webdataset:
                 problems += tar_problems(files)
             else:
@@ -136,28 +144,16 @@ def _extra_files(files: Files) -> Iterator[Problem]:
         yield Problem(FILE_NAME, "points out of the dataset's folder: put the file itself there", "link")
 
 
-def _file_problems(files: Files, paths: Iterable[str]) -> Iterator[Problem]:
-    """Report files that are missing or do not have their hashes."""
-    manifest = files.dataset.manifest
-    shards = {shard.path: shard for base in manifest.bases for shard in shards_of(manifest, base)}
-    for local in files.each(sorted(paths)):
-        yield from local.problems(shards[local.path].contents if local.path in shards else "")
-
-
-@dataclass
 class _Audit:
     """A check of a Parquet dataset: the origins and terms read so far, and the files still to be checked."""
 
-    files: Files
-    check_split: SplitCheck | None
-    left: set[str] = field(init=False)
-    origins: list[pa.Table] = field(default_factory=list)
-    terms: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
-    whole: bool = True  # every row was read
-
-    def __post_init__(self) -> None:
-        self.manifest = self.files.dataset.manifest
+    def __init__(self, files: Files, check_split: SplitCheck | None) -> None:
+        self.files, self.check_split = files, check_split
+        self.manifest = files.dataset.manifest
         self.left = set(self.manifest.files)
+        self.origins: list[pa.Table] = []
+        self.terms = Counter[tuple[str | None, str | None]]()
+        self.whole = True  # every row was read
 
     def problems(self) -> Iterator[Problem]:
         """Check every base, what derives from the rows of all bases, and every other file."""
@@ -166,27 +162,40 @@ class _Audit:
         if self.origins:
             terms = self.terms.copy() if self.whole else None
             yield from dataset_problems(self.manifest, pa.concat_tables(self.origins), terms)
-        texts = {DROPPED, README, ATTRIBUTION}
-        for local in self.files.each(sorted(texts & self.left)):
-            yield from local.problems()
+        for local in self.files.each(sorted(self.left)):
+            yield from local.problems
             if local.path == DROPPED:
                 yield from dropped_problems(self.manifest, local)
             elif local.path == README:
                 yield from card_problems(self.manifest, local)
-            elif self.whole:
+            elif local.path == ATTRIBUTION and self.whole:
                 yield from attribution_problems(self.manifest, local, self.terms)
-        yield from _file_problems(self.files, self.left - texts)
 
     def _base(self, base: Base) -> Iterator[Problem]:
         """Check the metadata, the data files and the canonical splits of a base."""
-        paths = [metadata_file(base.name, split) for split in base.splits]
-        local = dict(zip(base.splits, self.files.each(paths, keep=True), strict=True))
-        tables, sizes = dict[str, pa.Table](), dict[str, Indices]()
-        problems = list(self._metadata(local, tables, sizes))
-        shards = shards_of(self.manifest, base)
-        problems += self._shards(base, shards, local, tables)
+        manifest, progress = self.manifest, self.files.progress
+        paths = {metadata_file(base.name, split): split for split in base.splits}
+        problems = list[Problem]()
+        tables, sizes, sources = dict[str, pa.Table](), dict[str, Indices](), dict[str, Path]()
+        for local in self.files.each(list(paths), keep=True):
+            table, faults = read_table(local, metadata_schema(manifest), without="params", terms=TERMS)
+            problems += [*local.problems, *faults]
+            if table is not None and local.file is not None:
+                split = paths[local.path]
+                tables[split], sources[split] = table, local.file
+                sizes[split] = sizes_of(local.file, manifest.roles)
+                progress.checked["rows"] += len(table)
+        shards = shards_of(manifest, base)
+        for shard, local in zip(shards, self.files.each([shard.path for shard in shards]), strict=True):
+            source = sources.get(shard.split)
+            faults = [*local.problems, *shard_problems(shard, local, source, manifest, progress)]
+            if not faults and local.file is not None and source is not None:
+                if base.name == manifest.default_base and shard is shards[0]:
+                    faults += sample_problems(manifest, local.file)
+                progress.checked["examples"] += shard.rows
+            problems += faults
         if tables:
-            rows = BaseRows(self.manifest, base, tables)
+            rows = BaseRows(manifest, base, tables)
             shard_rows = {split: [shard.rows for shard in shards if shard.split == split] for split in tables}
             problems += [*row_problems(rows, shard_rows), *base_problems(rows, sizes)]
             self.origins.append(origins_of(rows))
@@ -194,49 +203,15 @@ class _Audit:
         self.whole &= len(tables) == len(base.splits)
         self.left -= {*paths, *(shard.path for shard in shards)}
         yield from problems
-        sound = not problems and self.manifest.part is None
-        yield from self._canonical(base, tables, sizes if sound else {}, local)
-
-    def _metadata(
-        self, local: Mapping[str, LocalFile], tables: dict[str, pa.Table], sizes: dict[str, Indices]
-    ) -> Iterator[Problem]:
-        """Read the rows of each split, and their bytes in memory, as far as its metadata is intact."""
-        for split, metadata in local.items():
-            table, faults = read_table(
-                metadata, metadata_schema(self.manifest), without="params", terms=TERMS
-            )
-            yield from [*metadata.problems("its rows were not checked"), *faults]
-            if table is not None and metadata.file is not None:
-                tables[split], sizes[split] = table, sizes_of(metadata.file, self.manifest.roles)
-                yield from statistics_problems(metadata.path, metadata.file, table)
-                self.files.progress.checked["rows"] += len(table)
-
-    def _shards(
-        self,
-        base: Base,
-        shards: Sequence[Shard],
-        metadata: Mapping[str, LocalFile],
-        tables: Mapping[str, pa.Table],
-    ) -> Iterator[Problem]:
-        """Check every data file of a base: its rows, its examples, its statistics, the sample."""
-        for shard, local in zip(shards, self.files.each([shard.path for shard in shards]), strict=True):
-            rows = tables.get(shard.split)
-            problems = local.problems(shard.contents)
-            described = None if rows is None else metadata[shard.split]
-            problems += shard_problems(shard, local, described, self.manifest, self.files.progress)
-            if not problems and local.file is not None and rows is not None:
-                problems += statistics_problems(shard.path, local.file, rows.slice(shard.first, shard.rows))
-                if base.name == self.manifest.default_base and shard is shards[0]:
-                    problems += sample_problems(self.manifest, local.file)
-                self.files.progress.checked["examples"] += shard.rows
-            yield from problems
+        sound = not problems and manifest.part is None
+        yield from self._canonical(base, tables, sizes if sound else {}, sources)
 
     def _canonical(
         self,
         base: Base,
         tables: Mapping[str, pa.Table],
         sizes: Mapping[str, Indices],
-        metadata: Mapping[str, LocalFile],
+        sources: Mapping[str, Path],
     ) -> Iterator[Problem]:
         """Check the canonical splits of a base; with the `sizes` of its rows they are also recomputed."""
         mine = [split for split in self.manifest.canonical_splits if split.base == base.name]
@@ -248,13 +223,13 @@ class _Audit:
         def rows_of(with_params: bool) -> Metadata:
             rows = pa.concat_tables(tables[split] for split in order)
             if with_params:
-                files = [pq.ParquetFile(metadata[split].file) for split in order]
+                files = [pq.ParquetFile(sources[split]) for split in order]
                 params = pa.concat_tables(file.read(["params"]) for file in files)
                 rows = rows.append_column("params", params["params"])
             return metadata_of(self.manifest, base.name, rows)
 
         for local in self.files.each(list(splits)):
-            problems = [*local.problems(), *canonical_problems(splits[local.path], local, tables)]
+            problems = [*local.problems, *canonical_problems(splits[local.path], local, tables)]
             if self.check_split is not None and sizes and not problems:
                 every = np.concatenate([sizes[split] for split in order])
                 problems += self.check_split(splits[local.path], rows_of, every, local)

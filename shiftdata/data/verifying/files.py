@@ -25,10 +25,7 @@ from shiftdata.threads import ahead, available_cores
 #: Files of a remote dataset that are fetched at a time: they wait for the network, not for cores.
 REMOTE_FILES = 4
 CHUNK = 1 << 20
-ADVICE = {
-    "link": "put the file itself there",
-    "unreachable": "check the network and your access, then verify again",
-}
+ADVICE = "fetch it again, or build the dataset again"
 
 
 @dataclass(frozen=True)
@@ -57,17 +54,14 @@ def shortened(problems: Sequence[Problem], most: int = 10, hint: str = "") -> It
     a: is 1
     a: ... and 3 more like it (--all shows them)
     """
-    totals = Counter((problem.path, problem.kind) for problem in problems)
-    printed: Counter[tuple[str, str]] = Counter()
+    alike: dict[tuple[str, str], list[Problem]] = {}
     for problem in problems:
-        sort = (problem.path, problem.kind)
-        printed[sort] += 1
-        # One more line is no longer than the line that would summarise it.
-        if printed[sort] <= most or totals[sort] == most + 1:
-            yield str(problem)
-        elif printed[sort] == totals[sort]:
+        alike.setdefault((problem.path, problem.kind), []).append(problem)
+    for (path, _), group in alike.items():
+        yield from map(str, group[:most])
+        if len(group) > most:
             more = f" ({hint})" if hint else ""
-            yield f"{problem.path}: ... and {totals[sort] - most:,} more like it{more}"
+            yield f"{path}: ... and {len(group) - most:,} more like it{more}"
 
 
 class Listeners(TypedDict, total=False):
@@ -99,19 +93,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class LocalFile:
-    """A file of the manifest: where it lies on this machine if it is intact, else its fault."""
+    """A file of the manifest: where it lies on this machine if it is intact, else its problem."""
 
     path: str
     rows: int | None = None
     file: Path | None = None
-    fault: str = ""
-    kind: str = ""
-
-    def problems(self, contents: str = "") -> list[Problem]:
-        """Return the fault as a problem; `contents` names what is lost with the file."""
-        lost = f"; {contents}" if contents and self.kind != "link" else ""
-        text = f"{self.fault}{lost}: {ADVICE.get(self.kind, 'fetch it again, or build the dataset again')}"
-        return [Problem(self.path, text, self.kind)] if self.fault else []
+    problems: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -124,56 +111,58 @@ class Files:
 
     def each(self, paths: Sequence[str], *, keep: bool = False) -> Iterator[LocalFile]:
         """Yield files in order, fetched and hashed a few ahead; fetched ones are deleted unless kept."""
-        cores = available_cores()
-        workers = cores if self.dataset.folder is not None else max(cores, REMOTE_FILES)
+        cores, remote = available_cores(), self.dataset.folder is None
+        workers = max(cores, REMOTE_FILES) if remote else cores
         with closing(ahead(self._compared, paths, workers, queued=1)) as arriving:
             for local in arriving:
                 yield local
-                if not keep and self.dataset.folder is None and local.file is not None:
-                    local.file.unlink(missing_ok=True)
+                if remote and not (keep and local.file):
+                    self._place(local.path).unlink(missing_ok=True)
 
     def leads_out(self, path: str) -> bool:
-        """Return True if a path leads out of the dataset, by a link or by `..`."""
+        """Return True if a path leads out of the dataset's folder by a link."""
         folder = self.dataset.folder
         if folder is None:
-            return ".." in path.split("/") or path.startswith("/") or "\\" in path
+            return False
         try:
             return not (folder / path).resolve().is_relative_to(folder.resolve())
         except (OSError, RuntimeError):  # links in a circle
             return True
+
+    def _place(self, path: str) -> Path:
+        folder = self.dataset.folder
+        return self.scratch / path.replace("/", "~") if folder is None else folder / path
 
     def _compared(self, path: str) -> LocalFile:
         """Compare a file with the manifest; one that is not listed there is skipped."""
         record = self.dataset.manifest.files.get(path)
         if record is None:
             return LocalFile(path)
+        fault, file, kind = "", self._place(path), "file"
         if self.leads_out(path):
-            return LocalFile(path, fault="points out of the dataset's folder", kind="link")
-        fault, kind, folder = "", "", self.dataset.folder
-        file = self.scratch / path.replace("/", "~") if folder is None else folder / path
-        if folder is None:
-            fault, kind = self._fetch(path, record, file)
-        if not fault:
-            fault, kind = self._fault(file, record)
-        if kind in ("size", "hash") and path == CROISSANT:  # which may have the addresses of its place
-            with open_regular(file) as stream:
-                fault = "" if is_listed(path, stream.read(MOST_SMALL), record) else fault
+            fault, kind = "points out of the dataset's folder: put the file itself there", "link"
+        else:
+            fault = self._fetch(path, record, file) if self.dataset.folder is None else ""
+            fault = fault or self._fault(file, record)
+            if fault and path == CROISSANT and file.is_file():  # it may have the addresses of its place
+                with open_regular(file) as stream:
+                    fault = "" if is_listed(path, stream.read(MOST_SMALL), record) else fault
         self.progress.report("on_file", path)
-        self.progress.checked["files by their hash"] += not fault
-        if fault and folder is None:
-            file.unlink(missing_ok=True)
-        return LocalFile(path, record.rows, None if fault else file, fault, kind if fault else "")
+        if fault:
+            return LocalFile(path, problems=(Problem(path, fault, kind),))
+        self.progress.checked["files by their hash"] += 1
+        return LocalFile(path, record.rows, file)
 
-    def _fetch(self, path: str, record: FileRecord, file: Path) -> tuple[str, str]:
-        """Fetch a file; return its fault and the kind of that."""
+    def _fetch(self, path: str, record: FileRecord, file: Path) -> str:
+        """Fetch a file, or return the reason that it could not be fetched."""
         store, progress = self.dataset.store, self.progress
         try:
             size = store.info(path).size
             if size not in (None, record.bytes) and path != CROISSANT:
-                return f"has {size} bytes, the manifest says {record.bytes}", "size"
+                return f"has {size} bytes, the manifest says {record.bytes}: {ADVICE}"
             store.fetch_listed(path, file, record, partial(progress.report, "on_bytes"))
         except MissingFileError:
-            return "is missing", "missing"
+            return f"is missing: {ADVICE}"
         except Exception as error:  # each backend has its own kinds
             if isinstance(error, OSError) and error.errno in OUT_OF_SPACE:
                 raise StorageError(
@@ -181,14 +170,18 @@ class Files:
                     "or set TMPDIR to a larger disk; a few files are fetched at a time"
                 ) from error
             cause = error.__cause__ or error
-            return f"could not be fetched ({type(cause).__name__}: {first_line(cause)})", "unreachable"
-        return "", ""
+            return (
+                f"could not be fetched ({type(cause).__name__}: {first_line(cause)}): check the network and "
+                "your access, then verify again"
+            )
+        return ""
 
-    def _fault(self, file: Path, record: FileRecord) -> tuple[str, str]:
+    def _fault(self, file: Path, record: FileRecord) -> str:
+        """Return the reason that a file on this machine is not the one of a record."""
         try:
             size = file.stat().st_size
             if size != record.bytes:
-                return f"has {size} bytes, the manifest says {record.bytes}", "size"
+                return f"has {size} bytes, the manifest says {record.bytes}: {ADVICE}"
             digest = hashlib.sha256()
             with open_regular(file) as stream:
                 while chunk := stream.read(CHUNK):
@@ -196,12 +189,12 @@ class Files:
                     if self.dataset.folder is not None:  # else they were counted when they came
                         self.progress.report("on_bytes", len(chunk))
         except FileNotFoundError:
-            return "is missing", "missing"
+            return f"is missing: {ADVICE}"
         except OSError as error:
-            return f"cannot be read ({error.strerror or error}; check its rights and the disk)", "unreadable"
+            return f"cannot be read ({error.strerror or error}): check its rights and the disk"
         if digest.hexdigest() != record.sha256:
-            return f"has sha256 {digest.hexdigest()}, the manifest says {record.sha256}", "hash"
-        return "", ""
+            return f"has sha256 {digest.hexdigest()}, the manifest says {record.sha256}: {ADVICE}"
+        return ""
 
 
 def first_line(error: BaseException) -> str:

@@ -1,14 +1,22 @@
-"""Check the manifest by itself: it is written as shiftdata writes it, and lists every file that it needs."""
+"""Check the manifest by itself, and what is derived from rows: card, credits, sample, what was dropped."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from shiftdata.data.dataset import OpenDataset
-from shiftdata.data.format.identity import dataset_content_id
+from shiftdata.data.format.attribution import attribution_text, credited
+from shiftdata.data.format.front_matter import loading_entries, yaml_lines
+from shiftdata.data.format.identity import dataset_content_id, dropped_id
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import (
     DROPPED,
@@ -21,9 +29,9 @@ from shiftdata.data.format.paths import (
 )
 from shiftdata.data.format.records import Base
 from shiftdata.data.format.schema import columns
-from shiftdata.data.verifying.files import Problem
-
-TOTAL = re.compile(r"-of-(\d{5})\.parquet$")
+from shiftdata.data.format.written import sample_of
+from shiftdata.data.verifying.files import LocalFile, Problem
+from shiftdata.data.verifying.tables import read_table
 
 
 def manifest_problems(dataset: OpenDataset) -> Iterator[Problem]:
@@ -39,38 +47,43 @@ def manifest_problems(dataset: OpenDataset) -> Iterator[Problem]:
     if manifest.content_id != dataset_content_id(manifest.bases):
         text = "has a content_id that is not the hash of those of its bases: fetch or build it again"
         yield Problem(FILE_NAME, text, "content_id")
-    for text in [*_name_faults(manifest), *_file_faults(manifest)]:
+    for path, user in _needed_files(manifest):
+        if path not in manifest.all_files:
+            yield Problem(FILE_NAME, f"does not list {path}, which {user} needs", "files")
+    for text in _faults(manifest):
         yield Problem(FILE_NAME, text, "files")
 
 
-def _name_faults(manifest: Manifest) -> Iterator[str]:
-    bases = {base.name for base in manifest.bases}
+def _needed_files(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """Yield each file that a manifest must list, with what needs it."""
+    for base in manifest.bases:
+        user = f"the base {base.name!r}"
+        if base.dropped and manifest.part is None and not manifest.is_webdataset:
+            yield DROPPED, user
+        for split in base.splits:
+            paths = data_files(manifest.all_files, base.name, split)
+            if manifest.is_webdataset:
+                yield from ((index_file(path), user) for path in paths)
+                continue
+            yield metadata_file(base.name, split), user
+            count = max(1, len(paths))
+            yield from ((data_file(base.name, split, number, count), user) for number in range(count))
+    for canonical in manifest.canonical_splits:
+        yield protocol_file(canonical.name), f"the split {canonical.name!r}"
+
+
+def _faults(manifest: Manifest) -> Iterator[str]:
+    """Check the names of bases, and the rows of files."""
+    bases, files = {base.name for base in manifest.bases}, manifest.all_files
     if manifest.default_base not in bases:
         yield f"has the default base {manifest.default_base!r}, which it does not list"
-    built = manifest.part is None and not manifest.is_webdataset
-    if built and any(base.dropped for base in manifest.bases) and DROPPED not in manifest.files:
-        yield f"does not list {DROPPED}, which names what was dropped"
-    for split in manifest.canonical_splits:
-        if protocol_file(split.name) not in manifest.files:
-            yield f"does not list {protocol_file(split.name)}, which the split {split.name!r} needs"
-        if split.base not in bases:
-            yield f"has the split {split.name!r} of the base {split.base!r}, which it does not list"
-
-
-def _file_faults(manifest: Manifest) -> Iterator[str]:
-    """Check that each split has metadata, or an index for each tar, and data files for all of its rows."""
-    files = manifest.all_files
+    for canonical in manifest.canonical_splits:
+        if canonical.base not in bases:
+            yield f"has the split {canonical.name!r} of the base {canonical.base!r}, which it does not list"
     for path, file in files.items():
         if file.rows is not None and not (path.endswith(".parquet") or is_tar(path)):
             yield f"gives {path} {file.rows} rows, which only Parquet files and tars have"
     for base in manifest.bases:
-        needed = [metadata_file(base.name, split) for split in base.splits]
-        needed += [shard.path for shard in shards_of(manifest, base)]
-        if manifest.is_webdataset:
-            needed = [index_file(tar) for split in base.splits for tar in tar_paths(manifest, base, split)]
-        for path in needed:
-            if path not in files:
-                yield f"does not list {path}, which the base {base.name!r} needs"
         for split, record in base.splits.items():
             rows = sum(files[path].rows or 0 for path in data_files(files, base.name, split))
             if rows != record.rows:
@@ -82,30 +95,85 @@ class Shard:
     """A Parquet file of examples; `first` is the number of its first row in its split."""
 
     path: str
-    base: str
     split: str
     first: int
     rows: int
 
-    @property
-    def contents(self) -> str:
-        return f"it contains rows {self.first} to {self.first + self.rows - 1} of {self.base}/{self.split}"
-
 
 def shards_of(manifest: Manifest, base: Base) -> list[Shard]:
-    """Return the Parquet files that the splits of a base must have, by the total in their names."""
+    """Return the data files of the splits of a base, withheld ones too."""
     shards, files = [], manifest.all_files
     for split in base.splits:
-        totals = [TOTAL.search(path) for path in data_files(files, base.name, split)]
-        total, first = max((int(match[1]) for match in totals if match), default=1), 0
-        for number in range(total):
-            path = data_file(base.name, split, number, total)
-            rows = (files[path].rows or 0) if path in files else 0
-            shards.append(Shard(path, base.name, split, first, rows))
-            first += rows
+        first = 0
+        for path in data_files(files, base.name, split):
+            shards.append(Shard(path, split, first, files[path].rows or 0))
+            first += shards[-1].rows
     return shards
 
 
-def tar_paths(manifest: Manifest, base: Base, split: str) -> list[str]:
-    """Return the listed tars of a split."""
-    return [path for path in data_files(manifest.files, base.name, split) if is_tar(path)]
+FRONT = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
+KEY = re.compile(r"[a-z_]+(?=:)")
+DROPPED_ROWS = pa.schema([(name, pa.string()) for name in ("base", "key", "reason")])
+
+
+def card_problems(manifest: Manifest, card: LocalFile) -> Iterator[Problem]:
+    """Check that the card makes `datasets` load the configs that the manifest has."""
+    listed = manifest.default_base in {base.name for base in manifest.bases}
+    if card.file is None or manifest.is_webdataset or not listed:
+        return
+    match = FRONT.match(card.file.read_text(encoding="utf-8", errors="replace"))
+    front = _by_key(match[1] if match else "")
+    for key, wanted in _by_key("\n".join([*yaml_lines(loading_entries(manifest)), ""])).items():
+        if front.get(key) != wanted:
+            text = f"has other {key} than the manifest: fetch it again, or build the dataset again"
+            yield Problem(card.path, text, "card")
+
+
+def _by_key(front: str) -> dict[str, str]:
+    """Return the lines of each key of a front matter; none if YAML could read one in another way."""
+    lines: dict[str, str] = {}
+    key = ""
+    for line in front.splitlines(keepends=True):
+        if not line.startswith(("-", " ")):
+            named = KEY.match(line)
+            key = named[0] if named and named[0] not in lines else "?"
+        lines[key] = lines.get(key, "") + line
+    return {} if "?" in lines else lines
+
+
+def attribution_problems(
+    manifest: Manifest, local: LocalFile, terms: Counter[tuple[str | None, str | None]]
+) -> Iterator[Problem]:
+    """Check that ATTRIBUTION.md and the licence of the whole are those of the rows."""
+    everyone = credited({(license_ or "", who or ""): rows for (license_, who), rows in terms.items()})
+    license_ = " AND ".join(sorted({credit.license for credit in everyone}))
+    if manifest.license != license_:
+        text = f"has the licence {manifest.license!r}, its rows have {license_!r}"
+        yield Problem(FILE_NAME, text, "licence")
+    if (
+        local.file is not None
+        and local.file.read_bytes() != attribution_text(manifest.name, everyone).encode()
+    ):
+        yield Problem(local.path, "does not have the credits of the rows: build the dataset again", "credits")
+
+
+def sample_problems(manifest: Manifest, file: Path) -> Iterator[Problem]:
+    """Check that the sample in the manifest is the first row of a data file."""
+    if manifest.sample != json.loads(json.dumps(sample_of(manifest, file))):
+        yield Problem(FILE_NAME, "has a sample that is not the first row: build the dataset again", "sample")
+
+
+def dropped_problems(manifest: Manifest, local: LocalFile) -> Iterator[Problem]:
+    """Check the names of what was dropped against the counts and hashes of each base."""
+    rows, problems = read_table(local, DROPPED_ROWS)
+    yield from problems
+    if rows is None:
+        return
+    for base in manifest.bases:
+        mine = rows.filter(pc.equal(rows["base"], base.name)).select(["key", "reason"])
+        counts = pc.value_counts(mine["reason"])
+        same = len(counts) == len(base.dropped)  # before millions of texts become Python's
+        same = same and {each["values"]: each["counts"] for each in counts.to_pylist()} == base.dropped
+        if not same or dropped_id(zip(*mine.to_pydict().values(), strict=True)) != base.dropped_id:
+            text = f"does not name what was dropped from {base.name}: fetch it or build the dataset again"
+            yield Problem(local.path, text, "dropped")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.schema import Roles, columns, data_schema, example_hashes
+from shiftdata.data.format.schema import Modality, columns, data_schema, example_bytes
 from shiftdata.data.verifying.files import LocalFile, Problem, Progress, first_line
 from shiftdata.data.verifying.manifest import Shard
 from shiftdata.data.verifying.tables import RowsInOrder, batches, differing, table_problems, unreadable
@@ -29,21 +29,21 @@ ROWS_AT_A_TIME = 5_000
 
 
 def shard_problems(
-    shard: Shard, local: LocalFile, metadata: LocalFile | None, manifest: Manifest, progress: Progress
+    shard: Shard, local: LocalFile, metadata: Path | None, manifest: Manifest, progress: Progress
 ) -> Iterator[Problem]:
     """Check an intact data file; without metadata, its columns alone."""
-    readable, problems = table_problems(local, data_schema(manifest))
+    problems = table_problems(local, data_schema(manifest))
     yield from problems
-    if not readable or local.file is None or metadata is None or metadata.file is None:
+    if problems or local.file is None or metadata is None:
         return
-    check = partial(_part_problems, local.file, shard.path, metadata.path, manifest)
+    check = partial(_part_problems, local.file, shard.path, manifest)
     count = IMAGES_AT_A_TIME if manifest.roles.modality == "image" else ROWS_AT_A_TIME
     try:
-        pairs = _paired(local.file, metadata.file, shard.first, count)
+        pairs = _paired(local.file, metadata, shard.first, count)
         for rows, problems in ahead(check, pairs, available_cores()):
             yield from problems
             progress.report("on_rows", rows)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:  # the last: features that no JSON can have
         yield unreadable(shard.path, error)
 
 
@@ -58,61 +58,39 @@ def _paired(data: Path, metadata: Path, first: int, count: int) -> Iterator[tupl
 
 
 def _part_problems(
-    file: Path, path: str, source: str, manifest: Manifest, part: tuple[pa.Table, pa.Table]
+    file: Path, path: str, manifest: Manifest, part: tuple[pa.Table, pa.Table]
 ) -> tuple[int, list[Problem]]:
     """Compare rows, in a thread; return their number and their problems."""
     data, meta = part
-    mismatched = differing(data["key"], meta["key"])
-    problems = [
-        _problem(path, meta, row, f"has the key {data['key'][row].as_py()!r}, {source} has another", "order")
-        for row in mismatched.tolist()
-    ]
-    if len(mismatched):
-        matched = pa.array(set(range(len(data))) - set(mismatched.tolist()), pa.int64())
-        data, meta = data.take(matched), meta.take(matched)
+    problems: list[Problem] = []
     for name in columns(manifest.roles.nuisance):
         for row in differing(data[name], meta[name]).tolist():
-            text = f"has the {name} {data[name][row].as_py()!r}, {source} says {meta[name][row].as_py()!r}"
-            problems.append(_problem(path, meta, row, text, f"other {name}"))
-    problems += _example_problems(file, path, source, manifest, data, meta)
+            given, stated = data[name][row].as_py(), meta[name][row].as_py()
+            text = f"has the {name} {given!r}, its metadata says {stated!r}"
+            problems.append(Problem(path, text, f"other {name}", meta["key"][row].as_py()))
+        if name == "key" and problems:  # other rows, or in another order: nothing else of them is compared
+            same = pc.equal(data["key"], meta["key"])
+            data, meta = data.filter(same), meta.filter(same)
+    with file.open("rb", buffering=0) as stream:
+        pointers = meta.select(["key", "offset", "length", "sha256"]).to_pylist()
+        for example, pointer in zip(example_bytes(data, manifest.roles), pointers, strict=True):
+            if fault := _example_fault(example, pointer, stream, manifest.roles.modality):
+                problems.append(Problem(path, fault, "example", pointer["key"]))
     return len(part[0]), problems
 
 
-def _example_problems(
-    file: Path, path: str, source: str, manifest: Manifest, data: pa.Table, meta: pa.Table
-) -> Iterator[Problem]:
-    """Check every example against its hash; an image is also read at its offset, and decoded."""
-    images: list[bytes | None] = [None] * len(data)
-    if manifest.roles.modality == "image":
-        images = pc.struct_field(data[next(iter(manifest.roles.example))], "bytes").to_pylist()
-        digests = [hashlib.sha256(image).digest() if image is not None else "it is empty" for image in images]
-    else:
-        digests = _digests(data, manifest.roles)
-    pointers = meta.select(["offset", "length", "sha256"]).to_pylist()
-    with file.open("rb", buffering=0) as stream:
-        for row, (digest, image, pointer) in enumerate(zip(digests, images, pointers, strict=True)):
-            if isinstance(digest, str):
-                text = f"has no example, or none that can be hashed ({digest})"
-                yield _problem(path, meta, row, text, "example")
-            elif digest != pointer["sha256"]:
-                listed = pointer["sha256"].hex() if pointer["sha256"] else "none"
-                text = f"has an example of sha256 {digest.hex()}, {source} says {listed}"
-                yield _problem(path, meta, row, text, "example")
-            elif image is not None and _read(stream, pointer) != image:
-                text = f"is not at byte offset {pointer['offset']} with length {pointer['length']}"
-                yield _problem(path, meta, row, f"{text}, as {source} says", "offset")
-            elif image is not None and (fault := _undecodable(image)):
-                yield _problem(path, meta, row, f"has an image that cannot be decoded: {fault}", "decode")
-
-
-def _digests(data: pa.Table, roles: Roles) -> list[bytes | str]:
-    """Return the hash of each example, or the reason that it has none."""
-    try:
-        return list(example_hashes(data, roles))
-    except Exception as error:  # an empty cell, or a value of another type
-        if len(data) == 1:
-            return [first_line(error)]
-        return [digest for row in range(len(data)) for digest in _digests(data.slice(row, 1), roles)]
+def _example_fault(
+    example: bytes | None, pointer: Mapping[str, Any], stream: BinaryIO, modality: Modality
+) -> str | None:
+    """Check an example against its hash; an image is also read at its offset, and decoded."""
+    if example is None or hashlib.sha256(example).digest() != pointer["sha256"]:
+        return "has no example of the sha256 that its metadata says"
+    if modality != "image":
+        return None
+    if _read(stream, pointer) != example:
+        return f"is not at the byte offset {pointer['offset']} of its metadata, of length {pointer['length']}"
+    fault = _undecodable(example)
+    return f"has an image that cannot be decoded: {fault}" if fault else None
 
 
 def _undecodable(image: bytes) -> str:
@@ -124,12 +102,8 @@ def _undecodable(image: bytes) -> str:
     return ""
 
 
-def _read(stream: BinaryIO, pointer: dict[str, Any]) -> bytes:
+def _read(stream: BinaryIO, pointer: Mapping[str, Any]) -> bytes:
     with suppress(OSError, OverflowError, TypeError, ValueError):
         stream.seek(pointer["offset"])
         return stream.read(pointer["length"])
     return b""
-
-
-def _problem(path: str, meta: pa.Table, row: int, text: str, kind: str) -> Problem:
-    return Problem(path, text, kind, meta["key"][row].as_py())

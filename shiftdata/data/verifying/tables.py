@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from shiftdata.data.format.bounds import flat_table, texts_in, unpacked_fault
+from shiftdata.data.format.bounds import flat_rows, unpacked_fault
 from shiftdata.data.format.page_headers import pages_fault
 from shiftdata.data.format.typed import read_json
-from shiftdata.data.format.written import plain_texts
 from shiftdata.data.verifying.files import LocalFile, Problem, first_line
 from shiftdata.errors import IntegrityError
 
@@ -24,10 +21,10 @@ BATCH_ROWS = 20_000
 BYTES_AT_ONCE = 8 << 20
 
 
-def table_problems(local: LocalFile, schema: pa.Schema) -> tuple[bool, list[Problem]]:
-    """Return True if the rows of an intact file can be read by a schema, and the faults of its columns."""
+def table_problems(local: LocalFile, schema: pa.Schema) -> list[Problem]:
+    """Return the reasons not to read the rows of an intact file by a schema."""
     if local.file is None:
-        return False, []
+        return []
     try:
         footer = pq.read_metadata(local.file)
         columns = footer.schema.to_arrow_schema()
@@ -35,55 +32,46 @@ def table_problems(local: LocalFile, schema: pa.Schema) -> tuple[bool, list[Prob
         with local.file.open("rb") as stream:
             fault = fault or pages_fault(stream, footer)
     except Exception as error:  # Arrow raises many kinds for bad files
-        return False, [unreadable(local.path, error)]
-    if fault:
-        return False, [Problem(local.path, fault, "unreadable")]
-    faults = sorted(_column_faults(columns, schema))
-    readable, features = not faults, _features(columns)
-    if wrong := [name for name, feature in _features(schema).items() if features.get(name) != feature]:
-        faults.append(f"does not give `datasets` the features of {', '.join(wrong)}, such as class names")
-    if local.rows is not None and footer.num_rows != local.rows:
-        faults.append(f"has {footer.num_rows} rows, the manifest says {local.rows}")
-    return readable, [Problem(local.path, text, "columns") for text in faults]
+        return [unreadable(local.path, error)]
+    features, given, wanted = _features(columns), _columns(columns), _columns(schema)
+    if fault is None and given != wanted:
+        more, fewer = ", ".join(set(given) - set(wanted)), ", ".join(set(wanted) - set(given))
+        fault = f"has other columns than {', '.join(wanted)}: it lacks ({fewer}), and has ({more})"
+    wrong = [name for name, feature in _features(schema).items() if features.get(name) != feature]
+    if fault is None and wrong:
+        fault = f"does not give `datasets` the features of {', '.join(wrong)}, such as class names"
+    if fault is None and local.rows not in (None, footer.num_rows):
+        fault = f"has {footer.num_rows} rows, the manifest says {local.rows}"
+    return [Problem(local.path, fault, "columns")] if fault else []
+
+
+def _columns(schema: pa.Schema) -> list[str]:
+    return [f"{field.name}: {field.type}" for field in schema]
 
 
 def read_table(
     local: LocalFile, schema: pa.Schema, *, without: str = "", terms: Sequence[str] = ()
 ) -> tuple[pa.Table | None, list[Problem]]:
-    """Read an intact file without the column `without`, and return its faults; `terms` as dictionaries."""
-    readable, problems = table_problems(local, schema)
-    if not readable or local.file is None:
+    """Read an intact file without the column `without`, or return its faults; `terms` as dictionaries."""
+    problems = table_problems(local, schema)
+    if local.file is None or problems:
         return None, problems
     names = [name for name in schema.names if name != without]
     try:
-        size = local.file.stat().st_size
-        with pq.ParquetFile(local.file, read_dictionary=texts_in(schema)) as file:
-            table = flat_table(file, names, size=size, most_rows=sys.maxsize, coded=terms)
+        with local.file.open("rb") as stream:
+            table = flat_rows(stream, names, coded=terms)
         table.validate(full=True)
     except IntegrityError as error:
-        return None, [*problems, Problem(local.path, str(error), "unreadable")]
+        return None, [Problem(local.path, str(error), "unreadable")]
     except Exception as error:  # Arrow raises many kinds for bad pages
-        return None, [*problems, unreadable(local.path, error)]
-    return table.replace_schema_metadata(None), problems
+        return None, [unreadable(local.path, error)]
+    return table.replace_schema_metadata(None), []
 
 
 def unreadable(path: str, error: Exception) -> Problem:
     """Return the problem of a file that has its hash, and cannot be read."""
     text = f"is not a readable Parquet file ({first_line(error)}): build the dataset again"
     return Problem(path, text, "unreadable")
-
-
-def _column_faults(columns: pa.Schema, expected: pa.Schema) -> Iterator[str]:
-    if missing := [name for name in expected.names if name not in columns.names]:
-        yield f"lacks the column {', '.join(missing)}"
-    if extra := [name for name in columns.names if name not in expected.names]:
-        yield f"has the column {', '.join(extra)}, which a shiftdata file does not have"
-    if not missing and not extra and columns.names != expected.names:
-        yield f"has the columns in another order than {', '.join(expected.names)}"
-    for name in set(expected.names) - set(missing):
-        given, wanted = columns.field(name).type, expected.field(name).type
-        if given != wanted:
-            yield f"has the column {name} as {given} and not as {wanted}"
 
 
 def batches(file: pq.ParquetFile, groups: Iterable[int], count: int) -> Iterator[pa.Table]:
@@ -140,30 +128,3 @@ def _features(schema: pa.Schema) -> Mapping[str, tuple[str, Sequence[str]]]:
         return {name: (feature["_type"], feature.get("names", ())) for name, feature in features.items()}
     except (KeyError, ValueError, TypeError, AttributeError):
         return {}
-
-
-def statistics_problems(path: str, file: Path, rows: pa.Table) -> Iterator[Problem]:
-    """Check the least, greatest and missing values that each row group states against its `rows`, in order.
-
-    Readers leave out row groups by them, so false ones hide rows.
-    """
-    footer, start = pq.read_metadata(file), 0
-    for number in range(footer.num_row_groups if footer.num_rows == len(rows) else 0):
-        group = footer.row_group(number)
-        part = plain_texts(rows.slice(start, group.num_rows))
-        start += group.num_rows
-        for column in map(group.column, range(group.num_columns)):
-            name, stated = column.path_in_schema, column.statistics
-            if stated is not None and name in part.column_names and not _is_true(stated, part[name]):
-                text = f"has false statistics of {name} in row group {number}: filters by it would lose rows"
-                yield Problem(path, f"{text}; fetch it again, or build the dataset again", "statistics")
-
-
-def _is_true(stated: Any, values: pa.ChunkedArray) -> bool:
-    if stated.has_null_count and stated.null_count != values.null_count:
-        return False
-    least, greatest = pc.min_max(values).as_py().values()
-    try:
-        return not stated.has_min_max or least is None or stated.min <= least <= greatest <= stated.max
-    except TypeError:  # of another type
-        return False

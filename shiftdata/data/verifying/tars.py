@@ -11,12 +11,11 @@ import pyarrow as pa
 
 from shiftdata.data.format.identity import base_content_id, task_content_id
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.paths import index_file, is_tar
+from shiftdata.data.format.paths import data_files, index_file, is_tar
 from shiftdata.data.format.records import Base
 from shiftdata.data.format.schema import features_as_bytes, index_schema, json_columns
 from shiftdata.data.format.typed import read_json
 from shiftdata.data.verifying.files import Files, LocalFile, Problem
-from shiftdata.data.verifying.manifest import tar_paths
 from shiftdata.data.verifying.tables import read_table
 
 #: The columns that samples of an unlabelled set must not have.
@@ -31,11 +30,13 @@ def tar_problems(files: Files) -> Iterator[Problem]:
         sets: dict[str, list[pa.Table]] = {}
         whole = True
         for name in base.splits:
-            pairs = [path for tar in tar_paths(manifest, base, name) for path in (index_file(tar), tar)]
+            pairs = [
+                path for tar in data_files(manifest.files, base.name, name) for path in (index_file(tar), tar)
+            ]
             done |= set(pairs)
             tables = sets[name] = []
             for local in files.each(pairs):
-                yield from local.problems()
+                yield from local.problems
                 if not is_tar(local.path):
                     table, problems = read_table(local, schema)
                     yield from problems
@@ -48,7 +49,7 @@ def tar_problems(files: Files) -> Iterator[Problem]:
             text = f"has other rows than the content_id of {base.name} says: fetch or export it again"
             yield Problem(f"index/{base.name}", text, "content_id")
     for local in files.each(sorted(set(manifest.files) - done)):
-        yield from local.problems()
+        yield from local.problems
 
 
 def _content_id(sets: Mapping[str, Sequence[pa.Table]], manifest: Manifest, base: Base) -> str:

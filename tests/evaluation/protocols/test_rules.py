@@ -293,7 +293,7 @@ def test_trajectories_of_your_own_table():
     for options, message in (
         (given, "name the column of trajectories"),
         ({**given, "trajectory": "o"}, "two rows at one severity"),
-        ({"label": "y", "nuisance": "a", "trajectory": "t"}, "give the column severity too"),
+        ({"label": "y", "nuisance": "a", "trajectory": "t"}, "of its own, and `severity`"),
     ):
         with pytest.raises(InputError, match=message):
             sd.task(sd.metadata_from_table(pa.Table.from_pylist(rows), **options), "continuous")

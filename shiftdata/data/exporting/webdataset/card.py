@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from shiftdata.data.format.attribution import ATTRIBUTION
-from shiftdata.data.format.croissant_tars import render_croissant_of_tars
+from shiftdata.data.format.croissant import render_croissant
 from shiftdata.data.format.front_matter import cell, linked, split_entries, task_category, yaml_lines
 from shiftdata.data.format.licenses import hub_terms
 from shiftdata.data.format.manifest import Manifest
@@ -35,7 +35,7 @@ TEMPLATE = Path(__file__).with_name("card.md")
 
 def renderings(manifest: Manifest) -> dict[str, str]:
     """Render the texts that describe the tars; each depends on the manifest alone."""
-    return {README: card(manifest), CROISSANT: render_croissant_of_tars(manifest)}
+    return {README: card(manifest), CROISSANT: render_croissant(manifest)}
 
 
 def card(manifest: Manifest) -> str:

@@ -31,9 +31,8 @@ from shiftdata.data.format.paths import (
     is_tar,
 )
 from shiftdata.data.format.records import FileRecord
-from shiftdata.data.format.renderings import write_renderings
 from shiftdata.data.format.schema import index_schema
-from shiftdata.data.format.written import row_bytes
+from shiftdata.data.format.written import row_bytes, write_renderings
 from shiftdata.errors import InputError
 from shiftdata.files import make_folder, sha256_of, whole_file
 from shiftdata.stable import content_hash

@@ -78,7 +78,7 @@ class RowGroups:
         def act(file: IO[bytes]) -> pa.Table:
             return read_group(file, footer, group, list(roles.example), shard.record.bytes)
 
-        examples = example_bytes(self._tried(shard, act), roles)
+        examples = [example or b"" for example in example_bytes(self._tried(shard, act), roles)]
         with self._lock:
             if key not in self._groups:
                 self._groups[key] = examples
