@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+import struct
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import shiftdata as sd
+from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import ShiftdataError
 from tests.shared import dataset_of
 from tests.tiny import edit_file, edit_manifest
@@ -71,6 +73,38 @@ def test_every_field_of_a_manifest_is_derived_or_named_as_stated(tmp_path, tmp_p
         (copy / "manifest.json").write_bytes(text)
     assert {fields for fields in missed if fields[0] not in STATED} == {("bases", "*", "summary")}
     assert len(of_each) > 60
+
+
+def with_statistics(old: float, new: float) -> Callable[[bytes], bytes]:
+    """A Parquet file whose footer gives another number for one of its least or greatest values."""
+
+    def change(data: bytes) -> bytes:
+        size = int.from_bytes(data[-8:-4], "little")
+        footer, stated = data[-8 - size :], struct.pack("<d", old)
+        assert stated in footer
+        return data[: -8 - size] + footer.replace(stated, struct.pack("<d", new))
+
+    return change
+
+
+@pytest.mark.parametrize("path", [SHARD, METADATA])
+def test_false_statistics_are_named(copy, path):
+    """A reader that filters by the quantile leaves these rows out."""
+    rows = Manifest.read(copy).canonical_splits[0].sets["train"].size.rows
+    filters = Manifest.read(copy).canonical_splits[0].sets["train"].filters
+    group = pq.read_metadata(copy / path).row_group(0)
+    number = group.num_columns - 1
+    while group.column(number).path_in_schema != "quantile":
+        number -= 1
+    least = group.column(number).statistics.min
+    edit_file(copy, path, with_statistics(least, 0.97))
+    assert pq.read_table(copy / path, columns=["key"], filters=filters).num_rows < rows or path == METADATA
+    problems = sd.verify(copy)
+    assert {problem.kind for problem in problems} <= {"statistics", "filters"}
+    assert any(
+        problem.path == path and "false statistics of quantile in row group 0" in problem.what
+        for problem in problems
+    )
 
 
 @pytest.mark.parametrize(

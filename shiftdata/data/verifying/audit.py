@@ -51,7 +51,7 @@ from shiftdata.data.verifying.rows import (
     row_problems,
 )
 from shiftdata.data.verifying.shards import shard_problems
-from shiftdata.data.verifying.tables import read_table
+from shiftdata.data.verifying.tables import read_table, statistics_problems
 from shiftdata.data.verifying.tars import tar_problems
 
 #: Checks a canonical split, given its rows (with `params` if asked), their bytes in memory, and its key file.
@@ -184,12 +184,15 @@ class _Audit:
                 split = paths[local.path]
                 tables[split], sources[split] = table, local.file
                 sizes[split] = sizes_of(local.file, manifest.roles)
+                problems += statistics_problems(local.path, local.file, table)
                 progress.checked["rows"] += len(table)
         shards = shards_of(manifest, base)
         for shard, local in zip(shards, self.files.each([shard.path for shard in shards]), strict=True):
             source = sources.get(shard.split)
             faults = [*local.problems, *shard_problems(shard, local, source, manifest, progress)]
             if not faults and local.file is not None and source is not None:
+                part = tables[shard.split].slice(shard.first, shard.rows)
+                faults += statistics_problems(shard.path, local.file, part)
                 if base.name == manifest.default_base and shard is shards[0]:
                     faults += sample_problems(manifest, local.file)
                 progress.checked["examples"] += shard.rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from shiftdata.data.format.bounds import flat_rows, unpacked_fault
 from shiftdata.data.format.page_headers import pages_fault
 from shiftdata.data.format.typed import read_json
+from shiftdata.data.format.written import plain_texts
 from shiftdata.data.verifying.files import LocalFile, Problem, first_line
 from shiftdata.errors import IntegrityError
 
@@ -128,3 +130,30 @@ def _features(schema: pa.Schema) -> Mapping[str, tuple[str, Sequence[str]]]:
         return {name: (feature["_type"], feature.get("names", ())) for name, feature in features.items()}
     except (KeyError, ValueError, TypeError, AttributeError):
         return {}
+
+
+def statistics_problems(path: str, file: Path, rows: pa.Table) -> Iterator[Problem]:
+    """Check the least, greatest and missing values that each row group states against its `rows`, in order.
+
+    Readers leave out row groups by them, so false ones hide rows.
+    """
+    footer, start = pq.read_metadata(file), 0
+    for number in range(footer.num_row_groups if footer.num_rows == len(rows) else 0):
+        group = footer.row_group(number)
+        part = plain_texts(rows.slice(start, group.num_rows))
+        start += group.num_rows
+        for column in map(group.column, range(group.num_columns)):
+            name, stated = column.path_in_schema, column.statistics
+            if stated is not None and name in part.column_names and not _is_true(stated, part[name]):
+                text = f"has false statistics of {name} in row group {number}: filters by it would lose rows"
+                yield Problem(path, f"{text}; fetch it again, or build the dataset again", "statistics")
+
+
+def _is_true(stated: Any, values: pa.ChunkedArray) -> bool:
+    if stated.has_null_count and stated.null_count != values.null_count:
+        return False
+    least, greatest = pc.min_max(values).as_py().values()
+    try:
+        return not stated.has_min_max or least is None or stated.min <= least <= greatest <= stated.max
+    except TypeError:  # of another type
+        return False
