@@ -94,36 +94,26 @@ def bootstrap_figures(
     generator = rng(resampling.seed, "metrics", "bootstrap-groups")
     clusters = result.clusters
     if clusters is None or clusters.plain:
+        method = "percentile, stratified by group"
         right = count_correct(result.accuracy, result.n)
         counted = draw_counts(np.stack([right, result.n - right], axis=-1), resampling, generator)
     else:
-        outcomes = np.stack([clusters.right, clusters.n - clusters.right], axis=-1)
-        counted = draw_origins(clusters, outcomes, resampling, generator)
+        method = "percentile, by origin, stratified by group"
+        counted = draw_origins(clusters, resampling, generator)
     drawn = []
     for counts in counted:
         n = counts.sum(axis=-1)
         accuracy = accuracies(counts[..., 0], n)
         drawn.append([figure(accuracy, n) for figure in figures])
-    method = described(clusters)
-    return [
-        worst_of_groups(result, figure, resampling)
-        if figure.worst
-        else interval_of(result.summary(figure), np.concatenate(of), resampling, method)
-        for figure, of in zip(figures, zip(*drawn, strict=True), strict=True)
-    ]
-
-
-def worst_of_groups(result: GroupAccuracy, figure: GroupStatistic, how: Resampling) -> Interval:
-    """The interval of the worst groups, for which nothing is drawn."""
-    low, high = result.worst_interval(figure.worst, how.level)
-    return Interval(result.summary(figure), low, high, how.level, 0, how.seed, 0, SIMULTANEOUS)
-
-
-def described(clusters: Clusters | None, *, grouped: bool = True) -> str:
-    """The `method` of an interval from drawn rows or origins."""
-    if clusters is None or clusters.plain:
-        return f"percentile, {'stratified by group' if grouped else 'by row'}"
-    return f"percentile, by origin{', stratified by group' if grouped else ''}"
+    intervals = []
+    for figure, replicates in zip(figures, zip(*drawn, strict=True), strict=True):
+        estimate = result.summary(figure)
+        if figure.worst:
+            ends = result.worst_interval(figure.worst, resampling.level)
+            intervals.append(Interval(estimate, *ends, resampling.level, 0, resampling.seed, 0, SIMULTANEOUS))
+        else:
+            intervals.append(interval_of(estimate, np.concatenate(replicates), resampling, method))
+    return intervals
 
 
 def bootstrap_rows(
@@ -164,10 +154,9 @@ def draw_counts(outcomes: IntArray, how: Resampling, generator: np.random.Genera
         yield generator.multinomial(sizes, shares, size=(min(step, how.replicates - start), len(sizes)))
 
 
-def draw_origins(
-    clusters: Clusters, outcomes: FloatArray, how: Resampling, generator: np.random.Generator
-) -> Iterator[IntArray]:
-    """Draw as `draw_counts`, but origins with all their rows; `outcomes` has the counts of each pair."""
+def draw_origins(clusters: Clusters, how: Resampling, generator: np.random.Generator) -> Iterator[IntArray]:
+    """Draw the right and wrong rows of each group as `draw_counts`, but origins with all their rows."""
+    outcomes = np.stack([clusters.right, clusters.n - clusters.right], axis=-1)
     used = np.flatnonzero(np.bincount(clusters.origin, minlength=clusters.origins))
     stratum = np.zeros(clusters.origins, np.int64)
     stratum[clusters.origin] = clusters.linked[clusters.group]

@@ -23,7 +23,6 @@ from shiftdata.evaluation.metrics.chance import WorstByChance, worst_by_chance
 from shiftdata.evaluation.metrics.clusters import Clusters
 from shiftdata.evaluation.metrics.records import Record, number
 from shiftdata.evaluation.metrics.statistics import (
-    Convention,
     GroupStatistic,
     accuracies,
     count_correct,
@@ -159,9 +158,10 @@ class GroupAccuracy(Record):
         """SMA's top-M worst-group accuracy: the mean of the M groups that are worst."""
         return self.summary(worst_of(m))
 
-    def std(self, convention: Convention = "nico++") -> float:
-        """The standard deviation over groups or domains: by K - 1 as NICO++ says, by K as its tables do."""
-        return spread(self.accuracy, convention)
+    @property
+    def std(self) -> float:
+        """The standard deviation over groups or domains: by K - 1 as NICO++ says; its tables show it by K."""
+        return spread(self.accuracy, "nico++")
 
     def summary(self, statistic: str | GroupStatistic) -> float:
         """Any statistic over the groups."""
@@ -191,7 +191,7 @@ class GroupAccuracy(Record):
         groups = "groups" if self.by == "group" or " / " in self.by else f"values of {self.by}"
         lines = [
             f"overall {number(self.overall)}, mean {number(self.mean)}, worst {number(self.worst)}, "
-            f"std {number(self.std())} over {len(self.n):,} {groups}, {int(self.n.sum()):,} rows"
+            f"std {number(self.std)} over {len(self.n):,} {groups}, {int(self.n.sum()):,} rows"
         ]
         if empty := len(self.empty):
             lines.append(

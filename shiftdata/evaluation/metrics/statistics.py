@@ -1,4 +1,4 @@
-"""Figures that sum up groups, computed for one result or for many bootstrap replicates; means with errors.
+"""Figures that sum up groups, computed for one result or for many bootstrap replicates; intervals of shares.
 
 A statistic takes the accuracy and the rows of each group, groups in the last axis, and gives one figure for
 each position of the axes before. A group without rows has accuracy nan: a figure that needs it is nan too.
@@ -16,9 +16,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from shiftdata.data.arrays import FloatArray, IntArray, as_floats
+from shiftdata.data.arrays import FloatArray, IntArray
 from shiftdata.errors import InputError, not_found
-from shiftdata.evaluation.metrics.records import Record, number
 
 Convention: TypeAlias = Literal["domainbed", "nico++", "nico++-tables", "sma"]
 #: A sum of squares is divided by n - ddof; the ddof of each source.
@@ -45,18 +44,6 @@ class GroupStatistic:
 
     def __call__(self, accuracy: FloatArray, n: IntArray) -> FloatArray:
         return self.compute(accuracy, n)
-
-
-@dataclass(frozen=True)
-class MeanSEM(Record):
-    """A mean over scenarios or seeds with its standard error, as SMA and DomainBed print them."""
-
-    mean: float
-    sem: float
-    n: int
-
-    def __str__(self) -> str:
-        return f"{number(self.mean)} ± {number(self.sem)} (n={self.n})"
 
 
 def accuracies(correct: IntArray | FloatArray, n: IntArray) -> FloatArray:
@@ -143,32 +130,13 @@ def statistic_of(given: str | GroupStatistic) -> GroupStatistic:
     return GroupStatistic(given, _BY_NAME[given], worst=int(given == "worst"))
 
 
-def std(values: Any, convention: Convention = "nico++") -> float:
+def spread(array: FloatArray, convention: Convention) -> float:
     """The standard deviation over domains, seeds or epochs; nan where the convention leaves none.
 
-    >>> std([1.0, 3.0, 5.0]), round(std([1.0, 3.0, 5.0], "domainbed"), 3), std([1.0])
+    >>> values = np.array([1.0, 3.0, 5.0])
+    >>> spread(values, "nico++"), round(spread(values, "domainbed"), 3), spread(values[:1], "sma")
     (2.0, 1.633, nan)
     """
-    return spread(as_floats("values", values), convention)
-
-
-def sem(values: Any, convention: Convention = "sma") -> float:
-    """The standard error of the mean: the standard deviation over the square root of n."""
-    return mean_sem(values, convention).sem
-
-
-def mean_sem(values: Any, convention: Convention = "sma") -> MeanSEM:
-    """Mean and standard error over scenarios (SMA, section 3.2.2) or trials (DomainBed).
-
-    >>> print(mean_sem([0.81, 0.84, 0.87]))
-    0.8400 ± 0.0173 (n=3)
-    """
-    array = as_floats("values", values)
-    return MeanSEM(float(array.mean()), spread(array, convention) / math.sqrt(len(array)), len(array))
-
-
-def spread(array: FloatArray, convention: Convention) -> float:
-    """`std` of a checked array; nan entries make it nan."""
     if convention not in CONVENTIONS:
         raise InputError(f"unknown convention {convention!r}; known: {', '.join(CONVENTIONS)}")
     ddof = CONVENTIONS[convention]

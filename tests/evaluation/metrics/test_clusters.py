@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shiftdata.evaluation.metrics import GroupAccuracy, Resampling, bootstrap_groups, compare, group_accuracy
+from shiftdata.evaluation.metrics import GroupAccuracy, Resampling, bootstrap_groups, group_accuracy
 from shiftdata.evaluation.metrics.groups import Linear
 from shiftdata.evaluation.metrics.paired import paired_test
 
@@ -135,19 +135,6 @@ def test_the_bootstrap_draws_origins_with_all_their_rows():
     assert [found.low, found.high] == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=0.012)
     assert found.method == "percentile, by origin, stratified by group"
     assert found.undefined == 0
-
-
-def test_a_difference_is_drawn_by_origin_too():
-    generator = np.random.default_rng(4)
-    origins = np.repeat(np.arange(60), 6)
-    a, b = ((generator.random(60) < share)[origins] for share in (0.7, 0.6))
-    truth = np.ones(360, int)
-    found = compare(truth, a * 1, b * 1, origins=origins, resampling=Resampling(replicates=4000)).difference
-    error = sem((a * 1.0 - b)[::6])
-    assert (found.high - found.low) / (2 * 1.96) == pytest.approx(error, rel=0.06)
-    alone = compare(truth, a * 1, b * 1, origins=np.arange(360))
-    assert alone == compare(truth, a * 1, b * 1)
-    assert alone.difference.high - alone.difference.low < 0.6 * (found.high - found.low)
 
 
 @given(st.lists(st.integers(-4, 4), min_size=1, max_size=10))
