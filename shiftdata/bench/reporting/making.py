@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from shiftdata.bench.records import Records
@@ -17,8 +15,7 @@ from shiftdata.bench.reporting.rankings import ranking_section
 from shiftdata.bench.reporting.scores import Group, Score, Section, rule_label, standard_error
 from shiftdata.bench.selection import RULES, Selected, rule_of
 from shiftdata.errors import InputError
-from shiftdata.evaluation.charts import WIDTHS, figure_files, latex_figure, svg_chart
-from shiftdata.files import write_bytes, write_text
+from shiftdata.evaluation.charts import svg_chart
 from shiftdata.tables import Table, csv_text
 
 #: Of the CSV, which has a line for each figure of each study under each rule.
@@ -26,7 +23,6 @@ COLUMNS = (
     "kind", "dataset", "content_id", "protocol", "task", "task_id", "method", "variant", "backbone", "rule",
     "oracle", "trial", "figure", "value", "standard_error", "unit", "n", "seeds", "commit", "version",
 )  # fmt: skip
-CAPTIONS = "captions.tex"
 CHOICE = (
     "Each rule chooses a trial of every study, and a step of each of its seeds, from evaluations on the "
     "validation set; the numbers below are on the test set."
@@ -71,43 +67,6 @@ class Report:
         from shiftdata.evaluation.pages.shell import render_alone
 
         return render_alone("report.html", name=self.title, sections=self.sections, svg=svg_chart)
-
-    @property
-    def charts(self) -> list[tuple[Section, Table]]:
-        """The tables of two numbers or more, which can be drawn."""
-        return [(section, table) for section in self.sections for table in section.tables if table.drawable]
-
-    def write_figures(
-        self, folder: Path, width: float = WIDTHS[0], step: Callable[[], object] = lambda: None
-    ) -> list[str]:
-        """Write each chart as SVG and PDF, and LaTeX that includes them; return the names of the figures.
-
-        Args:
-            folder: Files of the same names are replaced.
-            width: In inches: 3.25 fills a column, 6.75 a page of two.
-            step: Called after each chart of the report.
-
-        """
-        if folder.exists() and not folder.is_dir():
-            raise InputError(f"{folder} is a file: figures are several, give a folder for them")
-        folder.mkdir(parents=True, exist_ok=True)
-        captions: dict[str, str] = {}
-        for section, table in self.charts:
-            # Names of ASCII letters, which every file system and LaTeX can read.
-            slug = re.sub(r"[^a-z0-9]+", "-", f"{section.title} {section.head(table)}".lower())
-            name = f"{len(captions) + 1:02}-{slug.strip('-')[:90]}"
-            try:
-                files = figure_files(table, width, name)
-            except InputError:  # too much for one figure: the table has it
-                files = {}
-            for ending, data in files.items():
-                write_bytes(folder / f"{name}.{ending}", data)
-                captions[name] = latex_figure(table, width, name)
-            step()
-        if not captions:
-            raise InputError(f"{self.title} has no chart: a figure needs two numbers or more of one kind")
-        write_text(folder / CAPTIONS, "\n".join(captions.values()))
-        return list(captions)
 
 
 def report(records: Records, rules: Sequence[str] = (), *, baseline: str = "erm") -> Report:

@@ -1,4 +1,5 @@
 from .align import align as align
+from .benchmarks import RankAgreement as RankAgreement
 from .benchmarks import rank_agreement as rank_agreement
 from .benchmarks import ranks as ranks
 from .benchmarks import selection_leakage as selection_leakage
