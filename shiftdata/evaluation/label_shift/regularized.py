@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftdata.data.arrays import FloatArray
-from shiftdata.evaluation.label_shift.evidence import NotConvergedError
+from shiftdata.evaluation.label_shift.evidence import EstimationError
 
 #: The range of kappa relative to the largest curvature: outside, it is lost in double precision.
 SMALLEST, LARGEST = 1e-10, 1e10
@@ -100,27 +100,11 @@ def ridge(
 ) -> FloatArray:
     """Minimise |C w - m|^2 + kappa |w - 1|^2 over w >= 0 (and sum p w = 1).
 
-    `curvature` is C'C, `pull` is C'm, and `start` a feasible point. First all weights that would fall below 0
-    are fixed at 0 together, and those with a negative gradient are freed together: mostly that ends in a few
-    steps. If not, one at a time, which always ends, for the objective is strictly convex.
+    `curvature` is C'C, `pull` is C'm, and `start` a feasible point. The method is that of active sets: the
+    objective falls at each step, the constraints always hold, and it ends, for the objective is strictly
+    convex.
     """
     matrix, aim = curvature + kappa * np.eye(len(pull)), pull + kappa
-    free = start > 0
-    for _ in range(30):
-        minimiser, gradient = _with_fixed(matrix, aim, prior, free)
-        positive = np.where(free, minimiser, -gradient) > 0
-        if (positive == free).all():
-            return minimiser
-        if not positive.any():
-            break
-        free = positive
-    return _one_by_one(matrix, aim, prior, start)
-
-
-def _one_by_one(
-    matrix: FloatArray, aim: FloatArray, prior: FloatArray | None, start: FloatArray
-) -> FloatArray:
-    """Minimise by active sets: the objective falls at each step, and the constraints always hold."""
     slack = 1e-12 * float(np.abs(matrix).max())
     weights, free = start.copy(), start > 0
     for _ in range(20 * len(aim) + 100):
@@ -136,7 +120,7 @@ def _one_by_one(
         if free.all() or gradient[~free].min() >= -slack:
             return weights
         free[np.where(free, np.inf, gradient).argmin()] = True
-    raise NotConvergedError("the quadratic problem of RLLS did not end: pass another rho")
+    raise EstimationError("the quadratic problem of RLLS did not end: use bbse or mlls")
 
 
 def _with_fixed(
