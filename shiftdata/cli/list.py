@@ -47,11 +47,14 @@ def command(benchmark: bool) -> None:
 
 def _print_rlsbench() -> None:
     """Print the pairs, and how to make a task of one."""
+    from shiftdata.evaluation.protocols.base import named
+    from shiftdata.evaluation.protocols.halves import RLSBENCH
     from shiftdata.evaluation.protocols.rlsbench import ALPHAS, SEEDS, rlsbench
 
-    pairs = rlsbench(alpha=None, seed=SEEDS[0])
+    pairs = rlsbench(alphas=[None], seeds=[SEEDS[0]])
     for pair in pairs:
-        print(f"{pair.dataset:<20}{' + '.join(pair.source):<32}-> {' + '.join(pair.target)}")
+        source, target = (" + ".join(names) for names in (RLSBENCH[pair.rlsbench].source, named(pair.target)))
+        print(f"{pair.rlsbench:<20}{source:<32}-> {target}")
     alphas = ", ".join("none" if alpha is None else f"{alpha:g}" for alpha in ALPHAS)
     print(
         f"\n{len(pairs)} pairs, alpha {alphas}, seeds {' and '.join(map(str, SEEDS))}: "

@@ -17,7 +17,6 @@ from shiftdata.evaluation.protocols.domains import EvaluateOnly as EvaluateOnly
 from shiftdata.evaluation.protocols.domains import HoldOut as HoldOut
 from shiftdata.evaluation.protocols.domains import LeaveOneDomainOut as LeaveOneDomainOut
 from shiftdata.evaluation.protocols.domains import LeaveOneGroupOut as LeaveOneGroupOut
-from shiftdata.evaluation.protocols.domains import PerDomain as PerDomain
 from shiftdata.evaluation.protocols.flexible import FlexibleDG as FlexibleDG
 from shiftdata.evaluation.protocols.group_fairness import GroupFairness as GroupFairness
 from shiftdata.evaluation.protocols.label_shift import LabelShift as LabelShift

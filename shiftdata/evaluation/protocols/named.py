@@ -29,7 +29,6 @@ from shiftdata.evaluation.protocols.domains import (
     HoldOut,
     LeaveOneDomainOut,
     LeaveOneGroupOut,
-    PerDomain,
 )
 from shiftdata.evaluation.protocols.flexible import FlexibleDG
 from shiftdata.evaluation.protocols.group_fairness import GroupFairness
@@ -42,7 +41,7 @@ from shiftdata.evaluation.tasks.task import canonical_task, frozen_task, task_in
 #: Another protocol is another entry.
 _ALL: tuple[type[Protocol], ...] = (
     *(ClassicDG, DomainBed, HoldOut, LeaveOneDomainOut, LeaveOneGroupOut, Oracle, OracleStar, Listed),
-    *(Continuous, EvaluateOnly, FlexibleDG, GroupFairness, LabelShift, PerDomain, UDA, UniDA),
+    *(Continuous, EvaluateOnly, FlexibleDG, GroupFairness, LabelShift, UDA, UniDA),
 )
 _BY_NAME: Mapping[str, type[Protocol]] = {protocol.id: protocol for protocol in _ALL}
 

@@ -59,7 +59,7 @@ def test_an_unlabelled_set_names_neither_label_nor_group():
 
 CUTS = {
     "leave-one-domain-out": {"test": "rock"},
-    "domainbed": {"test": "rock", "unlabelled": 30},
+    "domainbed": {"test": "rock"},
     "uda": {"source": "rock", "target": "dim"},
     "oracle": {"test": ("rock", "dim")},
     "label-shift": {"alpha": None, "source": "rock", "target": "dim"},
@@ -151,21 +151,10 @@ def test_a_share_is_of_the_rows_in_the_set_whatever_cut_it(turned):
         (steps[0] & protocol("group-fairness", k=4, mu=0.1))(sd.task(DOMAINS))
 
 
-def test_domainbed_sets_unlabelled_rows_of_the_test_domain_apart():
-    task = sd.task(WHOLE, "domainbed", test="rock", unlabelled=50)
-    assert kinds(task, "unlabelled") == kinds(task, "test") == {"rock"}
-    assert [len(task.sets[name]) for name in ("test", "unlabelled", "oracle")] == [6 * 8, 6 * 8, 6 * 4]
-    each = protocol("domainbed", test="rock") & protocol("per-domain")
-    sets = each(sd.task(WHOLE)).sets
-    assert len(sets) == 2 * 9 + 2
-    assert sets["train/dim"].role == "fit"
-    assert sets["oracle/rock"].role == "test"
-    with pytest.raises(InputError, match="domainbed-v2@supervised names that"):
-        sd.task(WHOLE, "domainbed-v2", test="rock", pretraining="supervised")
-    assert "pretraining='none'" in sd.task(WHOLE, "domainbed-v2", test="rock", pretraining="none").describe()
-    with pytest.raises(InputError, match="has cut train into many sets: name one, such as train/autumn"):
-        each(sd.task(WHOLE)).set_of("fit")
-    assert each(sd.task(WHOLE)).set_of("test") == "test/rock"
+def test_cells_are_many_sets():
+    cells = sd.task(metadata(3, 2, 20, severities=(0.0, 1.0)), "continuous", cells=True)
+    with pytest.raises(InputError, match="has cut train into many sets: name one, such as train/kind0@0"):
+        cells.set_of("fit")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -234,8 +223,6 @@ def test_cells_are_of_the_domains_that_a_set_may_contain():
     held_out = sd.task(rows, parse_protocol("leave-one-domain-out test=rain continuous cells=true"))
     assert [name for name in held_out.sets if "/rain@" in name] == ["test/rain@0", "test/rain@1"]
     assert len(held_out.sets) == (2 + 2 + 1) * 2
-    split = sd.task(rows, parse_protocol("per-domain continuous cells=true severities=1"))
-    assert list(split.sets)[:3] == ["train/fog/fog@1", "train/rain/rain@1", "train/snow/snow@1"]
 
 
 @pytest.mark.parametrize("shared", [True, False])
