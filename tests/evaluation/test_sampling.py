@@ -368,20 +368,12 @@ def test_subsets_and_weights_are_those_of_an_independent_count():
         assert kept == dict.fromkeys(times, min(times.values()))
 
 
-def test_pseudo_labels_are_renewed():
+def test_predicted_labels_come_equally_often():
     sampler = sampler_of("pseudo-balanced", epoch_size=3000, on_empty="drop", label_ids=range(3))
     assert sampler.dropped == (2,)
     predicted = np.arange(N) % 3
-    sampler.set_pseudo_labels(predicted)
-    assert sampler.dropped == ()
+    sampler = sampler_of("pseudo-balanced", epoch_size=3000, pseudo_labels=predicted)
     assert np.abs(np.bincount(predicted[list(sampler)]) - 1000).max() < 150
-    fresh = make_sampler("pseudo-balanced", pseudo_labels=predicted, epoch_size=3000, seed=0)
-    assert list(sampler.items_of(0)) == list(fresh)  # earlier pseudo-labels leave no trace
-    with pytest.raises(InputError, match=f"2 pseudo-labels were given for {N} rows"):
-        sampler.set_pseudo_labels([0, 1])
-    strict = sampler_of("pseudo-balanced")
-    with pytest.raises(InputError, match="1 of 2 labels have no row: 0"):
-        strict.set_pseudo_labels(np.ones(N, dtype=int))
 
 
 # --- batches --------------------------------------------------------------------------------------

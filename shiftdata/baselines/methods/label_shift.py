@@ -12,7 +12,7 @@ from shiftdata.baselines.networks import Network
 from shiftdata.data.arrays import FloatArray, IntArray
 from shiftdata.errors import InputError
 from shiftdata.evaluation.label_shift.ratios import log_ratios
-from shiftdata.evaluation.sampling import PseudoBalanced, RowSampler, cells_of
+from shiftdata.evaluation.sampling import Reweighted, RowSampler, cells_of
 
 
 def pseudo_balanced(trainer: TrainerAPI, labels: Tensor, epoch: int, begins: bool) -> IntArray:
@@ -20,7 +20,8 @@ def pseudo_balanced(trainer: TrainerAPI, labels: Tensor, epoch: int, begins: boo
     if begins:
         labels.copy_(torch.from_numpy(trainer.scores(trainer.data.unlabelled).argmax(axis=1)))
     cells = cells_of(labels.cpu().numpy(), what="label", on_empty="drop")
-    return PseudoBalanced(cells, seed=trainer.seed, names=("target", trainer.progress.stage)).rows_of(epoch)
+    names = ("target", trainer.progress.stage)
+    return Reweighted(cells, kind="pseudo-balanced", seed=trainer.seed, names=names).rows_of(epoch)
 
 
 class RS(Wrapper):

@@ -5,9 +5,8 @@ Everything that resamples starts here; what to do about a cell without rows is d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -26,8 +25,7 @@ LARGEST_ID = 10_000_000
 class Cells:
     """Rows by cell. Cell number c, named `ids[c]`, owns `order[starts[c] : starts[c] + counts[c]]`.
 
-    `expected` are the ids that should be there, `ids` those that have rows, `dropped` the others. `again`
-    sorts other numbers by the same rules.
+    `expected` are the ids that should be there, `ids` those that have rows, `dropped` the others.
     """
 
     expected: IntArray
@@ -35,7 +33,6 @@ class Cells:
     counts: IntArray
     starts: IntArray
     order: IntArray
-    again: Callable[[ArrayLike], Cells]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -113,7 +110,6 @@ def cells_of(
         counts=counts,
         starts=np.cumsum(counts) - counts,
         order=np.argsort(place[numbers], kind="stable"),
-        again=partial(cells_of, what=what, expected=expected, on_empty=on_empty),
     )
 
 

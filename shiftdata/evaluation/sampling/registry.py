@@ -16,7 +16,7 @@ from shiftdata.data.loading.order import Batches, FixedRows, Names, Ranks, RowSa
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.sampling.batches import CellBatches, DomainBatches, GroupBatches
 from shiftdata.evaluation.sampling.cells import OnEmpty, cells_of
-from shiftdata.evaluation.sampling.rows import DirichletTarget, PseudoBalanced, Reweighted, Subsampled
+from shiftdata.evaluation.sampling.rows import DirichletTarget, Reweighted, Subsampled
 
 #: Arguments of the classes that no user gives as an option.
 _COMMON = frozenset({"kind", "seed", "names", "dropped", "batch_size"})
@@ -52,7 +52,7 @@ SAMPLERS: Mapping[str, SamplerRule] = MappingProxyType(
         "dirichlet": SamplerRule("label", DirichletTarget),
         "n-groups": SamplerRule("group", GroupBatches),
         "per-domain": SamplerRule("nuisance", DomainBatches),
-        "pseudo-balanced": SamplerRule("pseudo_label", PseudoBalanced),
+        "pseudo-balanced": SamplerRule("pseudo_label", partial(Reweighted, kind="pseudo-balanced")),
         "rwg": SamplerRule("group", partial(Reweighted, kind="rwg")),
         "rwy": SamplerRule("label", partial(Reweighted, kind="rwy")),
         "shuffle": SamplerRule(None, FixedRows),
@@ -92,7 +92,7 @@ def make_sampler(
         name: The rule.
         labels, groups: Each row's label and group number.
         nuisances: Each row's nuisance (domain, style) number, for "per-domain".
-        pseudo_labels: A classifier's first prediction for each row, for "pseudo-balanced".
+        pseudo_labels: A classifier's prediction for each row, for "pseudo-balanced".
         seed: Draws depend on this, on `names` (a dataset, a config), the rule and the epoch alone.
         names: More names that key the draws.
         batch_size: Rows in a batch; the result is then for `DataLoader(batch_sampler=...)`.
