@@ -85,10 +85,10 @@ def test_the_numbers_are_those_of_the_package(built, name, words):
         assert right == round(result.overall * result.n)
         along = compared.along(method)
         if words == "continuous":
-            table = result.table("nuisance", "severity").to_pylist()
-            for row in table:
-                step = compared.steps.index(float(row["severity"]))
-                assert along[row[task.metadata.nuisance_column]][step] == round(row["accuracy"], 4)
+            of_cells = result.by("nuisance", "severity")
+            for name, accuracy in zip(of_cells.names, of_cells.accuracy.tolist(), strict=True):
+                nuisance, _, severity = name.rpartition(" / ")
+                assert along[nuisance][compared.steps.index(float(severity))] == round(accuracy, 4)
             points = result.failure_points
             assert sum(sum(counts) for counts in compared.failures(method).values()) == len(points.point)
             never = sum(counts[-1] for counts in compared.failures(method).values())
