@@ -68,8 +68,6 @@ STEPS = {
     "epoch of rwg": ("one = task.sampler('rwg')", "one.rows_of(1)"),
     "group_accuracy": ("true = task.metadata.label; group = task.metadata.group",
                        "group_accuracy(true, true, group, n_groups=4800)"),
-    "bootstrap_groups": ("true = task.metadata.label; group = task.metadata.group",
-                         "bootstrap_groups(group_accuracy(true, true, group, n_groups=4800), 'worst')"),
     "evaluate in order": (TRUTH := "true = task.metadata.label[task.rows('test')]", "task.evaluate(true)"),
     "evaluate by file": (f"{TRUTH}; keys = task.table('test')['key']; "
                          "pq.write_table(pa.table({'key': keys[::-1], 'prediction': true[::-1]}), scratch);"
@@ -87,7 +85,7 @@ import sys, time, warnings
 warnings.simplefilter("ignore")
 import pyarrow as pa, pyarrow.parquet as pq
 import shiftdata as sd
-from shiftdata.evaluation.metrics import bootstrap_groups, group_accuracy
+from shiftdata.evaluation.metrics import group_accuracy
 from shiftdata.evaluation.protocols import GroupFairness
 from shiftdata.evaluation.tasks.making import restrict
 WHERE = [[("label", "in", [3, 5]), ("quantile", "<", 0.3)], [("style", "==", 4), ("fold", ">=", 20)]]

@@ -25,7 +25,6 @@ from shiftdata.evaluation.metrics.records import some
 from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.evaluation.protocols import task as make_task
 from shiftdata.evaluation.tasks import Evaluation, Task, TaskWarning
-from shiftdata.evaluation.tasks.intervals import intervals_of
 from shiftdata.evaluation.tasks.predictions import predicted_rows
 
 #: The figure by which a table is ranked: the first that its task has.
@@ -93,13 +92,13 @@ class Entry:
         return f"selection repeated ({self.repeated:,} models{part})"
 
 
-def scores_of(results: Sequence[Evaluation], task: Task) -> dict[str, Score]:
+def scores_of(results: Sequence[Evaluation]) -> dict[str, Score]:
     """Each official figure over seeds; the ends of intervals are means over seeds."""
-    scores, intervals = {}, [intervals_of(result, task) for result in results]
+    scores = {}
     for name, first in results[0].figures.items():
         figures = [result.figures[name] for result in results]
         values = np.array([figure.value for figure in figures])
-        low, high = np.mean([of[name] for of in intervals], axis=0).tolist()
+        low, high = np.mean([figure.interval for figure in figures], axis=0).tolist()
         linear = [figure.linear for figure in figures if figure.linear is not None]
         ranks = name in HEADLINES and len(linear) == len(figures)
         scores[name] = Score(
@@ -223,7 +222,7 @@ class _Judged:
                 leaky=is_leaky(self.task),
                 rows=len(self.task.sets[name]),
                 seeds=tuple(sorted(seeds)),
-                scores=scores_of([self._evaluate(part) for _, part in sorted(seeds.items())], self.task),
+                scores=scores_of([self._evaluate(part) for _, part in sorted(seeds.items())]),
                 repeated=repeated,
                 trials=trials,
             )

@@ -1,8 +1,8 @@
 """Metrics of distribution shift: numpy in, frozen records out.
 
     by group or domain    group_accuracy -> GroupAccuracy (worst, mean, worst_of, overall, std)
-    how sure              bootstrap_groups, bootstrap_rows -> Interval; paired_test of two methods; all over
-                          origins, where these are given
+    how sure              intervals of GroupAccuracy; bootstrap_rows -> Interval; paired_test of two methods;
+                          all over origins, where these are given
     is it only chance     worst_by_chance
     along a severity      failure_points -> FailurePoints
     benchmarks            ranks, spearman, rank_agreement; selection_leakage

@@ -6,7 +6,6 @@ from .benchmarks import selection_leakage as selection_leakage
 from .benchmarks import spearman as spearman
 from .bootstrap import Interval as Interval
 from .bootstrap import Resampling as Resampling
-from .bootstrap import bootstrap_groups as bootstrap_groups
 from .bootstrap import bootstrap_rows as bootstrap_rows
 from .chance import worst_by_chance as worst_by_chance
 from .groups import GroupAccuracy as GroupAccuracy
@@ -14,5 +13,3 @@ from .groups import group_accuracy as group_accuracy
 from .paired import paired_test as paired_test
 from .severity import FailurePoints as FailurePoints
 from .severity import failure_points as failure_points
-from .statistics import GroupStatistic as GroupStatistic
-from .statistics import worst_of as worst_of

@@ -51,10 +51,17 @@ class Figure(float, Record):
 
     @classmethod
     def over(
-        cls, groups: GroupAccuracy, derivatives: FloatArray, value: float, of: str, n: int | None = None
+        cls,
+        groups: GroupAccuracy,
+        derivatives: FloatArray,
+        value: float,
+        of: str,
+        n: int | None = None,
+        *,
+        worst: int = 0,
     ) -> Self:
         """Give a figure its error over origins, from its derivatives by the accuracies of groups."""
-        linear = Linear(groups, derivatives)
+        linear = Linear(groups, derivatives, worst)
         sem = linear.sem if math.isfinite(value) else math.nan
         return cls(value, linear.n if n is None else n, of, sem, linear.origins, linear)
 
@@ -71,9 +78,8 @@ class Figure(float, Record):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Student's 95 % interval from the standard error; nan where there is none."""
-        reach = math.nan if self.linear is None else self.linear.reach * self.sem
-        return self.value - reach, self.value + reach
+        """The 95 % interval over origins; nan where there is none."""
+        return (math.nan, math.nan) if self.linear is None else self.linear.interval(self.value)
 
     def __str__(self) -> str:
         error = f" ± {number(self.sem)}" if math.isfinite(self.sem) else ""
@@ -148,9 +154,8 @@ def _mean(groups: GroupAccuracy, kind: str, m: int | None = None) -> Figure:
     chosen = np.arange(len(groups.n)) if m is None else np.argsort(groups.accuracy, kind="stable")[:m]
     value = groups.mean if m is None else groups.worst_of(m)
     over = f"{len(groups.n):,} {kind}"
-    return Figure.over(
-        groups, _equal(groups, chosen), value, over if m is None else f"the {m} worst of {over}"
-    )
+    over = over if m is None else f"the {m} worst of {over}"
+    return Figure.over(groups, _equal(groups, chosen), value, over, worst=m or 0)
 
 
 def _equal(groups: GroupAccuracy, chosen: Any) -> FloatArray:
@@ -164,7 +169,7 @@ def _worst(groups: GroupAccuracy) -> Figure:
     if groups.empty:
         return Figure(math.nan, 0, f"{groups.empty[0]}: no rows")
     return Figure.over(
-        groups, _equal(groups, [groups.accuracy.argmin()]), groups.worst, str(groups.worst_group)
+        groups, _equal(groups, [groups.accuracy.argmin()]), groups.worst, str(groups.worst_group), worst=1
     )
 
 
@@ -281,14 +286,16 @@ def _failures(judged: Judged) -> Named:
     origin = judged.metadata.origin[rows]
     fails, count = ~np.isnan(points.point), len(points.point)
 
-    def mean(values: FloatArray, note: str) -> Figure:
-        clusters = Clusters.of_rows(np.zeros(count, np.int64), origin, values, 1)
-        whole = GroupAccuracy(values.mean(keepdims=True), np.array([count]), clusters=clusters)
-        over = f"{count:,} trajectories{note}"
-        return Figure.over(whole, np.ones(1), float(whole.accuracy[0]), over, len(judged))
+    def mean(shares: FloatArray, note: str, scale: float = 1.0) -> Figure:
+        """Return `scale` times the mean of shares of 1."""
+        clusters = Clusters.of_rows(np.zeros(count, np.int64), origin, shares, 1)
+        whole = GroupAccuracy(shares.mean(keepdims=True), np.array([count]), clusters=clusters)
+        value, over = float((scale * shares).mean()), f"{count:,} trajectories{note}"
+        return Figure.over(whole, np.array([scale]), value, over, len(judged))
 
     reached = np.where(fails, points.point, points.beyond)
-    yield "mean_failure_point", mean(reached, f", {points.beyond:g} where none")
+    note = f", {points.beyond:g} where none"
+    yield "mean_failure_point", mean(reached / points.beyond, note, points.beyond)
     yield "failures", mean(fails.astype(np.float64), " that fail anywhere")
 
 

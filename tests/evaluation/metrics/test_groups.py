@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shiftdata.errors import InputError, NotFoundError
+from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics import (
     GroupAccuracy,
     group_accuracy,
@@ -57,12 +57,9 @@ def test_the_worst_groups_are_averaged():
     assert result.worst_group == 1
     assert result.worst_of(3) == pytest.approx(0.4)
     assert result.worst_of(5) == pytest.approx(result.mean)
-    with pytest.raises(InputError, match="m=6 of the worst groups, and there are 5: lower m"):
-        result.worst_of(6)
-    with pytest.raises(NotFoundError, match="did you mean 'worst'"):
-        result.summary("wurst")
-    with pytest.raises(InputError, match="m must be at least 1"):
-        result.worst_of(0)
+    for wrong in (0, 6):
+        with pytest.raises(InputError, match=f"m={wrong} of the worst groups: give 1 to .* groups, 5"):
+            result.worst_of(wrong)
 
 
 @given(st.lists(st.integers(0, 100), min_size=1, max_size=30))
