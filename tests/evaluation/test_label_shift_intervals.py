@@ -14,8 +14,8 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.label_shift import ESTIMATORS, LabelShiftWarning, estimate_marginal
 from shiftdata.evaluation.label_shift.calibration import PENALTY, fit_calibrator
 from shiftdata.evaluation.label_shift.diagnosis import chi_squared_tail
+from shiftdata.evaluation.label_shift.estimate import interval, replicate
 from shiftdata.evaluation.label_shift.evidence import evidence_of
-from shiftdata.evaluation.label_shift.intervals import interval, replicate
 from shiftdata.evaluation.metrics import Resampling
 from tests.evaluation.test_label_shift import World, distorted, softmax
 

@@ -38,7 +38,6 @@ from shiftdata.evaluation.meters.sides import (
     feature_sides,
     jackknifed,
     margin,
-    sides_of,
 )
 from shiftdata.evaluation.metrics import Interval
 from shiftdata.evaluation.metrics.records import Record, number
@@ -54,21 +53,20 @@ _LARGEST_OWN = 0.25
 class ConceptShift(Record):
     """The disagreement of two labelling functions over rows of either side, 0 (the same) to 1.
 
-    On features, the value is for the logistic regressions to which fits on more and more rows tend.
+    The value is for the logistic regressions to which fits on more and more rows tend.
 
     `floor` is the mean disagreement of two fits on halves of one side: a value near it may be no shift.
     `labels` are those that both sides have, the only ones used; `left_out` counts the rows of other labels.
-    For predictions of your own models there is no floor and no label.
     """
 
     on_source: Interval
     on_target: Interval
     n_source: int
     n_target: int
-    floor: float = float("nan")
-    labels: tuple[Hashable, ...] = ()
-    left_out: int = 0
-    fit: str = "given"
+    floor: float
+    labels: tuple[Hashable, ...]
+    left_out: int
+    fit: str
 
     derived: ClassVar[tuple[str, ...]] = ("minimum", "maximum")
 
@@ -89,21 +87,6 @@ class ConceptShift(Record):
     def __str__(self) -> str:
         floor = f"two fits of one side {number(self.floor)}"
         return f"concept shift min {self.minimum}\nconcept shift max {self.maximum}\n{floor}"
-
-
-def concept_shift(
-    on_source: tuple[Any, Any], on_target: tuple[Any, Any], *, origins: Origins | None = None
-) -> ConceptShift:
-    """The concept shift of two models, from the labels (ids or names) that they predict on both sides.
-
-    Each pair holds the predictions of f_source and of f_target for rows that neither was fitted on. The
-    intervals are for these two models, and do not see what they got wrong for want of rows.
-    """
-    disagree = [disagreement("on_source", on_source), disagreement("on_target", on_target)]
-    sides = sides_of(len(disagree[0]), len(disagree[1]), origins)
-    shares = [share(np.concatenate(disagree), mask, sides.origins) for mask in sides.masks]
-    n_source, n_target = sides.counts
-    return ConceptShift(on_source=shares[0], on_target=shares[1], n_source=n_source, n_target=n_target)
 
 
 def concept_shift_on_features(

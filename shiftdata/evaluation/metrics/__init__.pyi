@@ -8,8 +8,8 @@ from .bootstrap import Interval as Interval
 from .bootstrap import Resampling as Resampling
 from .bootstrap import bootstrap_rows as bootstrap_rows
 from .chance import worst_by_chance as worst_by_chance
+from .differences import paired_test as paired_test
 from .groups import GroupAccuracy as GroupAccuracy
 from .groups import group_accuracy as group_accuracy
-from .paired import paired_test as paired_test
 from .severity import FailurePoints as FailurePoints
 from .severity import failure_points as failure_points

@@ -29,11 +29,11 @@ from shiftdata.evaluation.protocols.domains import (
     HoldOut,
     LeaveOneDomainOut,
     LeaveOneGroupOut,
+    Listed,
 )
 from shiftdata.evaluation.protocols.flexible import FlexibleDG
 from shiftdata.evaluation.protocols.group_fairness import GroupFairness
 from shiftdata.evaluation.protocols.label_shift import LabelShift
-from shiftdata.evaluation.protocols.listed import Listed
 from shiftdata.evaluation.protocols.oracle import Oracle, OracleStar
 from shiftdata.evaluation.tasks import OnEmpty, Task
 from shiftdata.evaluation.tasks.task import canonical_task, frozen_task, task_in_tars

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
-from shiftdata.evaluation.metrics.paired import paired_test
+from shiftdata.evaluation.metrics.differences import paired_test
 from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.evaluation import Evaluation
 from shiftdata.evaluation.tasks.predictions import predicted_rows

@@ -29,11 +29,12 @@ def report(p, q, f, g, h):
     """The report of the true values: densities p and q, labels f and g, a hypothesis h."""
     discrepancy = float(np.abs(DIFFER @ (p - q)).max())
     concept = {"on_source": exact(p[f != g].sum()), "on_target": exact(q[f != g].sum())}
+    settings = {"n_source": 1, "n_target": 1, "floor": 0.0, "labels": (0, 1), "left_out": 0, "fit": "true"}
     return Bounds(
         source_error=exact(p[h != f].sum()),
         target_error=exact(q[h != g].sum()),
         covariate=CovariateShift(interval=exact(discrepancy), n_source=1, n_target=1, hypotheses="all"),
-        concept=ConceptShift(**concept, n_source=1, n_target=1),
+        concept=ConceptShift(**concept, **settings),
         hypothesis="h",
     )
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shiftdata.evaluation.metrics import GroupAccuracy, group_accuracy
+from shiftdata.evaluation.metrics.differences import paired_test
 from shiftdata.evaluation.metrics.groups import Linear
-from shiftdata.evaluation.metrics.paired import paired_test
 
 
 def judged(right, groups, origins, n_groups=None):
@@ -138,7 +138,7 @@ def test_beyond_exact_sums_the_paired_test_goes_on_smoothly(monkeypatch):
     differences = np.random.default_rng(5).integers(-3, 4, 4000)
     differences[:90] = 2
     exact = paired_test(differences)
-    monkeypatch.setattr("shiftdata.evaluation.metrics.paired.EXACT", 10)
+    monkeypatch.setattr("shiftdata.evaluation.metrics.differences.EXACT_ROWS", 10)
     assert paired_test(differences) == pytest.approx(exact, rel=0.03)
 
 

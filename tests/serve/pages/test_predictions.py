@@ -19,7 +19,7 @@ from shiftdata.bench import select
 from shiftdata.cli.app import main
 from shiftdata.cli.evaluate import predictions_of
 from shiftdata.errors import InputError
-from shiftdata.evaluation.metrics.paired import paired_test
+from shiftdata.evaluation.metrics.differences import paired_test
 from shiftdata.evaluation.metrics.statistics import wilson
 from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.serve.pages.predictions import Compared
