@@ -195,9 +195,6 @@ def test_the_command_line(tiny, tmp_path, capsys):
     assert out == f"{task.report()}\n{frozen}: {task.content_id()}\n"
     oracle = sd.task(tiny, "oracle", test=("red", "blue"))
     assert run(str(tiny), "oracle", "test=red,blue", "--set", "test")[1].split() == oracle.keys("test")
-    assert run(*fair, "--set", "train", "--filters")[1] == f"filters={task.filters()['train']}\n"
-    shifted = run(str(tiny), "label-shift", "alpha=5", "--filters", "--on-empty", "report")[1]
-    assert "test: no filters: its labels are drawn from a Dirichlet" in shifted
     assert run(str(tiny), "leave-one-domain-out", "test")[2] == "error: leave-one-domain-out needs test\n"
     assert "did you mean 'oracle'" in run(str(tiny), "oracl", "test=red")[2]
     listed = run()[1]

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ from shiftdata.evaluation.meters.sides import (
     margin,
 )
 from shiftdata.evaluation.metrics import Interval
-from shiftdata.evaluation.metrics.records import Record, number
+from shiftdata.evaluation.metrics.records import number
 from shiftdata.evaluation.metrics.statistics import wilson
 
 #: What the step from half of the rows to all leaves to go where planes separate the labels.
@@ -50,7 +50,7 @@ _LARGEST_OWN = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConceptShift(Record):
+class ConceptShift:
     """The disagreement of two labelling functions over rows of either side, 0 (the same) to 1.
 
     The value is for the logistic regressions to which fits on more and more rows tend.
@@ -67,8 +67,6 @@ class ConceptShift(Record):
     labels: tuple[Hashable, ...]
     left_out: int
     fit: str
-
-    derived: ClassVar[tuple[str, ...]] = ("minimum", "maximum")
 
     @property
     def minimum(self) -> Interval:
@@ -126,8 +124,8 @@ def compare(
     fits = _cross_fit(rows, codes, sides, seed)
     n_source, n_target = sides.counts
     shift = ConceptShift(
-        on_source=fits.interval(0, sides, seed),
-        on_target=fits.interval(1, sides, seed),
+        on_source=fits.interval(0, sides),
+        on_target=fits.interval(1, sides),
         n_source=n_source,
         n_target=n_target,
         floor=(fits.own[0][0] + fits.own[1][1]) / 2,
@@ -149,7 +147,7 @@ class _Fits(NamedTuple):
     replicates: list[tuple[float, float]]
     remaining: float  # what the step from half to all leaves to go, as a share of the step
 
-    def interval(self, side: int, sides: Sides, seed: int) -> Interval:
+    def interval(self, side: int, sides: Sides) -> Interval:
         means = self.half[side], sides.means(self.disagree)[side]
         at_half, at_all = (math.cos(math.pi * mean) for mean in means)
         steps = _SEPARABLE, (_SEPARABLE + self.remaining) / 2, self.remaining
@@ -161,7 +159,7 @@ class _Fits(NamedTuple):
         rows = share(self.disagree, sides.masks[side], sides.origins)
         # Ten replicates estimate a spread badly: it is not below that of the rows alone.
         spare = max(margin([replicate[side] for replicate in self.replicates]), (rows.high - rows.low) / 2)
-        return jackknifed(estimate, ends, spare, 0, sides, seed)
+        return jackknifed(estimate, ends, spare, 0, sides)
 
 
 def _cross_fit(rows: FloatArray, codes: IntArray, sides: Sides, seed: int) -> _Fits:
@@ -211,7 +209,7 @@ def share(yes: NDArray[Any], side: Mask, origins: IntArray | None) -> Interval:
         variance = float((np.bincount(place, values - mean) ** 2).sum()) / n**2
         n = min(n, mean * (1 - mean) / variance) if variance > 0 else float(len(names))
     method = "Wilson" if origins is None else "Wilson, by origin"
-    return Interval(mean, *wilson(mean * n, n), 0.95, 0, 0, 0, method)
+    return Interval(mean, *wilson(mean * n, n), method)
 
 
 def _angle(cosine: float) -> float:

@@ -5,7 +5,6 @@ Figures of groups have intervals without drawing: `GroupAccuracy.intervals`, `Li
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 
 from shiftdata.data.arrays import IntArray, as_codes
 from shiftdata.errors import InputError
-from shiftdata.evaluation.metrics.records import Record, number
+from shiftdata.evaluation.metrics.records import number
 from shiftdata.stable import rng
 
 
@@ -37,26 +36,18 @@ DEFAULT = Resampling()
 
 
 @dataclass(frozen=True)
-class Interval(Record):
-    """A figure with its interval; `replicates` is 0 where nothing was drawn.
-
-    `undefined` counts the replicates in which the figure was nan: with any, the interval is nan too.
-    """
+class Interval:
+    """A figure with its interval; `method` says how it was made."""
 
     estimate: float
     low: float
     high: float
-    level: float
-    replicates: int
-    seed: int
-    undefined: int
     method: str
+    level: float = 0.95
 
     def __str__(self) -> str:
-        undefined = f", {self.undefined} undefined" if self.undefined else ""
-        drawn = f", {self.replicates:,} replicates{undefined}" if self.replicates else ""
         ends = f"[{number(self.low)}, {number(self.high)}]"
-        return f"{number(self.estimate)} {ends} ({100 * self.level:g} %, {self.method}{drawn})"
+        return f"{number(self.estimate)} {ends} ({100 * self.level:g} %, {self.method})"
 
 
 def bootstrap_rows(
@@ -81,21 +72,11 @@ def bootstrap_rows(
         raise InputError(f"clusters: {len(codes):,} names for {n_rows:,} rows; give one per row")
     generator = rng(resampling.seed, "metrics", "bootstrap-rows")
     draw = _drawer(np.arange(n_rows) if codes is None else codes, generator)
-    method = f"percentile, by {'row' if codes is None else 'cluster'}"
+    method = f"percentile, by {'row' if codes is None else 'cluster'}, {resampling.replicates:,} replicates"
     drawn = np.array([statistic(draw()) for _ in range(resampling.replicates)], dtype=np.float64)
     tail = (1 - resampling.level) / 2
-    undefined = int(np.isnan(drawn).sum())
-    low, high = (math.nan, math.nan) if undefined else np.quantile(drawn, [tail, 1 - tail]).tolist()
-    return Interval(
-        estimate=float(statistic(np.arange(n_rows))),
-        low=low,
-        high=high,
-        level=resampling.level,
-        replicates=resampling.replicates,
-        seed=resampling.seed,
-        undefined=undefined,
-        method=method,
-    )
+    low, high = np.quantile(drawn, [tail, 1 - tail]).tolist()  # nan where any replicate is
+    return Interval(float(statistic(np.arange(n_rows))), low, high, method, resampling.level)
 
 
 def _drawer(codes: IntArray, generator: np.random.Generator) -> Callable[[], IntArray]:

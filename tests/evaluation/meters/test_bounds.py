@@ -22,7 +22,7 @@ F, G = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])
 
 
 def exact(value):
-    return Interval(value, value, value, 0.95, 0, 0, 0, "exact")
+    return Interval(value, value, value, "exact")
 
 
 def report(p, q, f, g, h):
@@ -78,7 +78,7 @@ def test_measured_terms_are_those_of_enumeration():
     ):
         assert interval.low <= exactly.estimate <= interval.high
         assert interval.estimate == pytest.approx(exactly.estimate, abs=0.07)
-    assert measured.to_dict()["upper"] == pytest.approx(true.upper, abs=0.15)
+    assert measured.upper == pytest.approx(true.upper, abs=0.15)
 
 
 def test_a_given_model_and_labels_of_one_side():
