@@ -11,7 +11,7 @@ from shiftdata.baselines.method import Method, Setup, TrainerAPI, Wrapper
 from shiftdata.baselines.networks import Network
 from shiftdata.data.arrays import FloatArray, IntArray
 from shiftdata.errors import InputError
-from shiftdata.evaluation.label_shift.ratios import log_ratios
+from shiftdata.evaluation.label_shift.estimators import log_ratios
 from shiftdata.evaluation.sampling import Reweighted, RowSampler, cells_of
 
 

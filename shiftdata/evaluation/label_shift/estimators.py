@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shiftdata.data.arrays import FloatArray, one_of
+from shiftdata.data.arrays import FloatArray, IntArray, one_of
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.label_shift.calibration import Calibrator, fit_calibrator
 from shiftdata.evaluation.label_shift.diagnosis import LabelShiftWarning, miscalibration, weak_matrix
@@ -37,6 +37,12 @@ TOLERANCE, MAX_STEPS = 1e-6, 10_000
 #: Reasons for a bias that more rows do not remove.
 MEAN = "the mean prediction is biased towards the hold-out's shares under label shift"
 UNCALIBRATED = "mlls without calibration is biased where the classifier is miscalibrated"
+#: Ratios are at least this: a class that is estimated not to occur is unlikely, not impossible.
+SMALLEST = 1e-6
+
+
+class EstimateWarning(UserWarning):
+    """The target's label shares could not be estimated; the mean prediction was used instead."""
 
 
 def _mean(evidence: Evidence, variant: Variant) -> FloatArray:
@@ -233,3 +239,35 @@ def reweight(
 
 def _normalised(marginal: FloatArray) -> FloatArray:
     return np.asarray(marginal / marginal.sum())
+
+
+def log_ratios(
+    estimator: str, source: FloatArray, labels: IntArray, target: FloatArray, trained: FloatArray
+) -> FloatArray:
+    """Return log(p_t / p_train) of each class, 0 for classes without a label.
+
+    `source` and `target` are a classifier's probabilities of rows with `labels` and of the target's rows,
+    `trained` the label shares that it was trained on. Where shares cannot be estimated, the mean prediction
+    is used instead.
+    """
+    present = np.unique(labels)
+    renumbered = np.searchsorted(present, labels)
+    source, target = _shares(source[:, present]), _shares(target[:, present])
+    if estimator == "mlls":  # it reads them as posteriors under the label shares of the source rows
+        factors = np.bincount(renumbered) / len(labels) / np.maximum(trained[present], SMALLEST)
+        source, target = _shares(source * factors), _shares(target * factors)
+    try:
+        marginal = estimate_marginal(estimator, source, renumbered, target, warn=False).marginal
+    except EstimationError as error:
+        warnings.warn(f"{error}; the mean prediction is used instead", EstimateWarning, stacklevel=2)
+        marginal = target.mean(axis=0)
+    prior = _shares(trained[None, present])[0]
+    ratios = np.zeros(len(trained))
+    ratios[present] = np.log(np.maximum(marginal / np.maximum(prior, SMALLEST), SMALLEST))
+    return ratios
+
+
+def _shares(p: FloatArray) -> FloatArray:
+    """Divide rows by their sums; rows of zeros become uniform."""
+    p = np.maximum(p, 1e-12)
+    return np.asarray(p / p.sum(axis=1, keepdims=True))

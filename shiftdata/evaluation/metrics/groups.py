@@ -55,12 +55,6 @@ class GroupAccuracy(Record):
     derived: ClassVar[tuple[str, ...]] = ("overall", "mean", "worst", "empty", "sem", "origins")
     omitted: ClassVar[tuple[str, ...]] = ("clusters",)
 
-    def __post_init__(self) -> None:
-        if self.accuracy.shape != self.n.shape or self.n.ndim != 1:
-            raise InputError(f"accuracy {self.accuracy.shape} and n {self.n.shape}: give one of each a group")
-        if self.names is not None and len(self.names) != len(self.n):
-            raise InputError(f"names: {len(self.names)} for {len(self.n)} groups; give one a group")
-
     @property
     def correct(self) -> IntArray:
         return count_correct(self.accuracy, self.n)
@@ -249,12 +243,14 @@ def group_accuracy(
 class Linear:
     """A figure linearised in the accuracies of groups: its derivatives, 1 / G each for a mean over G.
 
-    `worst` is the number of worst groups in a figure that is their mean, which others might be by chance.
+    `worst` is the number of worst groups in a figure that is their mean, which others might be by chance;
+    `shares` is False where the groups have values that are no shares.
     """
 
     groups: GroupAccuracy
     derivatives: FloatArray
     worst: int = 0
+    shares: bool = True
 
     @property
     def n(self) -> int:
@@ -298,7 +294,7 @@ class Linear:
         """
         if self.worst:
             return self.groups.worst_interval(self.worst)
-        if (self.derivatives >= 0).all() and math.isclose(self.derivatives.sum(), 1):
+        if self.shares and (self.derivatives >= 0).all() and math.isclose(self.derivatives.sum(), 1):
             return _clustered(value, self.n, self.sem, self.effective)
         return value - self.reach * self.sem, value + self.reach * self.sem
 

@@ -286,17 +286,16 @@ def _failures(judged: Judged) -> Named:
     origin = judged.metadata.origin[rows]
     fails, count = ~np.isnan(points.point), len(points.point)
 
-    def mean(shares: FloatArray, note: str, scale: float = 1.0) -> Figure:
-        """Return `scale` times the mean of shares of 1."""
-        clusters = Clusters.of_rows(np.zeros(count, np.int64), origin, shares, 1)
-        whole = GroupAccuracy(shares.mean(keepdims=True), np.array([count]), clusters=clusters)
-        value, over = float((scale * shares).mean()), f"{count:,} trajectories{note}"
-        return Figure.over(whole, np.array([scale]), value, over, len(judged))
+    def mean(values: FloatArray, note: str, *, shares: bool) -> Figure:
+        clusters = Clusters.of_rows(np.zeros(count, np.int64), origin, values, 1)
+        whole = GroupAccuracy(values.mean(keepdims=True), np.array([count]), clusters=clusters)
+        linear, over = Linear(whole, np.ones(1), shares=shares), f"{count:,} trajectories{note}"
+        value = float(whole.accuracy[0])
+        return Figure(value, len(judged), over, linear.sem, linear.origins, linear)
 
     reached = np.where(fails, points.point, points.beyond)
-    note = f", {points.beyond:g} where none"
-    yield "mean_failure_point", mean(reached / points.beyond, note, points.beyond)
-    yield "failures", mean(fails.astype(np.float64), " that fail anywhere")
+    yield "mean_failure_point", mean(reached, f", {points.beyond:g} where none", shares=False)
+    yield "failures", mean(fails.astype(np.float64), " that fail anywhere", shares=True)
 
 
 #: Another official metric is another entry; protocols name theirs.
