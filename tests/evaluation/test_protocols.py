@@ -48,8 +48,8 @@ def test_counts_are_the_papers(k, mu, seed):
                 part = Decimal(str(nu)) * (1 if style == own else Decimal(str(mu)))
                 expected[label, style] = rounded(round(part, 6), size) if name == "train" else size
         assert counts_of(task, name) == expected
-        kept = rows_matching(ALL.table, task.filters()[name])["key"].to_pylist()
-        assert kept == task.keys(name)  # at least one row a group, in plain filters too
+        remaining = rows_matching(ALL.table, task.filters()[name])["key"].to_pylist()
+        assert remaining == task.keys(name)  # at least one row a group, in plain filters too
 
 
 @share(0.3)

@@ -76,20 +76,20 @@ def epochs_of(loader, count):
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_an_epoch_is_a_function_of_seed_names_and_epoch(name):
-    one, other = sampler_of(name), sampler_of(name)
-    first, second = list(one), list(one)
+    sampler, other = sampler_of(name), sampler_of(name)
+    first, second = list(sampler), list(sampler)
     assert first != second
     assert [list(other), list(other)] == [first, second]
-    assert [list(one.items_of(epoch)) for epoch in (1, 0)] == [second, first]  # which changes nothing
-    one.set_epoch(3)
-    third = list(one)
+    assert [list(sampler.items_of(epoch)) for epoch in (1, 0)] == [second, first]  # which changes nothing
+    sampler.set_epoch(3)
+    third = list(sampler)
     assert third != first
     for epoch in (1, 2):  # what came before does not matter
         other.set_epoch(epoch)
         list(islice(other, 2))
     assert list(other) == third
-    one.set_epoch(0)
-    assert list(one) == first
+    sampler.set_epoch(0)
+    assert list(sampler) == first
     assert list(sampler_of(name, seed=1)) != first
     assert list(sampler_of(name, names=("sma_brd", "gf_k8_mu10"))) != first
 
@@ -181,11 +181,11 @@ def test_an_epoch_left_early_is_not_drawn_again_and_any_epoch_resumes(batched, w
 def test_ranks_share_an_epoch_evenly_and_redraw_alike(name):
     for whole, *ranks in zip(ways(name), *(ways(name, rank=rank, world=5) for rank in range(5)), strict=True):
         for epoch in range(2):
-            items = [np.atleast_2d(np.array(list(one.items_of(epoch)), object)) for one in ranks]
-            assert len({one.size for one in items}) == 1
-            rows = [flat(list(one)) for one in ranks]  # the next epoch of each, without a word
-            assert [flat(list(one.items_of(epoch))).tolist() for one in ranks] == [r.tolist() for r in rows]
-            assert len({len(one) for one in rows}) == 1
+            items = [np.atleast_2d(np.array(list(each.items_of(epoch)), object)) for each in ranks]
+            assert len({each.size for each in items}) == 1
+            rows = [flat(list(each)) for each in ranks]  # the next epoch of each, without a word
+            assert [flat(list(each.items_of(epoch))).tolist() for each in ranks] == [r.tolist() for r in rows]
+            assert len({len(each) for each in rows}) == 1
             if not isinstance(whole, CellBatches):
                 order = (whole.sampler if isinstance(whole, Batches) else whole).rows_of(epoch)
                 mixed = np.stack(rows).T.ravel()
@@ -200,9 +200,9 @@ def test_drop_last_repeats_nothing_and_fills_every_batch(rows, batch_size, world
         with pytest.raises(InputError, match="drop_last leaves none"):
             make_sampler("shuffle", rank=0, **options)
         return
-    made = [batch for rank in range(world) for batch in make_sampler("shuffle", rank=rank, **options)]
-    assert {len(batch) for batch in made} == {batch_size}
-    assert len(np.unique(made)) == world * batch_size * (rows // world // batch_size)
+    batches = [batch for rank in range(world) for batch in make_sampler("shuffle", rank=rank, **options)]
+    assert {len(batch) for batch in batches} == {batch_size}
+    assert len(np.unique(batches)) == world * batch_size * (rows // world // batch_size)
 
 
 def test_a_state_is_of_one_world_and_any_rank():
@@ -254,9 +254,9 @@ def test_smaller_subsets_are_parts_of_larger_ones(sizes, seed, data):
     groups = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
     large = data.draw(st.integers(1, min(sizes)))
     small = data.draw(st.integers(1, large))
-    kept = [set(make_sampler("subg", groups=groups, per_cell=k, seed=seed)) for k in (small, large)]
-    assert kept[0] <= kept[1]
-    assert [len(rows) for rows in kept] == [small * len(sizes), large * len(sizes)]
+    chosen = [set(make_sampler("subg", groups=groups, per_cell=k, seed=seed)) for k in (small, large)]
+    assert chosen[0] <= chosen[1]
+    assert [len(rows) for rows in chosen] == [small * len(sizes), large * len(sizes)]
 
 
 @pytest.mark.parametrize(
@@ -319,8 +319,8 @@ def test_more_groups_than_eight_or_sixteen_bits_number(groups):
     codes = np.random.default_rng(0).permutation(np.repeat(np.arange(groups), 2))
     cells = cells_of(codes)
     assert (np.diff(codes[cells.order]) >= 0).all()
-    kept = make_sampler("subg", groups=codes, per_cell=1)
-    assert sorted(codes[kept.rows].tolist()) == list(range(groups))
+    chosen = make_sampler("subg", groups=codes, per_cell=1)
+    assert sorted(codes[chosen.rows].tolist()) == list(range(groups))
 
 
 # --- weights --------------------------------------------------------------------------------------
@@ -364,8 +364,8 @@ def test_subsets_and_weights_are_those_of_an_independent_count():
         ours = sampler_of(rule).weights
         assert ours == pytest.approx(theirs / theirs.mean())
         assert ours.mean() == pytest.approx(1)
-        kept = Counter(names[row] for row in sampler_of(subset))
-        assert kept == dict.fromkeys(times, min(times.values()))
+        chosen = Counter(names[row] for row in sampler_of(subset))
+        assert chosen == dict.fromkeys(times, min(times.values()))
 
 
 def test_predicted_labels_come_equally_often():
@@ -541,8 +541,8 @@ def test_training_and_test_rows_share_one_draw():
     train = make_sampler("dirichlet", labels=CLASSES, alpha=3.0, seed=7)
     test_labels = np.repeat(np.arange(4), [40, 300, 60, 70])
     test = make_sampler("dirichlet", labels=test_labels, marginal=train.marginal, seed=7)
-    found = test.counts / test.counts.sum()
-    assert np.abs(found - train.marginal).max() < 4 / test.counts.sum()
+    shares = test.counts / test.counts.sum()
+    assert np.abs(shares - train.marginal).max() < 4 / test.counts.sum()
 
 
 def test_exact_shares_lose_no_row_to_rounding():

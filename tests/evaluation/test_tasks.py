@@ -37,10 +37,10 @@ def test_plain_readers_with_the_filters_read_the_same_rows(tiny, name):
     for set_name, filters in task.filters().items():
         keys = task.metadata.table["key"].take(pa.array(task.sets[set_name].indices))
         expected = sorted(keys.to_pylist())
-        found = ds.dataset(tiny / "data/mini").to_table(
+        rows = ds.dataset(tiny / "data/mini").to_table(
             columns=["key"], filter=pq.filters_to_expression(filters)
         )
-        assert sorted(found["key"].to_pylist()) == expected
+        assert sorted(rows["key"].to_pylist()) == expected
         read = datasets.load_dataset(str(tiny), "mini", filters=filters, streaming=True)
         assert sorted(row["key"] for split in read.values() for row in split) == expected
 
@@ -93,7 +93,7 @@ def test_report_and_picture(tiny):
     task = sd.task(tiny, "group-fairness", k=3, mu=0.3)
     report = task.report()
     assert (report.sets["test"].examples, report.leaks) == (3 * 3 * 6, 0)
-    counts = [count for one in report.sets.values() for row in one.counts for count in row]
+    counts = [count for set_report in report.sets.values() for row in set_report.counts for count in row]
     assert sum(counts) == sum(len(rows) for rows in task.sets.values())
     assert re.search(r"^test +test +54 +54 +18 +9 +6 +6 +0$", str(report), re.M)
     assert str(report).startswith("group-fairness@1(k=3, mu=0.3, seed=0)\nof tiny/mini\n")

@@ -19,7 +19,7 @@ def pseudo_balanced(trainer: TrainerAPI, labels: Tensor, epoch: int, begins: boo
     """Draw rows of the target, each predicted class equally often; `labels` has the epoch's predictions."""
     if begins:
         labels.copy_(torch.from_numpy(trainer.scores(trainer.data.unlabelled).argmax(axis=1)))
-    cells = cells_of(labels.cpu().numpy(), what="label", on_empty="drop")
+    cells = cells_of(labels.cpu().numpy(), kind="label", on_empty="drop")
     names = ("target", trainer.progress.stage)
     return Reweighted(cells, kind="pseudo-balanced", seed=trainer.seed, names=names).rows_of(epoch)
 

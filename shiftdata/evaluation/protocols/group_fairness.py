@@ -209,14 +209,16 @@ class GroupFairness(Protocol):
 
         Rows are whole, at least one: of few rows a group keeps far more than mu, of which it warns.
         """
-        sizes, kept = (np.bincount(group, weights, minlength=len(promised)) for weights in (None, chosen))
+        sizes, chosen_sizes = (
+            np.bincount(group, weights, minlength=len(promised)) for weights in (None, chosen)
+        )
         ratios: list[float] = []
         for label, own, _ in pairs:
             groups = np.flatnonzero(promised[label * nuisances : (label + 1) * nuisances]) + label * nuisances
             major = label * nuisances + own
             minor = groups[(groups != major) & (sizes[groups] > 0)]
             if sizes[major]:
-                ratios += (kept[minor] / sizes[minor] / (kept[major] / sizes[major])).tolist()
+                ratios += (chosen_sizes[minor] / sizes[minor] / (chosen_sizes[major] / sizes[major])).tolist()
         asked = f"mu in {name}: asked {self.minority:.6g}"
         if not ratios:
             return [f"{asked}, not met: no class has its dominant and a minority group there"]

@@ -116,8 +116,9 @@ def _metrics(words: str) -> Sequence[str]:
     with suppress(InputError):
         of = parse_protocol(words)
         names = [step.id for step in (of.steps if isinstance(of, Chain) else [of]) if step]
-    found = [_BY_NAME[name].metrics for name in names if name in _BY_NAME]
-    return list(dict.fromkeys(metric for metrics in found for metric in metrics))
+    return list(
+        dict.fromkeys(metric for name in names if name in _BY_NAME for metric in _BY_NAME[name].metrics)
+    )
 
 
 def published(metadata: Metadata, split: CanonicalSplit) -> Task:

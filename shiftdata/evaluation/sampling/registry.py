@@ -119,8 +119,8 @@ def make_sampler(
         rows: Any = np.arange(len(np.asarray(next(iter(codes.values())))))
     else:
         expected = {"group": group_ids, "nuisance": nuisance_ids}.get(rule.needs, label_ids)
-        what = rule.needs.removeprefix("pseudo_")
-        rows = cells_of(codes[rule.needs], what=what, expected=expected, on_empty=on_empty)
+        kind = rule.needs.removeprefix("pseudo_")
+        rows = cells_of(codes[rule.needs], kind=kind, expected=expected, on_empty=on_empty)
     sampler: Sampler = rule.make(rows, seed=seed, names=names, **given)
     if isinstance(sampler, RowSampler) and batch_size is not None:
         sampler = Batches(sampler, batch_size)

@@ -90,11 +90,11 @@ def _table(
                 params[key] = json.dumps({"file": f"{key}.jpg", "lists": lists})
                 rows.append({"key": key, "y": f"label{label:02d}", "a": domain, "o": origin, "s": step})
     severity = "s" if severities else None
-    made = sd.metadata_from_table(
+    metadata = sd.metadata_from_table(
         pa.Table.from_pylist(rows), label="y", nuisance="a", origin="o", severity=severity
     )
-    texts = pa.array([params[key] for key in made.table["key"].to_pylist()])
-    return replace(made, source=made.table.append_column("params", texts))
+    texts = pa.array([params[key] for key in metadata.table["key"].to_pylist()])
+    return replace(metadata, source=metadata.table.append_column("params", texts))
 
 
 @cache
@@ -139,19 +139,21 @@ def all_rows(name: str) -> tuple[Row, ...]:
 
 def sets_of(task: Task, name: str) -> Sets:
     """The rows of each set, as often as they were drawn."""
-    rows, found = all_rows(name), {}
-    for one, of in task.sets.items():
+    rows, rows_of_sets = all_rows(name), {}
+    for name_of_set, of in task.sets.items():
         times = [1] * len(of.indices) if of.counts is None else of.counts.tolist()
-        found[one] = Counter(dict(zip((rows[at] for at in of.indices.tolist()), times, strict=True)))
-    return found
+        rows_of_sets[name_of_set] = Counter(
+            dict(zip((rows[at] for at in of.indices.tolist()), times, strict=True))
+        )
+    return rows_of_sets
 
 
 def joined(sets: Sets) -> Sets:
     """The sets before each was made into those of its domains or cells."""
-    found: dict[str, Counter[Row]] = defaultdict(Counter)
+    together: dict[str, Counter[Row]] = defaultdict(Counter)
     for name, rows in sets.items():
-        found[name.partition("/")[0]] += rows
-    return found
+        together[name.partition("/")[0]] += rows
+    return together
 
 
 def made(words: str, name: str, on_empty: OnEmpty = "report") -> Task:
@@ -237,9 +239,9 @@ def every_row(case: Case, sets: Sets) -> None:
 
 def all_in_test(case: Case, sets: Sets, domains: set[str], of_test: Callable[[Row], bool]) -> None:
     """The test has all rows of some domains that the other protocol allows, of the labels that it keeps."""
-    found = set(joined(sets)["test"])
-    labels = {row.label for row in found}
-    assert found == {
+    tested = set(joined(sets)["test"])
+    labels = {row.label for row in tested}
+    assert tested == {
         row
         for row in all_rows(case.name)
         if row.domain in domains and row.label in labels and of_test(row) and case.allowed(row)
@@ -252,7 +254,7 @@ def ratio(case: Case, sets: Sets) -> None:
     if case.other.startswith(("fold", "quantile")):
         return
     rowwise = "@code" in words  # a released code shuffles rows
-    found = {
+    origins = {
         name: len(rows) if rowwise else len({row.trajectory for row in rows})
         for name, rows in joined(sets).items()
     }
@@ -270,17 +272,17 @@ def ratio(case: Case, sets: Sets) -> None:
     elif shared and "paper" not in words and "code" not in words and "listed" not in words:
         stated = {("train", "validation"): (5 / 7, 2 / 7)}
     for names, shares in stated.items():
-        total = sum(found[name] for name in names)
-        assert [found[name] / total for name in names] == pytest.approx(shares, abs=max(0.05, 4 / total))
+        total = sum(origins[name] for name in names)
+        assert [origins[name] / total for name in names] == pytest.approx(shares, abs=max(0.05, 4 / total))
 
 
 def per_cell(case: Case, sets: Sets) -> None:
     """A class trains with all rows of 2 domains and few of 3, and is tested with few of 2 others."""
     before = Counter((row.label, row.domain) for row in all_rows(case.name))
     dominant, minor, tested = 2, 3, 2
-    found = joined(sets)
-    trains = found["train"] + found["validation"]
-    train, test = (Counter((row.label, row.domain) for row in rows) for rows in (trains, found["test"]))
+    by_name = joined(sets)
+    trains = by_name["train"] + by_name["validation"]
+    train, test = (Counter((row.label, row.domain) for row in rows) for rows in (trains, by_name["test"]))
     assert not set(train) & set(test)
     assert max(test.values()) <= PER_DOMAIN
     for label in range(4):
@@ -302,10 +304,12 @@ def mu(task: Task, sets: Sets, before: Sets) -> None:
         base = Counter(
             (row.label, row.domain) for row in joined(before)[said[1].partition("/")[0]].elements()
         )
-        kept = Counter((row.label, row.domain) for row in joined(sets)[said[1].partition("/")[0]].elements())
+        remaining = Counter(
+            (row.label, row.domain) for row in joined(sets)[said[1].partition("/")[0]].elements()
+        )
         ratios = []
-        for label in {label for label, _ in kept}:
-            shares = {group: count / base[group] for group, count in kept.items() if group[0] == label}
+        for label in {label for label, _ in remaining}:
+            shares = {group: count / base[group] for group, count in remaining.items() if group[0] == label}
             own = max(shares, key=lambda group: shares[group])
             ratios += [share / shares[own] for group, share in shares.items() if group != own]
         assert float(said[3]) == pytest.approx(sum(ratios) / len(ratios), rel=1e-3)
@@ -407,7 +411,7 @@ class Case:
         of = defaultdict(set)
         for row in all_rows(self.name):
             of[row.trajectory].add(row.severity)
-        return {one for one, steps in of.items() if steps >= (set(STEPS) if late else self.asked)}
+        return {each for each, steps in of.items() if steps >= (set(STEPS) if late else self.asked)}
 
     def allowed(self, row: Row) -> bool:
         """Whether the other, or both if they need trajectories, leave a row."""
@@ -431,11 +435,11 @@ class Case:
 
 def promises_left(case: Case, task: Task) -> set[str]:
     """What the first promises and the other does not give up, which the report must say."""
-    promised = {one for step in steps_of(case.words) for one in step.promised}
-    given_up = {one for step in steps_of(case.other) for one in step.given_up}
+    promised = {promise for step in steps_of(case.words) for promise in step.promised}
+    given_up = {promise for step in steps_of(case.other) for promise in step.given_up}
     notes = task.report().notes
-    for one in promised & given_up:
-        assert any(note.startswith("given up by") and PROMISES[one] in note for note in notes), one
+    for promise in promised & given_up:
+        assert any(note.startswith("given up by") and PROMISES[promise] in note for note in notes), promise
     promised -= given_up
     if case.other.startswith("oracle") and not case.words.startswith("oracle"):
         promised &= {"apart", "trajectories", "hidden"}  # the test of the first is cut: another task

@@ -29,13 +29,13 @@ def rows(
     domains: Sequence[str], each: int = 100, n_labels: int = 3, lists: Lists = lambda *_: {}, origin: str = ""
 ) -> sd.Metadata:
     """`each` rows of each label in each domain, label k having k times `each` more."""
-    made = []
+    lines = []
     for domain in domains:
         for label in range(n_labels):
             for number in range(each * (label + 1)):
                 key = f"{domain}-{label}-{number:04}"
                 params = {"file": f"{number:04}.jpg", "lists": lists(domain, label, number)}
-                made.append(
+                lines.append(
                     {
                         "key": key,
                         "y": f"label{label}",
@@ -45,7 +45,7 @@ def rows(
                         "params": json.dumps(params),
                     }
                 )
-    table = pa.Table.from_pylist(made)
+    table = pa.Table.from_pylist(lines)
     fold = "fold" if "{number}" in origin and "{label}" not in origin else None
     known = sd.metadata_from_table(table, label="y", nuisance="a", origin="origin", fold=fold)
     by_key = dict(zip(table["key"].to_pylist(), table["params"].to_pylist(), strict=True))
@@ -71,7 +71,10 @@ def test_the_benchmark_has_14_datasets_56_pairs_and_560_tasks():
     assert {protocol.alpha for protocol in every} == {None, 10, 3, 1, 0.5}
     assert len(sd.rlsbench("cifar10", alphas=[3], seeds=[1])) == 5
     assert "cifar10_2" in {protocol.target for protocol in sd.rlsbench("cifar10", variant="files")}
-    assert all(parse_protocol(one.words()) == one for one in (*canonical("visda"), *canonical("camelyon17")))
+    assert all(
+        parse_protocol(protocol.words()) == protocol
+        for protocol in (*canonical("visda"), *canonical("camelyon17"))
+    )
     with pytest.raises(NotFoundError, match="dataset of RLSbench"):
         sd.rlsbench("cinic10")
 
@@ -189,8 +192,10 @@ def test_by_the_files_labels_are_balanced_before_the_cut():
     task = sd.task(known, "label-shift@files", rlsbench="civilcomments", target="val", alpha=None, seed=42)
     keys, y = in_order(known, "val")
     state = np.random.RandomState(42)
-    kept = np.concatenate([state.choice(np.flatnonzero(y == label), 20, replace=False) for label in (0, 1)])
-    expected = [set(keys[kept[part]].tolist()) for part in split(y[kept], 0.8, 42)]
+    drawn_rows = np.concatenate(
+        [state.choice(np.flatnonzero(y == label), 20, replace=False) for label in (0, 1)]
+    )
+    expected = [set(keys[drawn_rows[part]].tolist()) for part in split(y[drawn_rows], 0.8, 42)]
     assert [set(column(task, name, "key")) for name in HALVES[2:]] == expected
 
 

@@ -72,16 +72,16 @@ CUTS = {
 )
 def test_a_seed_changes_rows_and_not_sizes(name, each, shared, seed, largest):
     rows = uneven(each, shared, largest)
-    first, other = (sd.task(rows, name, seed=one, on_empty="report", **CUTS[name]) for one in (0, seed))
+    first, other = (sd.task(rows, name, seed=of, on_empty="report", **CUTS[name]) for of in (0, seed))
     biggest = np.bincount(rows.origin).max()
-    for one in first.sets:
+    for of in first.sets:
         # So few origins of so many rows: to leave no part empty can cost one in each stratum.
-        strata = 3 * (1 if shared else len(kinds(first, one) | kinds(other, one)))
-        assert abs(len(first.sets[one]) - len(other.sets[one])) <= biggest * strata
+        strata = 3 * (1 if shared else len(kinds(first, of) | kinds(other, of)))
+        assert abs(len(first.sets[of]) - len(other.sets[of])) <= biggest * strata
         if largest == 1:
-            assert len(first.sets[one]) == len(other.sets[one])
+            assert len(first.sets[of]) == len(other.sets[of])
         # No group that has a row by seed 0 lacks one by another seed, as long as there are origins for it.
-        assert len(other.sets[one]) > 0 or not len(first.sets[one])
+        assert len(other.sets[of]) > 0 or not len(first.sets[of])
     stratum = rows.strata[rows.origin]
     for part in first.sets:
         for number in np.unique(stratum[first.sets[part].indices]) if shared else ():
@@ -91,13 +91,13 @@ def test_a_seed_changes_rows_and_not_sizes(name, each, shared, seed, largest):
 
 def uneven(each: int, shared: bool, largest: int) -> sd.Metadata:
     """Rows whose origins have from one to `largest` rows in a group."""
-    made = table(3, NICO[:7], each * largest, shared=shared).to_pylist()
-    for row in made:
+    rows = table(3, NICO[:7], each * largest, shared=shared).to_pylist()
+    for row in rows:
         head, _, number = row["origin"].rpartition("-")
         row["origin"] = (
             f"{head}-{int(number) * (1 + int(number) % largest) // largest // max(1, largest - 1)}"
         )
-    return sd.metadata_from_table(pa.Table.from_pylist(made), label="y", nuisance="a", origin="origin")
+    return sd.metadata_from_table(pa.Table.from_pylist(rows), label="y", nuisance="a", origin="origin")
 
 
 def test_seeds_take_other_rows():
@@ -109,12 +109,12 @@ def test_seeds_take_other_rows():
 
 def test_only_origins_that_recur_are_cut_apart():
     """A quarter of the origins of a domain recur in another: only of those the test loses rows."""
-    made = table(4, ("a", "b", "c"), 100, shared=False).to_pylist()
-    for row in made:
+    lines = table(4, ("a", "b", "c"), 100, shared=False).to_pylist()
+    for row in lines:
         label, kind, number = row["origin"].split("-")
         if kind in "ab" and int(number) < 25:
             row["origin"] = f"{label}-both-{number}"
-    rows = sd.metadata_from_table(pa.Table.from_pylist(made), label="y", nuisance="a", origin="origin")
+    rows = sd.metadata_from_table(pa.Table.from_pylist(lines), label="y", nuisance="a", origin="origin")
     assert rows.recurs.sum() == 200
     for seed in (0, 3):
         task = sd.task(rows, "leave-one-domain-out", test="a", seed=seed)
@@ -160,13 +160,13 @@ def test_cells_are_many_sets():
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("seed", [0, 5])
 def test_words_are_read_back(name, seed):
-    made = protocol(name.strip(), **{**CASES[name], "seed": seed}) & parse_protocol("severity<=1.5")
-    again = parse_protocol(made.words())
+    chain = protocol(name.strip(), **{**CASES[name], "seed": seed}) & parse_protocol("severity<=1.5")
+    again = parse_protocol(chain.words())
     assert again is not None
-    assert str(again) == str(made)
-    first, second = (one(sd.task(SHARED), on_empty="report") for one in (made.steps[0], again.steps[0]))
+    assert str(again) == str(chain)
+    first, second = (step(sd.task(SHARED), on_empty="report") for step in (chain.steps[0], again.steps[0]))
     assert first.content_id() == second.content_id()
-    assert made.words() == again.words()
+    assert chain.words() == again.words()
 
 
 @pytest.mark.parametrize(
@@ -254,15 +254,15 @@ def uneven_labels(labels: int, shared: bool) -> sd.Metadata:
 
 
 def test_config_names_differ_where_parameters_do():
-    made = [protocol(n.strip(), **{**params, "seed": s}) for n, params in CASES.items() for s in (0, 5)]
+    every = [protocol(n.strip(), **{**params, "seed": s}) for n, params in CASES.items() for s in (0, 5)]
     words = "uda source=dim target=rock; continuous; continuous cells=true; continuous shifts=snow; "
     words += "continuous severities=0.5,1; label-shift alpha=0.5 source=rock target=dim"
-    made += [parse_protocol(text) for text in words.split(";")]
-    names = [one.config_name for one in made]
+    every += [parse_protocol(text) for text in words.split(";")]
+    names = [each.config_name for each in every]
     assert len(set(names)) == len(names)
     assert all(name.replace("_", "a").isalnum() and name == name.lower() for name in names)
-    assert all(one.summary("style").endswith(".") for one in made)
-    assert {one.id for one in protocols()} >= {name.strip().split("@")[0] for name in CASES}
+    assert all(each.summary("style").endswith(".") for each in every)
+    assert {each.id for each in protocols()} >= {name.strip().split("@")[0] for name in CASES}
 
 
 def test_trajectories_of_your_own_table():
@@ -275,8 +275,8 @@ def test_trajectories_of_your_own_table():
     given = {"label": "y", "nuisance": "a", "origin": "o", "severity": "s"}
     own = sd.metadata_from_table(pa.Table.from_pylist(rows), trajectory="t", **given)
     task = sd.task(own, "continuous")
-    kept = {tuple(key.split("-")[:2]) for name in task.sets for key in task.keys(name)}
-    assert kept == {(str(o), str(t)) for o in range(40) for t in range(2) if not (t == 1 and o % 3 == 0)}
+    remaining = {tuple(key.split("-")[:2]) for name in task.sets for key in task.keys(name)}
+    assert remaining == {(str(o), str(t)) for o in range(40) for t in range(2) if not (t == 1 and o % 3 == 0)}
     for options, message in (
         (given, "name the column of trajectories"),
         ({**given, "trajectory": "o"}, "two rows at one severity"),
