@@ -49,8 +49,7 @@ def _tasks() -> Iterator[tuple[str, str, str]]:
 def _draws() -> Iterator[tuple[str, str, str]]:
     ids = np.random.default_rng(0).integers(4, size=(2, 200))
     for name in SAMPLERS:
-        size = {"batch_size": 8, "n_groups_per_batch": 2} if name == "n-groups" else {}
-        size = {"batch_size": 8} if name == "per-domain" else size
+        size = {"batch_size": 8} if name == "per-domain" else {}
         alpha = {"alpha": 1.0} if name == "dirichlet" else {}
         pseudo = {"pseudo_labels": ids[1]} if name == "pseudo-balanced" else {}
         sampler = make_sampler(

@@ -62,7 +62,6 @@ STEPS = {
     "sampler rwg": ("", "task.sampler('rwg')"),
     "sampler subg": ("", "task.sampler('subg')"),
     "sampler suby": ("", "task.sampler('suby')"),
-    "sampler n-groups": ("", "task.sampler('n-groups', batch_size=64, n_groups_per_batch=8)"),
     "sampler per-domain": ("", "task.sampler('per-domain', batch_size=60)"),
     "epoch of shuffle": ("one = task.sampler('shuffle')", "one.rows_of(1)"),
     "epoch of rwg": ("one = task.sampler('rwg')", "one.rows_of(1)"),

@@ -266,7 +266,7 @@ def test_shares_that_a_sampler_trains_on(data):
         class_counts=torch.tensor([6, 3, 0]),
         group_class=torch.tensor([0, 0, 0, 1]),
     )
-    of_labels, of_groups = ("rwy", "suby", "class-balanced"), ("rwg", "subg", "uniform-groups", "n-groups")
+    of_labels, of_groups = ("rwy", "suby", "class-balanced"), ("rwg", "subg", "uniform-groups")
     expected = {"shuffle": [2 / 3, 1 / 3, 0], "per-domain": [2 / 3, 1 / 3, 0]}
     expected |= {one: [0.5, 0.5, 0] for one in of_labels} | {one: [0.75, 0.25, 0] for one in of_groups}
     for rule, shares in expected.items():

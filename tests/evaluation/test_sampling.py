@@ -14,13 +14,12 @@ from shiftdata.evaluation.sampling import (
     SAMPLERS,
     Batches,
     CellBatches,
-    GroupBatches,
     Ranks,
     cells_of,
     dirichlet_marginal,
     make_sampler,
 )
-from shiftdata.evaluation.sampling.batches import STRETCH, draw_distinct
+from shiftdata.evaluation.sampling.batches import STRETCH
 
 #: 2 labels x 3 nuisances, group = label * 3 + nuisance, all sizes different.
 SIZES = [40, 6, 3, 5, 30, 12]
@@ -31,20 +30,17 @@ N = len(GROUPS)
 #: Numbers that some rule needs, each for every row.
 CODES = {"labels": LABELS, "groups": GROUPS, "nuisances": NUISANCES}
 
-PAIRS = {"name": "n-groups", "batch_size": 2, "n_groups_per_batch": 2}
 #: What the rows 0, 0, 0, 1, 1, 2 are drawn as.
 PINNED = [
     ({"name": "shuffle"}, [0, 3, 5, 1, 2, 4]),
     ({"name": "suby"}, [1, 5, 4]),
     ({"name": "rwy"}, [5, 0, 1, 5, 4, 5]),
     ({"name": "per-domain", "batch_size": 3}, [[2, 4, 5], [1, 3, 5]]),
-    (PAIRS, [[3, 0], [5, 4], [1, 5]]),
 ]
 
 #: What each rule needs beside labels, groups and a seed.
 EXTRA = {
     "dirichlet": {"alpha": 3.0},
-    "n-groups": {"batch_size": 8, "n_groups_per_batch": 4},
     "per-domain": {"batch_size": 12},
     "pseudo-balanced": {"pseudo_labels": LABELS},
 }
@@ -394,40 +390,6 @@ def test_batches_are_the_rows_cut_in_order(sizes, batch_size, drop_last):
         assert list(make_sampler("shuffle", **options)) == (full if drop_last else cut)
 
 
-def test_group_batches_have_equally_many_rows_of_each_group():
-    batches = sampler_of("n-groups", n_groups_per_batch=2)
-    assert len(batches) == N // 8
-    for batch in batches:
-        assert sorted(Counter(GROUPS[batch].tolist()).values()) == [4, 4]
-        for half in (batch[:4], batch[4:]):
-            assert len(set(GROUPS[half].tolist())) == 1
-            if SIZES[GROUPS[half[0]]] > 4:
-                assert len(set(half)) == 4  # without replacement where there are more than needed
-
-
-def test_groups_are_drawn_uniformly():
-    groups = np.tile(np.repeat(np.arange(6), SIZES), 1000)
-    batches = GroupBatches(cells_of(groups), batch_size=3, n_groups_per_batch=3)
-    drawn = groups[np.array(list(batches))]
-    assert all(len(set(batch)) == 3 for batch in drawn.tolist())
-    counts = np.bincount(drawn.ravel(), minlength=6)
-    assert np.abs(counts / len(drawn) - 1 / 2).max() < 0.02
-
-
-def test_groups_with_no_more_rows_than_needed_are_drawn_with_replacement():
-    """WILDS: `replace=len(indices) <= n_points_per_group`; equality is the edge."""
-    groups = np.repeat([0, 1, 2], [3, 4, 5])
-    batches = GroupBatches(cells_of(groups), batch_size=4, n_groups_per_batch=1)
-    repeats = dict.fromkeys(range(3), 0)
-    for epoch in range(60):
-        batches.set_epoch(epoch)
-        for batch in batches:
-            repeats[groups[batch[0]]] += len(set(batch)) < 4
-    assert repeats[0] > 0
-    assert repeats[1] > 0
-    assert repeats[2] == 0
-
-
 def test_marginals_are_rescaled_and_code_counts_every_class():
     nearly = dirichlet_marginal([0.25, 0.7500005], None)
     assert nearly.tolist() == pytest.approx([0.25, 0.75], abs=1e-6)
@@ -438,42 +400,13 @@ def test_marginals_are_rescaled_and_code_counts_every_class():
     assert (dirichlet_marginal(base, 2.0, variant="code") == dirichlet_marginal(base, 6.0)).all()
 
 
-def test_distinct_draws_are_uniform_over_ordered_sets():
-    from scipy import stats
-
-    drawn = draw_distinct(np.full(24_000, 4), 2, np.random.default_rng(0))
-    counts = Counter(map(tuple, drawn.tolist()))
-    assert set(counts) == {(i, j) for i in range(4) for j in range(4) if i != j}
-    assert stats.chisquare(list(counts.values())).pvalue > 1e-3
-    mixed = draw_distinct(np.array([3, 50]), 3, np.random.default_rng(0))
-    assert sorted(mixed[0].tolist()) == [0, 1, 2]
-    assert len(set(mixed[1].tolist())) == 3
-
-
-def test_group_batches_resume_in_any_stretch():
-    groups = np.arange(10_000) % 7
-    batches = make_sampler("n-groups", groups=groups, batch_size=12, n_groups_per_batch=4)
+def test_batches_of_domains_resume_in_any_stretch():
+    batches = make_sampler("per-domain", nuisances=np.arange(10_000) % 6, batch_size=12)
     whole = list(batches)
     assert len(whole) == 833 > 3 * STRETCH
     for start in (0, 1, STRETCH - 1, STRETCH, STRETCH + 5, 800, 833):
         batches.set_epoch(0, start)
         assert list(batches) == whole[start:]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"batch_size": 8, "n_groups_per_batch": 3}, "must be a multiple of n_groups_per_batch"),
-        ({"batch_size": 8, "n_groups_per_batch": 0}, "must be a multiple of n_groups_per_batch"),
-        ({"batch_size": 16, "n_groups_per_batch": 8}, "above the 6 groups that have rows"),
-        ({"batch_size": 98, "n_groups_per_batch": 2}, "batch_size 98 is above the 96 rows"),
-        ({"batch_size": None}, "give batch_size=..."),
-        ({"n_groups_per_batch": None}, "give n_groups_per_batch=..."),
-    ],
-)
-def test_group_batches_that_cannot_be_made_are_refused(options, message):
-    with pytest.raises(InputError, match=message):
-        sampler_of("n-groups", **options)
 
 
 def test_per_domain_batches_have_each_domain_in_order():
@@ -497,6 +430,10 @@ def test_per_domain_batches_have_each_domain_in_order():
             InputError, match=f"the domains that have rows, both at least 1; got {wrong} and 3"
         ):
             sampler_of("per-domain", batch_size=wrong)
+    with pytest.raises(InputError, match="batch_size 99 is above the 96 rows"):
+        sampler_of("per-domain", batch_size=99)
+    with pytest.raises(InputError, match=r"give batch_size=\.\.\."):
+        sampler_of("per-domain", batch_size=None)
 
 
 # --- Dirichlet ------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def trained_shares(rule: str, sizes: Setup) -> FloatArray:
     counts = sizes.class_counts.double()
     if rule in ("rwy", "suby", "class-balanced"):
         counts = (counts > 0).double()
-    elif rule in ("rwg", "subg", "uniform-groups", "n-groups"):
+    elif rule in ("rwg", "subg", "uniform-groups"):
         counts = torch.bincount(sizes.group_class, minlength=sizes.classes).double()
     shares: FloatArray = (counts / counts.sum()).cpu().numpy()
     return shares

@@ -1,6 +1,6 @@
 """Rows sorted into cells: all rows of one label, or of one group, together.
 
-Everything that resamples starts here; kind to do about a cell without rows is decided here, once.
+Everything that resamples starts here; what to do about a cell without rows is decided here, once.
 """
 
 from __future__ import annotations

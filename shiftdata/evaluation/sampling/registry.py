@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from shiftdata.data.loading.order import Batches, FixedRows, Names, Ranks, RowSampler, Sampler
 from shiftdata.errors import InputError, not_found
-from shiftdata.evaluation.sampling.batches import CellBatches, DomainBatches, GroupBatches
+from shiftdata.evaluation.sampling.batches import CellBatches
 from shiftdata.evaluation.sampling.cells import OnEmpty, cells_of
 from shiftdata.evaluation.sampling.rows import DirichletTarget, Reweighted, Subsampled
 
@@ -50,8 +50,7 @@ SAMPLERS: Mapping[str, SamplerRule] = MappingProxyType(
     {
         "class-balanced": SamplerRule("label", partial(Reweighted, kind="rwy")),  # DomainBed's name
         "dirichlet": SamplerRule("label", DirichletTarget),
-        "n-groups": SamplerRule("group", GroupBatches),
-        "per-domain": SamplerRule("nuisance", DomainBatches),
+        "per-domain": SamplerRule("nuisance", CellBatches),
         "pseudo-balanced": SamplerRule("pseudo_label", partial(Reweighted, kind="pseudo-balanced")),
         "rwg": SamplerRule("group", partial(Reweighted, kind="rwg")),
         "rwy": SamplerRule("label", partial(Reweighted, kind="rwy")),
