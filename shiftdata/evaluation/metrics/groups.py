@@ -62,7 +62,7 @@ class GroupAccuracy(Record):
     @property
     def overall(self) -> float:
         """The accuracy over all rows: micro average, NICO++'s Overall."""
-        return float((np.nan_to_num(self.accuracy) * self.n).sum() / self.n.sum())
+        return float(accuracies((np.nan_to_num(self.accuracy) * self.n).sum(), self.n.sum()))
 
     @property
     def mean(self) -> float:
@@ -287,11 +287,13 @@ class Linear:
         return reach(self.effective)
 
     def interval(self, value: float) -> tuple[float, float]:
-        """The 95 % interval of the figure.
+        """The 95 % interval of the figure; nan where it is undefined.
 
         It is made of simultaneous limits for the worst groups, Wilson's for a mean of shares, as in
         `GroupAccuracy.intervals`, and Student's for all others.
         """
+        if not math.isfinite(value):
+            return math.nan, math.nan
         if self.worst:
             return self.groups.worst_interval(self.worst)
         if self.shares and (self.derivatives >= 0).all() and math.isclose(self.derivatives.sum(), 1):

@@ -90,6 +90,7 @@ def test_the_interval_of_a_figure_fits_its_kind():
     sure = judged(np.ones(40, int), np.arange(40) % 4, np.arange(40))
     low, high = mean_of(sure).interval(1.0)
     assert low < 0.95 < high == 1
+    assert np.isnan(mean_of(judged(right, groups, origins, 6)).interval(math.nan)).all()
 
 
 def test_errors_of_means_add_up_origins_and_not_groups():
