@@ -15,14 +15,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import shiftdata as sd
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError
-from shiftdata.evaluation.protocols import Protocol, parse_protocol, protocols
+from shiftdata.evaluation.protocols import LabelShift, Protocol, parse_protocol, protocols
 from shiftdata.evaluation.protocols.base import PROMISES
+from shiftdata.evaluation.sampling import dirichlet_marginal
 from shiftdata.evaluation.tasks import LeakWarning, OnEmpty, Task
 from tests.evaluation.protocols.made import NICO
 
@@ -331,14 +333,20 @@ def balanced(task: Task, sets: Sets, before: Sets) -> None:
 def marginal(task: Task, sets: Sets, case: Case) -> None:
     """The labels of the drawn sets are those of the drawn marginal: floor(n P), or as many as there were."""
     before, replacement = case.before, "replacement" in case.words
-    (draw,) = task.history.draws
+    (protocol,) = (step for step in steps_of(case.words) if isinstance(step, LabelShift) and step.alpha)
     roles = {name.partition("/")[0]: of.role for name, of in task.sets.items()}
-    for name, counts in draw.rows.items():
-        assert roles[name] in ("unlabelled", "test")
+    shifted = [name for name, role in roles.items() if role == "unlabelled"]
+    shifted += [name for name, role in roles.items() if role == "test"][:1]
+    own = Counter(row.label for row in joined(before)[shifted[0]].elements())
+    counts = np.array([own[label] for label in range(len(task.metadata.labels))])
+    law = "code" if protocol.variant else "paper"
+    drawn = dirichlet_marginal(
+        counts / counts.sum(), protocol.alpha, variant=law, seed=protocol.seed, names=("label-shift",)
+    )
+    for name in shifted:
         had = Counter(row.label for row in joined(before)[name].elements())
         has = Counter(row.label for row in joined(sets)[name].elements())
-        assert dict(has) == {label: count for label, count in enumerate(counts) if count}
-        share = {label: draw.drawn[label] for label in had if draw.drawn[label] > 0}
+        share = {label: drawn[label] for label in had if drawn[label] > 0}
         total = sum(share.values())
         assert set(has) <= set(share)
         if replacement:

@@ -302,6 +302,3 @@ def test_a_report_says_which_dirichlet_it_is_and_how_many_labels_are_left():
             assert f"{law}, alpha = 0.5" in str(task.report())
             assert f"labels that have rows: {left[variant][-1]} of 20 in test" in str(task.report())
     assert max(left[""]) < min(left["@code"])
-    (draw,) = task.history.draws
-    assert draw.rows["test"] == tuple(np.bincount(task.table("test")["label"].to_numpy(), minlength=20))
-    assert sum(draw.drawn) == pytest.approx(1)
