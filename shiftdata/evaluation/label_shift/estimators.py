@@ -38,7 +38,7 @@ TOLERANCE, MAX_STEPS = 1e-6, 10_000
 MEAN = "the mean prediction is biased towards the hold-out's shares under label shift"
 UNCALIBRATED = "mlls without calibration is biased where the classifier is miscalibrated"
 #: Ratios are at least this: a class that is estimated not to occur is unlikely, not impossible.
-SMALLEST = 1e-6
+SMALLEST_RATIO = 1e-6
 
 
 class EstimateWarning(UserWarning):
@@ -254,7 +254,7 @@ def log_ratios(
     renumbered = np.searchsorted(present, labels)
     source, target = _shares(source[:, present]), _shares(target[:, present])
     if estimator == "mlls":  # it reads them as posteriors under the label shares of the source rows
-        factors = np.bincount(renumbered) / len(labels) / np.maximum(trained[present], SMALLEST)
+        factors = np.bincount(renumbered) / len(labels) / np.maximum(trained[present], SMALLEST_RATIO)
         source, target = _shares(source * factors), _shares(target * factors)
     try:
         marginal = estimate_marginal(estimator, source, renumbered, target, warn=False).marginal
@@ -263,7 +263,7 @@ def log_ratios(
         marginal = target.mean(axis=0)
     prior = _shares(trained[None, present])[0]
     ratios = np.zeros(len(trained))
-    ratios[present] = np.log(np.maximum(marginal / np.maximum(prior, SMALLEST), SMALLEST))
+    ratios[present] = np.log(np.maximum(marginal / np.maximum(prior, SMALLEST_RATIO), SMALLEST_RATIO))
     return ratios
 
 
