@@ -100,7 +100,9 @@ def test_the_authors_lists_are_sets_whatever_their_numbers_and_line_ends(places)
         ("validation", "crossval_kfold", DOMAINS[:3]),
         ("test", "test_kfold", ("sketch",)),
     ):
-        lines = [line for one in domains for line in (raw / f"{one}_{list_}.txt").read_text().split("\n")]
+        lines = [
+            line for domain in domains for line in (raw / f"{domain}_{list_}.txt").read_text().split("\n")
+        ]
         assert sets[name] == {line.rsplit(" ", 1)[0] for line in lines if line and "not_there" not in line}
 
 
@@ -156,5 +158,5 @@ def test_domains_and_classes_stand_in_the_order_of_their_names_whatever_their_nu
         np.random.RandomState(int(digest, 16) % (2**31)).shuffle(keys)
         out |= {samples[key] for key in keys[: int(len(samples) * 0.2)]}
     task = sd.task(rows, "domainbed@code", test="x", seed=7)
-    made = [key for name in ("validation", "oracle") for key in task.keys(name)]
-    assert {"/".join(names[int(key[1:])]) for key in made} == out
+    keys_out = [key for name in ("validation", "oracle") for key in task.keys(name)]
+    assert {"/".join(names[int(key[1:])]) for key in keys_out} == out

@@ -134,8 +134,8 @@ Sets = Mapping[str, "Counter[Row]"]
 def all_rows(name: str) -> tuple[Row, ...]:
     rows = table(name)
     return tuple(
-        Row(one["key"], one["label"], rows.nuisances[one["a"]], one["origin"], one["severity"], one["fold"])
-        for one in rows.table.to_pylist()
+        Row(row["key"], row["label"], rows.nuisances[row["a"]], row["origin"], row["severity"], row["fold"])
+        for row in rows.table.to_pylist()
     )
 
 
@@ -300,23 +300,23 @@ def per_cell(case: Case, sets: Sets) -> None:
 def mu(task: Task, sets: Sets, before: Sets) -> None:
     """The report states the share that the rows have."""
     for note in task.report().notes:
-        said = re.match(r"mu in (\S+): asked (\S+), met (\S+)", note)
-        if said is None:
+        stated = re.match(r"mu in (\S+): asked (\S+), met (\S+)", note)
+        if stated is None:
             continue
         base = Counter(
-            (row.label, row.domain) for row in joined(before)[said[1].partition("/")[0]].elements()
+            (row.label, row.domain) for row in joined(before)[stated[1].partition("/")[0]].elements()
         )
         remaining = Counter(
-            (row.label, row.domain) for row in joined(sets)[said[1].partition("/")[0]].elements()
+            (row.label, row.domain) for row in joined(sets)[stated[1].partition("/")[0]].elements()
         )
         ratios = []
         for label in {label for label, _ in remaining}:
             shares = {group: count / base[group] for group, count in remaining.items() if group[0] == label}
             own = max(shares, key=lambda group: shares[group])
             ratios += [share / shares[own] for group, share in shares.items() if group != own]
-        assert float(said[3]) == pytest.approx(sum(ratios) / len(ratios), rel=1e-3)
-        cautious = any(note.startswith(f"caution: mu in {said[1]}") for note in task.report().notes)
-        assert cautious == (float(said[3]) >= 1.5 * float(said[2]))
+        assert float(stated[3]) == pytest.approx(sum(ratios) / len(ratios), rel=1e-3)
+        cautious = any(note.startswith(f"caution: mu in {stated[1]}") for note in task.report().notes)
+        assert cautious == (float(stated[3]) >= 1.5 * float(stated[2]))
 
 
 def balanced(task: Task, sets: Sets, before: Sets) -> None:
@@ -457,7 +457,7 @@ def promises_left(case: Case, task: Task) -> set[str]:
 def check(case: Case, task: Task) -> None:
     """What one protocol promises, after or before another."""
     sets, promised = sets_of(task, case.name), promises_left(case, task)
-    leaks = [step.variant in step.leaking for one in (case.words, case.other) for step in steps_of(one)]
+    leaks = [step.variant in step.leaking for words in (case.words, case.other) for step in steps_of(words)]
     disjoint(sets)
     hidden(task)
     if not any(leaks) or "oracle" in (case.words, case.other):
@@ -480,11 +480,11 @@ def check(case: Case, task: Task) -> None:
         checks[promise]()
 
 
-def refused(one: str, two: str, text: str, error: InputError) -> None:
+def refused(first: str, second: str, text: str, error: InputError) -> None:
     """A refusal names both protocols and says what to do."""
-    for step in (steps_of(one)[0], steps_of(two)[0]):
-        said = step.id if step.id != "where" else str(step)
-        assert said in str(error), f"{text}: {error}"
+    for step in (steps_of(first)[0], steps_of(second)[0]):
+        shown = step.id if step.id != "where" else str(step)
+        assert shown in str(error), f"{text}: {error}"
     assert re.search(r"[Tt]ake|put|give|lower|leave|name|join|drop", str(error)), f"{text}: {error}"
 
 
@@ -495,7 +495,7 @@ FIRST = [name for name in WORDS if name not in ("severity", "quantile", "fold", 
 def tables_of(first: str, second: str) -> list[str]:
     """The tables on which both work alone; an upper bound without domains works on the test of another."""
     if "oracle of a test" in (first, second):
-        rest = [one for one in (first, second) if one != "oracle of a test"]
+        rest = [words for words in (first, second) if words != "oracle of a test"]
         return (
             [name for name in TABLES if rest[0] in HOLD_OUT and alone(WORDS[rest[0]], name)] if rest else []
         )

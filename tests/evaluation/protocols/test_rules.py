@@ -53,8 +53,8 @@ def test_an_unlabelled_set_names_neither_label_nor_group():
     counted = drawn.table("target_train")
     assert sum(counted["count"].to_pylist()) == len(drawn.sets["target_train"])
     of = dict(zip(drawn.rows("target_train").tolist(), counted["count"].to_pylist(), strict=True))
-    one = drawn.sets["target_train"]
-    assert of == dict(zip(one.indices.tolist(), one.counts.tolist(), strict=True))
+    rowset = drawn.sets["target_train"]
+    assert of == dict(zip(rowset.indices.tolist(), rowset.counts.tolist(), strict=True))
 
 
 CUTS = {
@@ -118,12 +118,12 @@ def test_only_origins_that_recur_are_cut_apart():
     assert rows.recurs.sum() == 200
     for seed in (0, 3):
         task = sd.task(rows, "leave-one-domain-out", test="a", seed=seed)
-        test = Counter(one.split("-")[1] for one in column(task, "test", "origin"))
+        test = Counter(origin.split("-")[1] for origin in column(task, "test", "origin"))
         assert test["a"] == 300  # every row that recurs nowhere
         assert 24 <= test["both"] <= 36  # the test folds of the hundred that do
         assert not task.report().leaks
         assert "only these are cut apart" in task.sets["test"].reason
-        train = Counter(one.split("-")[1] for one in column(task, "train", "origin"))
+        train = Counter(origin.split("-")[1] for origin in column(task, "train", "origin"))
         assert train["c"] == 320
         assert 40 <= train["both"] <= 60
 
@@ -212,10 +212,10 @@ def test_nuisances_with_numbers_as_names(words, config):
     assert chosen is not None
     assert chosen.config_name == config
     assert parse_protocol(chosen.words()) == chosen
-    made = sd.task(rows, chosen)
+    task = sd.task(rows, chosen)
     if "shifts=0" in words:
-        assert kinds(made, "test") == {"0"}
-        assert set(column(made, "test", "severity")) == {1.0}
+        assert kinds(task, "test") == {"0"}
+        assert set(column(task, "test", "severity")) == {1.0}
 
 
 def test_cells_are_of_the_domains_that_a_set_may_contain():
