@@ -8,9 +8,9 @@ The scores are those that the build published in `filters/<base>.parquet`. `labe
 `shiftdata labels import` writes; your own table has the same columns, key,label,who,when (who and when may
 be empty).
 Samples that are labelled `partly` count as `--partly` says, or not at all; neither do those on which people
-differ. How far they agree is printed with the threshold: Cohen's kappa of every two, Krippendorff's alpha of
-more. A distance needs `--side most`. The threshold has the largest f1. CNS-Bench labels 2.7 k pictures, and
-its code sets each threshold so that 90 % of those out of class are left out: `--rejection 0.9`.
+differ. How far every two agree is printed with the threshold, by Cohen's kappa. A distance needs
+`--side most`. CNS-Bench labels 2.7 k pictures, and its code sets each threshold so that 90 % of those out of
+class are left out: `--rejection 0.9`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy as np
 from builders.filters.report import judged_rows
 from builders.filters.rules import scores_of
 from shiftdata.errors import InputError, ShiftdataError
-from shiftdata.evaluation.labels import agreements, alpha, latest, read_labels, settled
+from shiftdata.evaluation.labels import agreements, latest, read_labels, settled, with_interval
 from shiftdata.evaluation.metrics.records import number
 from shiftdata.evaluation.metrics.statistics import wilson
 from shiftdata.tables import aligned
@@ -130,11 +130,9 @@ def calibrate(
 def _read(path: Path, partly: str | None) -> dict[str, str]:
     """Return the verdict on each sample on which all agree; print how far they do and what is left out."""
     rows = read_labels(path, LABELS)
-    people = latest(rows)
-    for pair in agreements([(path.name, people)], LABELS):
-        print(f"{pair.first} and {pair.second}: Cohen's kappa {pair.kappa}, n = {pair.n:,} labelled by both")
-    if len(people) > 2 and (of_all := alpha(people)) is not None:
-        print(f"{len(people)} people: Krippendorff's alpha {of_all}")
+    for pair in agreements([(path.name, latest(rows))], LABELS):
+        kappa, n = with_interval(*pair.kappa), pair.counts.sum()
+        print(f"{pair.first} and {pair.second}: Cohen's kappa {kappa}, n = {n:,} labelled by both")
     labels, differ = settled(rows)
     verdicts = {key: (partly or label) if label == "partly" else label for key, label in labels.items()}
     clear = {key: verdict for key, verdict in verdicts.items() if verdict != "partly"}

@@ -28,17 +28,16 @@ print(len(rows), "images streamed, such as", rows[0]["key"], rows[0]["image"].si
 TRAIN = """
 import shiftdata as sd
 from shiftdata.baselines import Training
-from shiftdata.evaluation.metrics import bootstrap_groups
 
 task = sd.task("sma_glyphs_k8", "group-fairness", k=8, mu=0.1)
 for method in ("erm", "rwg", "group-dro"):
     run = sd.train(task, method, training=Training(steps=300), seed=0)
     run.save(f"runs/{method}")
     result = run.evaluate()
-    mean, worst = (bootstrap_groups(result.groups, one) for one in ("mean", "worst"))
+    mean, worst = (result[name] for name in ("mean", "worst"))
     worst_group = result.groups.worst_group
-    print(f"{method:10} mean over groups {mean.estimate:.2f} [{mean.low:.2f}, {mean.high:.2f}]   "
-          f"worst {worst.estimate:.2f} [{worst.low:.2f}, {worst.high:.2f}], {worst_group}", flush=True)
+    print("{:10} mean over groups {:.2f} [{:.2f}, {:.2f}]".format(method, mean, *mean.interval),
+          "  worst {:.2f} [{:.2f}, {:.2f}], {}".format(worst, *worst.interval, worst_group), flush=True)
 """
 
 

@@ -18,11 +18,6 @@ NUMBER = re.compile(r"[<+-]?[\d,.]*(±[\d.]+)?( to [+-][\d.]+)?|-")
 _FORMULA = re.compile("'*[=+@\t\r\n\uff1d\uff0b\uff0d\uff20-]")
 #: Of a page: tables with more columns are set smaller in print.
 _MANY = 12
-_TEX = str.maketrans({
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "$": r"\$", "{": r"\{",
-    "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "→": r"$\to$",
-    "√": r"$\surd$",
-})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -79,8 +74,8 @@ class Block:
     def text(self) -> str:
         return aligned(self.header, self.body, self.numeric)
 
-    def html(self, title: str, *, shown: bool = True) -> str:
-        """Return a table with its names as heads; a caption not `shown` is for screen readers alone."""
+    def html(self, title: str) -> str:
+        """Return a table with its names as heads."""
         heads = [
             _element("th", name, 'scope="col" class="n"' if right else 'scope="col"') if name else "<td></td>"
             for name, right in zip(self.header, self.numeric, strict=True)
@@ -93,7 +88,7 @@ class Block:
         return "\n".join(
             [
                 f'<table class="{kind}">',
-                _element("caption", title, "" if shown else 'class="sr"'),
+                _element("caption", title, ""),
                 f"<thead><tr>{''.join(heads)}</tr></thead>",
                 "<tbody>",
                 *lines,
@@ -228,11 +223,6 @@ def harmless(text: str) -> str:
         text = text.replace(character, code)
     text = re.sub(r"([\\`*_{}\[\]()!~$#])(?!\d+;)", r"\\\1", text)
     return text.replace("://", ":&#47;&#47;").replace("www.", "www&#46;")
-
-
-def tex(text: str) -> str:
-    """A text with what LaTeX would read as a command made harmless."""
-    return text.translate(_TEX)
 
 
 def _paragraphs(*parts: str) -> str:

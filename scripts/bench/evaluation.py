@@ -42,14 +42,12 @@ BASE = "full"
 PROTOCOLS = {
     "canonical": "None",
     "group-fairness": "sd.protocol('group-fairness', k=20, mu=0.1)",
-    "the same, cut anew": "sd.protocol('group-fairness', k=20, mu=0.1, split_seed=1)",
     "uda": "sd.protocol('uda', source='style0', target='style7')",
     "uda@paper": "sd.protocol('uda@paper', source='style0', target='style7')",
     "leave-one-domain-out": "sd.protocol('leave-one-domain-out', test='style3')",
     "the same, seed 3": "sd.protocol('leave-one-domain-out', test='style3', seed=3)",
     "and shares of it": "sd.protocol('domainbed-v2', test='style3', seed=3) & GroupFairness(k=10, mu=.1)",
     "domainbed": "sd.protocol('domainbed', test='style3')",
-    "once a domain": "sd.protocol('domainbed', test='style3') & sd.protocol('per-domain')",
     "flexible-dg": "sd.protocol('flexible-dg')",
     "oracle": "sd.protocol('oracle', test=('style3', 'style4'))",
     "label-shift": "sd.protocol('label-shift', alpha=3, variant='code')",
@@ -64,15 +62,11 @@ STEPS = {
     "sampler rwg": ("", "task.sampler('rwg')"),
     "sampler subg": ("", "task.sampler('subg')"),
     "sampler suby": ("", "task.sampler('suby')"),
-    "sampler n-groups": ("", "task.sampler('n-groups', batch_size=64, n_groups_per_batch=8)"),
     "sampler per-domain": ("", "task.sampler('per-domain', batch_size=60)"),
     "epoch of shuffle": ("one = task.sampler('shuffle')", "one.rows_of(1)"),
     "epoch of rwg": ("one = task.sampler('rwg')", "one.rows_of(1)"),
     "group_accuracy": ("true = task.metadata.label; group = task.metadata.group",
                        "group_accuracy(true, true, group, n_groups=4800)"),
-    "label_marginal": ("true = task.metadata.label", "label_marginal(true, 240)"),
-    "bootstrap_groups": ("true = task.metadata.label; group = task.metadata.group",
-                         "bootstrap_groups(group_accuracy(true, true, group, n_groups=4800), 'worst')"),
     "evaluate in order": (TRUTH := "true = task.metadata.label[task.rows('test')]", "task.evaluate(true)"),
     "evaluate by file": (f"{TRUTH}; keys = task.table('test')['key']; "
                          "pq.write_table(pa.table({'key': keys[::-1], 'prediction': true[::-1]}), scratch);"
@@ -90,7 +84,7 @@ import sys, time, warnings
 warnings.simplefilter("ignore")
 import pyarrow as pa, pyarrow.parquet as pq
 import shiftdata as sd
-from shiftdata.evaluation.metrics import bootstrap_groups, group_accuracy, label_marginal
+from shiftdata.evaluation.metrics import group_accuracy
 from shiftdata.evaluation.protocols import GroupFairness
 from shiftdata.evaluation.tasks.making import restrict
 WHERE = [[("label", "in", [3, 5]), ("quantile", "<", 0.3)], [("style", "==", 4), ("fold", ">=", 20)]]

@@ -9,8 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from check_published.cells import Printed
-from shiftdata.evaluation.metrics import std
-from shiftdata.evaluation.metrics.statistics import Convention
+from shiftdata.evaluation.metrics.statistics import Convention, spread
 
 Verdict: TypeAlias = Literal["reproduces", "within rounding", "depends", "inconsistent"]
 VERDICTS: tuple[Verdict, ...] = ("reproduces", "within rounding", "depends", "inconsistent")
@@ -134,10 +133,10 @@ def std_span(convention: Convention, per_root: int = 0) -> Span:
         order = np.argsort(x)
         ends = [np.where(np.argsort(order) < cut, x - h, x + h) for cut in range(len(x) + 1)]
         near = [np.clip(centre, x - h, x + h) for centre in np.linspace(x.min(), x.max(), 41)]
-        spreads = [std(one, convention) for one in (x, *ends)]
+        spreads = [spread(values, convention) for values in (x, *ends)]
         return (
             spreads[0] / scale,
-            min(std(one, convention) for one in near) / scale,
+            min(spread(values, convention) for values in near) / scale,
             max(spreads) / scale,
         )
 

@@ -12,7 +12,7 @@ from check_published.cells import Book, Printed, Sheet
 from check_published.judging import EDGE, Finding, box, judge, statement, std_span
 from check_published.rules import best_of, mean_of, sum_of, weighted
 from shiftdata.bench.papers.numbers import published_tables
-from shiftdata.evaluation.metrics import std
+from shiftdata.evaluation.metrics.statistics import spread
 
 PAPER = "nico++"
 CLASSIC, FLEXIBLE = (2, 5, 7, 9), (3, 6, 8)
@@ -100,8 +100,8 @@ def _std(target: Printed | None, cells: Sequence[Printed | None]) -> list[Findin
     """The tables divide by K; equation 9 divides by K - 1."""
     check = "Std over 4 domains (ddof 0)"
     found = judge(target, std_span("nico++-tables"), cells, check, assumption=OF_MEANS)
-    known = [one.value for one in cells if one is not None]
-    by_equation = std(known, "nico++") if len(known) == len(cells) else float("nan")
+    known = np.array([cell.value for cell in cells if cell is not None])
+    by_equation = spread(known, "nico++") if len(known) == len(cells) else float("nan")
     note = f"equation 9 (ddof 1) gives {by_equation:.2f}"
     return [replace(one, note=note) for one in found]
 

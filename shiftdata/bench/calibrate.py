@@ -321,7 +321,7 @@ def _measure(
         cells=len(n),
         smallest=int(n.min()),
         chance=round(1 / len(job.labels), DIGITS),
-        mean=_rounded(mean, *over_cells.share_interval(mean)),
+        mean=_rounded(mean, *over_cells.interval(mean)),
         worst=_rounded(float(accuracy[worst]), *groups.intervals()[worst]),
         worst_cell=metadata.nuisances[worst_cell] if test.by == NUISANCE else metadata.group_name(worst_cell),
         by_nuisance={

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +27,10 @@ from shiftdata.evaluation.tasks.frozen import Frozen
       shiftdata evaluate mine.parquet predictions.csv --set validation --by label,style --format markdown
       shiftdata evaluate mine.parquet predictions.csv --format json > result.json
       shiftdata evaluate mine.parquet predictions.csv --picture groups.png
-      shiftdata evaluate mine.parquet erm.csv --also rwg=rwg.csv --page pages/erm-rwg
+      shiftdata evaluate mine.parquet erm=a.csv --also rwg=b.csv --page pages/erm-rwg
       shiftdata evaluate cns_bench continuous@paper logits.npy --outputs imagenet
 
-    A file of predictions (.csv, .parquet, .json, .npy) has the columns key and prediction, or one
+    A file of predictions (.csv, .parquet, .npy) has the columns key and prediction, or one
     prediction for each row in the order of `shiftdata task ... --set test`: a label's name or number, or a
     logit for each label. Or give the folder of a run or of a sweep, which means all of its methods.
 """)
@@ -39,10 +38,9 @@ from shiftdata.evaluation.tasks.frozen import Frozen
     "words",
     nargs=-1,
     required=True,
-    metavar="TASK... PREDICTIONS",
+    metavar="TASK... [NAME=]PREDICTIONS",
     help="A frozen task, or a dataset with protocols as in `shiftdata task`; then the file of predictions.",
 )
-@click.option("--predictions", metavar="FILE", help="The file of predictions, instead of the last word.")
 @click.option("--set", "name", metavar="SET", help="A set of the task. [default: the first that tests]")
 @click.option("--by", default="", metavar="NAMES", help="Accuracy by label, group, severity, style ...")
 @click.option("--remap", is_flag=True, help="Numbers count the task's labels, from 0 to k - 1.")
@@ -51,16 +49,14 @@ from shiftdata.evaluation.tasks.frozen import Frozen
     type=click.Choice(["imagenet", "imagenet-masked"]),
     help="The model has the 1,000 outputs of ImageNet: all compete, or (of logits) those of the task alone.",
 )
-@format_option("text", "markdown", "csv", "json")
+@format_option("text", "markdown", "json")
 @click.option("--picture", metavar="FILE", help="Draw the accuracies, by the names of --by.")
 @click.option("--page", type=Path, metavar="FOLDER", help="Write pages: worst groups, confusions.")
 @click.option("--also", multiple=True, metavar="[NAME=]FILE", help="Other methods for the pages.")
-@click.option("--method", metavar="NAME", help="The name of the first on the pages. [default: as its file]")
 @click.option("--dataset", metavar="NAME", help="The dataset of a frozen task. [default: as it says]")
 @task_options
 def command(
     words: tuple[str, ...],
-    predictions: str | None,
     name: str | None,
     by: str,
     remap: bool,
@@ -69,37 +65,27 @@ def command(
     picture: str | None,
     page: Path | None,
     also: tuple[str, ...],
-    method: str | None,
     **options: Any,
 ) -> None:
     """Evaluate predictions: the official metrics of a task's protocols, or the accuracy by names.
 
     Each figure comes with its number of rows. No picture of the dataset is read.
     """
-    of_task = list(words)
-    if predictions is None:
-        predictions = of_task.pop()
+    *of_task, place = words
     if also and page is None:
         raise InputError("--also compares on pages: give --page too, the folder for them")
     chosen = _task(of_task, **options)
-    place = f"{method}={predictions}" if method else predictions
-    if page is not None or Path(predictions).is_dir():
-        predictions = next(iter(predictions_of(place, chosen, name).values()))
+    predictions = next(iter(predictions_of(place, chosen, name).values()))
     if outputs:
         result = _of_imagenet(chosen, predictions, name, masked=outputs == "imagenet-masked")
     else:
         result = chosen.evaluate(predictions, name, remap=remap)
     columns = [column for column in by.split(",") if column]
-    if form == "csv":
-        import pyarrow.csv
-
-        pyarrow.csv.write_csv(result.table(*columns), sys.stdout.buffer)
+    shown = result.by(*columns) if columns else result
+    if form == "json":
+        print(json.dumps(shown.to_dict(), indent=1))
     else:
-        shown = result.by(*columns) if columns else result
-        if form == "json":
-            print(json.dumps(shown.to_dict(), indent=1))
-        else:
-            print(shown if form == "text" else result.to_markdown(*columns))
+        print(shown if form == "text" else result.to_markdown(*columns))
     if picture:
         result.picture(*columns).save(picture)
     if page is not None:
@@ -112,7 +98,7 @@ def _write_pages(task: Task, places: list[str], page: Path, name: str | None, *,
 
     given = [item for place in places for item in predictions_of(place, task, name).items()]
     if len(dict(given)) < len(given):
-        raise InputError("two of the methods have one name: give --method NAME and --also NAME=FILE")
+        raise InputError("two of the methods have one name: give NAME=FILE and --also NAME=FILE")
     front = predictions_page(task, dict(given), page, name, remap=remap, begin=begin_bar())
     print(f"{front}: open it in a browser")
 

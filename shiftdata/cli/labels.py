@@ -56,7 +56,7 @@ def export_command(dataset: str, conditions: tuple[str, ...], labels: str, out: 
     examples:
       shiftdata labels import project-1-at-2026-11-26.json labels.csv
 """)
-@click.argument("export", type=Path, help="What Label Studio exported: JSON, JSON-MIN or CSV.")
+@click.argument("export", type=Path, help="What Label Studio exported as JSON.")
 @click.argument("out", type=Path, metavar="LABELS", help="The table; labels that it has stay.")
 def import_command(export: Path, out: Path) -> None:
     """Add the labels of a Label Studio project to a table of labels."""
@@ -76,27 +76,21 @@ def import_command(export: Path, out: Path) -> None:
 @verb("""
     examples:
       shiftdata labels agreement labels.csv                              everybody in one table
-      shiftdata labels agreement anna.csv ben.csv --labels keep,partly,drop --ordered
+      shiftdata labels agreement anna.csv ben.csv
 """)
 @click.argument("files", nargs=-1, type=Path, required=True, metavar="LABELS...", help="Tables.")
 @click.option("--labels", metavar="NAMES", help="The labels, with commas. [default: those of the tables]")
-@click.option("--ordered", is_flag=True, help="They have the order of --labels: weighted kappa too.")
-def agreement_command(files: tuple[Path, ...], labels: str | None, ordered: bool) -> None:
-    """Print how far people agree: Cohen's kappa of every two, Krippendorff's alpha of more."""
-    from shiftdata.evaluation.labels import agreements, alpha, latest, read_labels
+def agreement_command(files: tuple[Path, ...], labels: str | None) -> None:
+    """Print how far every two people agree, by Cohen's kappa."""
+    from shiftdata.evaluation.labels import agreements, latest, read_labels
 
     allowed = _names(labels) if labels else ()
-    if ordered and not allowed:
-        raise click.UsageError("--ordered needs --labels: the labels from best to worst, with commas")
     tables = [(path.name, latest(read_labels(path, allowed))) for path in files]
     names = allowed or sorted({label for _, of in tables for mine in of.values() for label in mine.values()})
-    pairs = list(agreements(tables, names, ordered=ordered))
+    pairs = list(agreements(tables, names))
     if not pairs:
         raise InputError(f"{files[0]} has the labels of one person: give another table too")
     print("\n\n".join(map(str, pairs)))
-    people = {f"{who} in {name}": mine for name, of in tables for who, mine in of.items()}
-    if len(people) > 2 and (among_all := alpha(people)) is not None:
-        print(f"\n{len(people)} people: Krippendorff's alpha {among_all}")
 
 
 def _names(text: str) -> list[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import click
-
 from shiftdata.cli.verbs import verb
 from shiftdata.data.loading.plain_datasets import list_datasets
 from shiftdata.data.places.catalog import VARIABLE, catalogued
@@ -14,16 +12,12 @@ from shiftdata.data.places.search import is_offline, search_path
     examples:
       shiftdata list
       SHIFTDATA_HOME=/data/shift shiftdata list
-      shiftdata list --rlsbench               the pairs of source and target of RLSbench
 """)
-@click.option("--rlsbench", "benchmark", is_flag=True, help="Instead, the 560 tasks of RLSbench.")
-def command(benchmark: bool) -> None:
+def command() -> None:
     """Show the datasets on this machine, and what catalogs name: name, family, size, folder and licence.
 
     Looks in $SHIFTDATA_HOME, ./build/shift and ./shift, then in the catalogs of $SHIFTDATA_CATALOG.
     """
-    if benchmark:
-        return _print_rlsbench()
     datasets = list_datasets()
     width = max((len(dataset.name) for dataset in datasets), default=0) + 2
     for dataset in datasets:
@@ -42,19 +36,3 @@ def command(benchmark: bool) -> None:
             "  shiftdata fetch <name or URL>         from the Hub, a server or a folder\n"
             "  python -m builders list               from a checkout of shiftdata: what can be built"
         )
-    return None
-
-
-def _print_rlsbench() -> None:
-    """Print the pairs, and how to make a task of one."""
-    from shiftdata.evaluation.protocols.rlsbench import ALPHAS, SEEDS, rlsbench
-
-    pairs = rlsbench(alpha=None, seed=SEEDS[0])
-    for pair in pairs:
-        print(f"{pair.dataset:<20}{' + '.join(pair.source):<32}-> {' + '.join(pair.target)}")
-    alphas = ", ".join("none" if alpha is None else f"{alpha:g}" for alpha in ALPHAS)
-    print(
-        f"\n{len(pairs)} pairs, alpha {alphas}, seeds {' and '.join(map(str, SEEDS))}: "
-        f"{len(rlsbench())} tasks. One of them:\n"
-        "  shiftdata task visda label-shift rlsbench=visda target=validation alpha=3 seed=1"
-    )

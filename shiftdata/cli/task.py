@@ -10,8 +10,7 @@ import click
 
 from shiftdata.cli.verbs import verb
 from shiftdata.evaluation.protocols import Protocol, parse_protocol, protocols, task
-from shiftdata.evaluation.tasks import OnEmpty, Task
-from shiftdata.evaluation.tasks.rows import row_set
+from shiftdata.evaluation.tasks import OnEmpty
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 PROTOCOL = "Protocols with their parameters, and conditions; or a canonical split, or a file of --freeze."
@@ -49,15 +48,13 @@ def task_arguments(required: bool, none: str = "") -> Callable[[Function], Funct
     'label!=bird'.
 """)
 @task_arguments(required=False, none="; none lists the protocols")
-@click.option("--set", "name", metavar="SET", help="Print the keys of this set; with --filters, its filters.")
-@click.option("--filters", is_flag=True, help="Print `filters=` for pyarrow and `datasets`.")
+@click.option("--set", "name", metavar="SET", help="Print the keys of this set.")
 @click.option("--freeze", metavar="FILE", help="Write the keys of every set as Parquet.")
 @click.option("--picture", metavar="FILE", help="Draw the groups of every set.")
 def command(
     dataset: str | None,
     protocol: tuple[str, ...],
     name: str | None,
-    filters: bool,
     freeze: str | None,
     picture: str | None,
     **options: Any,
@@ -69,9 +66,7 @@ def command(
     if dataset is None:
         return _print_protocols()
     chosen = task(dataset, protocol_of(protocol), **options)
-    if filters:
-        _print_filters(chosen, name)
-    elif name:
+    if name:
         print("\n".join(chosen.keys(name)))
     else:
         print(chosen.report())
@@ -86,13 +81,6 @@ def protocol_of(words: Sequence[str]) -> Protocol | str | None:
     """Read protocols from words, or the name of a canonical split or a frozen file."""
     named = len(words) == 1 and (words[0].endswith(".parquet") or re.fullmatch(r"[\w@*-]+", words[0]))
     return words[0] if named else parse_protocol(words)
-
-
-def _print_filters(chosen: Task, name: str | None) -> None:
-    for set_name in [name] if name else chosen.sets:
-        rows = row_set(chosen, set_name)
-        text = f"filters={rows.filters}" if rows.filters is not None else f"no filters: {rows.reason}"
-        print(text if name else f"{set_name}: {text}")
 
 
 def _print_protocols() -> None:

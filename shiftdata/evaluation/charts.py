@@ -1,8 +1,8 @@
-"""Charts, every one that is drawn: bars, lines and points with intervals, heat maps; as pixels, SVG or PDF.
+"""Charts, every one that is drawn: bars, lines and points with intervals, heat maps; as pixels or SVG.
 
-chart, figure_files        the blocks of tables: for a screen or a page; for a paper, as SVG and PDF
-bars, lines, new_figure    on axes of one's own; `drawn_figure` makes a picture of them
-Panel, draw_panels         heat maps of counts, drawn with Pillow alone: labels in rows, nuisances in columns
+chart, svg_chart              the blocks of tables, as a figure and as an element of a page
+new_figure, drawn_figure      an empty figure of one's own, and the picture of one
+Panel, draw_panels            heat maps of groups, drawn with Pillow alone
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from shiftdata.errors import InputError
 from shiftdata.extras import require
-from shiftdata.tables import Block, Table, tex
+from shiftdata.tables import Block, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,17 +37,8 @@ DPI = 120
 MOST_LEVEL, SIGNS = 6, 10
 #: Beyond these a block of bars or lines becomes a heat map, and a name is cut.
 MOST_BARS, MOST_LINES, MOST_BLOCKS, MOST_SIGNS = 64, 12, 12, 28
-#: One column and two columns of a page, in inches.
-WIDTHS = (3.25, 6.75)
 #: Of a chart on a page, in inches: texts of 8 points are large enough where it fills the page.
 PAGE_WIDTH = 8
-#: Points: no text of a paper's figure is larger.
-SIZE = 7.0
-STYLE = {
-    "font.size": SIZE, "axes.linewidth": 0.6, "axes.spines.top": False, "axes.spines.right": False,
-    "lines.linewidth": 1.0, "hatch.linewidth": 0.5, "xtick.major.width": 0.6, "ytick.major.width": 0.6,
-    "xtick.major.size": 2.5, "ytick.major.size": 2.5, "pdf.fonttype": 42, "svg.fonttype": "none",
-}  # fmt: skip
 
 # Heat maps of Pillow, in pixels: the darker a square, the larger its number.
 PADDING = 8
@@ -62,26 +53,51 @@ MOST_CELLS = 40  # along a side: more could not be read
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure, its size in inches."""
     figure = require("matplotlib.figure", "a chart").Figure
-    made: Figure = figure(figsize=(width, height), layout="constrained")
-    return made
+    empty: Figure = figure(figsize=(width, height), layout="constrained")
+    return empty
 
 
 def drawn_figure(figure: Figure, dpi: int = DPI) -> Image.Image:
     """Return the picture of a figure; equal figures give equal pixels and no trace of the machine."""
     buffer = io.BytesIO()
-    _literal(figure)
     figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
     return Image.open(buffer)
 
 
-def svg_figure(figure: Figure, name: str, about: str) -> str:
-    """Return a figure as an SVG element for a page: `name` begins its ids, `about` says what it shows.
+def chart(tables: Sequence[Table], width: float = 11, cited: str = "", *, titles: bool = True) -> Figure:
+    """Draw one chart a block, below each other, of a width in inches, with the line `cited` under them."""
+    blocks = _blocks(tables)
+    # A heat map grows with its lines.
+    heights = [1.2 + 0.22 * len(block.body) if _shape(block) == "map" else 3.6 for _, block in blocks]
+    figure = new_figure(width, sum(heights) + 0.5)
+    last = ""
+    axes_of_blocks = figure.subplots(len(blocks), height_ratios=heights, squeeze=False).flat
+    for axes, (title, block) in zip(axes_of_blocks, blocks, strict=True):
+        _draw(axes, block)
+        lines_above = (title if titles and title != last else "", block.part)
+        axes.set_title("\n".join(filter(None, lines_above)), loc="left", fontsize=10)
+        last = title
+    if cited:
+        figure.supxlabel(cited, fontsize=6, color="0.4")
+    for text in figure.findobj(require("matplotlib.text", "a chart").Text):
+        text.set_parse_math(False)  # dollar signs in names are no formulas
+    return figure
 
-    What is black in it has the colour of the page's text; its texts stay texts, in the page's font. It has
-    attributes and no styles, which a strict policy forbids. Equal figures give equal elements.
+
+def svg_chart(table: Table, name: str) -> str:
+    """Return a table as an SVG element; "" where its numbers are too many to read, or a single one.
+
+    `name` begins its ids. What is black in it has the colour of the page's text; its texts stay texts, in the
+    page's font. It has attributes and no styles, which a strict policy forbids. Equal tables give equal
+    elements.
     """
+    if not table.drawable:
+        return ""
+    try:
+        figure = chart([table], PAGE_WIDTH, titles=False)
+    except InputError:
+        return ""
     buffer = io.StringIO()
-    _literal(figure)
     context = require("matplotlib", "a chart").rc_context({"svg.fonttype": "none", "svg.hashsalt": name})
     with context, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's fonts may have it
@@ -92,7 +108,7 @@ def svg_figure(figure: Figure, name: str, about: str) -> str:
     text = re.sub(r"<[^>]*>", lambda tag: _without_styles(tag[0], name), text)
     size = re.search(r'viewBox="[^"]*"', text)
     assert size is not None
-    label = html.escape(about)
+    label = html.escape(f"Chart of {table.title}. The same numbers are in the table below.")
     begin = f'<svg {size[0]} role="img" aria-label="{label}" stroke-linejoin="round" stroke-linecap="butt">'
     return f"{begin}<title>{label}</title>{text[text.index('>') + 1 :].strip()}"
 
@@ -107,152 +123,6 @@ def _without_styles(tag: str, name: str) -> str:
     return tag.replace(
         style[0], " ".join(f'{key}="{value}"' for key, _, value in pairs if key != "font-family")
     )
-
-
-def _literal(figure: Figure) -> None:
-    """Show dollar signs in names as they are, instead of reading formulas between them."""
-    for text in figure.findobj(require("matplotlib.text", "a chart").Text):
-        text.set_parse_math(False)
-
-
-def bars(
-    axes: Axes, groups: Sequence[str], series: Sequence[str], values: Values, errors: Values | None = None
-) -> None:
-    """Draw groups of bars: a row of the values a group, a column a series."""
-    width = 0.8 / len(series)
-    for place, name in enumerate(series):
-        axes.bar(
-            np.arange(len(groups)) + (place - (len(series) - 1) / 2) * width, values[:, place], width,
-            label=name, yerr=_known(errors, (slice(None), place)), capsize=2,
-            color=COLOURS[place % len(COLOURS)], hatch=("", "//")[place // len(COLOURS) % 2],
-        )  # fmt: skip
-    longest = max((len(line) for name in groups for line in name.splitlines()), default=0)
-    room = SIGNS * axes.figure.get_figwidth()  # type: ignore[union-attr]
-    crowded = len(groups) > MOST_LEVEL or longest * len(groups) > room
-    turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if crowded else {}
-    axes.set_xticks(np.arange(len(groups)), groups, **turned)
-    if len(series) > 1:
-        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-
-
-def lines(
-    axes: Axes, series: Sequence[str], scale: Sequence[str], values: Values, errors: Values | None = None
-) -> None:
-    """Draw lines over the steps of a scale, evenly spaced: a row of the values a line."""
-    for place, name in enumerate(series):
-        axes.errorbar(
-            range(len(scale)), values[place], _known(errors, place), markersize=4,
-            marker=MARKERS[(place + place // len(COLOURS)) % len(MARKERS)],
-            capsize=3, label=name, color=COLOURS[place % len(COLOURS)],
-            linestyle=("-", "--")[place // len(COLOURS) % 2],
-        )  # fmt: skip
-    axes.set_xticks(range(len(scale)), scale)
-    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-
-
-def _known(errors: Values | None, part: Any) -> Values | None:
-    return errors[part] if errors is not None and np.isfinite(errors[part]).any() else None
-
-
-# The blocks of tables.
-
-
-def chart(tables: Sequence[Table], width: float = 11, cited: str = "", *, titles: bool = True) -> Figure:
-    """Draw one chart a block, below each other, of a width in inches, with the line `cited` under them."""
-    blocks = _blocks(tables)
-    figure, every = _drawn_blocks(blocks, width, begin=1.2, line=0.22, usual=3.6)
-    last = ""
-    for axes, (title, block) in zip(every, blocks, strict=True):
-        lines_above = (title if titles and title != last else "", block.part)
-        axes.set_title("\n".join(filter(None, lines_above)), loc="left", fontsize=10)
-        last = title
-    if cited:
-        figure.supxlabel(cited, fontsize=6, color="0.4")
-    return figure
-
-
-def svg_chart(table: Table, name: str) -> str:
-    """Return a table as a chart for a page; "" where its numbers are too many to read, or a single one."""
-    try:
-        figure = chart([table], PAGE_WIDTH, titles=False) if table.drawable else None
-    except InputError:
-        return ""
-    about = f"Chart of {table.title}. The same numbers are in the table below."
-    return svg_figure(figure, name, about) if figure is not None else ""
-
-
-def latex_figure(table: Table, width: float, name: str) -> str:
-    """Return LaTeX that includes a chart of `figure_files`; its caption is the table's title and notes."""
-    kind = "figure" if width <= WIDTHS[0] else "figure*"
-    caption = tex(" ".join([f"{table.title}.", *table.notes]))
-    return (
-        f"\\begin{{{kind}}}\n  \\centering\n  \\includegraphics{{{name}.pdf}}\n"
-        f"  \\caption{{{caption}}}\n  \\label{{fig:{name}}}\n\\end{{{kind}}}\n"
-    )
-
-
-def figure_files(table: Table, width: float, name: str) -> dict[str, bytes]:
-    """Return a chart without its title, by the ending of the file: SVG with texts, PDF with its font.
-
-    Where there are too many blocks or none to draw, an `InputError` says so. `name` begins the SVG's ids.
-    Equal tables give the same bytes on every machine.
-    """
-    style = require("matplotlib.style", "a figure")
-    with style.context(["default", {**STYLE, "svg.hashsalt": name}]), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's fonts may have it
-        figure = _figure_of_paper(table, width)
-        of_machine = {"svg": ("Date", "Creator"), "pdf": ("CreationDate", "Creator", "Producer")}
-        files = {}
-        for ending, names in of_machine.items():
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=ending, metadata=dict.fromkeys(names))
-            files[ending] = buffer.getvalue()
-        return files
-
-
-def _figure_of_paper(table: Table, width: float) -> Figure:
-    blocks = _blocks([table])
-    figure, every = _drawn_blocks(blocks, width, begin=0.6, line=0.17, usual=min(2.2, 0.6 * width))
-    for axes, (_, block) in zip(every, blocks, strict=True):
-        if len(blocks) > 1:
-            axes.set_title(block.part, loc="left")
-        else:
-            axes.set_xlabel(block.part)
-        if _shape(block) != "map":
-            axes.set_ylabel(table.label)
-    _one_legend(figure, every)
-    for text in figure.findobj(require("matplotlib.text", "a figure").Text):
-        text.set_fontsize(min(text.get_fontsize(), SIZE))
-    _literal(figure)
-    return figure
-
-
-def _drawn_blocks(
-    blocks: Sequence[tuple[str, Block]], width: float, *, begin: float, line: float, usual: float
-) -> tuple[Figure, list[Axes]]:
-    """Draw blocks below each other, `usual` inches high; a heat map grows with its lines from `begin`."""
-    maps = {
-        at: begin + line * len(block.body) for at, (_, block) in enumerate(blocks) if _shape(block) == "map"
-    }
-    heights = [maps.get(at, usual) for at in range(len(blocks))]
-    figure = new_figure(width, sum(heights) + 0.5)
-    every = list(figure.subplots(len(blocks), height_ratios=heights, squeeze=False).flat)
-    for axes, (_, block) in zip(every, blocks, strict=True):
-        _draw(axes, block)
-    return figure, every
-
-
-def _one_legend(figure: Figure, every: Sequence[Axes]) -> None:
-    """Put one legend above all axes, where they share it."""
-    listed = [axes.get_legend_handles_labels() for axes in every]
-    if len({tuple(labels) for _, labels in listed}) > 1:
-        return
-    for axes in every:
-        if (legend := axes.get_legend()) is not None:
-            legend.remove()
-    if len(listed[0][1]) > 1:
-        across = max(1, round(figure.get_figwidth() / 0.95))
-        figure.legend(*listed[0], loc="outside upper left", ncols=across, frameon=False, columnspacing=1.0)
 
 
 def _blocks(tables: Sequence[Table]) -> list[tuple[str, Block]]:
@@ -275,7 +145,8 @@ def _for_eyes(block: Block) -> Block:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= MOST_SIGNS else f"{name[: MOST_SIGNS - 3]}..."
+    lines = name.splitlines()
+    return "\n".join(line if len(line) <= MOST_SIGNS else f"{line[: MOST_SIGNS - 3]}..." for line in lines)
 
 
 def _shape(block: Block) -> str:
@@ -301,12 +172,47 @@ def _draw(axes: Axes, block: Block) -> None:
     values, spreads = np.moveaxis(np.array(cells, dtype=float), 2, 0)
     rows, shape = [name for name, *_ in block.body], _shape(block)
     if shape == "bars":
-        bars(axes, rows, block.columns, values, spreads)
+        _bars(axes, rows, block.columns, values, spreads)
     elif shape == "lines":
         scale = _scale(block)
-        lines(axes, rows, [block.columns[place] for place in scale], values[:, scale], spreads[:, scale])
+        _lines(axes, rows, [block.columns[place] for place in scale], values[:, scale], spreads[:, scale])
     else:
         _map(axes, rows, block.columns, values)
+
+
+def _bars(axes: Axes, groups: Sequence[str], series: Sequence[str], values: Values, errors: Values) -> None:
+    """Draw groups of bars: a row of the values a group, a column a series."""
+    width = 0.8 / len(series)
+    for place, name in enumerate(series):
+        axes.bar(
+            np.arange(len(groups)) + (place - (len(series) - 1) / 2) * width, values[:, place], width,
+            label=name, yerr=_known(errors[:, place]), capsize=2,
+            color=COLOURS[place % len(COLOURS)], hatch=("", "//")[place // len(COLOURS) % 2],
+        )  # fmt: skip
+    longest = max((len(line) for name in groups for line in name.splitlines()), default=0)
+    room = SIGNS * axes.figure.get_figwidth()  # type: ignore[union-attr]
+    crowded = len(groups) > MOST_LEVEL or longest * len(groups) > room
+    turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if crowded else {}
+    axes.set_xticks(np.arange(len(groups)), groups, **turned)
+    if len(series) > 1:
+        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+
+
+def _lines(axes: Axes, series: Sequence[str], scale: Sequence[str], values: Values, errors: Values) -> None:
+    """Draw lines over the steps of a scale, evenly spaced: a row of the values a line."""
+    for place, name in enumerate(series):
+        axes.errorbar(
+            range(len(scale)), values[place], _known(errors[place]), markersize=4,
+            marker=MARKERS[(place + place // len(COLOURS)) % len(MARKERS)],
+            capsize=3, label=name, color=COLOURS[place % len(COLOURS)],
+            linestyle=("-", "--")[place // len(COLOURS) % 2],
+        )  # fmt: skip
+    axes.set_xticks(range(len(scale)), scale)
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+
+
+def _known(errors: Values) -> Values | None:
+    return errors if np.isfinite(errors).any() else None
 
 
 def _map(axes: Axes, rows: Sequence[str], columns: Sequence[str], values: Values) -> None:

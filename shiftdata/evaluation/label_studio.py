@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import csv
 import io
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -103,39 +101,29 @@ def _chosen(metadata: Metadata, conditions: Sequence[str], each: int | None, see
     rows = rows[np.argsort(ranks(metadata.keys(rows).to_pylist(), "label", seed))]
     if each is None:
         return rows
-    seen: Counter[tuple[int, int]] = Counter()
+    seen: Counter[int] = Counter()
     chosen = []
-    for row, group in zip(rows, zip(metadata.label[rows], metadata.nuisance[rows], strict=True), strict=True):
-        seen[group] += 1
-        if seen[group] <= each:
+    for row in rows.tolist():
+        seen[metadata.group[row]] += 1
+        if seen[metadata.group[row]] <= each:
             chosen.append(row)
     return np.array(chosen, np.int64)
 
 
 def read_export(path: Path) -> list[Label]:
-    """Read the labels of an export of Label Studio: JSON, JSON-MIN or CSV."""
+    """Read the labels of an export of Label Studio as JSON."""
     try:
-        if path.suffix.lower() == ".csv":
-            csv.field_size_limit(sys.maxsize)  # the pictures stand in a column
-            with path.open(encoding="utf-8", newline="") as stream:
-                given: Any = list(csv.DictReader(stream))
-        else:
-            given = json.loads(path.read_bytes())
-        labels = [label for task in given for label in _labels_of(task)]
+        labels = [label for task in json.loads(path.read_bytes()) for label in _labels_of(task)]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{path} is not an export of such a project ({type(error).__name__}: {error}): "
-            "export it from Label Studio as JSON, JSON-MIN or CSV"
+            "export it from Label Studio as JSON"
         ) from error
     return sorted(labels, key=lambda row: (row.when, row.key, row.who))
 
 
 def _labels_of(task: Mapping[str, Any]) -> Iterable[Label]:
-    """Return the labels of a task with annotations (JSON), or of a row for each annotation (the others)."""
-    if "annotations" not in task:
-        if label := task.get(QUESTION, ""):
-            yield Label(task["key"], label, str(task["annotator"]), task["updated_at"])
-        return
+    """Return the labels of a task, one an annotation."""
     for annotation in task["annotations"]:
         who = annotation["completed_by"]
         name = who["email"] if isinstance(who, dict) else str(who)

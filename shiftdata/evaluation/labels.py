@@ -17,11 +17,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.names import line_fault
 from shiftdata.errors import InputError
-from shiftdata.evaluation.metrics import Interval, bootstrap_rows
-from shiftdata.evaluation.metrics.records import Record, number
+from shiftdata.evaluation.metrics.records import number
 from shiftdata.evaluation.metrics.statistics import Z, wilson
 from shiftdata.files import write_text
 from shiftdata.tables import aligned, csv_text, from_csv_cell
@@ -32,7 +30,6 @@ SEPARATORS = ",;\t"
 #: Keys with different labels that a text lists.
 MOST_LISTED = 20
 
-Floats: TypeAlias = NDArray[np.float64]
 #: The labels that count, by person and key.
 People: TypeAlias = Mapping[str, Mapping[str, str]]
 
@@ -111,112 +108,63 @@ def settled(labels: Iterable[Label]) -> tuple[dict[str, str], list[str]]:
     return agreed, sorted(given.keys() - agreed.keys())
 
 
-@dataclass(frozen=True)
-class Kappa(Record):
-    """Cohen's kappa with its 95 % interval in large samples (Fleiss, Cohen and Everitt 1969).
+def kappa(counts: NDArray[np.int64]) -> tuple[float, float, float]:
+    """Cohen's kappa of a table of pairs of labels, with its 95 % interval in large samples.
 
-    Undefined (nan) where both people always gave one and the same label.
+    The interval is that of Fleiss, Cohen and Everitt (1969). All three are nan where both people always gave
+    one and the same label.
+
+    >>> [round(value, 3) for value in kappa(np.array([[20, 5], [10, 15]]))]
+    [0.4, 0.151, 0.649]
     """
-
-    kappa: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{number(self.kappa, 3)} [{number(self.low, 3)}, {number(self.high, 3)}]"
-
-
-def kappa(counts: NDArray[np.int64], weights: Floats | None = None) -> Kappa:
-    """Cohen's kappa of a table of pairs of labels; `weights` is 1 where labels agree and less where not.
-
-    >>> print(kappa(np.array([[20, 5], [10, 15]])))
-    0.400 [0.151, 0.649]
-    """
-    weights = np.eye(len(counts)) if weights is None else weights
     n = counts.sum()
-    if not n:
-        return Kappa(math.nan, math.nan, math.nan)
-    shares = counts / n
+    shares = counts / max(n, 1)
     rows, columns = shares.sum(axis=1), shares.sum(axis=0)
-    by_chance = float(rows @ weights @ columns)
-    if by_chance > 1 - 1e-12:
-        return Kappa(math.nan, math.nan, math.nan)
-    estimate = (float((weights * shares).sum()) - by_chance) / (1 - by_chance)
-    # The variance under the observed shares: sum of p_ij (w_ij - (w_i. + w_.j) (1 - kappa))^2, centred.
-    expected = (weights @ columns)[:, None] + (rows @ weights)[None, :]
-    spread = (shares * (weights - expected * (1 - estimate)) ** 2).sum()
+    by_chance = float(rows @ columns)
+    if not n or by_chance > 1 - 1e-12:
+        return math.nan, math.nan, math.nan
+    estimate = (float(shares.trace()) - by_chance) / (1 - by_chance)
+    # The variance under the observed shares: sum of p_ij (1[i = j] - (p_.i + p_j.) (1 - kappa))^2, centred.
+    expected = columns[:, None] + rows[None, :]
+    spread = (shares * (np.eye(len(counts)) - expected * (1 - estimate)) ** 2).sum()
     variance = (spread - (estimate - by_chance * (1 - estimate)) ** 2) / n / (1 - by_chance) ** 2
     half = Z * math.sqrt(max(variance, 0.0))
-    return Kappa(estimate, max(-1.0, estimate - half), min(1.0, estimate + half))
+    return estimate, max(-1.0, estimate - half), min(1.0, estimate + half)
 
 
-def linear_weights(labels: int) -> Floats:
-    """Agreement that falls evenly from 1 to 0 along an order of labels.
+def with_interval(estimate: float, low: float, high: float) -> str:
+    """Write an estimate with its interval.
 
-    >>> linear_weights(3).tolist()
-    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
+    >>> with_interval(0.4, 0.1514, 0.6486)
+    '0.400 [0.151, 0.649]'
     """
-    steps = np.arange(labels)
-    weights: Floats = 1 - np.abs(steps[:, None] - steps[None, :]) / (labels - 1)
-    return weights
-
-
-def alpha(people: People) -> Interval | None:
-    """Krippendorff's alpha (2004) of labels as names, 1 - D_o / D_e, whoever labelled a key.
-
-    With n_uk labels k of key u, m_u of it and n in all, keys with one label left out: D_o = the sum over u of
-    (m_u^2 - sum of n_uk^2) / (m_u - 1) / n, and D_e = (n^2 - sum of n_k^2) / (n (n - 1)). The interval draws
-    keys. None without keys that have two labels, or where all their labels are the same.
-    """
-    given: dict[str, list[str]] = {}
-    for labels in people.values():
-        for key, label in labels.items():
-            given.setdefault(key, []).append(label)
-    several = [labels for labels in given.values() if len(labels) > 1]
-    names = sorted({label for labels in several for label in labels})
-    if len(names) < 2:
-        return None
-    counts = np.array([[labels.count(name) for name in names] for labels in several])
-
-    def statistic(rows: IntArray) -> float:
-        drawn = counts[rows]
-        sizes, totals = drawn.sum(axis=1), drawn.sum(axis=0)
-        n = totals.sum()
-        observed = ((sizes**2 - (drawn**2).sum(axis=1)) / (sizes - 1)).sum() / n
-        expected = (n**2 - (totals**2).sum()) / (n * (n - 1))
-        return float(1 - observed / expected) if expected else 1.0  # a draw in which all agree on one label
-
-    return bootstrap_rows(statistic, len(counts))
+    return f"{number(estimate, 3)} [{number(low, 3)}, {number(high, 3)}]"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Agreement(Record):
-    """Two people's labels of the keys that both labelled.
+class Agreement:
+    """Two people's labels of the keys that both labelled, which `differ` on some.
 
-    `counts` has a row for each label of the first and a column for each of the second; `weighted` is None
-    where labels have no order.
+    `counts` has a row for each label of the first and a column for each of the second; `share` is that of
+    equal labels, with Wilson's interval.
     """
 
     first: str
     second: str
     labels: tuple[str, ...]
     counts: NDArray[np.int64]
-    n: int
-    raw: tuple[float, float, float]
-    kappa: Kappa
-    weighted: Kappa | None
+    share: tuple[float, float, float]
+    kappa: tuple[float, float, float]
     differ: tuple[tuple[str, str, str], ...]
 
     def __str__(self) -> str:
-        share, low, high = self.raw
         body = [[name, *map(str, row)] for name, row in zip(self.labels, self.counts.tolist(), strict=True)]
         more = len(self.differ) - MOST_LISTED
         return "\n".join(
             [
-                f"{self.first} and {self.second}: n = {self.n:,} labelled by both",
-                f"agreement {number(share, 3)} [{number(low, 3)}, {number(high, 3)}]",
-                f"Cohen's kappa {self.kappa}",
-                *([f"linearly weighted kappa {self.weighted}"] if self.weighted else []),
+                f"{self.first} and {self.second}: n = {self.counts.sum():,} labelled by both",
+                f"agreement {with_interval(*self.share)}",
+                f"Cohen's kappa {with_interval(*self.kappa)}",
                 aligned([f"{self.first} (down), {self.second} (across)", *self.labels], body),
                 *(f"{key}: {mine}, {theirs}" for key, mine, theirs in self.differ[:MOST_LISTED]),
                 *([f"and {more:,} more"] if more > 0 else []),
@@ -224,37 +172,7 @@ class Agreement(Record):
         )
 
 
-def compare(
-    first: tuple[str, Mapping[str, str]],
-    second: tuple[str, Mapping[str, str]],
-    labels: Sequence[str],
-    *,
-    ordered: bool = False,
-) -> Agreement:
-    """Return the agreement of two people, each a name with labels; of `ordered` labels weighted too."""
-    (name, mine), (partner, theirs) = first, second
-    both = sorted(mine.keys() & theirs.keys())
-    place = {label: at for at, label in enumerate(labels)}
-    counts = np.zeros((len(labels), len(labels)), np.int64)
-    for key in both:
-        counts[place[mine[key]], place[theirs[key]]] += 1
-    same, n = int(counts.trace()), len(both)
-    return Agreement(
-        first=name,
-        second=partner,
-        labels=tuple(labels),
-        counts=counts,
-        n=n,
-        raw=(same / n if n else math.nan, *wilson(same, n)),
-        kappa=kappa(counts),
-        weighted=kappa(counts, linear_weights(len(labels))) if ordered else None,
-        differ=tuple((key, mine[key], theirs[key]) for key in both if mine[key] != theirs[key]),
-    )
-
-
-def agreements(
-    files: Sequence[tuple[str, People]], labels: Sequence[str], *, ordered: bool = False
-) -> Iterator[Agreement]:
+def agreements(files: Sequence[tuple[str, People]], labels: Sequence[str]) -> Iterator[Agreement]:
     """Return the agreement of every two people, from the labels by file; who is in two counts twice."""
     names = [who for _, people in files for who in people]
     everybody = [
@@ -262,5 +180,19 @@ def agreements(
         for file, people in files
         for who, mine in sorted(people.items())
     ]
-    for first, second in combinations(everybody, 2):
-        yield compare(first, second, labels, ordered=ordered)
+    place = {label: at for at, label in enumerate(labels)}
+    for (first, mine), (second, theirs) in combinations(everybody, 2):
+        both = sorted(mine.keys() & theirs.keys())
+        counts = np.zeros((len(labels), len(labels)), np.int64)
+        for key in both:
+            counts[place[mine[key]], place[theirs[key]]] += 1
+        same = int(counts.trace())
+        yield Agreement(
+            first=first,
+            second=second,
+            labels=tuple(labels),
+            counts=counts,
+            share=(same / len(both) if both else math.nan, *wilson(same, len(both))),
+            kappa=kappa(counts),
+            differ=tuple((key, mine[key], theirs[key]) for key in both if mine[key] != theirs[key]),
+        )

@@ -27,7 +27,7 @@ ENDING = (
 SETTINGS = {"schedule": "constant", "evaluate_every": 5, "batch": 30}
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::shiftdata.evaluation.label_shift.ratios.EstimateWarning"),
+    pytest.mark.filterwarnings("ignore::shiftdata.evaluation.label_shift.estimators.EstimateWarning"),
     pytest.mark.filterwarnings("ignore:lbfgs"),
 ]
 

@@ -18,7 +18,7 @@ import torch
 
 import shiftdata as sd
 from shiftdata.baselines import METHODS, Training, make_method
-from shiftdata.evaluation.label_shift.ratios import EstimateWarning
+from shiftdata.evaluation.label_shift.estimators import EstimateWarning
 from tests.baselines.problems import PLAIN, fitting, trainer_of
 from tests.paths import ROOT
 

@@ -17,7 +17,7 @@ from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.methods.label_shift import RS
 from shiftdata.baselines.zoo.adaptation import logistic_regression
 from shiftdata.errors import InputError
-from shiftdata.evaluation.label_shift.ratios import log_ratios
+from shiftdata.evaluation.label_shift.estimators import log_ratios
 from shiftdata.evaluation.sampling import FixedRows
 from tests.baselines.problems import PLAIN, inputs_of, problem, trainer_of
 
@@ -49,7 +49,7 @@ QUICK = {"dann", "dare", "rs+rw+dann", "tent", "uniot"}
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in WITH_TARGET]
 )
-@pytest.mark.filterwarnings("ignore::shiftdata.evaluation.label_shift.ratios.EstimateWarning")
+@pytest.mark.filterwarnings("ignore::shiftdata.evaluation.label_shift.estimators.EstimateWarning")
 def test_labels_of_the_target_have_no_say(name, uda, monkeypatch):
     if "unknown" in make_method(name).needs:  # a target with classes of its own
         own = {"shared": 2, "source_private": 0, "target_private": 1}
@@ -266,7 +266,7 @@ def test_shares_that_a_sampler_trains_on(data):
         class_counts=torch.tensor([6, 3, 0]),
         group_class=torch.tensor([0, 0, 0, 1]),
     )
-    of_labels, of_groups = ("rwy", "suby", "class-balanced"), ("rwg", "subg", "uniform-groups", "n-groups")
+    of_labels, of_groups = ("rwy", "suby", "class-balanced"), ("rwg", "subg", "uniform-groups")
     expected = {"shuffle": [2 / 3, 1 / 3, 0], "per-domain": [2 / 3, 1 / 3, 0]}
     expected |= {one: [0.5, 0.5, 0] for one in of_labels} | {one: [0.75, 0.25, 0] for one in of_groups}
     for rule, shares in expected.items():

@@ -216,7 +216,7 @@ def test_differences_are_paired_by_origin():
     hard = generator.random(len(task.metadata.origin_names))[origin]
     right = [generator.random(len(rows)) < share - 0.5 * hard for share in (1.1, 1.0)]
     first, second = (
-        scores_of([task.evaluate(np.where(ok, true, (true + 1) % 4))], task)["overall"] for ok in right
+        scores_of([task.evaluate(np.where(ok, true, (true + 1) % 4))])["overall"] for ok in right
     )
     sums = np.bincount(origin, right[0] * 1.0 - right[1])
     by_origin = (sums / 3)[np.bincount(origin) == 3]  # each origin has three rows

@@ -112,8 +112,8 @@ def test_its_first_protocol_gives_a_task_that_can_be_evaluated(built):
 def test_a_pair_of_rlsbench_is_adapted_to_and_evaluated(built):
     """The last target, its labels shifted: replicas are small, and so rows are drawn again."""
     folder, _ = built
-    pair = sd.rlsbench(folder.name, alpha=10.0, seed=0)[-1]
-    task = sd.task(folder, replace(pair.protocol, replacement=True), on_empty="report")
+    protocol = sd.rlsbench(folder.name, alphas=[10.0], seeds=[0])[-1]
+    task = sd.task(folder, replace(protocol, replacement=True), on_empty="report")
     for method in ("erm", "rs+dann", "pseudo-label"):
         run = sd.train(task, method, training=Training(steps=2, batch=8))
         assert sorted(run.predictions()) == sorted(task.keys("target_test"))

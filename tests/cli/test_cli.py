@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -187,8 +186,9 @@ def test_a_missing_file_is_named_with_what_makes_it(home, capsys, command, messa
 
 def test_an_error_of_the_system_is_said_with_its_path_first(home, capsys, tiny, tmp_path):
     task = sd.task(tiny, "gf_k2_mu10")
-    (tmp_path / "p.json").write_text(json.dumps(dict.fromkeys(task.keys("test"), task.labels[0])))
-    words = ["evaluate", "tiny", "gf_k2_mu10", "p.json", "--picture", "none/p.png"]
+    lines = [f"{key},{task.labels[0]}" for key in task.keys("test")]
+    (tmp_path / "p.csv").write_text("\n".join(["key,prediction", *lines]))
+    words = ["evaluate", "tiny", "gf_k2_mu10", "p.csv", "--picture", "none/p.png"]
     status, _, error = run(shiftdata.cli.app.main, capsys, *words)
     assert status == 1
     assert re.search(r"^error: \S*none/p\.png: No such file or directory\. Check the path", error)

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 import shiftdata as sd
 from shiftdata.cli import app as cli
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.evaluation.metrics import std
 from shiftdata.evaluation.protocols import protocols
 from shiftdata.evaluation.tasks import Evaluation
 from shiftdata.evaluation.tasks.making import choose
@@ -99,7 +98,6 @@ FORMS = {
     "mapping to logits": lambda: dict(zip(KEYS, logits(PREDICTED, 6), strict=True)),
     "two columns": lambda: BY_KEY,
     "pandas": lambda: frame(BY_KEY),
-    "series by key": lambda: series(BY_KEY["prediction"], index=BY_KEY["key"]),
     "polars": lambda: importlib.import_module("polars").DataFrame(BY_KEY),
     "key and logits": lambda: frame(dict(zip(FAIR.labels, OF_TASK.T, strict=True)) | {"key": KEYS}),
 }
@@ -113,7 +111,6 @@ def test_every_form_gives_the_same(form):
 def test_every_file_gives_the_same(tmp_path):
     pa.csv.write_csv(pa.table(BY_KEY), tmp_path / "mine.csv")
     pq.write_table(pa.table(BY_KEY), tmp_path / "mine.parquet")
-    (tmp_path / "mine.json").write_text(json.dumps(MAPPING))
     np.save(tmp_path / "mine.npy", PREDICTED)
     for path in tmp_path.iterdir():
         assert FAIR.evaluate(path).to_dict() == FAIR.evaluate(str(path)).to_dict() == EXPECTED
@@ -248,7 +245,7 @@ def test_domains_are_averaged_and_not_cells():
     by_name = dict(zip(result.by("nuisance").names, result.by("nuisance").accuracy, strict=True))
     assert by_name == dict(zip(right, shares, strict=True))
     assert result["mean_domain"] == pytest.approx(np.mean(shares))
-    assert result["std_domain"] == pytest.approx(np.std(shares, ddof=1)) == std(shares, "nico++")
+    assert result["std_domain"] == pytest.approx(np.std(shares, ddof=1))
     assert result["overall"] == pytest.approx(sum(right.values()) / 360)
     assert (result["worst_domain"], result.figures["worst_domain"].of) == (0.5, "sand")
 
@@ -410,7 +407,6 @@ def test_an_empty_promised_group_shows_with_no_rows():
     assert (result.figures["worst"].n, result.figures["worst"].of) == (0, "label01 / kind2: no rows")
     assert result.notes[0].startswith("1 groups have no rows (label01 / kind2): what needs them is undefined")
     assert "| label01 / kind2 | - | - | 0 |" in result.to_markdown("group")
-    assert result.table("group").to_pylist()[6]["n"] == 0
     assert json.loads(json.dumps(result.to_dict(), allow_nan=False))["figures"]["worst"]["value"] is None
     assert result.by("label").mean == 1
     result.picture()
@@ -426,8 +422,6 @@ def test_results_are_shown_by_name_with_their_rows():
     assert text.splitlines()[3].split() == ["figure", "value", "sem", "n", "over"]
     assert result.by("nuisance").names == ("kind0", "kind2", "kind4")
     assert result.by("group").names[0] == "label02 / kind0"
-    assert result.table().column_names == ["figure", "value", "sem", "n", "origins", "of"]
-    assert result.table("label", "a").column_names == ["label", "a", "accuracy", "sem", "n"]
     assert result.to_markdown().startswith("| figure | value | sem | n | over |\n| --- | --: |")
     assert result.mean == result["mean"] == result.figures["mean"].value
     with pytest.raises(AttributeError, match="an evaluation has no 'wurst'; figures: mean, worst"):
@@ -463,8 +457,6 @@ def test_every_picture_is_drawn():
     many = sd.task(metadata(70, 2, 4))
     with pytest.raises(InputError, match="70 squares in a line are too many to read, at most 40 are drawn"):
         many.evaluate(truth(many)).picture()
-    with pytest.raises(InputError, match="70 bars are too many"):
-        many.evaluate(truth(many)).picture("label")
 
 
 def test_untouched_content_is_not_judged_by_group(tiny):
@@ -496,7 +488,7 @@ def run(capsys, *words):
 def test_the_command_line_prints_the_same_in_every_format(files, capsys, tmp_path):
     described = ["tiny", "group-fairness", "k=3", "mu=0.3"]
     frozen = run(capsys, "mine.parquet", "p.csv")
-    assert frozen == run(capsys, *described, "p.csv") == run(capsys, *described, "--predictions", "p.csv")
+    assert frozen == run(capsys, *described, "p.csv") == run(capsys, *described, "mine=p.csv")
     assert frozen == run(capsys, "mine.parquet", "p.csv", "--dataset", "tiny") == (0, f"{files}\n", "")
     markdown = run(capsys, "mine.parquet", "p.csv", "--by", "label,style", "--format", "markdown")[1]
     assert markdown == files.to_markdown("label", "style") + "\n"

@@ -11,21 +11,19 @@ from hypothesis import strategies as st
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.evaluation.label_shift import (
     ESTIMATORS,
-    AbsentClassError,
-    NotConvergedError,
-    SingularMatrixError,
+    EstimationError,
     estimate_marginal,
-    fit_calibrator,
-    label_weights,
+    estimators,
     reweight,
-    rlls_rho,
 )
-from shiftdata.evaluation.label_shift.regularized import Solution, _one_by_one, ridge, solve
+from shiftdata.evaluation.label_shift.calibration import PENALTY, fit_calibrator
+from shiftdata.evaluation.label_shift.estimators import rlls_rho
+from shiftdata.evaluation.label_shift.evidence import evidence_of
+from shiftdata.evaluation.label_shift.regularized import Solution, ridge, solve
 
 #: The estimators without calibration and warnings.
 mean_prediction, bbse, rlls, mlls = (
-    partial(estimate_marginal, name, calibration=None, warn=False)
-    for name in ("mean", "bbse", "rlls", "mlls")
+    partial(estimate_marginal, name, calibrate=False, warn=False) for name in ("mean", "bbse", "rlls", "mlls")
 )
 
 #: A worked example: 10 hold-out rows of 2 classes, 8 of class 0 (6 right), 2 of class 1 (1 right).
@@ -81,9 +79,7 @@ def test_the_worked_example():
     assert estimate.weights.tolist() == pytest.approx([0.75, 2])
     assert estimate.marginal.tolist() == pytest.approx([0.6, 0.4])
     assert estimate.method == "bbse-paper-hard"
-    soft = np.eye(2)[PREDICTED], LABELS, np.eye(2)[TARGET]
-    names = [bbse(*soft, hard=hard).method for hard in (False, True)]
-    assert names == ["bbse-paper-soft", "bbse-paper-hard"]
+    assert bbse(np.eye(2)[PREDICTED], LABELS, np.eye(2)[TARGET]).method == "bbse-paper-soft"
 
 
 def test_negative_weights_become_zero():
@@ -141,7 +137,7 @@ def test_the_optimum_is_scipys(seed, with_prior):
 
 @pytest.mark.parametrize("seed", [14, 32, 44, 48, *range(8)])
 def test_quadratic_problems_meet_the_conditions_of_karush_kuhn_and_tucker(seed):
-    """In the first four, weights leave and return without end."""
+    """In the first four, weights that are fixed and freed together leave and return without end."""
     generator = np.random.default_rng(seed)
     size = int(generator.integers(2, 6))
     factor = generator.normal(size=(size, size)) * 10 ** generator.uniform(-1, 1, size)
@@ -149,17 +145,14 @@ def test_quadratic_problems_meet_the_conditions_of_karush_kuhn_and_tucker(seed):
     curvature, pull, kappa, ones = factor.T @ factor, factor.T @ observed, 1e-3, np.ones(size)
     matrix, aim = curvature + kappa * np.eye(size), pull + kappa
     for prior in (None, shares):
-        for weights in (
-            ridge(curvature, pull, kappa, prior, ones),
-            _one_by_one(matrix, aim, prior, ones),
-        ):
-            free, gradient = weights > 0, matrix @ weights - aim
-            if prior is not None:
-                assert weights @ prior == pytest.approx(1)
-                gradient = gradient - prior * np.mean(gradient[free] / prior[free])
-            assert (weights >= 0).all()
-            assert np.allclose(gradient[free], 0, atol=1e-9 * np.abs(matrix).max())
-            assert (gradient >= -1e-9 * np.abs(matrix).max()).all()
+        weights = ridge(curvature, pull, kappa, prior, ones)
+        free, gradient = weights > 0, matrix @ weights - aim
+        if prior is not None:
+            assert weights @ prior == pytest.approx(1)
+            gradient = gradient - prior * np.mean(gradient[free] / prior[free])
+        assert (weights >= 0).all()
+        assert np.allclose(gradient[free], 0, atol=1e-9 * np.abs(matrix).max())
+        assert (gradient >= -1e-9 * np.abs(matrix).max()).all()
 
 
 def test_rlls_paper_and_code_solve_their_own_problems():
@@ -200,15 +193,16 @@ def test_rlls_paper_and_code_solve_their_own_problems():
         assert objective(estimate.weights - 1) <= best.fun + 1e-7
         assert estimate.marginal == pytest.approx(estimate.weights * prior)
     assert rlls(source, labels, target).marginal.sum() == pytest.approx(1)
-    assert rlls(source, labels, target, rho=0.1).marginal.sum() == pytest.approx(1)
-    code_sum = rlls(source, labels, target, variant="code", rho=0.1).marginal.sum()
+    code_sum = rlls(source[:60], labels[:60], target[:60], variant="code").marginal.sum()
     assert abs(code_sum - 1) > 1e-3  # as released: it sums to 1 only where it fits exactly
 
 
 def test_with_a_small_rho_rlls_is_bbse_and_with_a_large_one_no_shift():
     world = World(1)
-    assert rlls(*world.given, rho=1e-5).marginal == pytest.approx(bbse(*world.given).marginal, abs=1e-6)
-    assert rlls(*world.given, rho=100.0).weights == pytest.approx(np.ones(5), abs=1e-6)
+    evidence, prior = evidence_of(*world.given), np.bincount(world.labels) / len(world.labels)
+    exact, none = (solve(evidence.confusion, evidence.observed, rho, prior).weights for rho in (1e-5, 100.0))
+    assert exact == pytest.approx(bbse(*world.given).weights, abs=1e-6)
+    assert none == pytest.approx(np.ones(5), abs=1e-6)
 
 
 @pytest.mark.parametrize("hard", [False, True])
@@ -240,12 +234,13 @@ def test_bbse_as_released_is_ridge_regression_and_does_not_sum_to_1(hard):
 
 
 @pytest.mark.parametrize("variant", ["paper", "code"])
-def test_mlls_maximises_the_likelihood(variant):
+def test_mlls_maximises_the_likelihood(variant, monkeypatch):
     from scipy import optimize
 
+    monkeypatch.setattr(estimators, "TOLERANCE", 1e-10)
     world = World(2, n=600, prior=[0.4, 0.3, 0.15, 0.1, 0.05])
     source, target = (distorted(p, 1, np.arange(5) / 4) for p in (world.source, world.target))
-    estimate = mlls(source, world.labels, target, variant=variant, tolerance=1e-10)
+    estimate = mlls(source, world.labels, target, variant=variant)
     base = np.bincount(world.labels) / 600 if variant == "paper" else source.mean(axis=0)
 
     def loss(logits):
@@ -256,29 +251,18 @@ def test_mlls_maximises_the_likelihood(variant):
     assert estimate.marginal == pytest.approx(softmax(best.x), abs=1e-3)
 
 
-@pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-9])
-def test_mlls_stops_when_the_marginal_moves_less_in_l1(tolerance):
-    source, labels, target = World(2, n=300).given
-    ratios = target / (np.bincount(labels) / len(labels))
-    marginal, steps, change = target.mean(axis=0), 0, np.inf
-    while change >= tolerance:
-        posterior = ratios * marginal
-        before, marginal = marginal, (posterior / posterior.sum(axis=1, keepdims=True)).mean(axis=0)
-        change, steps = np.abs(marginal - before).sum(), steps + 1
-    estimate = mlls(source, labels, target, tolerance=tolerance, max_iterations=steps)
-    assert estimate.marginal == pytest.approx(marginal, abs=1e-9)
-    with pytest.raises(NotConvergedError, match=f"after {steps - 1} steps"):
-        mlls(source, labels, target, tolerance=tolerance, max_iterations=steps - 1)
-
-
-def test_mlls_ends_at_a_change_of_a_millionth_and_may_take_thousands_of_steps():
+def test_mlls_ends_at_a_change_of_a_millionth_and_may_take_thousands_of_steps(monkeypatch):
     looks = np.array([[0.55, 0.45], [0.45, 0.55]])
     given = looks, [0, 1], looks[np.repeat([0, 1], [21, 19])]
-    estimate = mlls(*given)
-    assert estimate.marginal.tolist() == mlls(*given, tolerance=1e-6).marginal.tolist()
-    assert estimate.marginal == pytest.approx([0.75, 0.25], abs=1e-3)
-    with pytest.raises(NotConvergedError, match="after 500 steps"):
-        mlls(*given, max_iterations=500)
+    marginal = mlls(*given).marginal
+    assert marginal == pytest.approx([0.75, 0.25], abs=1e-3)
+    # Another step would move it by less than a millionth.
+    ratios = given[2] / 0.5
+    again = marginal * (ratios.T @ (1 / (ratios @ marginal))) / 40
+    assert 0 < np.abs(again - marginal).sum() < 1e-6
+    monkeypatch.setattr(estimators, "MAX_STEPS", 500)
+    with pytest.raises(EstimationError, match="after 500 steps"):
+        mlls(*given)
 
 
 @pytest.mark.parametrize(("apart", "refused"), [(1e-7, False), (2e-8, True)])
@@ -287,7 +271,7 @@ def test_bbse_refuses_classes_that_are_nearly_predicted_alike(apart, refused):
     source = np.array([[0.5 + apart, 0.5 - apart], [0.5 - apart, 0.5 + apart]])
     given = (source, [0, 1], [[0.5, 0.5]])
     if refused:
-        with pytest.raises(SingularMatrixError, match=r"condition 2.5e\+07"):
+        with pytest.raises(EstimationError, match=r"condition 2.5e\+07"):
             bbse(*given)
     else:
         assert bbse(*given).marginal == pytest.approx([0.5, 0.5], abs=1e-6)
@@ -315,53 +299,49 @@ def test_probabilities_are_divided_by_their_sum_where_it_is_nearly_1():
 # --- calibration ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["temperature", "bcts"])
-def test_calibration_is_the_maximum_of_the_likelihood(kind):
+def calibrated_on(source, labels):
+    return fit_calibrator(evidence_of(source, labels, source))
+
+
+def test_calibration_is_the_maximum_of_the_penalised_likelihood():
     from scipy import optimize, special
 
     world = World(5, n=800)
     source = distorted(world.source, 2.5, np.arange(5) / 2)
-    fitted = fit_calibrator(source, world.labels, kind)
+    logs, fitted = np.log(source), calibrated_on(source, world.labels)
+    spread = logs.var(axis=1).mean()
 
     def loss(point):
-        bias = point[1:] if kind == "bcts" else 0
-        logs = special.log_softmax(np.log(source) * point[0] + bias, axis=1)
-        return -logs[np.arange(800), world.labels].mean()
+        likelihood = special.log_softmax(logs * point[0] + point[1:], axis=1)[np.arange(800), world.labels]
+        return PENALTY / 1600 * ((point[1:] ** 2).sum() + 0.01 * spread * point[0] ** 2) - likelihood.mean()
 
     best = optimize.minimize(loss, np.r_[1.0, np.zeros(5)], method="BFGS", options={"gtol": 1e-8})
     assert loss(np.r_[1 / fitted.temperature, fitted.bias]) <= best.fun + 1e-9
     assert 1 / fitted.temperature == pytest.approx(best.x[0], abs=1e-4)
     assert fitted.bias.sum() == pytest.approx(0, abs=1e-9)
-    if kind == "bcts":
-        assert fitted.bias == pytest.approx(best.x[1:] - best.x[1:].mean(), abs=1e-3)
-    calibrated = fitted(source)
-    assert -np.log(calibrated[np.arange(800), world.labels]).mean() == pytest.approx(best.fun)
+    assert fitted.bias == pytest.approx(best.x[1:] - best.x[1:].mean(), abs=1e-3)
+    assert fitted(source) == pytest.approx(softmax(logs * best.x[0] + best.x[1:]), abs=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["temperature", "bcts"])
 @pytest.mark.parametrize("scale", [5, 10])
-def test_calibration_of_an_overconfident_classifier(scale, kind):
+def test_calibration_of_an_overconfident_classifier(scale):
     """A full step of Newton's method leads beyond every number from here."""
     world = World(5, n=200, radius=1.0)
-    usual, sure = (fit_calibrator(distorted(world.source, by, 0), world.labels, kind) for by in (1, scale))
+    usual, sure = (calibrated_on(distorted(world.source, by, 0), world.labels) for by in (1, scale))
     assert sure.temperature == pytest.approx(scale * usual.temperature, rel=1e-4)
     assert sure.bias == pytest.approx(usual.bias, abs=1e-4)
 
 
-def test_calibration_without_a_finite_best_is_refused():
-    right, unsure = np.eye(3)[[0, 1, 2]] * 0.4 + 0.2, np.tile([0.6, 0.4], (20, 1))
-    with pytest.raises(NotConvergedError, match="worse than chance"):
-        fit_calibrator(unsure, np.arange(20) >= 9)  # right in 9 rows of 20: 1 / T is -0.5
-    with pytest.raises(NotConvergedError, match="the best temperature is 0"):
-        fit_calibrator(right, [0, 1, 2])
-    with pytest.raises(NotConvergedError, match="worse than chance"):
-        fit_calibrator(right, [1, 2, 0])
-    with pytest.raises(AbsentClassError, match="classes 2 of 3 have no example"):
-        fit_calibrator(right, [0, 1, 1], "bcts")
-    with pytest.raises(InputError, match="calibration must be 'temperature' or 'bcts'"):
-        fit_calibrator(right, [0, 1, 1], "platt")
+def test_what_cannot_be_calibrated_is_refused():
+    right = np.eye(3)[[0, 1, 2]] * 0.4 + 0.2
+    with pytest.raises(EstimationError, match="worse than chance"):
+        calibrated_on(np.tile(right, (20, 1)), np.tile([1, 2, 0], 20))
+    with pytest.raises(EstimationError, match="classes 2 of 3 have no example"):
+        calibrated_on(right, [0, 1, 1])
+    with pytest.raises(InputError, match="class ids cannot be calibrated"):
+        calibrated_on([0, 1], [0, 1])
     with pytest.raises(InputError, match="the calibrator is for 3 classes, got 2"):
-        fit_calibrator(right, [0, 1, 1])([[0.5, 0.5]])
+        calibrated_on(right, [0, 1, 2])([[0.5, 0.5]])
 
 
 # --- recovery -------------------------------------------------------------------------------------
@@ -369,8 +349,7 @@ def test_calibration_without_a_finite_best_is_refused():
 RECOVERING = [
     pytest.param(method, options, marks=[pytest.mark.slow] if options else [])
     for method in ("bbse", "rlls", "mlls")
-    for options in ({}, {"hard": True}, {"variant": "code"})
-    if (method, options) != ("mlls", {"hard": True})
+    for options in ({}, {"variant": "code"})
 ]
 
 
@@ -394,15 +373,13 @@ def test_estimators_recover_a_drawn_marginal(method, options, prior):
 
 def test_mlls_needs_calibration_and_gets_it():
     bias = np.array([1.0, 0.5, 0, -0.5, -1.0])
-    raw, corrected, warm = [], [], []
+    raw, corrected = [], []
     for seed in range(15):
         world = World(seed)
         given = distorted(world.source, 3, bias), world.labels, distorted(world.target, 3, bias)
         raw.append(world.error(mlls(*given)))
-        warm.append(world.error(mlls(*given, calibration="temperature")))
-        corrected.append(world.error(mlls(*given, calibration="bcts")))
+        corrected.append(world.error(mlls(*given, calibrate=True)))
     assert interval(np.subtract(raw, corrected))[0] > 0.05
-    assert interval(np.subtract(warm, corrected))[0] > 0.02
     assert np.mean(corrected) < 0.4 * np.mean(raw)
 
 
@@ -426,24 +403,6 @@ def test_reweighting_the_worked_example():
     assert reweight([[0.5, 0.5]], estimate)[0].tolist() == pytest.approx([0.75 / 2.75, 2 / 2.75])
     balanced = reweight([[0.5, 0.5]], estimate, trained_on="balanced")
     assert balanced[0].tolist() == pytest.approx([0.6, 0.4])
-    assert label_weights([0.6, 0.4], [0.8, 0.2]).tolist() == pytest.approx([0.75, 2])
-
-
-def test_weights_of_known_marginals():
-    source, target = np.array([0.25, 0.75, 0]), np.array([0.5, 0.5, 0])
-    weights = label_weights(target, source)
-    assert weights.tolist() == pytest.approx([2, 2 / 3, 0])
-    labels = np.repeat([0, 1], [25, 75])
-    assert weights[labels].mean() == pytest.approx(1)
-    for wrong, message in [
-        ((target, [0.5, 0.5, 0.5]), "source is a marginal"),
-        (([0.5, 0.6, -0.1], source), "target is a marginal"),
-        (([0.5, 0.4, 0], source), "target is a marginal"),
-        (([0.5, 0.4, 0.1], source), "classes 2 are in the target and not in the source"),
-        (([0.5, 0.5], source), "lengths differ"),
-    ]:
-        with pytest.raises(InputError, match=message):
-            label_weights(*wrong)
 
 
 def test_reweighting_with_the_truth_is_bayes_rule():
@@ -477,33 +436,31 @@ ALIKE = (np.full((4, 2), 0.5), [0, 0, 1, 1], np.array([[0.6, 0.4]]))
 
 @pytest.mark.parametrize("method", ["bbse", "rlls", "mlls"])
 def test_a_class_without_examples_is_an_error(method):
-    with pytest.raises(AbsentClassError, match="classes 2 of 3 have no example among the 4"):
+    with pytest.raises(EstimationError, match="classes 2 of 3 have no example among the 4"):
         estimate_marginal(method, *ABSENT)
 
 
 def test_a_matrix_without_inverse_is_an_error():
-    with pytest.raises(SingularMatrixError, match=r"cannot be inverted.*or rlls"):
+    with pytest.raises(EstimationError, match=r"cannot be inverted.*or use rlls"):
         estimate_marginal("bbse", *ALIKE)
     never = (np.array([0, 1, 1, 0]), np.array([0, 1, 2, 2]), np.array([0, 1]))  # class 2 is never predicted
-    with pytest.raises(SingularMatrixError):
+    with pytest.raises(EstimationError):
         bbse(*never)
     assert rlls(*ALIKE).marginal.tolist() == pytest.approx([0.5, 0.5])  # nothing known: no shift
 
 
 def test_a_class_that_is_never_predicted_is_an_error_for_mlls_as_released():
     given = ([[1, 0], [1, 0], [1, 0]], [0, 0, 1], [[0.5, 0.5]])
-    with pytest.raises(AbsentClassError, match="classes 1 are never predicted"):
+    with pytest.raises(EstimationError, match="classes 1 are never predicted"):
         mlls(*given, variant="code")
     assert np.isfinite(mlls(*given).marginal).all()
 
 
 def test_an_iteration_that_does_not_end_is_an_error(monkeypatch):
     world = World(0)
-    with pytest.raises(NotConvergedError, match=r"MLLS still changed by .* after 3 steps"):
-        mlls(*world.given, max_iterations=3)
     far = Solution(weights=np.ones(5), objective=1.0, gap=0.1)
     monkeypatch.setattr("shiftdata.evaluation.label_shift.estimators.solve", lambda *given: far)
-    with pytest.raises(NotConvergedError, match=r"RLLS stopped 1.0e-01 above the minimum: pass another rho"):
+    with pytest.raises(EstimationError, match=r"RLLS stopped 1.0e-01 above the minimum: use bbse or mlls"):
         rlls(*world.given)
 
 
@@ -533,50 +490,32 @@ def test_unusable_input_is_refused(method, source, labels, target, message):
         estimate_marginal(method, source, labels, target)
 
 
-@pytest.mark.parametrize(
-    ("method", "options", "message"),
-    [
-        ("mean", {"variant": "code"}, "the estimator 'mean' takes no variant, only calibration, hard"),
-        ("bbse", {"variant": "papre"}, "variant must be 'paper' or 'code'"),
-        ("mlls", {"hard": True}, "the estimator 'mlls' takes no hard"),
-        ("bbse", {"calibration": "platt"}, "calibration must be 'temperature' or 'bcts'"),
-    ],
-)
-def test_options_that_mean_nothing_are_refused(method, options, message):
-    with pytest.raises(InputError, match=message):
-        estimate_marginal(method, *World(0, n=200).given, **options)
-
-
 def test_other_refusals():
     with pytest.raises(NotFoundError, match="unknown estimator 'blls'; did you mean 'rlls' or 'mlls'"):
         estimate_marginal("blls", P, [0, 1], P)
     with pytest.raises(InputError, match="mlls needs probabilities"):
         mlls([0, 1], [0, 1], [0, 1])
-    with pytest.raises(InputError, match="class ids cannot be calibrated"):
-        bbse([0, 1], [0, 1], [0, 1], calibration="temperature")
-    for rho in (0, -1.0, np.inf, np.nan):
-        with pytest.raises(InputError, match="rho must be above 0 and finite"):
-            rlls(P, [0, 1], P, rho=rho)
+    with pytest.raises(InputError, match="variant must be 'paper' or 'code'"):
+        bbse(P, [0, 1], P, variant="papre")
 
 
-@given(st.integers(0, 10_000), st.sampled_from(sorted(ESTIMATORS)), st.sampled_from([None, "code"]))
+@given(st.integers(0, 10_000), st.sampled_from(sorted(ESTIMATORS)), st.sampled_from(["paper", "code"]))
 def test_estimates_are_marginals_and_do_not_depend_on_the_order_of_rows(seed, method, variant):
     world = World(seed, n=150, n_classes=3)
     assume(np.isin(np.arange(3), world.labels).all())
-    options = {} if method == "mean" else {"variant": variant}
-    estimate = estimate_marginal(method, *world.given, **options)
+    estimate = estimate_marginal(method, *world.given, variant=variant)
     assert (estimate.marginal >= 0).all()
     if estimate.method not in ("rlls-code-soft", "bbse-code-soft"):
         assert estimate.marginal.sum() == pytest.approx(1)
     assert estimate.weights * np.bincount(world.labels) / 150 == pytest.approx(estimate.marginal)
     order, target_order = (world.generator.permutation(150) for _ in range(2))
     again = estimate_marginal(
-        method, world.source[order], world.labels[order], world.target[target_order], **options
+        method, world.source[order], world.labels[order], world.target[target_order], variant=variant
     )
     assert again.marginal == pytest.approx(estimate.marginal, abs=1e-6)
     renamed = np.array([2, 0, 1])  # class c becomes renamed[c]
     back = np.argsort(renamed)
     swapped = estimate_marginal(
-        method, world.source[:, back], renamed[world.labels], world.target[:, back], **options
+        method, world.source[:, back], renamed[world.labels], world.target[:, back], variant=variant
     )
     assert swapped.marginal[renamed] == pytest.approx(estimate.marginal, abs=1e-6)

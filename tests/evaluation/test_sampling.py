@@ -14,13 +14,12 @@ from shiftdata.evaluation.sampling import (
     SAMPLERS,
     Batches,
     CellBatches,
-    GroupBatches,
     Ranks,
     cells_of,
     dirichlet_marginal,
     make_sampler,
 )
-from shiftdata.evaluation.sampling.batches import STRETCH, draw_distinct
+from shiftdata.evaluation.sampling.batches import STRETCH
 
 #: 2 labels x 3 nuisances, group = label * 3 + nuisance, all sizes different.
 SIZES = [40, 6, 3, 5, 30, 12]
@@ -31,20 +30,17 @@ N = len(GROUPS)
 #: Numbers that some rule needs, each for every row.
 CODES = {"labels": LABELS, "groups": GROUPS, "nuisances": NUISANCES}
 
-PAIRS = {"name": "n-groups", "batch_size": 2, "n_groups_per_batch": 2}
 #: What the rows 0, 0, 0, 1, 1, 2 are drawn as.
 PINNED = [
     ({"name": "shuffle"}, [0, 3, 5, 1, 2, 4]),
     ({"name": "suby"}, [1, 5, 4]),
     ({"name": "rwy"}, [5, 0, 1, 5, 4, 5]),
     ({"name": "per-domain", "batch_size": 3}, [[2, 4, 5], [1, 3, 5]]),
-    (PAIRS, [[3, 0], [5, 4], [1, 5]]),
 ]
 
 #: What each rule needs beside labels, groups and a seed.
 EXTRA = {
     "dirichlet": {"alpha": 3.0},
-    "n-groups": {"batch_size": 8, "n_groups_per_batch": 4},
     "per-domain": {"batch_size": 12},
     "pseudo-balanced": {"pseudo_labels": LABELS},
 }
@@ -76,20 +72,20 @@ def epochs_of(loader, count):
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_an_epoch_is_a_function_of_seed_names_and_epoch(name):
-    one, other = sampler_of(name), sampler_of(name)
-    first, second = list(one), list(one)
+    sampler, other = sampler_of(name), sampler_of(name)
+    first, second = list(sampler), list(sampler)
     assert first != second
     assert [list(other), list(other)] == [first, second]
-    assert [list(one.items_of(epoch)) for epoch in (1, 0)] == [second, first]  # which changes nothing
-    one.set_epoch(3)
-    third = list(one)
+    assert [list(sampler.items_of(epoch)) for epoch in (1, 0)] == [second, first]  # which changes nothing
+    sampler.set_epoch(3)
+    third = list(sampler)
     assert third != first
     for epoch in (1, 2):  # what came before does not matter
         other.set_epoch(epoch)
         list(islice(other, 2))
     assert list(other) == third
-    one.set_epoch(0)
-    assert list(one) == first
+    sampler.set_epoch(0)
+    assert list(sampler) == first
     assert list(sampler_of(name, seed=1)) != first
     assert list(sampler_of(name, names=("sma_brd", "gf_k8_mu10"))) != first
 
@@ -181,11 +177,11 @@ def test_an_epoch_left_early_is_not_drawn_again_and_any_epoch_resumes(batched, w
 def test_ranks_share_an_epoch_evenly_and_redraw_alike(name):
     for whole, *ranks in zip(ways(name), *(ways(name, rank=rank, world=5) for rank in range(5)), strict=True):
         for epoch in range(2):
-            items = [np.atleast_2d(np.array(list(one.items_of(epoch)), object)) for one in ranks]
-            assert len({one.size for one in items}) == 1
-            rows = [flat(list(one)) for one in ranks]  # the next epoch of each, without a word
-            assert [flat(list(one.items_of(epoch))).tolist() for one in ranks] == [r.tolist() for r in rows]
-            assert len({len(one) for one in rows}) == 1
+            items = [np.atleast_2d(np.array(list(each.items_of(epoch)), object)) for each in ranks]
+            assert len({each.size for each in items}) == 1
+            rows = [flat(list(each)) for each in ranks]  # the next epoch of each, without a word
+            assert [flat(list(each.items_of(epoch))).tolist() for each in ranks] == [r.tolist() for r in rows]
+            assert len({len(each) for each in rows}) == 1
             if not isinstance(whole, CellBatches):
                 order = (whole.sampler if isinstance(whole, Batches) else whole).rows_of(epoch)
                 mixed = np.stack(rows).T.ravel()
@@ -200,9 +196,9 @@ def test_drop_last_repeats_nothing_and_fills_every_batch(rows, batch_size, world
         with pytest.raises(InputError, match="drop_last leaves none"):
             make_sampler("shuffle", rank=0, **options)
         return
-    made = [batch for rank in range(world) for batch in make_sampler("shuffle", rank=rank, **options)]
-    assert {len(batch) for batch in made} == {batch_size}
-    assert len(np.unique(made)) == world * batch_size * (rows // world // batch_size)
+    batches = [batch for rank in range(world) for batch in make_sampler("shuffle", rank=rank, **options)]
+    assert {len(batch) for batch in batches} == {batch_size}
+    assert len(np.unique(batches)) == world * batch_size * (rows // world // batch_size)
 
 
 def test_a_state_is_of_one_world_and_any_rank():
@@ -254,9 +250,9 @@ def test_smaller_subsets_are_parts_of_larger_ones(sizes, seed, data):
     groups = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
     large = data.draw(st.integers(1, min(sizes)))
     small = data.draw(st.integers(1, large))
-    kept = [set(make_sampler("subg", groups=groups, per_cell=k, seed=seed)) for k in (small, large)]
-    assert kept[0] <= kept[1]
-    assert [len(rows) for rows in kept] == [small * len(sizes), large * len(sizes)]
+    chosen = [set(make_sampler("subg", groups=groups, per_cell=k, seed=seed)) for k in (small, large)]
+    assert chosen[0] <= chosen[1]
+    assert [len(rows) for rows in chosen] == [small * len(sizes), large * len(sizes)]
 
 
 @pytest.mark.parametrize(
@@ -319,8 +315,8 @@ def test_more_groups_than_eight_or_sixteen_bits_number(groups):
     codes = np.random.default_rng(0).permutation(np.repeat(np.arange(groups), 2))
     cells = cells_of(codes)
     assert (np.diff(codes[cells.order]) >= 0).all()
-    kept = make_sampler("subg", groups=codes, per_cell=1)
-    assert sorted(codes[kept.rows].tolist()) == list(range(groups))
+    chosen = make_sampler("subg", groups=codes, per_cell=1)
+    assert sorted(codes[chosen.rows].tolist()) == list(range(groups))
 
 
 # --- weights --------------------------------------------------------------------------------------
@@ -364,24 +360,16 @@ def test_subsets_and_weights_are_those_of_an_independent_count():
         ours = sampler_of(rule).weights
         assert ours == pytest.approx(theirs / theirs.mean())
         assert ours.mean() == pytest.approx(1)
-        kept = Counter(names[row] for row in sampler_of(subset))
-        assert kept == dict.fromkeys(times, min(times.values()))
+        chosen = Counter(names[row] for row in sampler_of(subset))
+        assert chosen == dict.fromkeys(times, min(times.values()))
 
 
-def test_pseudo_labels_are_renewed():
+def test_predicted_labels_come_equally_often():
     sampler = sampler_of("pseudo-balanced", epoch_size=3000, on_empty="drop", label_ids=range(3))
     assert sampler.dropped == (2,)
     predicted = np.arange(N) % 3
-    sampler.set_pseudo_labels(predicted)
-    assert sampler.dropped == ()
+    sampler = sampler_of("pseudo-balanced", epoch_size=3000, pseudo_labels=predicted)
     assert np.abs(np.bincount(predicted[list(sampler)]) - 1000).max() < 150
-    fresh = make_sampler("pseudo-balanced", pseudo_labels=predicted, epoch_size=3000, seed=0)
-    assert list(sampler.items_of(0)) == list(fresh)  # earlier pseudo-labels leave no trace
-    with pytest.raises(InputError, match=f"2 pseudo-labels were given for {N} rows"):
-        sampler.set_pseudo_labels([0, 1])
-    strict = sampler_of("pseudo-balanced")
-    with pytest.raises(InputError, match="1 of 2 labels have no row: 0"):
-        strict.set_pseudo_labels(np.ones(N, dtype=int))
 
 
 # --- batches --------------------------------------------------------------------------------------
@@ -402,40 +390,6 @@ def test_batches_are_the_rows_cut_in_order(sizes, batch_size, drop_last):
         assert list(make_sampler("shuffle", **options)) == (full if drop_last else cut)
 
 
-def test_group_batches_have_equally_many_rows_of_each_group():
-    batches = sampler_of("n-groups", n_groups_per_batch=2)
-    assert len(batches) == N // 8
-    for batch in batches:
-        assert sorted(Counter(GROUPS[batch].tolist()).values()) == [4, 4]
-        for half in (batch[:4], batch[4:]):
-            assert len(set(GROUPS[half].tolist())) == 1
-            if SIZES[GROUPS[half[0]]] > 4:
-                assert len(set(half)) == 4  # without replacement where there are more than needed
-
-
-def test_groups_are_drawn_uniformly():
-    groups = np.tile(np.repeat(np.arange(6), SIZES), 1000)
-    batches = GroupBatches(cells_of(groups), batch_size=3, n_groups_per_batch=3)
-    drawn = groups[np.array(list(batches))]
-    assert all(len(set(batch)) == 3 for batch in drawn.tolist())
-    counts = np.bincount(drawn.ravel(), minlength=6)
-    assert np.abs(counts / len(drawn) - 1 / 2).max() < 0.02
-
-
-def test_groups_with_no_more_rows_than_needed_are_drawn_with_replacement():
-    """WILDS: `replace=len(indices) <= n_points_per_group`; equality is the edge."""
-    groups = np.repeat([0, 1, 2], [3, 4, 5])
-    batches = GroupBatches(cells_of(groups), batch_size=4, n_groups_per_batch=1)
-    repeats = dict.fromkeys(range(3), 0)
-    for epoch in range(60):
-        batches.set_epoch(epoch)
-        for batch in batches:
-            repeats[groups[batch[0]]] += len(set(batch)) < 4
-    assert repeats[0] > 0
-    assert repeats[1] > 0
-    assert repeats[2] == 0
-
-
 def test_marginals_are_rescaled_and_code_counts_every_class():
     nearly = dirichlet_marginal([0.25, 0.7500005], None)
     assert nearly.tolist() == pytest.approx([0.25, 0.75], abs=1e-6)
@@ -446,42 +400,13 @@ def test_marginals_are_rescaled_and_code_counts_every_class():
     assert (dirichlet_marginal(base, 2.0, variant="code") == dirichlet_marginal(base, 6.0)).all()
 
 
-def test_distinct_draws_are_uniform_over_ordered_sets():
-    from scipy import stats
-
-    drawn = draw_distinct(np.full(24_000, 4), 2, np.random.default_rng(0))
-    counts = Counter(map(tuple, drawn.tolist()))
-    assert set(counts) == {(i, j) for i in range(4) for j in range(4) if i != j}
-    assert stats.chisquare(list(counts.values())).pvalue > 1e-3
-    mixed = draw_distinct(np.array([3, 50]), 3, np.random.default_rng(0))
-    assert sorted(mixed[0].tolist()) == [0, 1, 2]
-    assert len(set(mixed[1].tolist())) == 3
-
-
-def test_group_batches_resume_in_any_stretch():
-    groups = np.arange(10_000) % 7
-    batches = make_sampler("n-groups", groups=groups, batch_size=12, n_groups_per_batch=4)
+def test_batches_of_domains_resume_in_any_stretch():
+    batches = make_sampler("per-domain", nuisances=np.arange(10_000) % 6, batch_size=12)
     whole = list(batches)
     assert len(whole) == 833 > 3 * STRETCH
     for start in (0, 1, STRETCH - 1, STRETCH, STRETCH + 5, 800, 833):
         batches.set_epoch(0, start)
         assert list(batches) == whole[start:]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"batch_size": 8, "n_groups_per_batch": 3}, "must be a multiple of n_groups_per_batch"),
-        ({"batch_size": 8, "n_groups_per_batch": 0}, "must be a multiple of n_groups_per_batch"),
-        ({"batch_size": 16, "n_groups_per_batch": 8}, "above the 6 groups that have rows"),
-        ({"batch_size": 98, "n_groups_per_batch": 2}, "batch_size 98 is above the 96 rows"),
-        ({"batch_size": None}, "give batch_size=..."),
-        ({"n_groups_per_batch": None}, "give n_groups_per_batch=..."),
-    ],
-)
-def test_group_batches_that_cannot_be_made_are_refused(options, message):
-    with pytest.raises(InputError, match=message):
-        sampler_of("n-groups", **options)
 
 
 def test_per_domain_batches_have_each_domain_in_order():
@@ -505,6 +430,10 @@ def test_per_domain_batches_have_each_domain_in_order():
             InputError, match=f"the domains that have rows, both at least 1; got {wrong} and 3"
         ):
             sampler_of("per-domain", batch_size=wrong)
+    with pytest.raises(InputError, match="batch_size 99 is above the 96 rows"):
+        sampler_of("per-domain", batch_size=99)
+    with pytest.raises(InputError, match=r"give batch_size=\.\.\."):
+        sampler_of("per-domain", batch_size=None)
 
 
 # --- Dirichlet ------------------------------------------------------------------------------------
@@ -549,8 +478,8 @@ def test_training_and_test_rows_share_one_draw():
     train = make_sampler("dirichlet", labels=CLASSES, alpha=3.0, seed=7)
     test_labels = np.repeat(np.arange(4), [40, 300, 60, 70])
     test = make_sampler("dirichlet", labels=test_labels, marginal=train.marginal, seed=7)
-    found = test.counts / test.counts.sum()
-    assert np.abs(found - train.marginal).max() < 4 / test.counts.sum()
+    shares = test.counts / test.counts.sum()
+    assert np.abs(shares - train.marginal).max() < 4 / test.counts.sum()
 
 
 def test_exact_shares_lose_no_row_to_rounding():

@@ -11,16 +11,17 @@ from shiftdata.baselines.method import Method, Setup, TrainerAPI, Wrapper
 from shiftdata.baselines.networks import Network
 from shiftdata.data.arrays import FloatArray, IntArray
 from shiftdata.errors import InputError
-from shiftdata.evaluation.label_shift.ratios import log_ratios
-from shiftdata.evaluation.sampling import PseudoBalanced, RowSampler, cells_of
+from shiftdata.evaluation.label_shift.estimators import log_ratios
+from shiftdata.evaluation.sampling import Reweighted, RowSampler, cells_of
 
 
 def pseudo_balanced(trainer: TrainerAPI, labels: Tensor, epoch: int, begins: bool) -> IntArray:
     """Draw rows of the target, each predicted class equally often; `labels` has the epoch's predictions."""
     if begins:
         labels.copy_(torch.from_numpy(trainer.scores(trainer.data.unlabelled).argmax(axis=1)))
-    cells = cells_of(labels.cpu().numpy(), what="label", on_empty="drop")
-    return PseudoBalanced(cells, seed=trainer.seed, names=("target", trainer.progress.stage)).rows_of(epoch)
+    cells = cells_of(labels.cpu().numpy(), kind="label", on_empty="drop")
+    names = ("target", trainer.progress.stage)
+    return Reweighted(cells, kind="pseudo-balanced", seed=trainer.seed, names=names).rows_of(epoch)
 
 
 class RS(Wrapper):
@@ -49,7 +50,7 @@ def trained_shares(rule: str, sizes: Setup) -> FloatArray:
     counts = sizes.class_counts.double()
     if rule in ("rwy", "suby", "class-balanced"):
         counts = (counts > 0).double()
-    elif rule in ("rwg", "subg", "uniform-groups", "n-groups"):
+    elif rule in ("rwg", "subg", "uniform-groups"):
         counts = torch.bincount(sizes.group_class, minlength=sizes.classes).double()
     shares: FloatArray = (counts / counts.sum()).cpu().numpy()
     return shares

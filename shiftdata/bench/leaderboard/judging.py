@@ -19,7 +19,6 @@ from shiftdata.evaluation.metrics.records import some
 from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.evaluation.protocols import task as make_task
 from shiftdata.evaluation.tasks import Evaluation, Task, TaskWarning
-from shiftdata.evaluation.tasks.intervals import intervals_of
 from shiftdata.evaluation.tasks.predictions import predicted_rows
 
 #: The figure by which a table is ranked: the first that its task has.
@@ -133,7 +132,7 @@ def _entries(submission: Submission, file: str, task_id: str, task: Task) -> lis
             leaky=leaky,
             rows=len(task.sets[name]),
             seeds=tuple(sorted(every)),
-            scores=scores_of([_evaluated(task, name, seed, of[seed]) for seed in sorted(every)], task),
+            scores=scores_of([_evaluated(task, name, seed, of[seed]) for seed in sorted(every)]),
         )
         for name, of in seeds.items()
     ]
@@ -158,13 +157,13 @@ def _check_names(task: Task, names: pa.ChunkedArray) -> None:
             raise InputError(f"{shown}, which is {hint}")
 
 
-def scores_of(results: Sequence[Evaluation], task: Task) -> dict[str, Score]:
+def scores_of(results: Sequence[Evaluation]) -> dict[str, Score]:
     """Each official figure over seeds; the ends of intervals are means over seeds."""
-    scores, intervals = {}, [intervals_of(result, task) for result in results]
+    scores = {}
     for name, first in results[0].figures.items():
         figures = [result.figures[name] for result in results]
         values = np.array([figure.value for figure in figures])
-        low, high = np.mean([of[name] for of in intervals], axis=0).tolist()
+        low, high = np.mean([figure.interval for figure in figures], axis=0).tolist()
         linear = [figure.linear for figure in figures if figure.linear is not None]
         paired = name in HEADLINES and len(linear) == len(figures)
         scores[name] = Score(

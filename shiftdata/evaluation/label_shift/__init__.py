@@ -2,7 +2,7 @@
 
 `estimate_marginal("rlls", source, labels, target)` estimates it, with intervals, from a classifier's
 predictions on a source hold-out and on the target; `reweight` adapts predictions, `estimate.weights[labels]`
-weights a loss, and so does `label_weights` of known marginals.
+weights a loss.
 """
 
 import lazy_loader

@@ -1,13 +1,6 @@
-from .calibration import Calibrator as Calibrator
-from .calibration import fit_calibrator as fit_calibrator
 from .diagnosis import LabelShiftWarning as LabelShiftWarning
 from .estimate import MarginalEstimate as MarginalEstimate
 from .estimators import ESTIMATORS as ESTIMATORS
 from .estimators import estimate_marginal as estimate_marginal
-from .estimators import label_weights as label_weights
 from .estimators import reweight as reweight
-from .estimators import rlls_rho as rlls_rho
-from .evidence import AbsentClassError as AbsentClassError
 from .evidence import EstimationError as EstimationError
-from .evidence import NotConvergedError as NotConvergedError
-from .evidence import SingularMatrixError as SingularMatrixError

@@ -1,24 +1,21 @@
-"""Temperature scaling (Guo et al., ICML 2017); "bcts" adds a bias for each class (Alexandari et al., 2020).
+"""Bias-corrected temperature scaling (Guo et al., ICML 2017; Alexandari et al., ICML 2020).
 
-Both minimise the negative log-likelihood of softmax(log f / T + b), here by Newton's method. A penalty keeps
+It minimises the negative log-likelihood of softmax(log f / T + b), here by Newton's method. A penalty keeps
 the minimum finite where every row of the hold-out is predicted right.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shiftdata.data.arrays import FloatArray, IntArray, one_of
+from shiftdata.data.arrays import FloatArray, IntArray
 from shiftdata.errors import InputError
-from shiftdata.evaluation.label_shift.evidence import NotConvergedError, evidence_of, probabilities_of
+from shiftdata.evaluation.label_shift.evidence import EstimationError, Evidence, probabilities_of
 
-CalibrationKind: TypeAlias = Literal["temperature", "bcts"]
-
-#: The penalty of the default calibration: that of a standard normal prior on each bias.
+#: The penalty of the calibration: that of a standard normal prior on each bias.
 PENALTY = 1.0
 #: Smaller probabilities are raised to this, about the smallest of single precision: 0 has no logarithm.
 FLOOR = 1e-38
@@ -39,44 +36,24 @@ class Calibrator:
         return _softmax(logs / self.temperature + self.bias)
 
 
-def fit_calibrator(
-    probabilities: ArrayLike,
-    labels: ArrayLike,
-    kind: CalibrationKind = "temperature",
-    *,
-    penalty: float = 0.0,
-) -> Calibrator:
-    """Fit the temperature, and for "bcts" a bias for each class, on labelled examples.
+def fit_calibrator(evidence: Evidence) -> Calibrator:
+    """Fit the temperature and a bias for each class on the hold-out.
 
-    `penalty` / 2n times |b|^2 + .01 (spread of log f / T)^2 is added to the mean negative log-likelihood.
-
-    >>> fitted = fit_calibrator([[0.9, 0.1]] * 5, [0, 0, 0, 1, 1])
-    >>> fitted([[0.9, 0.1]]).round(3).tolist()
-    [[0.6, 0.4]]
+    The mean negative log-likelihood and `PENALTY` / 2n times |b|^2 + .01 (spread of log f / T)^2, convex in
+    (1/T, b), are minimised.
     """
-    one_of("calibration", kind, ("temperature", "bcts"))
-    evidence = evidence_of(probabilities, labels, probabilities)
-    if kind == "bcts" and not penalty:
-        evidence.need_every_class()
-    if not penalty and (evidence.source.argmax(axis=1) == evidence.labels).all():
-        raise NotConvergedError(
-            "every hold-out prediction is right, so the best temperature is 0: calibrate on a larger hold-out"
-        )
-    return _newton(_logs(evidence.source), evidence.labels, kind == "bcts", penalty)
-
-
-def _newton(logs: FloatArray, labels: IntArray, with_bias: bool, penalty: float) -> Calibrator:
-    """Minimise the mean negative log-likelihood and the penalty, convex in (1/T, b)."""
+    if not evidence.soft:
+        raise InputError("class ids cannot be calibrated: give probabilities, or calibrate=False")
+    evidence.need_every_class()
+    logs, labels = _logs(evidence.source), evidence.labels
     n_classes = logs.shape[1]
     point = np.concatenate([[1.0], np.zeros(n_classes)])
-    free = np.array([True] + [with_bias] * n_classes)
     spread = ((logs - logs.mean(axis=1, keepdims=True)) ** 2).mean()
-    ridge = penalty / len(labels) * np.array([0.01 * spread] + [1.0] * n_classes)
+    ridge = PENALTY / len(labels) * np.array([0.01 * spread] + [1.0] * n_classes)
     loss = _loss(logs, labels, point, ridge)
     for _ in range(MAX_STEPS):
         gradient, curvature = _derivatives(logs, labels, point, ridge)
-        step = np.zeros_like(point)
-        step[free] = -np.linalg.lstsq(curvature[np.ix_(free, free)], gradient[free], rcond=None)[0]
+        step = -np.linalg.lstsq(curvature, gradient, rcond=None)[0]
         slope, length = float(gradient @ step), 1.0
         while (new := _loss(logs, labels, point + length * step, ridge)) > loss + 1e-4 * length * slope:
             length /= 2
@@ -87,11 +64,11 @@ def _newton(logs: FloatArray, labels: IntArray, with_bias: bool, penalty: float)
             break
         point, loss = point + length * step, new
     else:
-        raise NotConvergedError(
+        raise EstimationError(
             f"calibration did not converge in {MAX_STEPS} steps: calibrate on a larger hold-out"
         )
     if point[0] <= 0:
-        raise NotConvergedError(
+        raise EstimationError(
             "the most likely temperature is not positive: on the hold-out the classifier does worse than "
             "chance. Check that the columns are in the order of the labels"
         )

@@ -7,45 +7,50 @@ prediction; here failure is an `EstimationError`.
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shiftdata.data.arrays import FloatArray, as_floats, check_lengths, one_of
+from shiftdata.data.arrays import FloatArray, IntArray, one_of
 from shiftdata.errors import InputError, not_found
-from shiftdata.evaluation.label_shift.calibration import PENALTY, CalibrationKind, Calibrator, fit_calibrator
+from shiftdata.evaluation.label_shift.calibration import Calibrator, fit_calibrator
 from shiftdata.evaluation.label_shift.diagnosis import LabelShiftWarning, miscalibration, weak_matrix
 from shiftdata.evaluation.label_shift.estimate import MarginalEstimate
 from shiftdata.evaluation.label_shift.evidence import (
     LARGEST_CONDITION,
-    SUM_TOLERANCE,
-    AbsentClassError,
+    EstimationError,
     Evidence,
-    NotConvergedError,
-    SingularMatrixError,
     evidence_of,
     named_classes,
     probabilities_of,
 )
 from shiftdata.evaluation.label_shift.regularized import solve
 
+Variant: TypeAlias = Literal["paper", "code"]
+#: MLLS ends when the marginal changes by less in L1, or fails after that many steps.
+TOLERANCE, MAX_STEPS = 1e-6, 10_000
 #: Reasons for a bias that more rows do not remove.
 MEAN = "the mean prediction is biased towards the hold-out's shares under label shift"
 UNCALIBRATED = "mlls without calibration is biased where the classifier is miscalibrated"
+#: Ratios are at least this: a class that is estimated not to occur is unlikely, not impossible.
+SMALLEST_RATIO = 1e-6
 
 
-def _mean(evidence: Evidence, *, hard: bool = False) -> FloatArray:
+class EstimateWarning(UserWarning):
+    """The target's label shares could not be estimated; the mean prediction was used instead."""
+
+
+def _mean(evidence: Evidence, variant: Variant) -> FloatArray:
     """The mean prediction on the target, the baseline (RLSbench, equation 3). Biased under label shift."""
     return evidence.observed
 
 
-def _bbse(evidence: Evidence, *, variant: str = "paper", hard: bool = False) -> FloatArray:
+def _bbse(evidence: Evidence, variant: Variant) -> FloatArray:
     """Black-box shift estimation (Lipton et al., ICML 2018): w = C^-1 mu, negative weights set to 0.
 
     C is the joint of predicted and true classes on the hold-out, mu the mean prediction on the target. The
@@ -61,17 +66,15 @@ def _bbse(evidence: Evidence, *, variant: str = "paper", hard: bool = False) -> 
     evidence.need_every_class()
     condition = np.linalg.cond(evidence.class_means)
     if not condition < LARGEST_CONDITION:
-        raise SingularMatrixError(
+        raise EstimationError(
             f"predicted against true classes cannot be inverted (condition {condition:.1e}): a class is "
-            "never predicted, or two are predicted alike. Use hard=False or rlls"
+            "never predicted, or two are predicted alike. Give probabilities, or use rlls"
         )
     weights = np.maximum(np.linalg.solve(evidence.confusion, evidence.observed), 0)
     return _normalised(weights * evidence.prior)
 
 
-def _rlls(
-    evidence: Evidence, *, variant: str = "paper", hard: bool = False, rho: float | None = None
-) -> FloatArray:
+def _rlls(evidence: Evidence, variant: Variant) -> FloatArray:
     """Regularised learning under label shift (Azizzadenesheli et al., ICLR 2019).
 
     Minimises |C w - mu| + rho |w - 1| (RLSbench, equation 1). "paper": over w >= 0 with sum w p_s = 1.
@@ -79,51 +82,44 @@ def _rlls(
     paper has the predicted one, C 1; that marginal need not sum to 1.
     """
     evidence.need_every_class()
-    strength = rlls_rho(len(evidence.labels), evidence.n_classes) if rho is None else rho
-    if not 0 < strength < np.inf:
-        raise InputError(f"rho must be above 0 and finite, got {rho}: for no regularisation, use bbse")
+    rho = rlls_rho(len(evidence.labels), evidence.n_classes)
     confusion, prior = evidence.confusion, evidence.prior
     if variant == "paper":
-        solution = solve(confusion, evidence.observed, strength, prior)
+        solution = solve(confusion, evidence.observed, rho, prior)
     else:
-        solution = solve(confusion, evidence.observed - prior + confusion.sum(axis=1), strength)
+        solution = solve(confusion, evidence.observed - prior + confusion.sum(axis=1), rho)
     if solution.gap > max(1e-6 * solution.objective, 1e-9):
-        raise NotConvergedError(f"RLLS stopped {solution.gap:.1e} above the minimum: pass another rho")
+        raise EstimationError(f"RLLS stopped {solution.gap:.1e} above the minimum: use bbse or mlls")
     marginal = solution.weights * prior
     return _normalised(marginal) if variant == "paper" else marginal
 
 
-def _mlls(
-    evidence: Evidence, *, variant: str = "paper", tolerance: float = 1e-6, max_iterations: int = 10_000
-) -> FloatArray:
+def _mlls(evidence: Evidence, variant: Variant) -> FloatArray:
     """Maximum likelihood by expectation maximisation (Saerens et al. 2002; Alexandari et al., ICML 2020).
 
     Maximises the mean of log(w f(x)) over the target (RLSbench, equation 2); f should be calibrated. The
     predictions are divided by the hold-out's label marginal ("paper"), or by its mean prediction ("code").
-    It ends when the marginal changes by less than `tolerance` in L1.
     """
     if not evidence.soft:
         raise InputError("mlls needs probabilities, and class ids were given: use bbse or rlls for them")
     evidence.need_every_class()
     base = evidence.prior if variant == "paper" else evidence.source.mean(axis=0)
     if not (base > 0).all():
-        raise AbsentClassError(
+        raise EstimationError(
             f"{named_classes(np.flatnonzero(base == 0))} are never predicted: use variant='paper'"
         )
     ratios = evidence.target / base
     marginal = evidence.observed
-    for _ in range(max_iterations):
+    for _ in range(MAX_STEPS):
         before, marginal = marginal, marginal * (ratios.T @ (1 / (ratios @ marginal))) / len(ratios)
         change = float(np.abs(marginal - before).sum())
-        if change < tolerance:
+        if change < TOLERANCE:
             return _normalised(marginal)
-    raise NotConvergedError(
-        f"MLLS still changed by {change:.1e} after {max_iterations} steps: raise max_iterations or tolerance"
-    )
+    raise EstimationError(f"MLLS still changed by {change:.1e} after {MAX_STEPS} steps: use bbse or rlls")
 
 
 #: The estimators by name.
-ESTIMATORS: Mapping[str, Callable[..., FloatArray]] = {
+ESTIMATORS: Mapping[str, Callable[[Evidence, Variant], FloatArray]] = {
     "bbse": _bbse,
     "mean": _mean,
     "mlls": _mlls,
@@ -137,11 +133,11 @@ def estimate_marginal(
     labels: ArrayLike,
     target: ArrayLike,
     *,
-    calibration: CalibrationKind | Literal["auto"] | None = "auto",
+    variant: Variant = "paper",
+    calibrate: bool | None = None,
     origins: ArrayLike | None = None,
     source_origins: ArrayLike | None = None,
     warn: bool = True,
-    **options: Any,
 ) -> MarginalEstimate:
     """Estimate the target's label marginal, with intervals.
 
@@ -150,48 +146,38 @@ def estimate_marginal(
         source: Predictions (probabilities or class ids) on labelled source rows that were not trained on.
         labels: The true class ids of those rows.
         target: Predictions on the target, in the same form.
-        calibration: First calibrate on the hold-out, by "temperature", or by "bcts" with a bias for each
-            class. "auto" is "bcts" for "mlls", as Alexandari et al. advise, and None for the rest, which hold
-            for any probabilities, and for `variant="code"`, which does not calibrate.
+        variant: The "paper" or its released "code"; the mean has one form.
+        calibrate: First calibrate on the hold-out, by a temperature and a bias for each class. By default
+            for "mlls" on probabilities, as Alexandari et al. advise, but not for its variant "code"; the
+            others hold for any probabilities.
         origins: The origin of each target row: rows of one origin are drawn together for the intervals. Give
             them where rows are repeated, as in a target that was drawn with replacement.
         source_origins: The same for the source.
         warn: Warn (`LabelShiftWarning`) of absent classes, of a nearly singular matrix of predictions and,
             for "mlls", of miscalibrated probabilities.
-        options: `variant`, "paper" or "code", of all but "mean"; `hard`, to count most probable classes, of
-            all but "mlls"; `rho` of "rlls"; `tolerance` and `max_iterations` of "mlls".
 
     """
     if method not in ESTIMATORS:
         raise not_found("estimator", method, ESTIMATORS)
-    given = {name: value for name, value in options.items() if value is not None}
-    takes = list(inspect.signature(ESTIMATORS[method]).parameters)[1:]
-    for name in sorted(given.keys() - takes):
-        raise InputError(
-            f"the estimator {method!r} takes no {name}, only {', '.join(['calibration', *takes])}"
-        )
-    variant = given.get("variant", "paper")
     one_of("variant", variant, ("paper", "code"))
     raw = evidence = evidence_of(source, labels, target, origins=origins, source_origins=source_origins)
-    if calibration == "auto":
-        calibration = "bcts" if method == "mlls" and variant == "paper" and raw.soft else None
-    calibrator = _fitted(raw, calibration) if calibration else None
+    if calibrate is None:
+        calibrate = method == "mlls" and variant == "paper" and raw.soft
+    calibrator = fit_calibrator(raw) if calibrate else None
     if calibrator:
         evidence = replace(raw, source=calibrator(raw.source), target=calibrator(raw.target))
-    if given.get("hard"):
-        evidence = evidence.hardened()
-    marginal = ESTIMATORS[method](evidence, **given)
+    marginal = ESTIMATORS[method](evidence, variant)
     if warn:
         for weakness in _weaknesses(method, raw, evidence, calibrator):
             warnings.warn(weakness, LabelShiftWarning, stacklevel=2)
     prior = evidence.prior
     form = "" if method == "mlls" else "-soft" if evidence.soft else "-hard"
-    name = f"{method}-{variant}" if "variant" in takes else method
+    name = method if method == "mean" else f"{method}-{variant}"
     return MarginalEstimate(
         marginal=marginal,
         weights=np.divide(marginal, prior, out=np.full(len(prior), np.nan), where=prior > 0),
-        method=name + form + (f"+{calibration}" if calibration else ""),
-        caveat=MEAN if method == "mean" else UNCALIBRATED if method == "mlls" and not calibration else "",
+        method=name + form + ("+bcts" if calibrate else ""),
+        caveat=MEAN if method == "mean" else UNCALIBRATED if method == "mlls" and not calibrate else "",
         calibrator=calibrator,
         evidence=evidence,
     )
@@ -207,19 +193,11 @@ def _weaknesses(
         return
     advice = "Reweight `estimate.calibrator(predictions)`, not the raw predictions"
     if calibrator is None:
-        advice = "This biases the estimate: leave `calibration` at its default"
-        with suppress(NotConvergedError):
-            calibrator = _fitted(raw, "bcts")
+        advice = "This biases the estimate: leave `calibrate` at its default"
+        with suppress(EstimationError):
+            calibrator = fit_calibrator(raw)
     if calibrator is not None and (weakness := miscalibration(raw, calibrator)):
         yield f"{weakness}. {advice}"
-
-
-def _fitted(evidence: Evidence, kind: CalibrationKind) -> Calibrator:
-    if not evidence.soft:
-        raise InputError("class ids cannot be calibrated: give probabilities, or calibration=None")
-    if kind == "bcts":
-        evidence.need_every_class()
-    return fit_calibrator(evidence.source, evidence.labels, kind, penalty=PENALTY * (kind == "bcts"))
 
 
 def rlls_rho(n: int, n_classes: int) -> float:
@@ -259,25 +237,37 @@ def reweight(
     return np.asarray(weighted / sums)
 
 
-def label_weights(target: ArrayLike, source: ArrayLike) -> FloatArray:
-    """The importance weight p_t(y) / p_s(y) of each class, from two known label marginals.
-
-    Index it with labels for the weights of a loss. A class that neither has gets 0.
-
-    >>> label_weights([0.5, 0.5, 0], [0.25, 0.75, 0]).round(3).tolist()
-    [2.0, 0.667, 0.0]
-    """
-    p_t, p_s = as_floats("target", target), as_floats("source", source)
-    check_lengths(target=p_t, source=p_s)
-    for name, shares in (("target", p_t), ("source", p_s)):
-        if (shares < 0).any() or abs(shares.sum() - 1) > SUM_TOLERANCE:
-            raise InputError(
-                f"{name} is a marginal: shares of at least 0 that sum to 1, got {shares.tolist()}"
-            )
-    if (absent := np.flatnonzero((p_s == 0) & (p_t > 0))).size:
-        raise InputError(f"{named_classes(absent)} are in the target and not in the source: no weight exists")
-    return np.divide(p_t, p_s, out=np.zeros_like(p_t), where=p_s > 0)
-
-
 def _normalised(marginal: FloatArray) -> FloatArray:
     return np.asarray(marginal / marginal.sum())
+
+
+def log_ratios(
+    estimator: str, source: FloatArray, labels: IntArray, target: FloatArray, trained: FloatArray
+) -> FloatArray:
+    """Return log(p_t / p_train) of each class, 0 for classes without a label.
+
+    `source` and `target` are a classifier's probabilities of rows with `labels` and of the target's rows,
+    `trained` the label shares that it was trained on. Where shares cannot be estimated, the mean prediction
+    is used instead.
+    """
+    present = np.unique(labels)
+    renumbered = np.searchsorted(present, labels)
+    source, target = _shares(source[:, present]), _shares(target[:, present])
+    if estimator == "mlls":  # it reads them as posteriors under the label shares of the source rows
+        factors = np.bincount(renumbered) / len(labels) / np.maximum(trained[present], SMALLEST_RATIO)
+        source, target = _shares(source * factors), _shares(target * factors)
+    try:
+        marginal = estimate_marginal(estimator, source, renumbered, target, warn=False).marginal
+    except EstimationError as error:
+        warnings.warn(f"{error}; the mean prediction is used instead", EstimateWarning, stacklevel=2)
+        marginal = target.mean(axis=0)
+    prior = _shares(trained[None, present])[0]
+    ratios = np.zeros(len(trained))
+    ratios[present] = np.log(np.maximum(marginal / np.maximum(prior, SMALLEST_RATIO), SMALLEST_RATIO))
+    return ratios
+
+
+def _shares(p: FloatArray) -> FloatArray:
+    """Divide rows by their sums; rows of zeros become uniform."""
+    p = np.maximum(p, 1e-12)
+    return np.asarray(p / p.sum(axis=1, keepdims=True))

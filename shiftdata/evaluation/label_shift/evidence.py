@@ -1,15 +1,14 @@
-"""The data of an estimate of a label marginal, checked once, and the errors that they may cause."""
+"""The data of an estimate of a label marginal, checked once, and the error that they may cause."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shiftdata.data.arrays import FloatArray, IntArray, as_codes, as_floats, as_ids, check_lengths
 from shiftdata.errors import InputError, ShiftdataError
-from shiftdata.evaluation.metrics import label_marginal
 from shiftdata.evaluation.metrics.records import some
 
 #: Tolerated distance of a row's sum from 1: half precision rounds this much.
@@ -21,18 +20,6 @@ LARGEST_CONDITION = 1e7
 
 class EstimationError(ShiftdataError):
     """The data do not allow this estimate; the method "mean" always can."""
-
-
-class AbsentClassError(EstimationError):
-    """A class has no example, or no prediction, in the source hold-out."""
-
-
-class SingularMatrixError(EstimationError):
-    """The predictions on the hold-out do not separate the classes."""
-
-
-class NotConvergedError(EstimationError):
-    """An iteration did not converge."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,7 +44,7 @@ class Evidence:
     @property
     def prior(self) -> FloatArray:
         """The label marginal of the hold-out."""
-        return label_marginal(self.labels, self.n_classes)
+        return np.bincount(self.labels, minlength=self.n_classes) / len(self.labels)
 
     @property
     def observed(self) -> FloatArray:
@@ -75,16 +62,11 @@ class Evidence:
         sums = [np.bincount(self.labels, column, self.n_classes) for column in self.source.T]
         return np.stack(sums) / len(self.labels)
 
-    def hardened(self) -> Evidence:
-        """Put all the mass of each row on its most probable class."""
-        source, target = (np.eye(self.n_classes)[soft.argmax(axis=1)] for soft in (self.source, self.target))
-        return replace(self, source=source, target=target, soft=False)
-
     def need_every_class(self) -> None:
         """Refuse a hold-out in which a class has no example: its weight cannot be estimated."""
         absent = np.flatnonzero(self.prior == 0)
         if absent.size:
-            raise AbsentClassError(
+            raise EstimationError(
                 f"{named_classes(absent)} of {self.n_classes} have no example among the {len(self.labels)} "
                 "of the hold-out: add some, or leave these classes out everywhere"
             )

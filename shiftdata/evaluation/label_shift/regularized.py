@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftdata.data.arrays import FloatArray
-from shiftdata.evaluation.label_shift.evidence import NotConvergedError
+from shiftdata.evaluation.label_shift.evidence import EstimationError
 
 #: The range of kappa relative to the largest curvature: outside, it is lost in double precision.
 SMALLEST, LARGEST = 1e-10, 1e10
@@ -28,25 +28,6 @@ class Solution(NamedTuple):
     gap: float
 
 
-class _Problem(NamedTuple):
-    confusion: FloatArray
-    observed: FloatArray
-    rho: float
-    prior: FloatArray | None
-
-    def solution(self, weights: FloatArray, pull: FloatArray, kappa: float) -> Solution:
-        """Bound the objective of the w that minimises |C w - m'|^2 + kappa |w - 1|^2; `pull` is C w - m'.
-
-        `pull` and kappa (w - 1), scaled until at most 1 and rho long, are feasible in the dual problem, and
-        what they are worth there is a lower bound of the objective: the rest is the gap.
-        """
-        misfit, distance = self.confusion @ weights - self.observed, weights - 1
-        longest = max(_norm(pull), kappa * _norm(distance) / self.rho, float(np.finfo(float).tiny))
-        bound = float(pull @ misfit + kappa * distance @ distance) / longest
-        objective = _norm(misfit) + self.rho * _norm(distance)
-        return Solution(weights, objective, gap=max(objective - bound, 0.0))
-
-
 def solve(
     confusion: FloatArray,
     observed: FloatArray,
@@ -56,18 +37,42 @@ def solve(
     tolerance: float = 1e-9,
 ) -> Solution:
     """Minimise |confusion w - observed| + rho |w - 1| over w >= 0 (and sum prior w = 1)."""
-    problem = _Problem(confusion, observed, rho, prior)
     curvature = confusion.T @ confusion
     scale = max(float(np.linalg.norm(curvature, 2)), float(np.finfo(float).tiny))
-    best = _fitted(problem, curvature, SMALLEST * scale, tolerance)
+
+    def solution(weights: FloatArray, pull: FloatArray, kappa: float) -> Solution:
+        """Bound the objective of the w that minimises |C w - m'|^2 + kappa |w - 1|^2; `pull` is C w - m'.
+
+        `pull` and kappa (w - 1), scaled until at most 1 and rho long, are feasible in the dual problem, and
+        what they are worth there is a lower bound of the objective: the rest is the gap.
+        """
+        misfit, distance = confusion @ weights - observed, weights - 1
+        longest = max(_norm(pull), kappa * _norm(distance) / rho, float(np.finfo(float).tiny))
+        bound = float(pull @ misfit + kappa * distance @ distance) / longest
+        objective = _norm(misfit) + rho * _norm(distance)
+        return Solution(weights, objective, gap=max(objective - bound, 0.0))
+
+    # The w nearest to 1 among those that fit exactly, by the method of multipliers: the residual is added to
+    # the right-hand side until it vanishes, or until the multipliers are so long that an exact fit cannot be
+    # the best.
+    kappa, weights, right_side = SMALLEST * scale, np.ones(len(observed)), observed
+    solutions: list[Solution] = []
+    for _ in range(39):
+        weights = ridge(curvature, confusion.T @ right_side, kappa, prior, weights)
+        fitted = confusion @ weights
+        solutions.append(solution(weights, fitted - right_side, kappa))
+        too_long = rho * _norm(fitted - right_side) > kappa * _norm(weights - 1)
+        if solutions[-1].gap <= tolerance * solutions[-1].objective or too_long:
+            break
+        right_side = right_side + observed - fitted
+    best = min(solutions, key=lambda solution: solution.gap)
     low, high = np.log(SMALLEST * scale), np.log(LARGEST * scale)
     weights = best.weights
     while best.gap > tolerance * best.objective and high - low > 1e-12:
         kappa = float(np.exp((low + high) / 2))
         weights = ridge(curvature, confusion.T @ observed, kappa, prior, weights)
         misfit = confusion @ weights - observed
-        now = problem.solution(weights, misfit, kappa)
-        best = min(best, now, key=lambda solution: solution.gap)
+        best = min(best, solution(weights, misfit, kappa), key=lambda solution: solution.gap)
         if kappa * _norm(weights - 1) < rho * _norm(misfit):
             low = np.log(kappa)
         else:
@@ -75,52 +80,16 @@ def solve(
     return best
 
 
-def _fitted(problem: _Problem, curvature: FloatArray, kappa: float, tolerance: float) -> Solution:
-    """The w nearest to 1 among those that fit exactly, by the method of multipliers.
-
-    The residual is added to the right-hand side until it vanishes, or until the multipliers are so long that
-    an exact fit cannot be the best.
-    """
-    weights, right_side = np.ones(len(problem.observed)), problem.observed
-    solutions: list[Solution] = []
-    for _ in range(39):
-        weights = ridge(curvature, problem.confusion.T @ right_side, kappa, problem.prior, weights)
-        fitted = problem.confusion @ weights
-        now = problem.solution(weights, fitted - right_side, kappa)
-        solutions.append(now)
-        too_long = problem.rho * _norm(fitted - right_side) > kappa * _norm(weights - 1)
-        if now.gap <= tolerance * now.objective or too_long:
-            break
-        right_side = right_side + problem.observed - fitted
-    return min(solutions, key=lambda solution: solution.gap)
-
-
 def ridge(
     curvature: FloatArray, pull: FloatArray, kappa: float, prior: FloatArray | None, start: FloatArray
 ) -> FloatArray:
     """Minimise |C w - m|^2 + kappa |w - 1|^2 over w >= 0 (and sum p w = 1).
 
-    `curvature` is C'C, `pull` is C'm, and `start` a feasible point. First all weights that would fall below 0
-    are fixed at 0 together, and those with a negative gradient are freed together: mostly that ends in a few
-    steps. If not, one at a time, which always ends, for the objective is strictly convex.
+    `curvature` is C'C, `pull` is C'm, and `start` a feasible point. The method is that of active sets: the
+    objective falls at each step, the constraints always hold, and it ends, for the objective is strictly
+    convex.
     """
     matrix, aim = curvature + kappa * np.eye(len(pull)), pull + kappa
-    free = start > 0
-    for _ in range(30):
-        minimiser, gradient = _with_fixed(matrix, aim, prior, free)
-        positive = np.where(free, minimiser, -gradient) > 0
-        if (positive == free).all():
-            return minimiser
-        if not positive.any():
-            break
-        free = positive
-    return _one_by_one(matrix, aim, prior, start)
-
-
-def _one_by_one(
-    matrix: FloatArray, aim: FloatArray, prior: FloatArray | None, start: FloatArray
-) -> FloatArray:
-    """Minimise by active sets: the objective falls at each step, and the constraints always hold."""
     slack = 1e-12 * float(np.abs(matrix).max())
     weights, free = start.copy(), start > 0
     for _ in range(20 * len(aim) + 100):
@@ -136,7 +105,7 @@ def _one_by_one(
         if free.all() or gradient[~free].min() >= -slack:
             return weights
         free[np.where(free, np.inf, gradient).argmin()] = True
-    raise NotConvergedError("the quadratic problem of RLLS did not end: pass another rho")
+    raise EstimationError("the quadratic problem of RLLS did not end: use bbse or mlls")
 
 
 def _with_fixed(

@@ -2,7 +2,6 @@
 
     covariate_shift              the discrepancy of two half-spaces on frozen features -> CovariateShift
     concept_shift_on_features    the disagreement of logistic regressions, minimum and maximum -> ConceptShift
-    concept_shift                the same for two models of your own, from their predictions
     bounds                       both bounds of the target error that these give -> Bounds
 
 Every figure is measured on rows that were not fitted on, with a 95 % interval. Compare only values of the

@@ -10,7 +10,7 @@ supremum over pairs of hypotheses), and the smaller and larger concept shift M_m
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +18,12 @@ from shiftdata.evaluation.meters.concept import ConceptShift, compare, disagreem
 from shiftdata.evaluation.meters.covariate import CovariateShift, covariate_shift
 from shiftdata.evaluation.meters.sides import Origins
 from shiftdata.evaluation.metrics import Interval
-from shiftdata.evaluation.metrics.records import Record, number
+from shiftdata.evaluation.metrics.records import number
 from shiftdata.tables import aligned
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bounds(Record):
+class Bounds:
     """The terms of both theorems, the bounds that they give, and the measured target error."""
 
     source_error: Interval
@@ -38,8 +38,6 @@ class Bounds(Record):
         "bound of theorem 4.2 may be larger, that of 4.3 smaller. Neither is a guarantee.",
         "Errors and concept shift are estimated from rows; noise in labels counts as an error.",
     )
-
-    derived: ClassVar[tuple[str, ...]] = ("upper", "lower")
 
     @property
     def upper(self) -> float:

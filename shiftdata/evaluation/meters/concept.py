@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,10 +38,9 @@ from shiftdata.evaluation.meters.sides import (
     feature_sides,
     jackknifed,
     margin,
-    sides_of,
 )
 from shiftdata.evaluation.metrics import Interval
-from shiftdata.evaluation.metrics.records import Record, number
+from shiftdata.evaluation.metrics.records import number
 from shiftdata.evaluation.metrics.statistics import wilson
 
 #: What the step from half of the rows to all leaves to go where planes separate the labels.
@@ -51,26 +50,23 @@ _LARGEST_OWN = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConceptShift(Record):
+class ConceptShift:
     """The disagreement of two labelling functions over rows of either side, 0 (the same) to 1.
 
-    On features, the value is for the logistic regressions to which fits on more and more rows tend.
+    The value is for the logistic regressions to which fits on more and more rows tend.
 
     `floor` is the mean disagreement of two fits on halves of one side: a value near it may be no shift.
     `labels` are those that both sides have, the only ones used; `left_out` counts the rows of other labels.
-    For predictions of your own models there is no floor and no label.
     """
 
     on_source: Interval
     on_target: Interval
     n_source: int
     n_target: int
-    floor: float = float("nan")
-    labels: tuple[Hashable, ...] = ()
-    left_out: int = 0
-    fit: str = "given"
-
-    derived: ClassVar[tuple[str, ...]] = ("minimum", "maximum")
+    floor: float
+    labels: tuple[Hashable, ...]
+    left_out: int
+    fit: str
 
     @property
     def minimum(self) -> Interval:
@@ -89,21 +85,6 @@ class ConceptShift(Record):
     def __str__(self) -> str:
         floor = f"two fits of one side {number(self.floor)}"
         return f"concept shift min {self.minimum}\nconcept shift max {self.maximum}\n{floor}"
-
-
-def concept_shift(
-    on_source: tuple[Any, Any], on_target: tuple[Any, Any], *, origins: Origins | None = None
-) -> ConceptShift:
-    """The concept shift of two models, from the labels (ids or names) that they predict on both sides.
-
-    Each pair holds the predictions of f_source and of f_target for rows that neither was fitted on. The
-    intervals are for these two models, and do not see what they got wrong for want of rows.
-    """
-    disagree = [disagreement("on_source", on_source), disagreement("on_target", on_target)]
-    sides = sides_of(len(disagree[0]), len(disagree[1]), origins)
-    shares = [share(np.concatenate(disagree), mask, sides.origins) for mask in sides.masks]
-    n_source, n_target = sides.counts
-    return ConceptShift(on_source=shares[0], on_target=shares[1], n_source=n_source, n_target=n_target)
 
 
 def concept_shift_on_features(
@@ -143,8 +124,8 @@ def compare(
     fits = _cross_fit(rows, codes, sides, seed)
     n_source, n_target = sides.counts
     shift = ConceptShift(
-        on_source=fits.interval(0, sides, seed),
-        on_target=fits.interval(1, sides, seed),
+        on_source=fits.interval(0, sides),
+        on_target=fits.interval(1, sides),
         n_source=n_source,
         n_target=n_target,
         floor=(fits.own[0][0] + fits.own[1][1]) / 2,
@@ -166,7 +147,7 @@ class _Fits(NamedTuple):
     replicates: list[tuple[float, float]]
     remaining: float  # what the step from half to all leaves to go, as a share of the step
 
-    def interval(self, side: int, sides: Sides, seed: int) -> Interval:
+    def interval(self, side: int, sides: Sides) -> Interval:
         means = self.half[side], sides.means(self.disagree)[side]
         at_half, at_all = (math.cos(math.pi * mean) for mean in means)
         steps = _SEPARABLE, (_SEPARABLE + self.remaining) / 2, self.remaining
@@ -178,7 +159,7 @@ class _Fits(NamedTuple):
         rows = share(self.disagree, sides.masks[side], sides.origins)
         # Ten replicates estimate a spread badly: it is not below that of the rows alone.
         spare = max(margin([replicate[side] for replicate in self.replicates]), (rows.high - rows.low) / 2)
-        return jackknifed(estimate, ends, spare, 0, sides, seed)
+        return jackknifed(estimate, ends, spare, 0, sides)
 
 
 def _cross_fit(rows: FloatArray, codes: IntArray, sides: Sides, seed: int) -> _Fits:
@@ -228,7 +209,7 @@ def share(yes: NDArray[Any], side: Mask, origins: IntArray | None) -> Interval:
         variance = float((np.bincount(place, values - mean) ** 2).sum()) / n**2
         n = min(n, mean * (1 - mean) / variance) if variance > 0 else float(len(names))
     method = "Wilson" if origins is None else "Wilson, by origin"
-    return Interval(mean, *wilson(mean * n, n), 0.95, 0, 0, 0, method)
+    return Interval(mean, *wilson(mean * n, n), method)
 
 
 def _angle(cosine: float) -> float:

@@ -14,18 +14,18 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from shiftdata.evaluation.meters.fits import COMPONENTS, HalfSpaces, fit_half_spaces
 from shiftdata.evaluation.meters.sides import Mask, Origins, feature_sides, jackknifed, margin
 from shiftdata.evaluation.metrics import Interval
-from shiftdata.evaluation.metrics.records import Record, number
+from shiftdata.evaluation.metrics.records import number
 
 
 @dataclass(frozen=True, kw_only=True)
-class CovariateShift(Record):
+class CovariateShift:
     """A lower bound of the discrepancy and of the total variation, 0 (no shift) to 1.
 
     The interval is for what the best pair of half-spaces would reach: its upper end allows for what fits on
@@ -36,8 +36,6 @@ class CovariateShift(Record):
     n_source: int
     n_target: int
     hypotheses: str
-
-    derived: ClassVar[tuple[str, ...]] = ("value", "domain_error")
 
     @property
     def value(self) -> float:
@@ -81,7 +79,7 @@ def covariate_shift(
     spare = max(margin(refitted), margin(drawn))
     # What fits on n rows miss falls as 1/n or faster, so the best pair gains at most what the step from half
     # of the rows to all of them gained.
-    interval = jackknifed(value, [value, max(value, 2 * value - before)], spare, -1, sides, seed)
+    interval = jackknifed(value, [value, max(value, 2 * value - before)], spare, -1, sides)
     return CovariateShift(
         interval=interval,
         n_source=len(source),

@@ -92,9 +92,7 @@ def margin(replicates: Sequence[float]) -> float:
     return STUDENT * math.sqrt((GROUPS - 1) * float(np.var(replicates)))
 
 
-def jackknifed(
-    estimate: float, ends: Sequence[float], spare: float, least: float, sides: Sides, seed: int
-) -> Interval:
+def jackknifed(estimate: float, ends: Sequence[float], spare: float, least: float, sides: Sides) -> Interval:
     """Widen the range of `ends`, values that the figure may have apart from sampling, by `spare`."""
     units = np.arange(len(sides.target)) if sides.origins is None else sides.origins
     fewest = min(len(np.unique(units[mask])) for mask in sides.masks)
@@ -102,7 +100,7 @@ def jackknifed(
     spare = max(spare, 3 / fewest)
     low, high = (float(np.clip(end, least, 1)) for end in (min(ends) - spare, max(ends) + spare))
     by = "row" if sides.origins is None else "origin"
-    return Interval(estimate, low, high, 0.95, GROUPS, seed, 0, f"grouped jackknife, by {by}")
+    return Interval(estimate, low, high, f"grouped jackknife, by {by}")
 
 
 def sides_of(n_source: int, n_target: int, origins: Origins | None) -> Sides:

@@ -1,14 +1,11 @@
 """Metrics of distribution shift: numpy in, frozen records out.
 
     by group or domain    group_accuracy -> GroupAccuracy (worst, mean, worst_of, overall, std)
-    how sure              std, sem, mean_sem -> MeanSEM; bootstrap_groups, bootstrap_rows -> Interval;
-                          compare -> PairedComparison; paired_test; all over origins, where these are given
-    is it only chance     worst_by_chance -> WorstByChance
-    along a severity      severity_accuracy -> SeverityAccuracy; failure_points -> FailurePoints
-    domain adaptation     h_score -> HScore; label_marginal, label_marginal_l1
-    leaderboards          ranks, spearman; rank_agreement -> RankAgreement
-    leaks                 selection_leakage -> SelectionLeakage; probe_gap
-    images                stylization_fidelity -> MeanSEM; frechet_distance
+    how sure              intervals of GroupAccuracy; bootstrap_rows -> Interval; paired_test of two methods;
+                          all over origins, where these are given
+    is it only chance     worst_by_chance
+    along a severity      failure_points -> FailurePoints
+    benchmarks            ranks, spearman, rank_agreement; selection_leakage
     from keys to rows     align
 
 Every function takes lists, arrays, Arrow columns or tensors, and says what is wrong with them. Ids start at

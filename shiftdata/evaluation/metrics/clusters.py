@@ -107,19 +107,6 @@ class Clusters:
         return np.asarray(np.bincount(self.origin, parts, self.origins), np.float64)
 
     @cached_property
-    def linked(self) -> IntArray:
-        """For each group the first group of its component, connected by shared origins."""
-        first, before = np.arange(self.groups), np.arange(0)
-        while not np.array_equal(first, before):
-            before = first
-            least = np.full(self.origins, self.groups)
-            np.minimum.at(least, self.origin, before[self.group])
-            first = before.copy()
-            np.minimum.at(first, self.group, least[self.origin])
-            first = first[first]
-        return first
-
-    @cached_property
     def _rows(self) -> IntArray:
         return np.bincount(self.group, self.n, self.groups).astype(np.int64)
 

@@ -23,16 +23,12 @@ from shiftdata.evaluation.metrics.chance import WorstByChance, worst_by_chance
 from shiftdata.evaluation.metrics.clusters import Clusters
 from shiftdata.evaluation.metrics.records import Record, number
 from shiftdata.evaluation.metrics.statistics import (
-    Convention,
-    GroupStatistic,
     accuracies,
     count_correct,
     normal,
     reach,
     spread,
-    statistic_of,
     wilson,
-    worst_of,
 )
 from shiftdata.tables import aligned, markdown
 
@@ -59,12 +55,6 @@ class GroupAccuracy(Record):
     derived: ClassVar[tuple[str, ...]] = ("overall", "mean", "worst", "empty", "sem", "origins")
     omitted: ClassVar[tuple[str, ...]] = ("clusters",)
 
-    def __post_init__(self) -> None:
-        if self.accuracy.shape != self.n.shape or self.n.ndim != 1:
-            raise InputError(f"accuracy {self.accuracy.shape} and n {self.n.shape}: give one of each a group")
-        if self.names is not None and len(self.names) != len(self.n):
-            raise InputError(f"names: {len(self.names)} for {len(self.n)} groups; give one a group")
-
     @property
     def correct(self) -> IntArray:
         return count_correct(self.accuracy, self.n)
@@ -72,17 +62,17 @@ class GroupAccuracy(Record):
     @property
     def overall(self) -> float:
         """The accuracy over all rows: micro average, NICO++'s Overall."""
-        return self.summary("overall")
+        return float(accuracies((np.nan_to_num(self.accuracy) * self.n).sum(), self.n.sum()))
 
     @property
     def mean(self) -> float:
         """The mean over groups or domains: SMA's mean-group accuracy, NICO++'s Average."""
-        return self.summary("mean")
+        return float(self.accuracy.mean())
 
     @property
     def worst(self) -> float:
         """The lowest accuracy of a group: worst-group accuracy."""
-        return self.summary("worst")
+        return float(self.accuracy.min())
 
     @property
     def worst_group(self) -> str | int | None:
@@ -113,15 +103,6 @@ class GroupAccuracy(Record):
     def effective(self) -> FloatArray:
         """Kish's effective size: the rows of different origins that would be as uncertain."""
         return self.n.astype(np.float64) if self.clusters is None else self.clusters.effective
-
-    def strata(self) -> IntArray:
-        """The number of origins in each stratum of a bootstrap: a group, or those that share origins."""
-        if self.clusters is None or self.clusters.plain:
-            return self.n[self.n > 0]
-        origins = np.unique(
-            np.stack([self.clusters.linked[self.clusters.group], self.clusters.origin]), axis=1
-        )
-        return np.unique(origins[0], return_counts=True)[1]
 
     def intervals(self, level: float = 0.95) -> list[tuple[float, float]]:
         """Wilson's interval of each accuracy, at the number of independent rows with its error.
@@ -157,15 +138,15 @@ class GroupAccuracy(Record):
 
     def worst_of(self, m: int) -> float:
         """SMA's top-M worst-group accuracy: the mean of the M groups that are worst."""
-        return self.summary(worst_of(m))
+        if not 1 <= m <= len(self.n):
+            raise InputError(f"m={m} of the worst groups: give 1 to the number of groups, {len(self.n)}")
+        # A partition would leave nan at the end, unseen.
+        return math.nan if self.empty else float(np.partition(self.accuracy, m - 1)[:m].mean())
 
-    def std(self, convention: Convention = "nico++") -> float:
-        """The standard deviation over groups or domains: by K - 1 as NICO++ says, by K as its tables do."""
-        return spread(self.accuracy, convention)
-
-    def summary(self, statistic: str | GroupStatistic) -> float:
-        """Any statistic over the groups."""
-        return float(statistic_of(statistic)(self.accuracy, self.n))
+    @property
+    def std(self) -> float:
+        """The standard deviation over groups or domains: by K - 1 as NICO++ says; its tables show it by K."""
+        return spread(self.accuracy, "nico++")
 
     def without_empty(self) -> GroupAccuracy:
         """Leave out the groups without rows; the others keep their names."""
@@ -191,7 +172,7 @@ class GroupAccuracy(Record):
         groups = "groups" if self.by == "group" or " / " in self.by else f"values of {self.by}"
         lines = [
             f"overall {number(self.overall)}, mean {number(self.mean)}, worst {number(self.worst)}, "
-            f"std {number(self.std())} over {len(self.n):,} {groups}, {int(self.n.sum()):,} rows"
+            f"std {number(self.std)} over {len(self.n):,} {groups}, {int(self.n.sum()):,} rows"
         ]
         if empty := len(self.empty):
             lines.append(
@@ -260,10 +241,16 @@ def group_accuracy(
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """A figure linearised in the accuracies of groups: its derivatives, 1 / G each for a mean over G."""
+    """A figure linearised in the accuracies of groups: its derivatives, 1 / G each for a mean over G.
+
+    `worst` is the number of worst groups in a figure that is their mean, which others might be by chance;
+    `shares` is False where the groups have values that are no shares.
+    """
 
     groups: GroupAccuracy
     derivatives: FloatArray
+    worst: int = 0
+    shares: bool = True
 
     @property
     def n(self) -> int:
@@ -299,9 +286,19 @@ class Linear:
         """Half the width of a 95 % interval in standard errors, by the effective number of origins."""
         return reach(self.effective)
 
-    def share_interval(self, share: float) -> tuple[float, float]:
-        """Wilson's 95 % interval of a figure that is a share, as `GroupAccuracy.intervals`."""
-        return _clustered(share, self.n, self.sem, self.effective)
+    def interval(self, value: float) -> tuple[float, float]:
+        """The 95 % interval of the figure; nan where it is undefined.
+
+        It is made of simultaneous limits for the worst groups, Wilson's for a mean of shares, as in
+        `GroupAccuracy.intervals`, and Student's for all others.
+        """
+        if not math.isfinite(value):
+            return math.nan, math.nan
+        if self.worst:
+            return self.groups.worst_interval(self.worst)
+        if self.shares and (self.derivatives >= 0).all() and math.isclose(self.derivatives.sum(), 1):
+            return _clustered(value, self.n, self.sem, self.effective)
+        return value - self.reach * self.sem, value + self.reach * self.sem
 
     def influence(self) -> FloatArray:
         """The influence of each origin on the figure, by the number of the origin."""

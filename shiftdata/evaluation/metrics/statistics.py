@@ -1,24 +1,18 @@
-"""Figures that sum up groups, computed for one result or for many bootstrap replicates; means with errors.
-
-A statistic takes the accuracy and the rows of each group, groups in the last axis, and gives one figure for
-each position of the axes before. A group without rows has accuracy nan: a figure that needs it is nan too.
-"""
+"""Shares and their spreads: accuracies, standard deviations by convention, intervals and quantiles."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import lru_cache
 from statistics import NormalDist
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from shiftdata.data.arrays import FloatArray, IntArray, as_floats
-from shiftdata.errors import InputError, not_found
-from shiftdata.evaluation.metrics.records import Record, number
+from shiftdata.data.arrays import FloatArray, IntArray
+from shiftdata.errors import InputError
 
 Convention: TypeAlias = Literal["domainbed", "nico++", "nico++-tables", "sma"]
 #: A sum of squares is divided by n - ddof; the ddof of each source.
@@ -30,33 +24,6 @@ CONVENTIONS: Mapping[str, int] = MappingProxyType({"domainbed": 0, "nico++": 1, 
 Z = 1.959964  # of 95 %
 #: Degrees of freedom from which Student's quantile is taken for the normal one: they differ by .2 %.
 MANY = 500
-
-
-@dataclass(frozen=True)
-class GroupStatistic:
-    """A named figure over groups; call it with the accuracy and the rows of each group.
-
-    `worst` is how many of the worst groups it averages, 0 for a figure that does not choose by accuracy.
-    """
-
-    name: str
-    compute: Callable[[FloatArray, IntArray], FloatArray]
-    worst: int = 0
-
-    def __call__(self, accuracy: FloatArray, n: IntArray) -> FloatArray:
-        return self.compute(accuracy, n)
-
-
-@dataclass(frozen=True)
-class MeanSEM(Record):
-    """A mean over scenarios or seeds with its standard error, as SMA and DomainBed print them."""
-
-    mean: float
-    sem: float
-    n: int
-
-    def __str__(self) -> str:
-        return f"{number(self.mean)} ± {number(self.sem)} (n={self.n})"
 
 
 def accuracies(correct: IntArray | FloatArray, n: IntArray) -> FloatArray:
@@ -127,71 +94,14 @@ def count_correct(accuracy: FloatArray, n: IntArray) -> IntArray:
     return np.asarray(np.rint(np.nan_to_num(accuracy) * n), np.int64)
 
 
-def worst_of(m: int) -> GroupStatistic:
-    """SMA's top-M worst-group accuracy (section 3.1.3): the mean of the M groups that are worst."""
-    if m < 1:
-        raise InputError(f"m must be at least 1 (how many of the worst groups to average), got {m}")
-    return GroupStatistic(f"worst_{m}", lambda accuracy, n: _mean_of_worst(accuracy, m), worst=m)
-
-
-def statistic_of(given: str | GroupStatistic) -> GroupStatistic:
-    """Look up a statistic by name; a statistic is returned as given."""
-    if isinstance(given, GroupStatistic):
-        return given
-    if given not in _BY_NAME:
-        raise not_found("statistic", given, _BY_NAME, "worst_of(m) gives others.")
-    return GroupStatistic(given, _BY_NAME[given], worst=int(given == "worst"))
-
-
-def std(values: Any, convention: Convention = "nico++") -> float:
+def spread(array: FloatArray, convention: Convention) -> float:
     """The standard deviation over domains, seeds or epochs; nan where the convention leaves none.
 
-    >>> std([1.0, 3.0, 5.0]), round(std([1.0, 3.0, 5.0], "domainbed"), 3), std([1.0])
+    >>> values = np.array([1.0, 3.0, 5.0])
+    >>> spread(values, "nico++"), round(spread(values, "domainbed"), 3), spread(values[:1], "sma")
     (2.0, 1.633, nan)
     """
-    return spread(as_floats("values", values), convention)
-
-
-def sem(values: Any, convention: Convention = "sma") -> float:
-    """The standard error of the mean: the standard deviation over the square root of n."""
-    return mean_sem(values, convention).sem
-
-
-def mean_sem(values: Any, convention: Convention = "sma") -> MeanSEM:
-    """Mean and standard error over scenarios (SMA, section 3.2.2) or trials (DomainBed).
-
-    >>> print(mean_sem([0.81, 0.84, 0.87]))
-    0.8400 ± 0.0173 (n=3)
-    """
-    array = as_floats("values", values)
-    return MeanSEM(float(array.mean()), spread(array, convention) / math.sqrt(len(array)), len(array))
-
-
-def spread(array: FloatArray, convention: Convention) -> float:
-    """`std` of a checked array; nan entries make it nan."""
     if convention not in CONVENTIONS:
         raise InputError(f"unknown convention {convention!r}; known: {', '.join(CONVENTIONS)}")
     ddof = CONVENTIONS[convention]
     return float(array.std(ddof=ddof)) if len(array) > ddof else math.nan
-
-
-def _overall(accuracy: FloatArray, n: IntArray) -> FloatArray:
-    correct = np.where(n > 0, accuracy * n, 0).sum(axis=-1)
-    return accuracies(correct, n.sum(axis=-1))
-
-
-def _mean_of_worst(accuracy: FloatArray, m: int) -> FloatArray:
-    groups = accuracy.shape[-1]
-    if m > groups:
-        raise InputError(f"m={m} of the worst groups, and there are {groups}: lower m")
-    # A partition would leave nan at the end, unseen.
-    undefined = np.isnan(accuracy).any(axis=-1)
-    lowest = np.partition(accuracy, m - 1, axis=-1)[..., :m].mean(axis=-1)
-    return np.where(undefined, np.nan, lowest)
-
-
-_BY_NAME: dict[str, Callable[[FloatArray, IntArray], Any]] = {
-    "mean": lambda accuracy, n: accuracy.mean(axis=-1),
-    "overall": _overall,
-    "worst": lambda accuracy, n: accuracy.min(axis=-1),
-}

@@ -17,11 +17,10 @@ from shiftdata.evaluation.protocols.domains import EvaluateOnly as EvaluateOnly
 from shiftdata.evaluation.protocols.domains import HoldOut as HoldOut
 from shiftdata.evaluation.protocols.domains import LeaveOneDomainOut as LeaveOneDomainOut
 from shiftdata.evaluation.protocols.domains import LeaveOneGroupOut as LeaveOneGroupOut
-from shiftdata.evaluation.protocols.domains import PerDomain as PerDomain
+from shiftdata.evaluation.protocols.domains import Listed as Listed
 from shiftdata.evaluation.protocols.flexible import FlexibleDG as FlexibleDG
 from shiftdata.evaluation.protocols.group_fairness import GroupFairness as GroupFairness
 from shiftdata.evaluation.protocols.label_shift import LabelShift as LabelShift
-from shiftdata.evaluation.protocols.listed import Listed as Listed
 from shiftdata.evaluation.protocols.named import parse_protocol as parse_protocol
 from shiftdata.evaluation.protocols.named import protocol as protocol
 from shiftdata.evaluation.protocols.named import protocols as protocols

@@ -49,7 +49,7 @@ PROMISES: Mapping[str, str] = {
     "balanced": "all sets but those to fit have every row of each of their groups",
     "marginal": "the labels of the target's sets follow one marginal",
     "hidden": "unlabelled sets name neither label nor group",
-    "one-cell": "each set is of one domain, or of one shift at one severity",
+    "one-cell": "each set is of one shift at one severity",
 }
 
 

@@ -13,13 +13,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.data.format.records import Clause, Filters
+from shiftdata.data.format.records import Clause
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.protocols.base import Protocol, Stage, named
 from shiftdata.evaluation.protocols.cuts import Shares, cut, listed_cut, shuffled_cut
 from shiftdata.evaluation.tasks import Role, Task
-from shiftdata.evaluation.tasks.making import noted, recut, restrict
-from shiftdata.evaluation.tasks.sets import NewSet, Part, different
+from shiftdata.evaluation.tasks.making import noted, recut
+from shiftdata.evaluation.tasks.sets import NewSet, Part
 
 #: The groups of domains that are left out together (DomainBed-v2, section 3.1).
 GROUPS = {
@@ -40,18 +40,19 @@ CLASSIC = (
 #: Where each set begins and ends, in folds, of origins that occur in several domains, and of the others.
 APART: Shares = {"train": (0, 50), "validation": (50, 70), "test": (70, 100)}
 EIGHTY_TWENTY: Shares = {"train": (0, 80), "validation": (80, 100), "test": (0, 100)}
-ROLE: Mapping[str, Role] = {
-    "train": "fit",
-    "validation": "select",
-    "test": "test",
-    "oracle": "test",
-    "unlabelled": "unlabelled",
+#: The same for DomainBed: of each domain 80 % are in, the rest is out.
+IN_OUT_APART: Shares = {"train": (0, 50), "validation": (50, 70), "test": (70, 94), "oracle": (94, 100)}
+IN_OUT: Shares = {"train": (0, 80), "validation": (80, 100), "test": (0, 80), "oracle": (80, 100)}
+ROLE: Mapping[str, Role] = {"train": "fit", "validation": "select", "test": "test", "oracle": "test"}
+
+#: The ends of the names of the lists that train, validate and test.
+LISTS = {
+    "kfold": ("train_kfold", "crossval_kfold", "test_kfold"),
+    "train-test": ("train", "test", "test"),
+    "train-val-test": ("train", "val", "test"),
 }
 
 WHOLE = {"paper": "whole domains even where origins occur in several: they leak into the test"}
-
-#: The start of a model by DomainBed-v2's first rule; supervised weights may have seen the test domains.
-PRETRAINING = ("none", "self-supervised")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,14 +80,9 @@ class WholeDomains(DomainProtocol):
 
 @dataclass(frozen=True, kw_only=True)
 class HoldOut(WholeDomains):
-    """DomainBed-v2's protocol: any test domains, all of each; 80/20 of the others to train and validate.
-
-    `pretraining` says how the model begins: "none" or "self-supervised" by the paper's first rule; its
-    variant "supervised" is for comparison with older results. It is recorded, and changes no row.
-    """
+    """DomainBed-v2's protocol: any test domains, all of each; 80/20 of the others to train and validate."""
 
     test: str | Sequence[str]
-    pretraining: str = ""
     seed: int = 0
     id: ClassVar[str] = "domainbed-v2"
     short: ClassVar[str] = "dbv2"
@@ -94,18 +90,10 @@ class HoldOut(WholeDomains):
     about: ClassVar[str] = "whole test domains, 80/20 of the training domains"
     variants: ClassVar = {
         **WHOLE,
-        "supervised": "models may begin with supervised weights, against the first rule",
         "code": "the released code's cut, whatever leaks: each domain's list, shuffled by the seed",
     }
     leaking: ClassVar = ("paper", "code")
     from_files: ClassVar = ("code",)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        allowed = ("supervised",) if self.variant == "supervised" else PRETRAINING
-        if self.pretraining and self.pretraining not in allowed:
-            hint = "Supervised weights break the paper's first rule: domainbed-v2@supervised names that."
-            raise not_found("pretraining", self.pretraining, allowed, hint)
 
     def make(self, task: Task) -> Task:
         tested = named(self.test)
@@ -205,12 +193,10 @@ class ClassicDG(WholeDomains):
 class DomainBed(DomainProtocol):
     """DomainBed: every domain is cut 80/20 into in and out; the test domain's in tests, the others' train.
 
-    `validation` has the out rows of the training domains, `oracle` those of the test domain. `unlabelled` per
-    cent of the test domain's in rows are set apart for adaptation (the code's `uda_holdout_fraction`).
+    `validation` has the out rows of the training domains, `oracle` those of the test domain.
     """
 
     test: str
-    unlabelled: int = 0
     seed: int = 0
     id: ClassVar[str] = "domainbed"
     promises: ClassVar[Sequence[str]] = ("ratio",)
@@ -224,53 +210,16 @@ class DomainBed(DomainProtocol):
     leaking: ClassVar = ("paper", "code")
     from_files: ClassVar = ("code",)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.variant == "code" and self.unlabelled:
-            raise InputError("domainbed@code sets nothing apart: leave unlabelled out")
-        if not 0 <= self.unlabelled < 100:
-            raise InputError(f"unlabelled is per cent of the test domain, 0 to 99, got {self.unlabelled}")
-
     def make(self, task: Task) -> Task:
-        """Cut the sets train, validation, test and oracle, and unlabelled if asked for."""
         if self.variant == "code":
             cut_in = shuffled_cut(task.metadata, self.seed)
             rows = {"train": cut_in, "validation": ~cut_in, "test": cut_in, "oracle": ~cut_in}
             return rows_from_files(task, rows, [self.test])
         tested, trained = _domains(task, named(self.test), task.metadata.nuisances)
-
-        def shares(train: int, validation: int, first: int, end: int) -> Shares:
-            whole = {"train": (0, train), "validation": (train, validation), "oracle": (end, 100)}
-            start = first + round((end - first) * self.unlabelled / 100)
-            return {**whole, "test": (start, end), "unlabelled": (first, start)}
-
-        apart, inside = shares(50, 70, 70, 94), shares(80, 100, 0, 80)
-        parts = cut(task.metadata, inside if self.variant == "paper" else apart, inside, seed=self.seed)
+        recurring = IN_OUT if self.variant == "paper" else IN_OUT_APART
+        parts = cut(task.metadata, recurring, IN_OUT, seed=self.seed)
         domains = {"train": trained, "validation": trained, "test": tested, "oracle": tested}
-        return _recut(task, parts, domains | ({"unlabelled": tested} if self.unlabelled else {}))
-
-
-@dataclass(frozen=True, kw_only=True)
-class PerDomain(Protocol):
-    """Every set becomes one of each of its domains, `train/photo`, with the same roles.
-
-    To be joined with a protocol that cuts domains: `domainbed & per-domain`.
-    """
-
-    id: ClassVar[str] = "per-domain"
-    promises: ClassVar[Sequence[str]] = ("one-cell",)
-    works: ClassVar[Stage] = Stage.SPLIT
-    paper: ClassVar[str] = "In search of lost domain generalization (DomainBed); released code"
-    about: ClassVar[str] = "every set once a domain"
-
-    def make(self, task: Task) -> Task:
-        rows, sets = task.metadata, {}
-        for name, rowset in task.sets.items():
-            for domain in different(rows.nuisance[rowset.indices]).tolist():
-                of_domain: Filters = [[(rows.nuisance_column, "==", domain)]]
-                cut = restrict(task, of_domain, to=[name]).sets[name]
-                sets[f"{name}/{rows.nuisances[domain]}"] = replace(cut, side=rowset.side or name)
-        return replace(task, sets=sets)
+        return _recut(task, parts, domains)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,6 +239,40 @@ class EvaluateOnly(DomainProtocol):
         every = Part(np.ones(len(rows), bool), [])
         conditions = [(rows.nuisance_column, "in", tested)] if tested else []
         return recut(task, {"test": NewSet(every, [*conditions], "test")})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed(DomainProtocol):
+    """The sets of the authors' lists: those of the training domains train and validate, the others test.
+
+    `lists` names what trains, validates and tests: "kfold" of PACS, "train-test" of DomainNet,
+    "train-val-test" of NICO++, or the ends of the names of three lists.
+    """
+
+    test: str | Sequence[str]
+    lists: str | Sequence[str] = "kfold"
+    id: ClassVar[str] = "listed"
+    said: ClassVar[Sequence[str]] = ("lists",)
+    paper: ClassVar[str] = "the list files that come with a dataset"
+    about: ClassVar[str] = "the sets of the authors' lists, some domains tested"
+    leaking: ClassVar = ("",)
+    from_files: ClassVar = ("",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.lists, str) and self.lists not in LISTS:
+            raise not_found("lists", self.lists, LISTS, "Or give the names of three.")
+        if len(self._lists) != 3:
+            raise InputError(f"lists are three, to train, validate and test, got {self.lists!r}")
+
+    @property
+    def _lists(self) -> Sequence[str]:
+        return LISTS[self.lists] if isinstance(self.lists, str) else self.lists
+
+    def make(self, task: Task) -> Task:
+        rows, names = task.metadata, dict(zip(("train", "validation", "test"), self._lists, strict=True))
+        parts = {name: rows.listing.places_in(list_, rows.name) >= 0 for name, list_ in names.items()}
+        return rows_from_files(task, parts, named(self.test), names)
 
 
 def train_parts(task: Task, seed: int, *, whole: bool = False) -> Mapping[str, Part]:

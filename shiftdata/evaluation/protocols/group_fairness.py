@@ -8,26 +8,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from shiftdata.data.format.records import Filters
-from shiftdata.data.metadata import Metadata
-from shiftdata.data.metadata.folds import hashes64
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols.base import Protocol, Stage, places, plain_name
-from shiftdata.evaluation.protocols.cuts import Shares, cut
 from shiftdata.evaluation.tasks import MuWarning, Task
-from shiftdata.evaluation.tasks.making import narrow, noted, recut, restrict, units
+from shiftdata.evaluation.tasks.making import narrow, noted, restrict, units
 from shiftdata.evaluation.tasks.report import CAUTION
-from shiftdata.evaluation.tasks.sets import CANONICAL_ROLES, NewSet
 from shiftdata.stable import ranks, uniform
-
-#: Where the canonical splits begin and end, in folds.
-CANONICAL: Shares = {"train": (0, 50), "validation": (50, 70), "test": (70, 100)}
 
 #: The ratio of met to asked mu from which the report begins with a caution.
 TOO_FAR = 1.5
@@ -43,16 +35,13 @@ class GroupFairness(Protocol):
     least one; nu_i is drawn from the range `nu`. All other sets keep every image of the K x K groups, so they
     are balanced and do not change with mu. Same seed, larger K: the smaller draw is kept.
 
-    `styles` is the number of styles where it is not K: classes take them in turn. `seed` draws classes,
-    styles and nu; `split_seed` also cuts train, validation and test again.
+    `seed` draws classes, styles and nu.
     """
 
     k: int
     mu: float
     seed: int = 0
-    styles: int | None = None
     nu: tuple[float, float] | None = None
-    split_seed: int = 0
 
     id: ClassVar[str] = "group-fairness"
     works: ClassVar[Stage] = Stage.THIN
@@ -71,8 +60,6 @@ class GroupFairness(Protocol):
         super().__post_init__()
         if self.k < 2:
             raise InputError(f"k must be at least 2 (classes with a style each), got {self.k}")
-        if self.styles is not None and (self.styles < 2 or self.variant == "code-binary"):
-            raise InputError(f"styles is at least 2, and not with code-binary; got {self.styles}")
         if not 0 < self.mu <= 1:
             raise InputError(f"mu must be above 0 and at most 1 (0 would leave groups empty), got {self.mu}")
         low, high = self.nu_range
@@ -82,10 +69,6 @@ class GroupFairness(Protocol):
     @property
     def nu_range(self) -> tuple[float, float]:
         return self.nu or ((0.5, 1.0) if self.variant else (0.3, 1.0))
-
-    @property
-    def n_styles(self) -> int:
-        return self.styles or self.k
 
     @property
     def minority(self) -> float:
@@ -101,51 +84,37 @@ class GroupFairness(Protocol):
         parts = [
             f"gf_k{self.k}_mu{100 * self.mu:.6g}",
             f"s{self.seed}" if self.seed else "",
-            f"styles{self.styles}" if self.styles else "",
-            f"split{self.split_seed}" if self.split_seed else "",
             self.variant,
             "nu" + "_".join(f"{100 * bound:g}" for bound in self.nu) if self.nu else "",
         ]
         return plain_name("_".join(filter(None, parts)))
 
-    @classmethod
-    def subsamplings(cls, *, k: int, mu: float, n: int = 10) -> list[GroupFairness]:
-        """Return the paper's ten subsamplings of a dataset: other classes and styles each (appendix E)."""
-        return [cls(k=k, mu=mu, seed=seed) for seed in range(n)]
-
     def summary(self, nuisance: str) -> str:
         seed = f" Seed {self.seed}." if self.seed else ""
-        among = f" of {self.styles}" if self.styles else " of its own"
         return (
-            f"{self.k} classes, each mostly in a {nuisance}{among}, every other "
+            f"{self.k} classes, each mostly in a {nuisance} of its own, every other "
             f"at {100 * self.mu:.6g} % of its share; balanced tests.{seed}"
         )
 
     def pairs(self, labels: Sequence[str], nuisances: Sequence[str]) -> Pairs:
         """Return the classes, each with its dominant nuisance and its nu: (label, nuisance, nu)."""
-        for role, names, asked in (("labels", labels, self.k), ("nuisances", nuisances, self.n_styles)):
-            if asked > len(names):
-                given = f"k={self.k}" if asked == self.k else f"styles={asked}"
-                raise InputError(f"{given} needs as many {role}, and training has {len(names)}: lower it")
+        for role, names in (("labels", labels), ("nuisances", nuisances)):
+            if self.k > len(names):
+                raise InputError(f"k={self.k} needs as many {role}, and training has {len(names)}: lower it")
         classes: list[int] = ranks(labels, self.name, self.seed, "label").argsort()[: self.k].tolist()
         styles = self.drawn_nuisances(nuisances)
         nus = [self._nu(labels[label]) for label in classes]
         if self.variant:
             classes = sorted(classes[: 2 if self.variant == "code-binary" else self.k])
             styles, nus = sorted(styles), [1.0, 0.5, *(self._nu(labels[label]) for label in classes[2:])]
-        return [
-            (label, styles[at % len(styles)], nu)
-            for at, (label, nu) in enumerate(zip(classes, nus, strict=True))
-        ]
+        return list(zip(classes, styles, nus, strict=False))  # code-binary has more styles than classes
 
     def drawn_nuisances(self, nuisances: Sequence[str]) -> list[int]:
         """Return the nuisances, in the order in which classes take them."""
         order: list[int] = ranks(nuisances, self.name, self.seed, "nuisance").argsort().tolist()
-        return order[: self.n_styles]
+        return order[: self.k]
 
     def make(self, task: Task) -> Task:
-        if self.split_seed:
-            task = self._cut_again(task)
         rows = task.metadata
         shape = (len(rows.labels), len(rows.nuisances))
         fit = [rowset.scope for rowset in task.sets.values() if rowset.role == "fit"]
@@ -205,7 +174,7 @@ class GroupFairness(Protocol):
         group = rows.group[indices].astype(np.int64)
         _, step = np.unique(rows.columns["severity"][indices], return_inverse=True, equal_nan=True)
         cell = group * (int(step.max(initial=0)) + 1) + step
-        place, size = places(cell, self._order(rows, indices))
+        place, size = places(cell, (rows.columns["quantile"][indices],))
         few = (place == 0) & (0.5 / size >= shares[group])  # a share of none: one row
         chosen = few | ((place + 0.5) / size < shares[group])
         of_unit = np.zeros(len(first), bool)
@@ -240,14 +209,16 @@ class GroupFairness(Protocol):
 
         Rows are whole, at least one: of few rows a group keeps far more than mu, of which it warns.
         """
-        sizes, kept = (np.bincount(group, weights, minlength=len(promised)) for weights in (None, chosen))
+        sizes, chosen_sizes = (
+            np.bincount(group, weights, minlength=len(promised)) for weights in (None, chosen)
+        )
         ratios: list[float] = []
         for label, own, _ in pairs:
             groups = np.flatnonzero(promised[label * nuisances : (label + 1) * nuisances]) + label * nuisances
             major = label * nuisances + own
             minor = groups[(groups != major) & (sizes[groups] > 0)]
             if sizes[major]:
-                ratios += (kept[minor] / sizes[minor] / (kept[major] / sizes[major])).tolist()
+                ratios += (chosen_sizes[minor] / sizes[minor] / (chosen_sizes[major] / sizes[major])).tolist()
         asked = f"mu in {name}: asked {self.minority:.6g}"
         if not ratios:
             return [f"{asked}, not met: no class has its dominant and a minority group there"]
@@ -265,24 +236,6 @@ class GroupFairness(Protocol):
             warnings.warn(text, MuWarning, stacklevel=6)
             notes.append(CAUTION + text)
         return notes
-
-    def _cut_again(self, task: Task) -> Task:
-        if cut_by := task.history.cut_by:
-            raise InputError(
-                f"split_seed={self.split_seed} cuts train, validation and test again, and {cut_by} has "
-                "cut them: give the seed there"
-            )
-        parts = cut(task.metadata, CANONICAL, seed=self.split_seed)
-        return recut(task, {name: NewSet(parts[name], [], CANONICAL_ROLES[name]) for name in CANONICAL})
-
-    def _order(self, rows: Metadata, indices: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """Return the sort keys of the rows of a group: the quantile, after another draw of origins."""
-        quantile = rows.columns["quantile"][indices]
-        if not self.split_seed:
-            return (quantile,)
-        origins, origin = np.unique(rows.origin[indices], return_inverse=True)
-        drawn = hashes64(rows.origin_names.take(pa.array(origins)), self.id, self.split_seed)
-        return (quantile, drawn[origin])
 
     def _nu(self, label: str) -> float:
         low, high = self.nu_range

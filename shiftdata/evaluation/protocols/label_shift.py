@@ -17,7 +17,7 @@ from shiftdata.evaluation.protocols.halves import NAMES, SHARED, Halves, Sides, 
 from shiftdata.evaluation.sampling.rows import dirichlet_marginal, largest_counts
 from shiftdata.evaluation.tasks import Role, Task
 from shiftdata.evaluation.tasks.making import choose, noted, recut, units
-from shiftdata.evaluation.tasks.sets import MarginalDraw, NewSet
+from shiftdata.evaluation.tasks.sets import NewSet
 from shiftdata.stable import rng
 
 ROLES: tuple[Role, ...] = ("fit", "select", "unlabelled", "test")
@@ -170,12 +170,11 @@ class LabelShift(Protocol):
         marginal = dirichlet_marginal(p, self.alpha, variant=variant, seed=self.seed, names=(self.id,))
         for name in shifted:
             task = self._resampled(task, name, marginal)
-        rows = {name: tuple(_label_counts(task, name).tolist()) for name in shifted}
-        draw = MarginalDraw(drawn=tuple(marginal.tolist()), rows=rows)
         law, possible = LAWS[variant].format(alpha=self.alpha, classes=len(own)), np.count_nonzero(own)
-        present = [f"{np.count_nonzero(counts)} of {possible} in {name}" for name, counts in rows.items()]
-        task = noted(task, f"labels from {law}; labels that have rows: {', '.join(present)}")
-        return replace(task, history=replace(task.history, draws=(*task.history.draws, draw)))
+        present = [
+            f"{np.count_nonzero(_label_counts(task, name))} of {possible} in {name}" for name in shifted
+        ]
+        return noted(task, f"labels from {law}; labels that have rows: {', '.join(present)}")
 
     def _cut(self, task: Task) -> Task:
         rows, halves = task.metadata, self._halves()

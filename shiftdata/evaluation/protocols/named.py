@@ -29,12 +29,11 @@ from shiftdata.evaluation.protocols.domains import (
     HoldOut,
     LeaveOneDomainOut,
     LeaveOneGroupOut,
-    PerDomain,
+    Listed,
 )
 from shiftdata.evaluation.protocols.flexible import FlexibleDG
 from shiftdata.evaluation.protocols.group_fairness import GroupFairness
 from shiftdata.evaluation.protocols.label_shift import LabelShift
-from shiftdata.evaluation.protocols.listed import Listed
 from shiftdata.evaluation.protocols.oracle import Oracle, OracleStar
 from shiftdata.evaluation.tasks import OnEmpty, Task
 from shiftdata.evaluation.tasks.task import canonical_task, frozen_task, task_in_tars
@@ -42,7 +41,7 @@ from shiftdata.evaluation.tasks.task import canonical_task, frozen_task, task_in
 #: Another protocol is another entry.
 _ALL: tuple[type[Protocol], ...] = (
     *(ClassicDG, DomainBed, HoldOut, LeaveOneDomainOut, LeaveOneGroupOut, Oracle, OracleStar, Listed),
-    *(Continuous, EvaluateOnly, FlexibleDG, GroupFairness, LabelShift, PerDomain, UDA, UniDA),
+    *(Continuous, EvaluateOnly, FlexibleDG, GroupFairness, LabelShift, UDA, UniDA),
 )
 _BY_NAME: Mapping[str, type[Protocol]] = {protocol.id: protocol for protocol in _ALL}
 
@@ -117,8 +116,9 @@ def _metrics(words: str) -> Sequence[str]:
     with suppress(InputError):
         of = parse_protocol(words)
         names = [step.id for step in (of.steps if isinstance(of, Chain) else [of]) if step]
-    found = [_BY_NAME[name].metrics for name in names if name in _BY_NAME]
-    return list(dict.fromkeys(metric for metrics in found for metric in metrics))
+    return list(
+        dict.fromkeys(metric for name in names if name in _BY_NAME for metric in _BY_NAME[name].metrics)
+    )
 
 
 def published(metadata: Metadata, split: CanonicalSplit) -> Task:

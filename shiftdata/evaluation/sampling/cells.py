@@ -5,9 +5,8 @@ Everything that resamples starts here; what to do about a cell without rows is d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -26,8 +25,7 @@ LARGEST_ID = 10_000_000
 class Cells:
     """Rows by cell. Cell number c, named `ids[c]`, owns `order[starts[c] : starts[c] + counts[c]]`.
 
-    `expected` are the ids that should be there, `ids` those that have rows, `dropped` the others. `again`
-    sorts other numbers by the same rules.
+    `expected` are the ids that should be there, `ids` those that have rows, `dropped` the others.
     """
 
     expected: IntArray
@@ -35,7 +33,6 @@ class Cells:
     counts: IntArray
     starts: IntArray
     order: IntArray
-    again: Callable[[ArrayLike], Cells]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -74,7 +71,7 @@ class Cells:
 def cells_of(
     codes: ArrayLike,
     *,
-    what: str = "group",
+    kind: str = "group",
     expected: Sequence[int] | None = None,
     on_empty: OnEmpty = "error",
 ) -> Cells:
@@ -85,24 +82,24 @@ def cells_of(
     ([0, 1, 3], [1, 2, 1], [1, 0, 2, 3], (2,))
     """
     one_of("on_empty", on_empty, ("error", "drop"))
-    numbers = _small_ids(f"{what}s", codes)
+    numbers = _small_ids(f"{kind}s", codes)
     table = np.bincount(numbers)
     wanted = np.arange(len(table))
     if expected is not None:
-        wanted = np.unique(_small_ids(f"{what}_ids", np.asarray(expected)))
+        wanted = np.unique(_small_ids(f"{kind}_ids", np.asarray(expected)))
         table = np.bincount(numbers, minlength=int(wanted.max()) + 1)
     if table[wanted].sum() < len(numbers):
         strays = np.setdiff1d(np.flatnonzero(table), wanted)
         raise InputError(
-            f"some rows are of {what} {_shown(strays)}, not among the {len(wanted)} of {what}_ids: "
-            f"leave those rows out, or name their {what}s too"
+            f"some rows are of {kind} {_shown(strays)}, not among the {len(wanted)} of {kind}_ids: "
+            f"leave those rows out, or name their {kind}s too"
         )
     sizes = table[wanted]
     empty = wanted[sizes == 0]
     if empty.size and on_empty == "error":
         raise InputError(
-            f"{empty.size} of {len(wanted)} {what}s have no row: {_shown(empty)}. Pass on_empty='drop' to "
-            f"sample from the others, or {what}_ids=... with the {what}s that should be there"
+            f"{empty.size} of {len(wanted)} {kind}s have no row: {_shown(empty)}. Pass on_empty='drop' to "
+            f"sample from the others, or {kind}_ids=... with the {kind}s that should be there"
         )
     ids, counts = wanted[sizes > 0], sizes[sizes > 0]
     place = np.zeros(len(table), dtype=narrowest(len(ids)))
@@ -113,7 +110,6 @@ def cells_of(
         counts=counts,
         starts=np.cumsum(counts) - counts,
         order=np.argsort(place[numbers], kind="stable"),
-        again=partial(cells_of, what=what, expected=expected, on_empty=on_empty),
     )
 
 

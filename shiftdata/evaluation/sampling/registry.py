@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 
 from shiftdata.data.loading.order import Batches, FixedRows, Names, Ranks, RowSampler, Sampler
 from shiftdata.errors import InputError, not_found
-from shiftdata.evaluation.sampling.batches import CellBatches, DomainBatches, GroupBatches
+from shiftdata.evaluation.sampling.batches import CellBatches
 from shiftdata.evaluation.sampling.cells import OnEmpty, cells_of
-from shiftdata.evaluation.sampling.rows import DirichletTarget, PseudoBalanced, Reweighted, Subsampled
+from shiftdata.evaluation.sampling.rows import DirichletTarget, Reweighted, Subsampled
 
 #: Arguments of the classes that no user gives as an option.
 _COMMON = frozenset({"kind", "seed", "names", "dropped", "batch_size"})
@@ -50,9 +50,8 @@ SAMPLERS: Mapping[str, SamplerRule] = MappingProxyType(
     {
         "class-balanced": SamplerRule("label", partial(Reweighted, kind="rwy")),  # DomainBed's name
         "dirichlet": SamplerRule("label", DirichletTarget),
-        "n-groups": SamplerRule("group", GroupBatches),
-        "per-domain": SamplerRule("nuisance", DomainBatches),
-        "pseudo-balanced": SamplerRule("pseudo_label", PseudoBalanced),
+        "per-domain": SamplerRule("nuisance", CellBatches),
+        "pseudo-balanced": SamplerRule("pseudo_label", partial(Reweighted, kind="pseudo-balanced")),
         "rwg": SamplerRule("group", partial(Reweighted, kind="rwg")),
         "rwy": SamplerRule("label", partial(Reweighted, kind="rwy")),
         "shuffle": SamplerRule(None, FixedRows),
@@ -92,7 +91,7 @@ def make_sampler(
         name: The rule.
         labels, groups: Each row's label and group number.
         nuisances: Each row's nuisance (domain, style) number, for "per-domain".
-        pseudo_labels: A classifier's first prediction for each row, for "pseudo-balanced".
+        pseudo_labels: A classifier's prediction for each row, for "pseudo-balanced".
         seed: Draws depend on this, on `names` (a dataset, a config), the rule and the epoch alone.
         names: More names that key the draws.
         batch_size: Rows in a batch; the result is then for `DataLoader(batch_sampler=...)`.
@@ -119,8 +118,8 @@ def make_sampler(
         rows: Any = np.arange(len(np.asarray(next(iter(codes.values())))))
     else:
         expected = {"group": group_ids, "nuisance": nuisance_ids}.get(rule.needs, label_ids)
-        what = rule.needs.removeprefix("pseudo_")
-        rows = cells_of(codes[rule.needs], what=what, expected=expected, on_empty=on_empty)
+        kind = rule.needs.removeprefix("pseudo_")
+        rows = cells_of(codes[rule.needs], kind=kind, expected=expected, on_empty=on_empty)
     sampler: Sampler = rule.make(rows, seed=seed, names=names, **given)
     if isinstance(sampler, RowSampler) and batch_size is not None:
         sampler = Batches(sampler, batch_size)

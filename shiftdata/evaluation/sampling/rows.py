@@ -22,8 +22,9 @@ class Reweighted(RowSampler):
     """Rows drawn with replacement so that every cell comes equally often, whatever its size.
 
     A row's weight is 1 / (rows in its cell) up to a factor, as in RWY, RWG (BalancingGroups), WILDS's loader
-    that is uniform over groups, DomainBed's class-balanced one and RLSbench's RS. An epoch is as long as the
-    data unless `epoch_size` is given.
+    that is uniform over groups, DomainBed's class-balanced one and RLSbench's RS. For target data RS takes a
+    classifier's predictions as labels ("pseudo-balanced"): make another sampler for other predictions. An
+    epoch is as long as the data unless `epoch_size` is given.
     """
 
     def __init__(
@@ -41,25 +42,6 @@ class Reweighted(RowSampler):
     def rows_of(self, epoch: int) -> IntArray:
         generator = self._rng("rows", epoch)
         return self.cells.draw(generator.integers(len(self.cells), size=self.total), generator)
-
-
-class PseudoBalanced(Reweighted):
-    """Balances what a classifier now predicts: RS for target data in RLSbench (Algorithm 1, step 4).
-
-    `cells` are those of the first predictions. Give new ones before each epoch with `set_pseudo_labels`, the
-    same on every rank; they are not part of `state`: after an interruption, give them again. A class that is
-    never predicted is an error unless the cells were made with `on_empty="drop"`, as RLSbench's code does.
-    """
-
-    def __init__(self, cells: Cells, *, epoch_size: int | None = None, **keys: Unpack[Keys]) -> None:
-        super().__init__(cells, kind="pseudo-balanced", epoch_size=epoch_size, **keys)
-
-    def set_pseudo_labels(self, pseudo_labels: ArrayLike) -> None:
-        """Balance these predictions, one for each row, from the next iteration on."""
-        cells = self.cells.again(pseudo_labels)
-        if cells.n_rows != self.cells.n_rows:
-            raise InputError(f"{cells.n_rows} pseudo-labels were given for {self.cells.n_rows} rows")
-        self.cells, self.dropped = cells, cells.dropped
 
 
 class Subsampled(FixedRows):

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.metrics import FailurePoints, GroupAccuracy
@@ -87,19 +86,8 @@ class Evaluation(Record):
         """Return the accuracy by "label", "nuisance" (or its name), "severity", "group", or several."""
         return self.cells.by(self._columns(columns))
 
-    def table(self, *by: str) -> pa.Table:
-        """Return the figures, or with `by` the accuracy by these columns, each with its number of rows."""
-        if not by:
-            rows = [{"figure": name} | figure.to_dict() for name, figure in self.figures.items()]
-            return pa.Table.from_pylist(rows).select(["figure", "value", "sem", "n", "origins", "of"])
-        columns = self._columns(by)
-        codes, groups = self.cells.sums(columns)
-        named = {column: self.cells.named(column, code) for column, code in zip(columns, codes, strict=True)}
-        counts = {"n": groups.n} | groups.differing()
-        return pa.table(named | {"accuracy": groups.accuracy, "sem": groups.sem} | counts)
-
     def to_markdown(self, *by: str) -> str:
-        """Return `table` as Markdown."""
+        """Return the figures as Markdown, or with `by` the accuracy by these columns."""
         return self.by(*by).to_markdown() if by else markdown(*self._lines())
 
     def to_dict(self) -> dict[str, Any]:
@@ -175,8 +163,8 @@ def evaluate(
 
     Args:
         predictions: a mapping by key, a table with the columns key and prediction, a file of one (.csv,
-            .parquet, .json, .npy, ...), or an array, list, tensor or Series in the order of `rows`; each
-            a label's number or name, or a row of logits: one a label of the dataset or of the task.
+            .parquet, .npy), or an array, list, tensor or Series in the order of `rows`; each a label's
+            number or name, or a row of logits: one a label of the dataset or of the task.
         name: the set; default: the first with the role "test".
         remap: numbers are those of `remapped`, 0 to k - 1 (and k for unknown).
         outputs: for a model with other outputs than the dataset's labels, the number of the label of each

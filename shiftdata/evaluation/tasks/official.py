@@ -16,27 +16,16 @@ from functools import cached_property
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shiftdata.data.arrays import FloatArray, IntArray
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError, not_found
-from shiftdata.evaluation.metrics import (
-    FailurePoints,
-    GroupAccuracy,
-    failure_points,
-    h_score,
-    label_marginal,
-    label_marginal_l1,
-    severity_accuracy,
-)
-from shiftdata.evaluation.metrics.adaptation import Average
+from shiftdata.evaluation.metrics import FailurePoints, GroupAccuracy, failure_points
 from shiftdata.evaluation.metrics.clusters import Clusters
 from shiftdata.evaluation.metrics.groups import Linear
 from shiftdata.evaluation.metrics.records import Record, number, some
 from shiftdata.evaluation.metrics.severity import severity_steps
 from shiftdata.evaluation.tasks.cells import Cells
-from shiftdata.evaluation.tasks.predictions import UNKNOWN
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +51,17 @@ class Figure(float, Record):
 
     @classmethod
     def over(
-        cls, groups: GroupAccuracy, derivatives: FloatArray, value: float, of: str, n: int | None = None
+        cls,
+        groups: GroupAccuracy,
+        derivatives: FloatArray,
+        value: float,
+        of: str,
+        n: int | None = None,
+        *,
+        worst: int = 0,
     ) -> Self:
         """Give a figure its error over origins, from its derivatives by the accuracies of groups."""
-        linear = Linear(groups, derivatives)
+        linear = Linear(groups, derivatives, worst)
         sem = linear.sem if math.isfinite(value) else math.nan
         return cls(value, linear.n if n is None else n, of, sem, linear.origins, linear)
 
@@ -82,9 +78,8 @@ class Figure(float, Record):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Student's 95 % interval from the standard error; nan where there is none."""
-        reach = math.nan if self.linear is None else self.linear.reach * self.sem
-        return self.value - reach, self.value + reach
+        """The 95 % interval over origins; nan where there is none."""
+        return (math.nan, math.nan) if self.linear is None else self.linear.interval(self.value)
 
     def __str__(self) -> str:
         error = f" ± {number(self.sem)}" if math.isfinite(self.sem) else ""
@@ -120,11 +115,9 @@ class Judged:
     def domains(self) -> GroupAccuracy:
         return self.cells.by([self.metadata.nuisance_column])
 
-    @cached_property
-    def along(self) -> tuple[IntArray, IntArray, NDArray[np.float64]]:
-        """The label 0 for right rows, 1 for wrong ones, as true and as predicted; the severity."""
-        wrong = (self.true != self.predicted).astype(np.int64)
-        return np.zeros(len(self), np.int64), wrong, self.metadata.columns["severity"][self.rows]
+    @property
+    def severity(self) -> FloatArray:
+        return np.asarray(self.metadata.columns["severity"][self.rows], np.float64)
 
     @cached_property
     def trajectory(self) -> IntArray:
@@ -139,7 +132,8 @@ class Judged:
     def failure_points(self) -> FailurePoints:
         """The failure points of every shift, by name; refused where a trajectory is not complete."""
         nuisance, names = self.metadata.nuisance[self.rows], self.metadata.nuisances
-        points = failure_points(*self.along, trajectories=self.trajectory, shifts=nuisance)
+        right = self.true == self.predicted
+        points = failure_points(right, self.severity, trajectories=self.trajectory, shifts=nuisance)
         return replace(points, shifts=tuple(names[number] for number in np.unique(nuisance)))
 
 
@@ -160,9 +154,8 @@ def _mean(groups: GroupAccuracy, kind: str, m: int | None = None) -> Figure:
     chosen = np.arange(len(groups.n)) if m is None else np.argsort(groups.accuracy, kind="stable")[:m]
     value = groups.mean if m is None else groups.worst_of(m)
     over = f"{len(groups.n):,} {kind}"
-    return Figure.over(
-        groups, _equal(groups, chosen), value, over if m is None else f"the {m} worst of {over}"
-    )
+    over = over if m is None else f"the {m} worst of {over}"
+    return Figure.over(groups, _equal(groups, chosen), value, over, worst=m or 0)
 
 
 def _equal(groups: GroupAccuracy, chosen: Any) -> FloatArray:
@@ -176,7 +169,7 @@ def _worst(groups: GroupAccuracy) -> Figure:
     if groups.empty:
         return Figure(math.nan, 0, f"{groups.empty[0]}: no rows")
     return Figure.over(
-        groups, _equal(groups, [groups.accuracy.argmin()]), groups.worst, str(groups.worst_group)
+        groups, _equal(groups, [groups.accuracy.argmin()]), groups.worst, str(groups.worst_group), worst=1
     )
 
 
@@ -206,7 +199,7 @@ def _domains(judged: Judged) -> Named:
     """NICO++, equations 7 to 9; DomainBed."""
     domains = judged.domains
     yield "mean_domain", _mean(domains, "domains")
-    yield "std_domain", Figure(domains.std("nico++"), len(judged), f"{len(domains.n):,} domains")
+    yield "std_domain", Figure(domains.std, len(judged), f"{len(domains.n):,} domains")
     yield from _overall(judged)
     yield "worst_domain", _worst(domains)
 
@@ -220,30 +213,31 @@ def _adaptation(judged: Judged) -> Named:
 
 
 def _universal(judged: Judged) -> Named:
-    """The H-score over rows as in SMA's code, and over classes as in OVANet's."""
+    """The H-score (SMA, section 3.2.1), over rows as in SMA's code, and over classes as in OVANet's.
+
+    It is the harmonic mean of the accuracy on shared classes and on all others, which are one class, unknown.
+    """
     expected = np.unique(judged.cells.codes["label"])  # as `judged.classes` has them
-    shared = np.intersect1d(judged.known, expected)
-    is_shared = np.isin(expected, shared)
-    conventions: Mapping[str, Average] = {"": "rows", "_classes": "classes"}
-    for suffix, average in conventions.items():
-        score = h_score(
-            judged.true, judged.predicted, shared=shared.tolist(), unknown=UNKNOWN, average=average
-        )
-        # The unknown are one class, the last; the known are one too where rows are averaged.
-        parts = np.zeros(len(is_shared), np.int64) if average == "rows" else np.cumsum(is_shared) - 1
-        last = 1 if average == "rows" else len(shared)
+    is_shared = np.isin(expected, judged.known)
+    shared = int(is_shared.sum())
+    for suffix, average in (("", "rows"), ("_classes", "classes")):
+        # The unknown are the last part; the known are one part too where rows are averaged.
+        parts = np.cumsum(is_shared) - 1 if suffix else np.zeros(len(is_shared), np.int64)
+        last = shared if suffix else 1
         groups = judged.classes.merge(np.where(is_shared, parts, last), tuple(range(last + 1)), "part")
-        known, unknown = _equal(groups, np.arange(last)), _equal(groups, [last])
-        total = score.known + score.unknown
+        known, unknown = groups.accuracy[:last].mean() if last else math.nan, groups.accuracy[last]
+        total = known + unknown
+        h_score = 2 * known * unknown / total if total != 0 else 0.0
         # d/dk of 2 k u / (k + u) is 2 u^2 / (k + u)^2, and d/du likewise.
-        by = 2 * (np.array([score.unknown, score.known]) / total) ** 2 if total else np.zeros(2)
-        both = by[0] * known + by[1] * unknown
+        by_known, by_unknown = 2 * (np.array([unknown, known]) / total) ** 2 if total != 0 else np.zeros(2)
+        of_known, of_unknown = _equal(groups, np.arange(last)), _equal(groups, [last])
+        derivatives = by_known * of_known + by_unknown * of_unknown
         over = f"harmonic mean, known over {average}"
-        yield f"h_score{suffix}", Figure.over(groups, both, score.h, over, len(judged))
-        over = f"{len(shared):,} shared classes, {average}"
-        yield f"known{suffix}", Figure.over(groups, known, score.known, over)
+        yield f"h_score{suffix}", Figure.over(groups, derivatives, float(h_score), over, len(judged))
+        over = f"{shared:,} shared classes, {average}"
+        yield f"known{suffix}", Figure.over(groups, of_known, float(known), over)
         if not suffix:
-            yield "unknown", Figure.over(groups, unknown, score.unknown, "rows of unknown classes")
+            yield "unknown", Figure.over(groups, of_unknown, float(unknown), "rows of unknown classes")
 
 
 def _label_shift(judged: Judged) -> Named:
@@ -251,36 +245,36 @@ def _label_shift(judged: Judged) -> Named:
     yield from _adaptation(judged)
     count = len(judged.metadata.labels)  # one more place is for unknown
     true, predicted = (
-        label_marginal(np.where(labels < 0, count, labels), count + 1)
+        np.bincount(np.where(labels < 0, count, labels), minlength=count + 1) / len(judged)
         for labels in (judged.true, judged.predicted)
     )
-    yield "marginal_error", Figure(label_marginal_l1(predicted, true), len(judged), "shares of predictions")
+    yield (
+        "marginal_error",
+        Figure(float(np.abs(predicted - true).sum()), len(judged), "shares of predictions"),
+    )
 
 
 def _continuous(judged: Judged) -> Named:
-    """CNS-Bench, appendix A: the mean over shifts at each severity, drops, failure points."""
-    metadata = judged.metadata
-    curve = severity_accuracy(*judged.along, shifts=metadata.nuisance[judged.rows])
-    if lost := len(judged.domains.empty):  # a promised shift without rows leaves the means undefined
-        rows = ((0, lost), (0, 0))
-        curve = replace(
-            curve,
-            shifts=(*curve.shifts, *judged.domains.empty),
-            accuracy=np.pad(curve.accuracy, rows, constant_values=np.nan),
-            n=np.pad(curve.n, rows),
-        )
-    shifts, count = f"mean over {len(curve.shifts):,} shifts", len(curve.severities)
-    along = judged.cells.by([metadata.nuisance_column, "severity"])
-    step = severity_steps([float(str(name).rpartition(" / ")[2]) for name in along.names or ()])[1]
-    at = [np.where(step == place, 1 / len(curve.shifts), 0.0) for place in range(count)]
-    for place, severity in enumerate(curve.severities):
-        yield f"accuracy@{severity:g}", Figure.over(along, at[place], float(curve.mean[place]), shifts)
-    if curve.severities[0] == 0 and count > 1:
-        for place, severity in enumerate(curve.severities[1:], start=1):
-            drop = Figure.over(along, at[0] - at[place], float(curve.drop[place]), shifts)
-            yield f"drop@{severity:g}", drop
-        over = f"{count} severities, {shifts}"
-        yield "mean_drop", Figure.over(along, at[0] - np.mean(at, axis=0), curve.mean_drop, over)
+    """CNS-Bench, appendix A: the mean over shifts at each severity, drops, failure points.
+
+    A promised shift without rows leaves the means undefined, as does one that lacks a severity.
+    """
+    severities = severity_steps(judged.severity)[0]
+    (nuisance, step), along = judged.cells.sums([judged.metadata.nuisance_column, "severity"])
+    names, shift = np.unique(nuisance, return_inverse=True)
+    accuracy = np.full((len(names), len(severities)), np.nan)
+    accuracy[shift, step] = along.accuracy
+    means, drops = accuracy.mean(axis=0), (accuracy[:, :1] - accuracy).mean(axis=0)
+    over = f"mean over {len(names):,} shifts"
+    at = [np.where(step == place, 1 / len(names), 0.0) for place in range(len(severities))]
+    for place, severity in enumerate(severities):
+        yield f"accuracy@{severity:g}", Figure.over(along, at[place], float(means[place]), over)
+    if severities[0] == 0 and len(severities) > 1:
+        for place, severity in enumerate(severities[1:], start=1):
+            yield f"drop@{severity:g}", Figure.over(along, at[0] - at[place], float(drops[place]), over)
+        # Severity 0 counts with its drop of 0, as in table 2.
+        derivatives, over = at[0] - np.mean(at, axis=0), f"{len(severities)} severities, {over}"
+        yield "mean_drop", Figure.over(along, derivatives, float(drops.mean()), over)
     yield from _failures(judged)
 
 
@@ -290,17 +284,18 @@ def _failures(judged: Judged) -> Named:
     names, first = np.unique(judged.trajectory, return_index=True)
     rows = judged.rows[first[np.searchsorted(names, np.array(points.trajectory))]]
     origin = judged.metadata.origin[rows]
-    fails = ~np.isnan(points.point)
+    fails, count = ~np.isnan(points.point), len(points.point)
 
-    def mean(values: FloatArray, note: str) -> Figure:
-        clusters = Clusters.of_rows(np.zeros(points.n, np.int64), origin, values, 1)
-        whole = GroupAccuracy(values.mean(keepdims=True), np.array([points.n]), clusters=clusters)
-        over = f"{points.n:,} trajectories{note}"
-        return Figure.over(whole, np.ones(1), float(whole.accuracy[0]), over, len(judged))
+    def mean(values: FloatArray, note: str, *, shares: bool) -> Figure:
+        clusters = Clusters.of_rows(np.zeros(count, np.int64), origin, values, 1)
+        whole = GroupAccuracy(values.mean(keepdims=True), np.array([count]), clusters=clusters)
+        linear, over = Linear(whole, np.ones(1), shares=shares), f"{count:,} trajectories{note}"
+        value = float(whole.accuracy[0])
+        return Figure(value, len(judged), over, linear.sem, linear.origins, linear)
 
     reached = np.where(fails, points.point, points.beyond)
-    yield "mean_failure_point", mean(reached, f", {points.beyond:g} where none")
-    yield "failures", mean(fails.astype(np.float64), " that fail anywhere")
+    yield "mean_failure_point", mean(reached, f", {points.beyond:g} where none", shares=False)
+    yield "failures", mean(fails.astype(np.float64), " that fail anywhere", shares=True)
 
 
 #: Another official metric is another entry; protocols name theirs.

@@ -1,12 +1,11 @@
 """Predictions in any form, brought to a set's rows in their order and to the dataset's numbers of labels.
 
-They are given by key (a mapping, a Series with keys as index, a table with the column `key`) or in row order;
-as numbers of labels, names, or logits for each label; in memory or in a file.
+They are given by key (a mapping, a table with the column `key`) or in row order; as numbers of labels, names,
+or logits for each label; in memory or in a file.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import warnings
@@ -31,7 +30,7 @@ from shiftdata.evaluation.tasks.sets import Role
 
 #: The number of "unknown", the class of universal adaptation that no model is trained for.
 UNKNOWN = -1
-SUFFIXES = (".csv", ".parquet", ".json", ".npy")
+SUFFIXES = (".csv", ".parquet", ".npy")
 #: Rows that a file of predictions may have for any set.
 FEW_ROWS = 1_000_000
 IMAGENET_CLASSES = 1000
@@ -119,15 +118,11 @@ def read_predictions(predictions: Any, examples: int) -> Given:
     """
     if isinstance(predictions, str | os.PathLike):
         predictions = read_prediction_file(Path(predictions), max(FEW_ROWS, 2 * examples))
-    if hasattr(predictions, "to_arrow"):  # polars
-        predictions = predictions.to_arrow()
     if isinstance(predictions, Mapping) and not {"key", "prediction"} & predictions.keys():
         return Given(list(predictions.values()), list(predictions))
-    names, keys = _column_names(predictions), _text_index(predictions)
-    if names is None:
-        return Given(predictions, keys)
-    if "key" in names:
-        keys = predictions["key"]
+    if (names := _column_names(predictions)) is None:
+        return Given(predictions)
+    keys = predictions["key"] if "key" in names else None
     if "prediction" in names:
         return Given(predictions["prediction"], keys)
     columns = [name for name in names if name != "key"]
@@ -140,7 +135,7 @@ def read_predictions(predictions: Any, examples: int) -> Given:
 
 
 def read_prediction_file(path: Path, most_rows: int) -> Any:
-    """Read a table, an array, or what JSON holds, from a file of one of the `SUFFIXES`."""
+    """Read a table or an array from a file of one of the `SUFFIXES`."""
     kind = path.suffix.lower()
     if kind in (*SUFFIXES, "") and not path.exists():
         raise NotFoundError(
@@ -157,14 +152,12 @@ def read_prediction_file(path: Path, most_rows: int) -> Any:
         if kind == ".npy":
             with path.open("rb") as file:  # np.load would also open a zip of any size
                 return np.lib.format.read_array(file, allow_pickle=False)
-        if kind == ".json":
-            return json.loads(path.read_text(encoding="utf-8"))
         as_text = csv.ConvertOptions(column_types={"key": pa.string()})  # a hash may look like a number
         return csv.read_csv(path, convert_options=as_text)
     except IntegrityError as error:
         hint = "give the columns key and prediction, a row for each example of the set"
         raise InputError(f"predictions: {error}; {hint}") from error
-    except (OSError, pa.ArrowException, ValueError, RecursionError, MemoryError) as error:
+    except (OSError, pa.ArrowException, ValueError, MemoryError) as error:
         raise InputError(f"predictions: {path} cannot be read as {kind[1:]}: {error}") from error
 
 
@@ -173,14 +166,6 @@ def _column_names(given: Any) -> list[Any] | None:
         if (names := getattr(given, attribute, None)) is not None:
             return list(names)
     return list(given) if isinstance(given, Mapping) else None
-
-
-def _text_index(given: Any) -> Any:
-    """Return the keys in the index of a pandas object; None where it only numbers the rows."""
-    if not hasattr(given, "iloc"):
-        return None
-    index = np.asarray(given.index)
-    return index if index.dtype.kind in "OUT" else None
 
 
 def _labels(task: TaskRows, given: Given, remap: bool, outputs: Any) -> IntArray:
@@ -257,13 +242,10 @@ def _texts(values: Any) -> pa.Array | None:
             raw = np.asarray(values)
         except (TypeError, ValueError, RuntimeError):
             return None  # `as_numbers` says what is wrong
-        if raw.dtype.kind == "O" and any(isinstance(value, str) for value in raw.flat):
-            values = pa.array(
-                [None if value is None or value != value else str(value) for value in raw.tolist()]
-            )
-        elif raw.dtype.kind in "UT":
-            values = pa.array(raw.tolist())
-    if not isinstance(values, pa.Array) or values.type not in (pa.string(), pa.large_string()):
+        if raw.dtype.kind not in "OUT" or not any(isinstance(value, str) for value in raw.flat):
+            return None
+        values = pa.array([None if value is None or value != value else str(value) for value in raw.tolist()])
+    if values.type not in (pa.string(), pa.large_string()):
         return None
     if values.null_count:
         row = values.is_null().index(True).as_py()

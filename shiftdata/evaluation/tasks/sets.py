@@ -90,27 +90,18 @@ class NewSet:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MarginalDraw:
-    """A drawn marginal of labels: the share of each label, and its examples in each set."""
-
-    drawn: tuple[float, ...]
-    rows: Mapping[str, tuple[int, ...]]
-
-
-@dataclass(frozen=True, kw_only=True)
 class History:
     """The origin of a task.
 
     `steps` are the protocols in order, `metrics` the names of their official metrics, `notes` what they asked
     for and met. `stage` says how far the making is: a task whose sets were cut, or whose rows were chosen,
     cannot be cut again. `cut_by` is the protocol that cut the sets, `promises` are those that hold, each with
-    the protocol that made it; `draws` are the drawn marginals of labels.
+    the protocol that made it.
     """
 
     steps: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    draws: tuple[MarginalDraw, ...] = ()
     leaky: bool = False
     stage: int = 0
     cut_by: str = ""

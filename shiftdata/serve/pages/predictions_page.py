@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
-from shiftdata.evaluation.metrics.paired import paired_test
+from shiftdata.evaluation.metrics.differences import paired_test
 from shiftdata.evaluation.metrics.records import number
 from shiftdata.evaluation.pages.shell import data_script, render, write_assets
 from shiftdata.evaluation.tasks import Task

@@ -22,18 +22,19 @@ F, G = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])
 
 
 def exact(value):
-    return Interval(value, value, value, 0.95, 0, 0, 0, "exact")
+    return Interval(value, value, value, "exact")
 
 
 def report(p, q, f, g, h):
     """The report of the true values: densities p and q, labels f and g, a hypothesis h."""
     discrepancy = float(np.abs(DIFFER @ (p - q)).max())
     concept = {"on_source": exact(p[f != g].sum()), "on_target": exact(q[f != g].sum())}
+    settings = {"n_source": 1, "n_target": 1, "floor": 0.0, "labels": (0, 1), "left_out": 0, "fit": "true"}
     return Bounds(
         source_error=exact(p[h != f].sum()),
         target_error=exact(q[h != g].sum()),
         covariate=CovariateShift(interval=exact(discrepancy), n_source=1, n_target=1, hypotheses="all"),
-        concept=ConceptShift(**concept, n_source=1, n_target=1),
+        concept=ConceptShift(**concept, **settings),
         hypothesis="h",
     )
 
@@ -77,7 +78,7 @@ def test_measured_terms_are_those_of_enumeration():
     ):
         assert interval.low <= exactly.estimate <= interval.high
         assert interval.estimate == pytest.approx(exactly.estimate, abs=0.07)
-    assert measured.to_dict()["upper"] == pytest.approx(true.upper, abs=0.15)
+    assert measured.upper == pytest.approx(true.upper, abs=0.15)
 
 
 def test_a_given_model_and_labels_of_one_side():

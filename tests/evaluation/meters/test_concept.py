@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 
 from shiftdata.errors import InputError
-from shiftdata.evaluation.meters import (
-    concept_shift,
-    concept_shift_on_features,
-    covariate_shift,
-)
+from shiftdata.evaluation.meters import concept_shift_on_features, covariate_shift
+from shiftdata.evaluation.meters.concept import share
 from shiftdata.evaluation.metrics.statistics import wilson
 
 NAMES = np.array(["ant", "bee", "cat", "dog"])
@@ -122,21 +119,11 @@ def test_only_shared_labels_count():
         )
 
 
-def test_predictions_of_two_models():
-    source, target = np.arange(40), np.arange(20, 60)
-    given = concept_shift((source < 30, source < 25), (target < 30, target < 25))
-    assert (given.on_source.estimate, given.on_target.estimate) == (5 / 40, 5 / 40)
-    named = concept_shift((["a"] * 20, ["a"] * 19 + ["b"]), (["a"] * 20, ["b"] * 20))
-    assert (named.minimum.estimate, named.maximum.estimate) == (0.05, 1)
-    assert (named.minimum.low, named.minimum.high) == pytest.approx(wilson(1, 20))
-    assert (named.maximum.low, named.maximum.high) == pytest.approx(wilson(20, 20))
-
-
-def test_origins_widen_the_interval():
-    differ = np.repeat([0, 1] * 10, 10)
-    same, origins = np.zeros(200, int), np.repeat(range(20), 10)
-    alone = concept_shift((same, differ), (same, differ)).minimum
-    grouped = concept_shift((same, differ), (same, differ), origins=(origins, origins)).minimum
+def test_a_share_has_wilsons_interval_and_origins_widen_it():
+    differ, everywhere = np.repeat([0, 1] * 10, 10), np.ones(200, bool)
+    alone = share(differ, everywhere, None)
+    assert (alone.estimate, alone.low, alone.high) == pytest.approx((0.5, *wilson(100, 200)))
+    grouped = share(differ, everywhere, np.repeat(range(20), 10))
     assert grouped.high - grouped.low > 1.5 * (alone.high - alone.low)
 
 
@@ -146,7 +133,3 @@ def test_bad_input():
         concept_shift_on_features(source, y[1:], target, z)
     with pytest.raises(InputError, match="labels: 1 of 60 are nan or missing"):
         concept_shift_on_features(source, [None, *NAMES[y[1:]]], target, NAMES[z])
-    with pytest.raises(InputError, match="on_target: 30 and 29 values for 30 and 30 rows"):
-        concept_shift((y, y), (z, z[1:]))
-    with pytest.raises(InputError, match="5 rows in a set of the target, 20 are needed"):
-        concept_shift((y, y), (z[:5], z[:5]))

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shiftdata.evaluation.metrics import GroupAccuracy, Resampling, bootstrap_groups, compare, group_accuracy
+from shiftdata.evaluation.metrics import GroupAccuracy, group_accuracy
+from shiftdata.evaluation.metrics.differences import paired_test
 from shiftdata.evaluation.metrics.groups import Linear
-from shiftdata.evaluation.metrics.paired import paired_test
 
 
 def judged(right, groups, origins, n_groups=None):
@@ -62,27 +62,35 @@ def test_the_reported_error_is_the_spread_over_models_and_its_interval_covers(dr
         mean = mean_of(judged(right, groups if figure == "mean" else groups * 0, origins))
         values.append(mean.groups.mean)
         errors.append(mean.sem)
-        ends.append(mean.reach * mean.sem)
+        ends.append(mean.interval(values[-1]))
     assert np.sqrt(np.mean(np.square(errors))) / np.std(values) == pytest.approx(1, abs=0.12)
     truth = {"drawn_again": 0.6, "styles": 0.6, "rows_alone": 0.7}[draw.__name__]
-    assert np.mean(np.abs(np.array(values) - truth) <= ends) >= 0.9
+    assert np.mean([low <= truth <= high for low, high in ends]) >= 0.9
 
 
 @pytest.mark.parametrize("draw", [drawn_again, styles, rows_alone])
-def test_intervals_of_groups_and_bootstraps_cover(draw):
-    generator, truth = np.random.default_rng(1), {"drawn_again": 0.6, "styles": 0.6, "rows_alone": 0.7}
-    inside, within = [], []
-    for seed in range(100):
+def test_intervals_of_groups_cover(draw):
+    generator, within = np.random.default_rng(1), []
+    for _ in range(100):
         origins, groups, right = draw(generator)
-        interval = bootstrap_groups(
-            judged(right, groups, origins), "mean", Resampling(seed=seed, replicates=200)
-        )
-        inside.append(interval.low <= truth[draw.__name__] <= interval.high)
         first = groups == 0
         low, high = judged(right[first], groups[first], origins[first]).intervals()[0]
         within.append(low <= (0.5 if draw is rows_alone else 0.6) <= high)
-    assert np.mean(inside) >= 0.88
     assert np.mean(within) >= 0.9
+
+
+def test_the_interval_of_a_figure_fits_its_kind():
+    origins, groups, right = rows_alone(np.random.default_rng(4))
+    result = judged(right, groups, origins)
+    worst = Linear(result, np.eye(5)[result.accuracy.argmin()], worst=1)
+    assert worst.interval(result.worst) == result.worst_interval()
+    difference = Linear(result, np.array([1.0, -1, 0, 0, 0]))
+    half = difference.reach * difference.sem
+    assert difference.interval(0.1) == pytest.approx((0.1 - half, 0.1 + half))
+    sure = judged(np.ones(40, int), np.arange(40) % 4, np.arange(40))
+    low, high = mean_of(sure).interval(1.0)
+    assert low < 0.95 < high == 1
+    assert np.isnan(mean_of(judged(right, groups, origins, 6)).interval(math.nan)).all()
 
 
 def test_errors_of_means_add_up_origins_and_not_groups():
@@ -110,44 +118,6 @@ def test_rows_of_their_own_origin_have_the_error_of_a_binomial_in_any_form(seed,
         assert (result.origins == result.n).all()
     # The general formula, which rows of their own origin need not take, gives the same.
     assert plain.clusters.sem == pytest.approx(by_group, nan_ok=True)
-    assert bootstrap_groups(plain, "overall") == bootstrap_groups(alone, "overall")
-
-
-def test_the_bootstrap_draws_origins_with_all_their_rows():
-    """Compare with rows drawn one by one: within the stratum of each label, whose styles share origins."""
-    generator = np.random.default_rng(3)
-    origins = np.repeat(np.arange(40), 3)
-    label, style = np.where(origins < 25, 0, 1), np.tile(np.arange(3), 40)
-    groups = 3 * label + style
-    right = generator.random(120) < 0.3 + 0.6 * generator.random(40)[origins]
-    result = judged(right, groups, origins)
-    found = bootstrap_groups(result, "mean", Resampling(replicates=4000))
-    by_origin = right.reshape(40, 3)
-    means = [
-        np.mean(
-            [
-                by_origin[generator.choice(of, len(of))].mean(axis=0)
-                for of in (np.arange(25), np.arange(25, 40))
-            ]
-        )
-        for _ in range(4000)
-    ]
-    assert [found.low, found.high] == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=0.012)
-    assert found.method == "percentile, by origin, stratified by group"
-    assert found.undefined == 0
-
-
-def test_a_difference_is_drawn_by_origin_too():
-    generator = np.random.default_rng(4)
-    origins = np.repeat(np.arange(60), 6)
-    a, b = ((generator.random(60) < share)[origins] for share in (0.7, 0.6))
-    truth = np.ones(360, int)
-    found = compare(truth, a * 1, b * 1, origins=origins, resampling=Resampling(replicates=4000)).difference
-    error = sem((a * 1.0 - b)[::6])
-    assert (found.high - found.low) / (2 * 1.96) == pytest.approx(error, rel=0.06)
-    alone = compare(truth, a * 1, b * 1, origins=np.arange(360))
-    assert alone == compare(truth, a * 1, b * 1)
-    assert alone.difference.high - alone.difference.low < 0.6 * (found.high - found.low)
 
 
 @given(st.lists(st.integers(-4, 4), min_size=1, max_size=10))
@@ -169,7 +139,7 @@ def test_beyond_exact_sums_the_paired_test_goes_on_smoothly(monkeypatch):
     differences = np.random.default_rng(5).integers(-3, 4, 4000)
     differences[:90] = 2
     exact = paired_test(differences)
-    monkeypatch.setattr("shiftdata.evaluation.metrics.paired.EXACT", 10)
+    monkeypatch.setattr("shiftdata.evaluation.metrics.differences.EXACT_ROWS", 10)
     assert paired_test(differences) == pytest.approx(exact, rel=0.03)
 
 
@@ -185,18 +155,6 @@ def test_classes_of_a_single_origin_have_a_part_in_the_error_of_the_mean(rows):
         values.append(mean.groups.mean)
         errors.append(mean.sem)
     assert np.sqrt(np.mean(np.square(errors))) / np.std(values) == pytest.approx(1, abs=0.12)
-
-
-def test_groups_that_share_origins_are_one_stratum_also_by_way_of_others():
-    origins, groups = list("aabbccde"), [4, 0, 0, 2, 2, 1, 3, 3]
-    right = np.array([1, 0, 1, 1, 0, 1, 1, 0])
-    result = judged(right, groups, origins)
-    assert result.clusters.linked.tolist() == [0, 0, 0, 3, 0]
-    assert sorted(result.strata().tolist()) == [2, 3]  # d and e; a, b and c
-    drawn = bootstrap_groups(result, "overall", Resampling(replicates=2000))
-    draws = np.random.default_rng(0).integers(0, 3, (4000, 3))
-    sums, pair = np.array([1, 2, 1])[draws].sum(axis=1), np.random.default_rng(1).binomial(2, 0.5, 4000)
-    assert [drawn.low, drawn.high] == pytest.approx(np.quantile((sums + pair) / 8, [0.025, 0.975]), abs=0.07)
 
 
 def test_origins_of_one_group_leave_its_error_open():

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from shiftdata.evaluation.metrics.differences import holm, sign_flip, student_test
+from shiftdata.evaluation.metrics.differences import holm, student_test
 from shiftdata.evaluation.metrics.statistics import student, student_quantile
 
 DRAWN = np.random.default_rng(0)
@@ -30,21 +30,6 @@ def test_interval_and_p_of_a_mean_are_scipys(n):
     theirs = stats.ttest_1samp(differences, 0)
     low, high = theirs.confidence_interval(0.95)
     assert student_test(differences) == pytest.approx((low, high, theirs.pvalue))
-
-
-@pytest.mark.parametrize("n", [2, 4, 9])
-def test_sign_flips_are_all_tried(n):
-    from scipy import stats
-
-    differences = DRAWN.normal(0.5, 1, n).round(1)
-    theirs = stats.permutation_test((differences,), np.mean, permutation_type="samples", n_resamples=np.inf)
-    assert sign_flip(differences) == pytest.approx(theirs.pvalue)
-
-
-def test_many_sign_flips_are_drawn_and_repeat():
-    differences = DRAWN.normal(0.5, 1, 25)
-    assert sign_flip(differences) == sign_flip(differences) < 0.1
-    assert 0 < sign_flip(np.full(25, 3.0)) < 0.001  # what was observed counts
 
 
 def test_holm_by_hand_and_without_what_is_undefined():

@@ -14,14 +14,12 @@ STEPS = [0, 0.5, 1, 1.5, 2, 2.5]  # CNS-Bench's grid
 def points_of(table, order=None):
     """Failure points of {(origin, shift): which of the six are right}, rows in any order."""
     rows = [
-        (0, int(not right), severity, origin, shift)
+        (right, severity, origin, shift)
         for (origin, shift), rights in table.items()
         for severity, right in zip(STEPS, rights, strict=True)
     ]
-    labels, predictions, severities, origins, shifts = zip(
-        *(rows[i] for i in order or range(len(rows))), strict=True
-    )
-    return failure_points(labels, predictions, severities, trajectories=origins, shifts=shifts)
+    right, severities, origins, shifts = zip(*(rows[i] for i in order or range(len(rows))), strict=True)
+    return failure_points(right, severities, trajectories=origins, shifts=shifts)
 
 
 HAND = {
@@ -47,28 +45,11 @@ def test_a_table_by_hand():
         ("gull", "fog"): 1.5,
         ("wren", "fog"): 2.5,
     }
-    assert (result.n, result.never, result.counts.tolist()) == (5, 1, [1, 0, 0, 2, 0, 1])
-
-
-def test_every_normalisation_by_its_name():
-    result = points_of(HAND)
-    assert result.histogram().tolist() == result.histogram("failures").tolist() == [0.25, 0, 0, 0.5, 0, 0.25]
-    assert result.histogram("trajectories") == pytest.approx([0.2, 0, 0, 0.4, 0, 0.2])
-    shifted = result.histogram("shifted-failures")
-    assert np.isnan(shifted[0])
-    assert shifted[1:] == pytest.approx([0, 0, 2 / 3, 0, 1 / 3])
-    assert result.histogram("trajectories", total=10)[3] == 0.2  # of several models together
-    assert result.cumulative().tolist() == [0.25, 0.25, 0.25, 0.75, 0.75, 1]
-    assert result.cumulative("trajectories")[-1] == pytest.approx(0.8)
-    assert result.cumulative("shifted-failures") == pytest.approx([0, 0, 0, 2 / 3, 2 / 3, 1])
-
-
-def test_never_failing_has_two_conventions():
-    result = points_of(HAND)
+    assert result.counts.tolist() == [1, 0, 0, 2, 0, 1]
     assert result.beyond == 3  # the released code's max_shift on this grid
-    assert result.mean() == result.mean("beyond") == pytest.approx((1.5 + 0 + 1.5 + 2.5 + 3) / 5)
-    assert result.mean("left-out") == pytest.approx((1.5 + 0 + 1.5 + 2.5) / 4)
-    assert result.margin == pytest.approx(3 - 1.7)
+    assert result.mean == pytest.approx((1.5 + 0 + 1.5 + 2.5 + 3) / 5)
+    shares = ["0.2500", "0.0000", "0.0000", "0.5000", "0.0000", "0.2500"]
+    assert str(result).splitlines()[-1].split() == ["all", "5", "1", "1.7000", *shares]
 
 
 @pytest.mark.parametrize(
@@ -85,9 +66,9 @@ def test_never_failing_has_two_conventions():
 )
 def test_beyond_is_one_step_of_the_grid_after_the_last_severity(severities, beyond):
     n = len(severities)
-    result = failure_points([0] * n, [0] * n, severities, trajectories=["a"] * n, shifts=["s"] * n)
+    result = failure_points([1] * n, severities, trajectories=["a"] * n, shifts=["s"] * n)
     assert result.beyond == pytest.approx(beyond, abs=2e-6)
-    assert result.mean() == result.beyond
+    assert result.mean == result.beyond
 
 
 def test_shifts_are_apart_and_add_up():
@@ -95,10 +76,7 @@ def test_shifts_are_apart_and_add_up():
     snow, fog = result.of("snow"), result.of("fog")
     assert snow.counts.tolist() == [1, 0, 0, 1, 0, 0]
     assert fog.trajectory == ("dove", "gull", "wren")
-    assert (snow.never, fog.never) == (0, 1)
     assert (snow.counts + fog.counts).tolist() == result.counts.tolist()
-    with pytest.raises(InputError, match="unknown shift 'rain'; known: fog, snow"):
-        result.of("rain")
 
 
 trajectories = st.dictionaries(
@@ -113,38 +91,24 @@ def test_rows_may_come_in_any_order(table, random):
     order = list(range(6 * len(table)))
     random.shuffle(order)
     result = points_of(table, order)
-    found = by_name(result)
-    assert found.keys() == table.keys()
+    points = by_name(result)
+    assert points.keys() == table.keys()
     for name, rights in table.items():
         expected = next(
             (severity for severity, right in zip(STEPS, rights, strict=True) if not right), np.nan
         )
-        assert found[name] == pytest.approx(expected, nan_ok=True)
-    assert result.counts.sum() + result.never == result.n
-    if result.never < result.n:
-        assert result.histogram().sum() == pytest.approx(1)
-        assert result.cumulative()[-1] == pytest.approx(1)
-    assert result.histogram("trajectories").sum() == pytest.approx(1 - result.never / result.n)
-
-
-def test_no_failure_at_all_has_no_shares_by_failures():
-    result = points_of({("dove", "fog"): [1] * 6})
-    assert np.isnan(result.histogram()).all()
-    assert np.isnan(result.mean("left-out"))
-    assert (result.mean(), result.margin) == (3, 0)
-    assert result.histogram("trajectories").tolist() == [0] * 6
+        assert points[name] == pytest.approx(expected, nan_ok=True)
+    assert result.counts.sum() == sum(not all(rights) for rights in table.values())
 
 
 def test_incomplete_and_repeated_trajectories_are_refused():
     with pytest.raises(InputError, match="1 of 2 trajectories lack a severity, first 'b' of shift 's'; give"):
-        failure_points([0] * 3, [0] * 3, [0, 1, 0], trajectories=["a", "a", "b"], shifts=["s"] * 3)
+        failure_points([1] * 3, [0, 1, 0], trajectories=["a", "a", "b"], shifts=["s"] * 3)
     with pytest.raises(
         InputError, match="1 of 1 trajectories have a severity more than once, first 7 of shift 0"
     ):
-        failure_points([0] * 3, [0] * 3, [0, 1, 1], trajectories=[7, 7, 7], shifts=[0] * 3)
+        failure_points([1] * 3, [0, 1, 1], trajectories=[7, 7, 7], shifts=[0] * 3)
     with pytest.raises(InputError, match="only 0 occurs; a failure point needs at least two"):
-        failure_points([0], [0], [0], trajectories=["a"], shifts=["s"])
-    with pytest.raises(InputError, match="predictions: 1 of 2 are too large"):
-        failure_points([0, 0], [0, 3], [0, 1], trajectories=["a", "a"], shifts=["s", "s"], n_classes=3)
+        failure_points([1], [0], trajectories=["a"], shifts=["s"])
     with pytest.raises(InputError, match="lengths differ"):
-        failure_points([0], [0], [0, 1], trajectories=["a"], shifts=["s"])
+        failure_points([1], [0, 1], trajectories=["a"], shifts=["s"])

@@ -21,10 +21,10 @@ def test_ranks_and_correlations_are_those_of_scipy(pairs):
     np.testing.assert_allclose(ranks(a), stats.rankdata(-a))
     np.testing.assert_allclose(ranks(a, lower_is_better=True), stats.rankdata(a))
     if len(set(a)) > 1 and len(set(b)) > 1:
-        found = rank_agreement(a, b)
-        assert found.spearman == pytest.approx(stats.spearmanr(a, b).statistic)
-        assert found.kendall == pytest.approx(stats.kendalltau(a, b).statistic)
-        assert spearman(a, b) == found.spearman
+        agreement = rank_agreement(a, b)
+        assert agreement.spearman == pytest.approx(stats.spearmanr(a, b).statistic)
+        assert agreement.kendall == pytest.approx(stats.kendalltau(a, b).statistic)
+        assert spearman(a, b) == agreement.spearman
     else:
         assert np.isnan(spearman(a, b))
 

@@ -36,11 +36,11 @@ def table(
 
 
 def metadata(*args, order: int | None = None, **options) -> Metadata:
-    made = table(*args, **options)
+    rows = table(*args, **options)
     if order is not None:
-        made = made.take(pa.array(np.random.default_rng(order).permutation(len(made))))
+        rows = rows.take(pa.array(np.random.default_rng(order).permutation(len(rows))))
     severity = "step" if options.get("severities") else None
-    return metadata_from_table(made, label="y", nuisance="a", origin="origin", severity=severity)
+    return metadata_from_table(rows, label="y", nuisance="a", origin="origin", severity=severity)
 
 
 def column(task: Task, name: str, of: str) -> list:

@@ -40,7 +40,7 @@ def files_of(built: Path, keys: list[str]) -> set[str]:
 
 def sets_of(built: Path, name: str) -> Mapping[str, set[str]]:
     task = sd.task(built, name)
-    return {one: files_of(built, task.keys(one)) for one in task.sets}
+    return {set_name: files_of(built, task.keys(set_name)) for set_name in task.sets}
 
 
 def domainbed(raw: Path, trial_seed: int) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
@@ -65,11 +65,11 @@ def domainbed(raw: Path, trial_seed: int) -> tuple[dict[str, set[str]], dict[str
 def test_domainbeds_splits_are_those_of_its_code(places, test, seed):
     built, raw = places
     inside, out = domainbed(raw, seed)
-    made = sets_of(built, f"domainbed_code_{test}" + (f"_s{seed}" if seed else ""))
+    sets = sets_of(built, f"domainbed_code_{test}" + (f"_s{seed}" if seed else ""))
     others = [domain for domain in DOMAINS if domain != test]
-    assert made == {
-        "train": set().union(*(inside[one] for one in others)),
-        "validation": set().union(*(out[one] for one in others)),
+    assert sets == {
+        "train": set().union(*(inside[other] for other in others)),
+        "validation": set().union(*(out[other] for other in others)),
         "test": inside[test],
         "oracle": out[test],
     }
@@ -94,14 +94,16 @@ def test_domainbed_v2_shuffles_its_lists(places, test):
 
 def test_the_authors_lists_are_sets_whatever_their_numbers_and_line_ends(places):
     built, raw = places
-    made = sets_of(built, "listed_sketch_kfold")
+    sets = sets_of(built, "listed_sketch_kfold")
     for name, list_, domains in (
         ("train", "train_kfold", DOMAINS[:3]),
         ("validation", "crossval_kfold", DOMAINS[:3]),
         ("test", "test_kfold", ("sketch",)),
     ):
-        lines = [line for one in domains for line in (raw / f"{one}_{list_}.txt").read_text().split("\n")]
-        assert made[name] == {line.rsplit(" ", 1)[0] for line in lines if line and "not_there" not in line}
+        lines = [
+            line for domain in domains for line in (raw / f"{domain}_{list_}.txt").read_text().split("\n")
+        ]
+        assert sets[name] == {line.rsplit(" ", 1)[0] for line in lines if line and "not_there" not in line}
 
 
 @pytest.mark.filterwarnings("default")
@@ -156,5 +158,5 @@ def test_domains_and_classes_stand_in_the_order_of_their_names_whatever_their_nu
         np.random.RandomState(int(digest, 16) % (2**31)).shuffle(keys)
         out |= {samples[key] for key in keys[: int(len(samples) * 0.2)]}
     task = sd.task(rows, "domainbed@code", test="x", seed=7)
-    made = [key for name in ("validation", "oracle") for key in task.keys(name)]
-    assert {"/".join(names[int(key[1:])]) for key in made} == out
+    keys_out = [key for name in ("validation", "oracle") for key in task.keys(name)]
+    assert {"/".join(names[int(key[1:])]) for key in keys_out} == out

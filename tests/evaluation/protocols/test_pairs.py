@@ -15,14 +15,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import shiftdata as sd
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError
-from shiftdata.evaluation.protocols import Protocol, parse_protocol, protocols
+from shiftdata.evaluation.protocols import LabelShift, Protocol, parse_protocol, protocols
 from shiftdata.evaluation.protocols.base import PROMISES
+from shiftdata.evaluation.sampling import dirichlet_marginal
 from shiftdata.evaluation.tasks import LeakWarning, OnEmpty, Task
 from tests.evaluation.protocols.made import NICO
 
@@ -35,7 +37,6 @@ WORDS = {
     "logo": "leave-one-group-out group=2 groups=nico++",
     "classic": "classic-dg split=2",
     "domainbed": "domainbed test=rock",
-    "domainbed uda": "domainbed test=rock unlabelled=50",
     "domainbed code": "domainbed@code test=rock",
     "domainbed-v2": "domainbed-v2 test=rock,dim",
     "domainbed-v2 code": "domainbed-v2@code test=rock,dim",
@@ -62,9 +63,7 @@ WORDS = {
     "label-shift cut": "label-shift alpha=none source=rock,sand target=dim,water",
     "fairness": "group-fairness k=3 mu=0.2",
     "fairness of two": "group-fairness k=2 mu=0.3",
-    "fairness cut": "group-fairness k=3 mu=0.4 styles=2 split_seed=3",
     "fairness code": "group-fairness@code-binary k=2 mu=0.4",
-    "per-domain": "per-domain",
     "severity": "severity<=1",
     "quantile": "quantile<0.6",
     "fold": "fold>=10",
@@ -72,7 +71,7 @@ WORDS = {
     "label": "label!=label01",
 }
 #: Whose tests an upper bound may cut.
-HOLD_OUT = ("lodo", "lodo paper", "logo", "classic", "domainbed", "domainbed uda", "domainbed code")
+HOLD_OUT = ("lodo", "lodo paper", "logo", "classic", "domainbed", "domainbed code")
 HOLD_OUT += ("domainbed-v2", "domainbed-v2 code", "flexible", "compositional")
 
 
@@ -93,11 +92,11 @@ def _table(
                 params[key] = json.dumps({"file": f"{key}.jpg", "lists": lists})
                 rows.append({"key": key, "y": f"label{label:02d}", "a": domain, "o": origin, "s": step})
     severity = "s" if severities else None
-    made = sd.metadata_from_table(
+    metadata = sd.metadata_from_table(
         pa.Table.from_pylist(rows), label="y", nuisance="a", origin="o", severity=severity
     )
-    texts = pa.array([params[key] for key in made.table["key"].to_pylist()])
-    return replace(made, source=made.table.append_column("params", texts))
+    texts = pa.array([params[key] for key in metadata.table["key"].to_pylist()])
+    return replace(metadata, source=metadata.table.append_column("params", texts))
 
 
 @cache
@@ -135,26 +134,28 @@ Sets = Mapping[str, "Counter[Row]"]
 def all_rows(name: str) -> tuple[Row, ...]:
     rows = table(name)
     return tuple(
-        Row(one["key"], one["label"], rows.nuisances[one["a"]], one["origin"], one["severity"], one["fold"])
-        for one in rows.table.to_pylist()
+        Row(row["key"], row["label"], rows.nuisances[row["a"]], row["origin"], row["severity"], row["fold"])
+        for row in rows.table.to_pylist()
     )
 
 
 def sets_of(task: Task, name: str) -> Sets:
     """The rows of each set, as often as they were drawn."""
-    rows, found = all_rows(name), {}
-    for one, of in task.sets.items():
+    rows, rows_of_sets = all_rows(name), {}
+    for name_of_set, of in task.sets.items():
         times = [1] * len(of.indices) if of.counts is None else of.counts.tolist()
-        found[one] = Counter(dict(zip((rows[at] for at in of.indices.tolist()), times, strict=True)))
-    return found
+        rows_of_sets[name_of_set] = Counter(
+            dict(zip((rows[at] for at in of.indices.tolist()), times, strict=True))
+        )
+    return rows_of_sets
 
 
 def joined(sets: Sets) -> Sets:
     """The sets before each was made into those of its domains or cells."""
-    found: dict[str, Counter[Row]] = defaultdict(Counter)
+    together: dict[str, Counter[Row]] = defaultdict(Counter)
     for name, rows in sets.items():
-        found[name.partition("/")[0]] += rows
-    return found
+        together[name.partition("/")[0]] += rows
+    return together
 
 
 def made(words: str, name: str, on_empty: OnEmpty = "report") -> Task:
@@ -240,9 +241,9 @@ def every_row(case: Case, sets: Sets) -> None:
 
 def all_in_test(case: Case, sets: Sets, domains: set[str], of_test: Callable[[Row], bool]) -> None:
     """The test has all rows of some domains that the other protocol allows, of the labels that it keeps."""
-    found = set(joined(sets)["test"])
-    labels = {row.label for row in found}
-    assert found == {
+    tested = set(joined(sets)["test"])
+    labels = {row.label for row in tested}
+    assert tested == {
         row
         for row in all_rows(case.name)
         if row.domain in domains and row.label in labels and of_test(row) and case.allowed(row)
@@ -255,7 +256,7 @@ def ratio(case: Case, sets: Sets) -> None:
     if case.other.startswith(("fold", "quantile")):
         return
     rowwise = "@code" in words  # a released code shuffles rows
-    found = {
+    origins = {
         name: len(rows) if rowwise else len({row.trajectory for row in rows})
         for name, rows in joined(sets).items()
     }
@@ -273,17 +274,17 @@ def ratio(case: Case, sets: Sets) -> None:
     elif shared and "paper" not in words and "code" not in words and "listed" not in words:
         stated = {("train", "validation"): (5 / 7, 2 / 7)}
     for names, shares in stated.items():
-        total = sum(found[name] for name in names)
-        assert [found[name] / total for name in names] == pytest.approx(shares, abs=max(0.05, 4 / total))
+        total = sum(origins[name] for name in names)
+        assert [origins[name] / total for name in names] == pytest.approx(shares, abs=max(0.05, 4 / total))
 
 
 def per_cell(case: Case, sets: Sets) -> None:
     """A class trains with all rows of 2 domains and few of 3, and is tested with few of 2 others."""
     before = Counter((row.label, row.domain) for row in all_rows(case.name))
     dominant, minor, tested = 2, 3, 2
-    found = joined(sets)
-    trains = found["train"] + found["validation"]
-    train, test = (Counter((row.label, row.domain) for row in rows) for rows in (trains, found["test"]))
+    by_name = joined(sets)
+    trains = by_name["train"] + by_name["validation"]
+    train, test = (Counter((row.label, row.domain) for row in rows) for rows in (trains, by_name["test"]))
     assert not set(train) & set(test)
     assert max(test.values()) <= PER_DOMAIN
     for label in range(4):
@@ -299,21 +300,23 @@ def per_cell(case: Case, sets: Sets) -> None:
 def mu(task: Task, sets: Sets, before: Sets) -> None:
     """The report states the share that the rows have."""
     for note in task.report().notes:
-        said = re.match(r"mu in (\S+): asked (\S+), met (\S+)", note)
-        if said is None:
+        stated = re.match(r"mu in (\S+): asked (\S+), met (\S+)", note)
+        if stated is None:
             continue
         base = Counter(
-            (row.label, row.domain) for row in joined(before)[said[1].partition("/")[0]].elements()
+            (row.label, row.domain) for row in joined(before)[stated[1].partition("/")[0]].elements()
         )
-        kept = Counter((row.label, row.domain) for row in joined(sets)[said[1].partition("/")[0]].elements())
+        remaining = Counter(
+            (row.label, row.domain) for row in joined(sets)[stated[1].partition("/")[0]].elements()
+        )
         ratios = []
-        for label in {label for label, _ in kept}:
-            shares = {group: count / base[group] for group, count in kept.items() if group[0] == label}
+        for label in {label for label, _ in remaining}:
+            shares = {group: count / base[group] for group, count in remaining.items() if group[0] == label}
             own = max(shares, key=lambda group: shares[group])
             ratios += [share / shares[own] for group, share in shares.items() if group != own]
-        assert float(said[3]) == pytest.approx(sum(ratios) / len(ratios), rel=1e-3)
-        cautious = any(note.startswith(f"caution: mu in {said[1]}") for note in task.report().notes)
-        assert cautious == (float(said[3]) >= 1.5 * float(said[2]))
+        assert float(stated[3]) == pytest.approx(sum(ratios) / len(ratios), rel=1e-3)
+        cautious = any(note.startswith(f"caution: mu in {stated[1]}") for note in task.report().notes)
+        assert cautious == (float(stated[3]) >= 1.5 * float(stated[2]))
 
 
 def balanced(task: Task, sets: Sets, before: Sets) -> None:
@@ -330,14 +333,20 @@ def balanced(task: Task, sets: Sets, before: Sets) -> None:
 def marginal(task: Task, sets: Sets, case: Case) -> None:
     """The labels of the drawn sets are those of the drawn marginal: floor(n P), or as many as there were."""
     before, replacement = case.before, "replacement" in case.words
-    (draw,) = task.history.draws
+    (protocol,) = (step for step in steps_of(case.words) if isinstance(step, LabelShift) and step.alpha)
     roles = {name.partition("/")[0]: of.role for name, of in task.sets.items()}
-    for name, counts in draw.rows.items():
-        assert roles[name] in ("unlabelled", "test")
+    shifted = [name for name, role in roles.items() if role == "unlabelled"]
+    shifted += [name for name, role in roles.items() if role == "test"][:1]
+    own = Counter(row.label for row in joined(before)[shifted[0]].elements())
+    counts = np.array([own[label] for label in range(len(task.metadata.labels))])
+    law = "code" if protocol.variant else "paper"
+    drawn = dirichlet_marginal(
+        counts / counts.sum(), protocol.alpha, variant=law, seed=protocol.seed, names=("label-shift",)
+    )
+    for name in shifted:
         had = Counter(row.label for row in joined(before)[name].elements())
         has = Counter(row.label for row in joined(sets)[name].elements())
-        assert dict(has) == {label: count for label, count in enumerate(counts) if count}
-        share = {label: draw.drawn[label] for label in had if draw.drawn[label] > 0}
+        share = {label: drawn[label] for label in had if drawn[label] > 0}
         total = sum(share.values())
         assert set(has) <= set(share)
         if replacement:
@@ -410,7 +419,7 @@ class Case:
         of = defaultdict(set)
         for row in all_rows(self.name):
             of[row.trajectory].add(row.severity)
-        return {one for one, steps in of.items() if steps >= (set(STEPS) if late else self.asked)}
+        return {each for each, steps in of.items() if steps >= (set(STEPS) if late else self.asked)}
 
     def allowed(self, row: Row) -> bool:
         """Whether the other, or both if they need trajectories, leave a row."""
@@ -427,18 +436,18 @@ class Case:
         if self.words.startswith("label-shift"):
             own = re.sub(r"alpha=\S+", "alpha=none", self.words)
             base = f"{own} {self.other}" if "source" in own else self.other
-        elif self.words.startswith("group-fairness") and "split_seed" not in self.words:
+        elif self.words.startswith("group-fairness"):
             base = self.other
         return {} if base is None else sets_of(alone(base, self.name), self.name)
 
 
 def promises_left(case: Case, task: Task) -> set[str]:
     """What the first promises and the other does not give up, which the report must say."""
-    promised = {one for step in steps_of(case.words) for one in step.promised}
-    given_up = {one for step in steps_of(case.other) for one in step.given_up}
+    promised = {promise for step in steps_of(case.words) for promise in step.promised}
+    given_up = {promise for step in steps_of(case.other) for promise in step.given_up}
     notes = task.report().notes
-    for one in promised & given_up:
-        assert any(note.startswith("given up by") and PROMISES[one] in note for note in notes), one
+    for promise in promised & given_up:
+        assert any(note.startswith("given up by") and PROMISES[promise] in note for note in notes), promise
     promised -= given_up
     if case.other.startswith("oracle") and not case.words.startswith("oracle"):
         promised &= {"apart", "trajectories", "hidden"}  # the test of the first is cut: another task
@@ -448,7 +457,7 @@ def promises_left(case: Case, task: Task) -> set[str]:
 def check(case: Case, task: Task) -> None:
     """What one protocol promises, after or before another."""
     sets, promised = sets_of(task, case.name), promises_left(case, task)
-    leaks = [step.variant in step.leaking for one in (case.words, case.other) for step in steps_of(one)]
+    leaks = [step.variant in step.leaking for words in (case.words, case.other) for step in steps_of(words)]
     disjoint(sets)
     hidden(task)
     if not any(leaks) or "oracle" in (case.words, case.other):
@@ -471,11 +480,11 @@ def check(case: Case, task: Task) -> None:
         checks[promise]()
 
 
-def refused(one: str, two: str, text: str, error: InputError) -> None:
+def refused(first: str, second: str, text: str, error: InputError) -> None:
     """A refusal names both protocols and says what to do."""
-    for step in (steps_of(one)[0], steps_of(two)[0]):
-        said = step.id if step.id != "where" else str(step)
-        assert said in str(error), f"{text}: {error}"
+    for step in (steps_of(first)[0], steps_of(second)[0]):
+        shown = step.id if step.id != "where" else str(step)
+        assert shown in str(error), f"{text}: {error}"
     assert re.search(r"[Tt]ake|put|give|lower|leave|name|join|drop", str(error)), f"{text}: {error}"
 
 
@@ -486,7 +495,7 @@ FIRST = [name for name in WORDS if name not in ("severity", "quantile", "fold", 
 def tables_of(first: str, second: str) -> list[str]:
     """The tables on which both work alone; an upper bound without domains works on the test of another."""
     if "oracle of a test" in (first, second):
-        rest = [one for one in (first, second) if one != "oracle of a test"]
+        rest = [words for words in (first, second) if words != "oracle of a test"]
         return (
             [name for name in TABLES if rest[0] in HOLD_OUT and alone(WORDS[rest[0]], name)] if rest else []
         )

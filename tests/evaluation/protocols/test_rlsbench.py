@@ -15,6 +15,7 @@ import pytest
 import shiftdata as sd
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.evaluation.protocols import parse_protocol
+from shiftdata.evaluation.protocols.base import named
 from shiftdata.evaluation.protocols.halves import RLSBENCH
 from shiftdata.evaluation.protocols.rlsbench import canonical
 from shiftdata.evaluation.tasks import LeakWarning
@@ -28,13 +29,13 @@ def rows(
     domains: Sequence[str], each: int = 100, n_labels: int = 3, lists: Lists = lambda *_: {}, origin: str = ""
 ) -> sd.Metadata:
     """`each` rows of each label in each domain, label k having k times `each` more."""
-    made = []
+    lines = []
     for domain in domains:
         for label in range(n_labels):
             for number in range(each * (label + 1)):
                 key = f"{domain}-{label}-{number:04}"
                 params = {"file": f"{number:04}.jpg", "lists": lists(domain, label, number)}
-                made.append(
+                lines.append(
                     {
                         "key": key,
                         "y": f"label{label}",
@@ -44,7 +45,7 @@ def rows(
                         "params": json.dumps(params),
                     }
                 )
-    table = pa.Table.from_pylist(made)
+    table = pa.Table.from_pylist(lines)
     fold = "fold" if "{number}" in origin and "{label}" not in origin else None
     known = sd.metadata_from_table(table, label="y", nuisance="a", origin="origin", fold=fold)
     by_key = dict(zip(table["key"].to_pylist(), table["params"].to_pylist(), strict=True))
@@ -58,8 +59,8 @@ def sizes(task: sd.Task) -> list[int]:
 
 def test_the_benchmark_has_14_datasets_56_pairs_and_560_tasks():
     every = sd.rlsbench()
-    assert len(every) == len({one.protocol.words() + one.dataset for one in every}) == 560
-    pairs = Counter(one.dataset for one in every if one.alpha is None and not one.seed)
+    assert len(every) == len({protocol.words() for protocol in every}) == 560
+    pairs = Counter(protocol.rlsbench for protocol in every if protocol.alpha is None and not protocol.seed)
     assert pairs == {
         **dict.fromkeys(("cifar10", "cifar100"), 5),
         **dict.fromkeys(("camelyon17", "fmow", "visda", "civilcomments"), 3),
@@ -67,14 +68,15 @@ def test_the_benchmark_has_14_datasets_56_pairs_and_560_tasks():
         **dict.fromkeys(("office_home", "domainnet", "retiring_adults"), 4),
         "mimic_readmission": 6,
     }
-    assert {one.alpha for one in every} == {None, 10, 3, 1, 0.5}
-    assert len(sd.rlsbench("cifar10", alpha=3, seed=1)) == 5
-    assert ("cifar10_2",) in {one.target for one in sd.rlsbench("cifar10", variant="files")}
-    assert all(parse_protocol(one.words()) == one for one in (*canonical("visda"), *canonical("camelyon17")))
+    assert {protocol.alpha for protocol in every} == {None, 10, 3, 1, 0.5}
+    assert len(sd.rlsbench("cifar10", alphas=[3], seeds=[1])) == 5
+    assert "cifar10_2" in {protocol.target for protocol in sd.rlsbench("cifar10", variant="files")}
+    assert all(
+        parse_protocol(protocol.words()) == protocol
+        for protocol in (*canonical("visda"), *canonical("camelyon17"))
+    )
     with pytest.raises(NotFoundError, match="dataset of RLSbench"):
         sd.rlsbench("cinic10")
-    with pytest.raises(NotFoundError, match="alpha, seed"):
-        sd.rlsbench(target="test")
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -94,11 +96,9 @@ def test_a_source_that_is_a_target_too_is_cut_the_same_for_every_target(seed):
 
 
 def test_a_pool_has_shares_of_its_own_and_a_source_that_is_no_target_the_usual_ones():
-    own = sd.rlsbench("fmow", alpha=None, seed=0)[0].task(rows(RLSBENCH_DOMAINS["fmow"]))
+    own = sd.task(rows(RLSBENCH_DOMAINS["fmow"]), canonical("fmow")[0])
     assert sizes(own) == pytest.approx([360, 60, 108, 72], abs=3)  # 59.5 and 10.5 per cent in whole folds
-    other = sd.rlsbench("retiring_adults", alpha=None, seed=0)[0].task(
-        rows(RLSBENCH_DOMAINS["retiring_adults"])
-    )
+    other = sd.task(rows(RLSBENCH_DOMAINS["retiring_adults"]), canonical("retiring_adults")[0])
     assert sizes(other) == pytest.approx([480, 120, 480, 120], abs=3)
 
 
@@ -141,8 +141,8 @@ def test_balanced_halves_have_as_many_rows_of_each_label(target):
 def test_origins_of_both_sides_are_cut_apart():
     """Patients come back in later years."""
     known = rows(RLSBENCH_DOMAINS["mimic_readmission"], n_labels=2, origin="patient {label} {number}")
-    for pair in sd.rlsbench("mimic_readmission", alpha=None):
-        assert pair.task(known).report().leaks == 0
+    for protocol in sd.rlsbench("mimic_readmission", alphas=[None]):
+        assert sd.task(known, protocol, on_empty="report").report().leaks == 0
 
 
 def split(y: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -192,8 +192,10 @@ def test_by_the_files_labels_are_balanced_before_the_cut():
     task = sd.task(known, "label-shift@files", rlsbench="civilcomments", target="val", alpha=None, seed=42)
     keys, y = in_order(known, "val")
     state = np.random.RandomState(42)
-    kept = np.concatenate([state.choice(np.flatnonzero(y == label), 20, replace=False) for label in (0, 1)])
-    expected = [set(keys[kept[part]].tolist()) for part in split(y[kept], 0.8, 42)]
+    drawn_rows = np.concatenate(
+        [state.choice(np.flatnonzero(y == label), 20, replace=False) for label in (0, 1)]
+    )
+    expected = [set(keys[drawn_rows[part]].tolist()) for part in split(y[drawn_rows], 0.8, 42)]
     assert [set(column(task, name, "key")) for name in HALVES[2:]] == expected
 
 
@@ -259,10 +261,10 @@ def test_every_pair_makes_a_task_of_its_domains(name):
         each=20,
         lists=lambda domain, label, number: {"val" if number < 4 else "train": number},
     )
-    for pair in sd.rlsbench(name, seed=0):
-        task = pair.task(known)
-        assert kinds(task, "source_train") == set(pair.source)
-        assert kinds(task, "target_test") <= set(pair.target)
+    for protocol in sd.rlsbench(name, seeds=[0]):
+        task = sd.task(known, protocol, on_empty="report")
+        assert kinds(task, "source_train") == set(RLSBENCH[name].source)
+        assert kinds(task, "target_test") <= set(named(protocol.target))
         assert task.report().leaks == 0
 
 

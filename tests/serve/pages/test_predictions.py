@@ -17,7 +17,7 @@ from shiftdata.bench import select
 from shiftdata.cli.app import main
 from shiftdata.cli.evaluate import predictions_of
 from shiftdata.errors import InputError
-from shiftdata.evaluation.metrics.paired import paired_test
+from shiftdata.evaluation.metrics.differences import paired_test
 from shiftdata.evaluation.metrics.statistics import wilson
 from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.serve.pages.predictions_page import Compared, predictions_page
@@ -79,10 +79,10 @@ def test_the_numbers_are_those_of_the_package(built, name, words):
         assert right == round(result.overall * result.n)
         along = compared.along(method)
         if words == "continuous":
-            table = result.table("nuisance", "severity").to_pylist()
-            for row in table:
-                step = compared.steps.index(float(row["severity"]))
-                assert along[row[task.metadata.nuisance_column]][step] == round(row["accuracy"], 4)
+            of_cells = result.by("nuisance", "severity")
+            for name, accuracy in zip(of_cells.names, of_cells.accuracy.tolist(), strict=True):
+                nuisance, _, severity = name.rpartition(" / ")
+                assert along[nuisance][compared.steps.index(float(severity))] == round(accuracy, 4)
             points = result.failure_points
             assert sum(sum(counts) for counts in compared.failures(method).values()) == len(points.point)
             never = sum(counts[-1] for counts in compared.failures(method).values())
