@@ -13,7 +13,6 @@ import argparse
 import resource
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ import shiftdata as sd
 from shiftdata.baselines.heads import HEAD_METHODS, HeadSpec, train_grid
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Floats
-from shiftdata.baselines.sources import source_of
+from shiftdata.baselines.sets import source_of
 from shiftdata.evaluation.tasks import Task
 from shiftdata.stable import rng
 
@@ -42,21 +41,20 @@ def main() -> None:
     )
     parser.add_argument("--trials", type=int, default=TRIALS)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--cache", type=Path, help="folder of the features; default: the user's")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     tasks = {(k, mu): sd.task(options.folder, "group-fairness", k=k, mu=mu) for k in SIZES for mu in SHARES}
-    lines = features(list(tasks.values()), options.cache)
+    lines = features(list(tasks.values()))
     if options.cells:
         grid(tasks, lines, options.cells, options.trials, options.threads)
 
 
-def features(tasks: Sequence[Task], cache: Path | None) -> Floats:
+def features(tasks: Sequence[Task]) -> Floats:
     """Return an array with a line for each row of the base, 0 for those of no task."""
     rows = [task.rows(name) for task in tasks for name in task.sets]
     begun, used = time.perf_counter(), time.process_time()
     every = np.unique(np.concatenate(rows))
-    read = source_of(tasks[0].metadata, "frozen", every, cache=cache or True).lines(every)
+    read = source_of(tasks[0].metadata, "frozen", every).lines(every)
     assert read is not None  # features are lines
     lines = np.zeros((len(tasks[0].metadata), read.shape[1]), np.float32)
     lines[every] = read

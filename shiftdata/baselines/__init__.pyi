@@ -17,10 +17,8 @@ from .run import Run as Run
 from .run import fit as fit
 from .run import initial_network as initial_network
 from .run import train as train
-from .sources import MODES as MODES
-from .sources import Mode as Mode
-from .sources import Source as Source
-from .sources import source_of as source_of
+from .sets import Source as Source
+from .sets import source_of as source_of
 from .training import TRAINING as TRAINING
 from .training import DivergedError as DivergedError
 from .training import Training as Training

@@ -14,11 +14,10 @@ import torch
 from torch import Tensor
 
 from shiftdata.baselines.distributed import GradientSharing, SharedEncoder, gathered, same_everywhere
-from shiftdata.baselines.method import Batch, Method, Stage
+from shiftdata.baselines.method import Batch, Data, Method, Stage
 from shiftdata.baselines.models import Floats, Prepare
 from shiftdata.baselines.networks import Network, evaluating
 from shiftdata.baselines.training import TRAINING, DivergedError, Training, optimizer_of, schedule_of
-from shiftdata.baselines.training_data import Data
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.augment import DomainBed, Shift, Strong, Views
 from shiftdata.data.loading.batches import Loader
@@ -46,7 +45,7 @@ class Progress:
 
 
 class Trainer:
-    """Trains a method; its public part is what methods use (`method.TrainerAPI`).
+    """Trains a method, which gets it to read rows, predict and step.
 
     With several processes, `batch` is that of all of them together: each reads and encodes its share of it.
     """
@@ -65,8 +64,6 @@ class Trainer:
         self.method, self.network, self.data = method, network, data
         self.training, self.seed, self.device = training, seed, device
         self._prepare, self._ranks = prepare, Ranks.of()
-        if training.accumulate > 1 and method.several_moves:
-            raise InputError(f"{type(method).__name__} takes several moves in a step: leave accumulate at 1")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(hash64(seed, "baselines", "method"))
             method.setup(network, data.setup(network.n_features))
@@ -81,29 +78,24 @@ class Trainer:
         #: How often each row of the training set is drawn, if a method has said so.
         self.counts: IntArray | None = None
         self._validation: Floats | None = None
-        self._part, self._losses = 0, torch.zeros((), device=device)
+        self._losses = torch.zeros((), device=device)
         self._sharing = GradientSharing((), 1)
         self._restart()
 
-    def descend(self, loss: Tensor, *, optimizer: torch.optim.Optimizer | None = None) -> Tensor:
+    def descend(self, loss: Tensor) -> Tensor:
         """Move the optimiser down the gradient of a loss, and return the loss without its graph.
 
         Nothing waits for an accelerator here, so that its queue stays full.
         """
-        optimizer, last = optimizer or self.optimizer, self._part == self.training.accumulate - 1
         self._watch(loss.detach())
-        if self._part == 0:
-            optimizer.zero_grad()
+        self.optimizer.zero_grad()
         if loss.requires_grad:  # else no row of the batch has a loss
-            self._sharing.enabled = last
-            torch.autograd.backward(self._scaler.scale(loss / self.training.accumulate))
-            if last:
-                self._sharing.wait()
-                self._clip(optimizer)
-                self._scaler.step(optimizer)
-                self._scaler.update()
-        elif last:
-            optimizer.step()  # without gradients it moves nothing; schedules expect it
+            torch.autograd.backward(loss)
+            self._sharing.wait()
+            if self.training.clip:
+                parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+                torch.nn.utils.clip_grad_norm_(parameters, self.training.clip)
+        self.optimizer.step()  # without gradients it moves nothing; schedules expect it
         torch.clear_autocast_cache()  # a second move of this step must read the new weights
         return loss.detach()
 
@@ -210,7 +202,6 @@ class Trainer:
             "method": self.method.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "schedule": self._schedule.state_dict(),
-            "scaler": self._scaler.state_dict(),
             "progress": asdict(self.progress),
             "counts": None if self.counts is None else torch.from_numpy(self.counts),
         }
@@ -223,7 +214,6 @@ class Trainer:
         self._restart()
         self.optimizer.load_state_dict(state["optimizer"])
         self._schedule.load_state_dict(state["schedule"])
-        self._scaler.load_state_dict(state["scaler"])
         for name, position in self.progress.loaders.items():
             self._feeds[name].loader.load_state_dict(position)
 
@@ -262,7 +252,6 @@ class Trainer:
         groups = groups or [{"params": [torch.zeros(1)], "lr": 0.0}]  # nothing is trained
         self.optimizer = optimizer_of(groups, training)
         self._schedule = schedule_of(self.optimizer, training.schedule, max(1, self.steps_of(stage)))
-        self._scaler = torch.amp.GradScaler(self.device, enabled=training.precision == "float16")
         self._sharing.close()
         self._sharing = GradientSharing(parameters, self._ranks.world)
         self._restart_loaders(stage)
@@ -316,20 +305,17 @@ class Trainer:
 
     def _step(self, stage: Stage) -> None:
         progress = self.progress
-        for part in range(self.training.accumulate):
-            self._part = part
-            batch = self._batch(stage)
-            # The same seed in every process. On a processor only its own generator is seeded:
-            # `torch.manual_seed` takes longer, as it asks for every other device.
-            generator = torch.default_generator if self.device == "cpu" else torch
-            generator.manual_seed(hash64(self.seed, "baselines", "step", progress.total, part))
-            self.method.train()
-            if self.training.frozen_norm:
-                _freeze_norms(self.network.encoder)
-            kind, dtype = torch.device(self.device).type, getattr(torch, self.training.precision)
-            with torch.autocast(kind, dtype, enabled=self.training.precision in ("bfloat16", "float16")):
-                loss = self._loss_of(batch)
-        self._part = 0
+        batch = self._batch(stage)
+        # The same seed in every process. On a processor only its own generator is seeded:
+        # `torch.manual_seed` takes longer, as it asks for every other device.
+        generator = torch.default_generator if self.device == "cpu" else torch
+        generator.manual_seed(hash64(self.seed, "baselines", "step", progress.total, 0))
+        self.method.train()
+        if self.training.frozen_norm:
+            _freeze_norms(self.network.encoder)
+        kind, is_mixed = torch.device(self.device).type, self.training.precision == "bfloat16"
+        with torch.autocast(kind, torch.bfloat16, enabled=is_mixed):
+            loss = self._loss_of(batch)
         self._schedule.step()
         progress.done, progress.total = progress.done + 1, progress.total + 1
         self.method.after_step(batch)
@@ -359,12 +345,6 @@ class Trainer:
                     f"the loss is {value} at step {self.progress.total + 1}: lower learning_rate, now "
                     f"{self.training.learning_rate:g}, or a penalty's weight, or set a longer warm-up"
                 )
-
-    def _clip(self, optimizer: torch.optim.Optimizer) -> None:
-        if self.training.clip:
-            self._scaler.unscale_(optimizer)
-            parameters = [p for group in optimizer.param_groups for p in group["params"]]
-            torch.nn.utils.clip_grad_norm_(parameters, self.training.clip)
 
     def _evaluate(self, loss: Tensor) -> None:
         """Record the validation loss of the weights as they are, and predictions as if training ended."""

@@ -5,24 +5,26 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, overload
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from shiftdata.baselines.losses.reduce import mean as mean
-from shiftdata.baselines.models import Floats
 from shiftdata.baselines.networks import Network
-from shiftdata.baselines.training import Training, setting_hint
-from shiftdata.baselines.training_data import Data as Data
-from shiftdata.baselines.training_data import Setup as Setup
+from shiftdata.baselines.training import setting_hint
 from shiftdata.data.arrays import IntArray
+from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError, not_found
-from shiftdata.evaluation.sampling import RowSampler
+from shiftdata.evaluation.sampling import CellBatches, RowSampler
 from shiftdata.stable import content_hash
+
+if TYPE_CHECKING:
+    from shiftdata.baselines.engine import Trainer
 
 #: What a task, or a network, must have for a method:
 #: - groups: several groups in the training set; domains: several nuisances among them;
@@ -32,36 +34,63 @@ from shiftdata.stable import content_hash
 Need: TypeAlias = Literal["groups", "domains", "target", "select", "batch-norm", "maps", "pixels", "unknown"]
 
 
-class Place(Protocol):
-    """The stage of a training, and the steps of all stages that are done."""
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """Sizes of the problem, as a method knows them before the first step."""
 
-    stage: int
-    total: int
+    classes: int
+    groups: int
+    domains: int
+    rows: int
+    target_rows: int
+    features: int  # the width of the encoder's output
+    #: Training rows of each class, group and domain.
+    class_counts: Tensor
+    group_counts: Tensor
+    domain_counts: Tensor
+    #: The class and the domain of each group.
+    group_class: Tensor
+    group_domain: Tensor
 
 
-class TrainerAPI(Protocol):
-    """The part of `Trainer` that methods use."""
+@dataclass(frozen=True, eq=False)
+class Data:
+    """The rows of a training, as a method sees them: neither labels nor groups of the target.
 
-    method: Method
-    network: Network
-    data: Data
-    training: Training
-    seed: int
-    optimizer: torch.optim.Optimizer
-    #: How often each row of the training set is drawn, if a method sets it.
-    counts: IntArray | None
+    rows, target and select are rows of the base; y, group and domain have a number from 0 for each of `rows`.
+    """
+
+    source: Source
+    rows: IntArray
+    y: IntArray
+    classes: int
+    group: IntArray
+    domain: IntArray
+    sampler: RowSampler | CellBatches
+    target: IntArray | None = None
+    target_sampler: RowSampler | None = None
+    select: IntArray | None = None
+    select_y: IntArray | None = None
+    select_group: IntArray | None = None
+    #: Test rows that each evaluation predicts too, for rules that choose a step; methods do not use them.
+    tested: IntArray | None = None
 
     @property
-    def progress(self) -> Place: ...
-    def descend(self, loss: Tensor) -> Tensor: ...
-    def restart_optimizer(self) -> None: ...
-    def scores(self, rows: IntArray) -> Floats: ...
-    def validation_scores(self) -> Floats: ...
-    def features(self, rows: IntArray) -> Floats: ...
-    def applied(self, function: Callable[[Tensor], Tensor], rows: IntArray) -> Floats: ...
-    def read(self, rows: IntArray, size: int = 0) -> Iterator[Tensor]: ...
-    def drawn(self, epoch: int) -> IntArray: ...
-    def prepared(self, x: Any) -> Tensor: ...
+    def unlabelled(self) -> IntArray:
+        """The rows of the target, for methods that need them: the trainer has checked that there are some."""
+        assert self.target is not None
+        return self.target
+
+    def setup(self, features: int) -> Setup:
+        """Return the sizes for a network whose encoder has `features` outputs."""
+        groups, domains = (int(column.max(initial=-1)) + 1 for column in (self.group, self.domain))
+        of_group = np.zeros((2, groups), np.int64)
+        of_group[:, self.group] = self.y, self.domain
+        columns = ((self.y, self.classes), (self.group, groups), (self.domain, domains))
+        counts = [torch.from_numpy(np.bincount(column, minlength=size)) for column, size in columns]
+        rows, target_rows = len(self.rows), 0 if self.target is None else len(self.target)
+        sizes = self.classes, groups, domains, rows, target_rows, features
+        return Setup(*sizes, *counts, *torch.from_numpy(of_group))
 
 
 @dataclass(frozen=True)
@@ -177,8 +206,6 @@ class Method(nn.Module):
     #: Strongly augmented views of each row of a batch, and of each row of the target.
     strong_views: int = 0
     target_strong_views: int = 0
-    #: A step has several moves of the optimiser, and cannot accumulate batches.
-    several_moves: bool = False
     #: It fits the validation set, whose score then cannot choose between runs.
     trains_on_select: bool = False
     #: Raised with every change that changes a result: it is in the record of each run. Of a method of your
@@ -212,7 +239,7 @@ class Method(nn.Module):
         """Return the parts of the training, in order."""
         return [Stage("train")]
 
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
         """Before the first step of a stage: mark rows, fit a head, freeze a part. Not called on resuming."""
 
     def trained(self, stage: Stage) -> list[nn.Parameter]:
@@ -223,7 +250,7 @@ class Method(nn.Module):
         """Return the number to minimise."""
         raise NotImplementedError(f"{type(self).__name__} has no loss")
 
-    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         """Take one step and return its loss. Methods with several moves replace it."""
         return trainer.descend(self.loss(batch))
 
@@ -233,21 +260,21 @@ class Method(nn.Module):
     def evaluated(self, step: int, loss: float) -> None:
         """After an evaluation on the validation set, with the mean loss there."""
 
-    def finish(self, trainer: TrainerAPI) -> None:
+    def finish(self, trainer: Trainer) -> None:
         """After the last step: put averaged weights in place, fit a last layer.
 
         Every evaluation calls it too, and `correct`, for predictions as if the training ended there. The
         parameters and buffers are put back afterwards; change nothing else.
         """
 
-    def correct(self, trainer: TrainerAPI) -> None:
+    def correct(self, trainer: Trainer) -> None:
         """After `finish`: fit to the target what `predict` adds and `predict_source` does not have."""
 
     def report(self) -> dict[str, Any]:
         """Return what else a record should say of the training, as JSON can say it."""
         return {}
 
-    def target_rows(self, trainer: TrainerAPI, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
+    def target_rows(self, trainer: Trainer, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
         """Return the positions of an epoch's unlabelled rows; `begins` is false where an epoch is resumed."""
         return shuffled.rows_of(epoch)
 
@@ -280,7 +307,7 @@ class Wrapper(Method):
         if inner.variant != inner.variants[0]:
             self.variant = inner.variant  # a record names the one that is not the default
         self.hyper = inner.hyper | self.hyper
-        self.needs, self.sampler, self.several_moves = inner.needs, inner.sampler, inner.several_moves
+        self.needs, self.sampler = inner.needs, inner.sampler
         self.strong_views, self.target_strong_views = inner.strong_views, inner.target_strong_views
         self.trains_on_select = inner.trains_on_select
 

@@ -42,7 +42,7 @@ class Backbone:
     name: str
     reads: Reads
     summary: str = ""
-    make: Callable[[int, int], Network] | None = None  # None: a module or an estimator that exists already
+    make: Callable[[int, int], Network] | None = None  # None: a module that exists already
     pretraining: str = ""
     side: int = 40
 
@@ -195,11 +195,6 @@ def backbone_of(name: str) -> Backbone:
     if name not in BACKBONES:
         raise not_found("backbone", name, BACKBONES, "Others: timm:NAME and transformers:NAME.")
     return BACKBONES[name]
-
-
-def is_estimator(backbone: Any) -> bool:
-    """Return True if it has scikit-learn's `fit` and `predict`."""
-    return callable(getattr(backbone, "fit", None)) and callable(getattr(backbone, "predict", None))
 
 
 def reads_of(sample: Tensor | Sequence[str]) -> Reads:

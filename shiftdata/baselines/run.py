@@ -22,14 +22,12 @@ from numpy.typing import NDArray
 from shiftdata import __version__
 from shiftdata.baselines.distributed import from_first
 from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.estimators import FittedEstimator, fit_estimator
-from shiftdata.baselines.method import Method, code_of
+from shiftdata.baselines.method import Data, Method, code_of
 from shiftdata.baselines.methods import make_method
-from shiftdata.baselines.models import Backbone, Floats, Prepare, build, is_estimator
+from shiftdata.baselines.models import Backbone, Floats, Prepare, build
 from shiftdata.baselines.networks import Network
 from shiftdata.baselines.sets import TaskSets, check_rows
 from shiftdata.baselines.training import TRAINING, Training
-from shiftdata.baselines.training_data import Data
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
@@ -52,12 +50,12 @@ class PretrainingWarning(UserWarning):
 class Model:
     """A trained model; `outputs` has the label number of each of its logits."""
 
-    scorer: Trainer | FittedEstimator
+    trainer: Trainer
     outputs: IntArray
 
     def scores(self, rows: IntArray, source: Source | None = None) -> Floats:
         """Return logits of rows of the base, rows x outputs."""
-        return self.scorer.scores(rows, source)
+        return self.trainer.scores(rows, source)
 
     def predict(self, rows: IntArray, source: Source | None = None) -> IntArray:
         """Return the label number of the largest logit."""
@@ -66,7 +64,7 @@ class Model:
 
     def predict_source(self, rows: IntArray) -> IntArray:
         """Return the same for rows of the source, without what adapts to the target alone."""
-        predicted: IntArray = self.outputs[self.scorer.source_scores(rows).argmax(axis=1)]
+        predicted: IntArray = self.outputs[self.trainer.source_scores(rows).argmax(axis=1)]
         return predicted
 
 
@@ -193,7 +191,7 @@ class Run:
         return self.task.evaluate(self.model.predict(rows), name)
 
     def save(self, folder: str | Path) -> None:
-        """Write run.json, a file of predictions for each test set and, of a network, model.pt."""
+        """Write run.json, model.pt and a file of predictions for each test set."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         for name in (name for name, rows in self.task.sets.items() if rows.role == "test"):
@@ -201,8 +199,7 @@ class Run:
             table = {"key": list(predicted), "prediction": list(predicted.values())}
             file = f"predictions-{name.replace('/', '-')}.parquet"
             pq.write_table(pa.table(table), folder / file)
-        if isinstance(self.model.scorer, Trainer):
-            torch.save(self.model.scorer.method.state_dict(), folder / "model.pt")
+        torch.save(self.model.trainer.method.state_dict(), folder / "model.pt")
         text = json.dumps({**self.about, "history": self.history}, indent=1, default=torch.Tensor.tolist)
         (folder / "run.json").write_text(text + "\n", encoding="utf-8")
 
@@ -213,7 +210,7 @@ def train(
     *,
     name: str | None = None,
     variant: str = "fixed",
-    backbone: Any = None,
+    backbone: str | torch.nn.Module | None = None,
     side: int | None = None,
     features: NDArray[Any] | None = None,
     training: Training | None = None,
@@ -236,8 +233,8 @@ def train(
         name: the training set; default: the first with the role "fit".
         variant: "fixed", or "paper" or "code" where a method has them.
         backbone: a name of `BACKBONES` (of pictures "linear" and "mlp" read frozen features), "timm:NAME",
-            "transformers:NAME", a torch module that returns rows x features, or a scikit-learn estimator;
-            default: a small network from scratch.
+            "transformers:NAME", or a torch module that returns rows x features; default: a small network
+            from scratch.
         side: pixels of a picture's height and width; default: the backbone's.
         features: an array with a line for each row of the base, read instead of the examples.
         training: steps, batch, rate, ..; see `Training`.
@@ -261,23 +258,17 @@ def train(
     source = Source(features) if features is not None else sets.source(backbone, side, on_rows)
     data = sets.data(source, training, seed, test_steps=test_steps)
     begun, used = time.monotonic(), time.process_time()
-    scorer: Trainer | FittedEstimator
-    if is_estimator(backbone):
-        scorer = fit_estimator(backbone, algorithm, data)
-        about = Backbone(type(backbone).__name__, "numbers", pretraining=repr(backbone))
-        identity = _identity(task, method, algorithm, about, training, seed)
-    else:
-        scorer, about = _trainer(algorithm, data, backbone, training, seed, device)
-        about = replace(about, pretraining=about.pretraining or source.pretraining)
-        _warn_pretraining(task, about)
-        identity = _identity(task, method, algorithm, about, training, seed) | {"input": [*source.shape]}
-        _run(scorer, folder, identity, save_every, on_step)
-    scores = scorer.scores(sets.tested)
+    trainer, about = _trainer(algorithm, data, backbone, training, seed, device)
+    about = replace(about, pretraining=about.pretraining or source.pretraining)
+    _warn_pretraining(task, about)
+    identity = _identity(task, method, algorithm, about, training, seed) | {"input": [*source.shape]}
+    _run(trainer, folder, identity, save_every, on_step)
+    scores = trainer.scores(sets.tested)
     cost = {"seconds": time.monotonic() - begun, "processor_seconds": time.process_time() - used}
-    history = scorer.progress.history if isinstance(scorer, Trainer) else []
     outputs = np.append(task.label_ids, UNKNOWN) if "unknown" in algorithm.needs else task.label_ids
-    model = Model(scorer, outputs)
-    run = Run(task, {**identity, **cost, "report": algorithm.report()}, sets.tested, scores, history, model)
+    about_run = {**identity, **cost, "report": algorithm.report()}
+    model = Model(trainer, outputs)
+    run = Run(task, about_run, sets.tested, scores, trainer.progress.history, model)
     if folder is not None and Ranks.of().rank == 0:
         run.save(folder)
         (Path(folder) / CHECKPOINT).unlink(missing_ok=True)

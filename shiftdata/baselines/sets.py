@@ -1,24 +1,88 @@
-"""The sets of a task by role, checked before a read, and their rows as the trainer takes them."""
+"""A task as the trainer takes it: its sets by role, checked before a read, and the source of their examples.
+
+A source has pixels and texts as they stream, or features that are computed first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from shiftdata.baselines.method import Method
-from shiftdata.baselines.sources import form_of, source_of
+from shiftdata.baselines.method import Data, Method
+from shiftdata.baselines.models import backbone_of
 from shiftdata.baselines.training import Training
-from shiftdata.baselines.training_data import Data
 from shiftdata.data.arrays import IntArray
+from shiftdata.data.format.schema import Feature
+from shiftdata.data.loading.encodings import Columns, HashedNgrams, TextBytes
+from shiftdata.data.loading.features import Encoder, features_of
+from shiftdata.data.loading.frozen import PRETRAINING, FrozenFeatures
 from shiftdata.data.loading.sources import Source
+from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import CellBatches, RowSampler, Sampler
 from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.rows import counts_of, hides_labels
 from shiftdata.evaluation.tasks.sets import Role
+
+#: The network is trained from scratch, or a head on the features of a frozen one.
+Mode: TypeAlias = Literal["scratch", "frozen"]
+MODES: tuple[Mode, ...] = ("scratch", "frozen")
+#: The form in which examples are read: for either mode, and texts also as bytes or unchanged.
+Form: TypeAlias = Literal["scratch", "frozen", "bytes", "texts"]
+#: The form by the modality of a base and by what a backbone reads; any other pair is read as "scratch".
+FORMS: Mapping[tuple[str, str], Form] = {
+    ("image", "numbers"): "frozen",
+    ("text", "bytes"): "bytes",
+    ("text", "texts"): "texts",
+}
+SIDE = 40  # pixels of a picture for a network that is trained
+
+
+def source_of(
+    metadata: Metadata,
+    form: Form,
+    *rows: IntArray,
+    side: int = SIDE,
+    on_rows: Callable[[int], object] = int,
+) -> Source:
+    """Return the source of rows of a base in a form.
+
+    Pixels, and texts for a tokenizer, stream. Everything else has a line for each row, computed now: frozen
+    features of pictures, cached in the user's cache folder; hashed n-grams or bytes of texts; columns of
+    tables. `on_rows` gets the number of lines that became ready since its last call.
+    """
+    modality = modality_of(metadata)
+    if form == "frozen" and modality != "image":
+        raise InputError(f"'frozen' is for pictures, and {metadata.name} is of the modality {modality}")
+    if (modality, form) in (("image", "scratch"), ("text", "texts")):
+        return Source(metadata=metadata, size=side if modality == "image" else None)
+    encoder: Encoder
+    if form == "frozen":
+        encoder = FrozenFeatures()
+    elif modality == "text":
+        encoder = TextBytes() if form == "bytes" else HashedNgrams()
+    else:
+        encoder = Columns(features_of_table(metadata))
+    every = np.unique(np.concatenate([np.zeros(0, np.int64), *rows]))
+    array = features_of(metadata, every, encoder, cache=form == "frozen", on_rows=on_rows)
+    line_of = np.full(len(metadata), -1)
+    line_of[every] = metadata.picture[every]
+    return Source(array, pretraining=PRETRAINING if form == "frozen" else "", line_of=line_of)
+
+
+def modality_of(metadata: Metadata) -> str:
+    """Return the modality of a base: image, text or table."""
+    return "table" if metadata.dataset is None else str(metadata.dataset.manifest.roles.modality)
+
+
+def features_of_table(metadata: Metadata) -> Mapping[str, Feature]:
+    """Return the features of a table's examples."""
+    if metadata.dataset is None:
+        raise InputError(f"{metadata.name} is a table of your own, without examples: give features=ARRAY")
+    return dict(metadata.dataset.manifest.roles.example)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +113,16 @@ class TaskSets:
         backbone: Any,
         side: int | None = None,
         on_rows: Callable[[int], object] = int,
-        cache: bool | None = None,
     ) -> Source:
         """Return the source that a backbone reads; features that are not cached yet are computed now."""
         rows = [self.tested, *(self.task.rows(name) for name in (self.fit, self.select) if name)]
         if self.target:
             rows.append(self.task.rows(self.target, "unlabelled"))
-        form, usual = form_of(self.task.metadata, backbone)
-        return source_of(self.task.metadata, form, *rows, side=side or usual, cache=cache, on_rows=on_rows)
+        metadata, form, usual = self.task.metadata, MODES[0], SIDE
+        if isinstance(backbone, str):
+            about = backbone_of(backbone)
+            form, usual = FORMS.get((modality_of(metadata), about.reads), "scratch"), about.side
+        return source_of(metadata, form, *rows, side=side or usual, on_rows=on_rows)
 
     def data(self, source: Source, training: Training, seed: int, *, test_steps: bool = False) -> Data:
         """Return the rows as a method sees them; with `test_steps` evaluations predict the test set too."""

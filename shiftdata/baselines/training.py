@@ -14,7 +14,7 @@ from shiftdata.errors import InputError, ShiftdataError
 Optimizer: TypeAlias = Literal["adamw", "adam", "sgd"]
 Schedule: TypeAlias = Literal["one-cycle", "cosine", "inverse", "constant"]
 Augment: TypeAlias = Literal["shift", "domainbed", "none"]
-Precision: TypeAlias = Literal["float32", "bfloat16", "float16", "float64"]
+Precision: TypeAlias = Literal["float32", "bfloat16", "float64"]
 
 
 class DivergedError(ShiftdataError):
@@ -32,9 +32,8 @@ class Training:
     DomainBed does with pretrained weights. `augment` "domainbed" is DomainBed's: crops, flips,
     colours. Every `evaluate_every` steps the validation set is predicted; 0: never.
 
-    A step takes the gradients of `accumulate` batches, scaled down to the norm `clip` where that is above 0.
-    `workers` are the loader's threads (default: one a core for pictures),
-    `threads` those of torch on a processor.
+    Gradients are scaled down to the norm `clip` where that is above 0. `workers` are the loader's threads
+    (default: one a core for pictures), `threads` those of torch on a processor.
     """
 
     steps: int = 800
@@ -50,7 +49,6 @@ class Training:
     flip: bool = False  # for things, not for letters
     evaluate_every: int = 0
     augment: Augment = "shift"
-    accumulate: int = 1
     clip: float = 0.0
     workers: int | None = None
     threads: int = 1
@@ -59,8 +57,8 @@ class Training:
     def __post_init__(self) -> None:
         numbers = (self.weight_decay, self.shift, self.learning_rate, self.encoder_rate, self.evaluate_every)
         limits = (self.clip, self.workers or 0)
-        if min(self.steps, self.threads, self.accumulate) < 1 or self.batch < 0 or min(*numbers, *limits) < 0:
-            raise InputError(f"{self}: at least 1 step, thread and accumulated batch, nothing negative")
+        if min(self.steps, self.threads) < 1 or self.batch < 0 or min(*numbers, *limits) < 0:
+            raise InputError(f"{self}: at least 1 step and thread, nothing negative")
         words = self.optimizer, self.schedule, self.precision, self.augment
         for word, allowed in zip(words, (Optimizer, Schedule, Precision, Augment), strict=True):
             if word not in get_args(allowed):

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from shiftdata.baselines import Method, Source, Trainer, Training
+from shiftdata.baselines.method import Data
 from shiftdata.baselines.models import build
 from shiftdata.baselines.networks import Network
-from shiftdata.baselines.training_data import Data
 from shiftdata.evaluation.sampling import make_sampler
 
 #: Plain gradient descent, so that a step is the gradient.

@@ -143,7 +143,6 @@ def test_at_its_limit_it_is_a_simpler_method(name, hyper, limit):
     pair = []
     for each in (method, make_method(limit)):
         each.sampler = "shuffle"
-        each.several_moves = False
         trainer = trainer_of(each, data, backbone=backbone, steps=4, **PLAIN)
         trainer.run()
         pair.append(trainer)

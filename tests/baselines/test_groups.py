@@ -11,11 +11,9 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines import Batch, Source, losses, make_method
-from shiftdata.baselines.estimators import fit_estimator
 from shiftdata.baselines.losses import groups as dfr
 from shiftdata.errors import InputError
-from shiftdata.evaluation.sampling import cells_of, make_sampler
-from shiftdata.evaluation.sampling.rows import Subsampled
+from shiftdata.evaluation.sampling import make_sampler
 from tests.baselines.problems import inputs_of, problem, trainer_of
 
 
@@ -277,28 +275,3 @@ def test_dfr_chooses_c_by_the_worst_group_and_the_smaller_of_equals(variant, apa
     best = [c for c in dfr.GRID if quality[c] == max(quality.values())]
     assert len(best) > 1  # several are equally good
     assert dfr._choose_c(z, y, group, 2, 0, variant == "code") == best[0]
-
-
-def test_an_estimator_reads_the_drawn_rows_and_never_predicts_a_class_without_one(data):
-    linear_model = pytest.importorskip("sklearn.linear_model")
-    x = data.source.array
-    shifted = Source(x + np.where(np.arange(len(x)) < 100, 0, 9)[:, None].astype(np.float32))
-    few = replace(
-        data, source=shifted, classes=4, sampler=Subsampled(cells_of(data.y), kind="suby", per_cell=9)
-    )
-    fitted = fit_estimator(linear_model.LogisticRegression(), make_method("suby"), few)
-    drawn = few.sampler.rows_of(0)
-    assert len(drawn) == 27
-    x = shifted.array[drawn]
-    oracle = linear_model.LogisticRegression().fit((x - x.mean(0)) / x.std(0), data.y[drawn])
-    rows = data.select
-    wanted = oracle.predict_log_proba((shifted.array[rows] - x.mean(0)) / x.std(0))
-    scores = fitted.scores(rows)
-    assert np.allclose(scores[:, :3], wanted, atol=1e-3)
-    assert (scores[:, 3] == -np.inf).all()
-
-
-@pytest.mark.parametrize("name", ["jtt", "dfr"])
-def test_an_estimator_is_no_network_to_train_twice_or_to_refit(name, data):
-    with pytest.raises(InputError, match="trains networks"):
-        fit_estimator(object(), make_method(name), data)

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines import Hyper, Method, Source, Stage, head_runs, heads, make_method, mean
 from shiftdata.baselines.heads import HEAD_METHODS, HeadSpec, first_weights, train_heads
-from shiftdata.baselines.training_data import Data
+from shiftdata.baselines.method import Data
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import make_sampler
 from shiftdata.stable import hash64

@@ -9,8 +9,6 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
-from sklearn.svm import LinearSVC
 from torch import nn
 
 import shiftdata as sd
@@ -18,7 +16,7 @@ from builders.make.build import build as build_dataset
 from shiftdata.baselines import PretrainingWarning, Training, fit, models, train
 from shiftdata.baselines.models import BACKBONES, build
 from shiftdata.baselines.run import _warn_pretraining
-from shiftdata.baselines.sources import source_of
+from shiftdata.baselines.sets import source_of
 from shiftdata.errors import InputError
 from tests.contracts.kinds import prepare
 
@@ -42,7 +40,7 @@ def test_networks_from_scratch_learn_pictures(name):
     rows = np.arange(len(y))
     model = fit(x, rows[:90], y[:90], backbone=name, training=QUICK)
     assert (model.predict(rows[90:]) == y[90:]).mean() > 0.8
-    assert model.scorer.features(rows[:5]).shape == (5, 256)
+    assert model.trainer.features(rows[:5]).shape == (5, 256)
 
 
 @pytest.mark.parametrize(("name", "sides"), [("small-cnn", (20, 10, 5, 3)), ("small-resnet", (20, 10, 5, 3))])
@@ -72,7 +70,7 @@ def test_a_module_of_ones_own_gets_a_head():
     x, y = pictures()
     encoder = nn.Sequential(nn.Flatten(), nn.LazyLinear(17), nn.ReLU())
     model = fit(x, np.arange(90), y[:90], backbone=encoder, training=QUICK)
-    assert model.scorer.network.head.in_features == 17
+    assert model.trainer.network.head.in_features == 17
     assert (model.predict(np.arange(90, 120)) == y[90:]).mean() > 0.8
     with pytest.raises(InputError, match="not rows x features: leave out its last layer"):
         fit(x, np.arange(90), y[:90], backbone=nn.Conv2d(3, 4, 3))
@@ -114,7 +112,7 @@ def test_efficientnet_is_trained_whole_and_warns_where_labels_must_not_be_known(
     monkeypatch.setattr(torch, "load", lambda path, weights_only: state)
     x, y = pictures()
     model = fit(x, np.arange(90), y[:90], backbone="efficientnet-lite0", training=Training(steps=2, batch=16))
-    moved = model.scorer.network.encoder.network.stem.weight
+    moved = model.trainer.network.encoder.network.stem.weight
     assert not torch.equal(moved, state["stem.weight"])
 
 
@@ -146,22 +144,6 @@ def test_texts_are_read_as_ngrams_or_bytes(texts):
     source = source_of(task.metadata, "texts")
     x = next(iter(source.loader(task.rows("train")[:4], batch_size=4)))[0]
     assert [type(text) for text in x] == [str] * 4
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("table")
-    return build_dataset(str(prepare("table", folder)), folder / "out", workers=1, quiet=True)
-
-
-@pytest.mark.parametrize(("estimator", "method"), [(LogisticRegression(), "erm"), (LinearSVC(), "rwg")])
-def test_estimators_of_scikit_learn_come_through_the_same_door(table, estimator, method, tmp_path):
-    task = sd.task(table)
-    run = train(task, method, backbone=estimator, folder=tmp_path)
-    assert run.evaluate().mean >= 1 / len(task.labels)
-    assert list(run.predictions()) == task.keys("test")
-    assert (tmp_path / "run.json").exists()
-    assert not (tmp_path / "model.pt").exists()
 
 
 def test_models_of_timm_get_a_head_and_their_own_scale(monkeypatch):
@@ -200,7 +182,7 @@ def test_the_record_says_what_frozen_features_have_seen(tiny, monkeypatch):
         def __call__(self, x: np.ndarray) -> np.ndarray:
             return x.mean((1, 2), dtype=np.float32) / 255
 
-    monkeypatch.setattr("shiftdata.baselines.sources.FrozenFeatures", Means)
+    monkeypatch.setattr("shiftdata.baselines.sets.FrozenFeatures", Means)
     task = sd.task(tiny, "group-fairness", k=4, mu=0.2)
     run = train(task, backbone="linear", training=Training(steps=2))
     assert run.about["pretraining"].startswith("supervised on ImageNet-1k: frozen")

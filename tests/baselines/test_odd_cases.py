@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from shiftdata.baselines import METHODS, Source, make_method
+from shiftdata.baselines.method import Data
 from shiftdata.baselines.methods import FIRST_CLASS
-from shiftdata.baselines.training_data import Data
 from shiftdata.errors import ShiftdataError
 from shiftdata.evaluation.sampling import make_sampler
 from tests.baselines.problems import fitting, trainer_of

@@ -206,7 +206,7 @@ def test_rs_draws_the_source_by_class_and_goes_around_no_other_rule(uda):
         with pytest.raises(InputError, match=r"rs draws rows by class.*leave one of them out"):
             make_method(f"rs+{inner}")
     run = train(uda, "rs+erm", side=16, training=Training(steps=2, batch=8))
-    assert run.model.scorer.data.sampler.kind == "rwy"
+    assert run.model.trainer.data.sampler.kind == "rwy"
 
     class Balanced(ERM):
         sampler = "class-balanced"

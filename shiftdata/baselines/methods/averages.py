@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from shiftdata.baselines import losses
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, TrainerAPI, Wrapper
+from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, Wrapper
 from shiftdata.baselines.methods.batch_norm import batch_norms, batch_statistics
 from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError
@@ -18,7 +19,7 @@ BATCHES = 500
 
 
 @torch.no_grad()
-def renew_statistics(trainer: TrainerAPI) -> None:
+def renew_statistics(trainer: Trainer) -> None:
     """Pool batch norm's statistics over batches of the training set; frozen ones stay."""
     layers = batch_norms(trainer.network)
     if trainer.training.frozen_norm or not layers:
@@ -56,7 +57,7 @@ class Averaged(Wrapper):
         """Return the tensors to average: parameters of the network, and of the method's own modules."""
         return list(self.inner.parameters())
 
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
         if not stage.fresh:
             self.place(trainer)
         self.average.restart()
@@ -73,11 +74,11 @@ class Averaged(Wrapper):
         if self._is_active:
             self.average.update(self.averaged())
 
-    def finish(self, trainer: TrainerAPI) -> None:
+    def finish(self, trainer: Trainer) -> None:
         self.place(trainer)
         super().finish(trainer)
 
-    def place(self, trainer: TrainerAPI) -> bool:
+    def place(self, trainer: Trainer) -> bool:
         """Put the mean into the network, if there is one; nothing is averaged after it in this stage."""
         placed = self.average.copy_to(self.averaged())
         if placed:
@@ -106,7 +107,7 @@ class SWAD(Averaged):
         super().setup(network, sizes)
         self.average = losses.SWAD(self.averaged(), int(self.converge), int(self.tolerance), self.ratio)
 
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
         if not trainer.training.evaluate_every:
             raise InputError("swad needs the validation loss: set evaluate_every above 0")
         super().begin(stage, trainer)
@@ -116,7 +117,7 @@ class SWAD(Averaged):
         if self.get_buffer("active"):
             self.average.evaluated(loss)
 
-    def place(self, trainer: TrainerAPI) -> bool:
+    def place(self, trainer: Trainer) -> bool:
         placed = super().place(trainer)
         if placed:
             renew_statistics(trainer)

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from shiftdata.baselines import losses
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, TrainerAPI
+from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup
 from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError
 
@@ -26,7 +27,7 @@ class AcrossDomains(Method):
         """Return True if the share `anneal` of the steps is done (in DomainBed, of 5,000 steps)."""
         return progress >= self.hyper.get("anneal", 0)
 
-    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         if batch.step and self.annealed(batch.progress):
             steps = round(batch.step / batch.progress)
             if not self.annealed((batch.step - 1) / steps):

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from shiftdata.baselines import losses
+from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses import jtt_weights
 from shiftdata.baselines.losses.groups import GRID
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, TrainerAPI
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError
@@ -95,7 +96,7 @@ class JTT(ERM):
         again = max(0.0, 1 - self.first) if self.variant == "code" else 1.0
         return [Stage("identify", self.first), Stage("mark", 0.0), Stage("retrain", again, fresh=True)]
 
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
         if stage.name == "identify" and trainer.method.sampler != "shuffle":
             raise InputError(f"jtt chooses how often a row comes: leave {trainer.method.sampler!r} out")
         if stage.name != "mark":
@@ -136,7 +137,7 @@ class DFR(ERM):
         super().setup(network, sizes)
         self.register_buffer("chosen", torch.zeros(()))
 
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
         data = trainer.data
         if data.select is None or data.select_y is None or len(np.unique(data.select_y)) < 2:
             raise InputError("dfr fits the last layer on the validation set: give rows of two classes")
@@ -144,7 +145,7 @@ class DFR(ERM):
         if not isinstance(head, nn.Linear) or head.bias is None:
             raise InputError(f"dfr replaces a linear head with a bias, and this is a {type(head).__name__}")
 
-    def finish(self, trainer: TrainerAPI) -> None:
+    def finish(self, trainer: Trainer) -> None:
         data, head = trainer.data, self.network.head
         assert data.select is not None
         assert data.select_y is not None

@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.reduce import precise
-from shiftdata.baselines.method import Method, Setup, TrainerAPI, Wrapper
+from shiftdata.baselines.method import Method, Setup, Wrapper
 from shiftdata.baselines.networks import Network
 from shiftdata.data.arrays import FloatArray, IntArray
 from shiftdata.errors import InputError
@@ -15,7 +16,7 @@ from shiftdata.evaluation.label_shift.ratios import log_ratios
 from shiftdata.evaluation.sampling import PseudoBalanced, RowSampler, cells_of
 
 
-def pseudo_balanced(trainer: TrainerAPI, labels: Tensor, epoch: int, begins: bool) -> IntArray:
+def pseudo_balanced(trainer: Trainer, labels: Tensor, epoch: int, begins: bool) -> IntArray:
     """Draw rows of the target, each predicted class equally often; `labels` has the epoch's predictions."""
     if begins:
         labels.copy_(torch.from_numpy(trainer.scores(trainer.data.unlabelled).argmax(axis=1)))
@@ -40,7 +41,7 @@ class RS(Wrapper):
         # A run that is resumed within an epoch must draw by the same predictions.
         self.register_buffer("pseudo_labels", torch.zeros(sizes.target_rows, dtype=torch.int64))
 
-    def target_rows(self, trainer: TrainerAPI, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
+    def target_rows(self, trainer: Trainer, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
         return pseudo_balanced(trainer, self.get_buffer("pseudo_labels"), epoch, begins)
 
 
@@ -77,7 +78,7 @@ class RW(Wrapper):
         super().setup(network, sizes)
         self.register_buffer("log_ratio", torch.zeros(sizes.classes))
 
-    def correct(self, trainer: TrainerAPI) -> None:
+    def correct(self, trainer: Trainer) -> None:
         super().correct(trainer)
         data = trainer.data
         rows, labels = data.rows, data.y

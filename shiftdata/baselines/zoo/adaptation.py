@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from shiftdata.baselines import losses
+from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.reduce import precise
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, TrainerAPI
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage
 from shiftdata.baselines.methods.adversarial import CDAN, DANN, Importance, both_features
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network, evaluating
@@ -26,7 +27,6 @@ from shiftdata.errors import InputError
 class MCD(Method):
     """Maximum classifier discrepancy: heads differ on the target, the encoder learns not to let them."""
 
-    several_moves = True
     needs = frozenset({"target"})
     trade_off = Hyper(1.0, low=0.1, high=10.0, log=True, source="authors: 1; Transfer-Learning-Library: 10")
     moves = Hyper(4, choices=(1, 2, 3, 4), source="Saito et al.: 2 to 4 of digits, 4 of VisDA")
@@ -38,7 +38,7 @@ class MCD(Method):
             if isinstance(module, nn.Linear):
                 module.reset_parameters()  # equal heads would never disagree
 
-    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         # Without a gradient the optimiser leaves parameters alone, momenta and weight decay notwithstanding.
         heads = nn.ModuleList([self.network.head, self.other])
         fitted = trainer.descend(self.fitted(self.network.features(batch.x), batch))
@@ -132,7 +132,7 @@ class DARE(ERM):
     def reads_target(self, stage: Stage) -> bool:
         return False  # but all of it at the end
 
-    def finish(self, trainer: TrainerAPI) -> None:
+    def finish(self, trainer: Trainer) -> None:
         data, drawn, centred = trainer.data, trainer.drawn(0), self.variant == "fixed"
         z, z_target = (
             torch.from_numpy(trainer.features(rows)).double() for rows in (data.rows[drawn], data.unlabelled)

@@ -5,8 +5,9 @@ from typing import ClassVar
 from torch import Tensor
 
 from shiftdata.baselines import losses
+from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.averages import flat
-from shiftdata.baselines.method import Hyper, Setup, Stage, TrainerAPI
+from shiftdata.baselines.method import Hyper, Setup, Stage
 from shiftdata.baselines.methods.averages import Averaged
 from shiftdata.baselines.methods.batch_norm import batch_norms
 from shiftdata.baselines.networks import Network
@@ -52,6 +53,6 @@ class EMA(EoA):
         super().setup(network, sizes)
         self.average = losses.EMA(self.averaged(), self.decay, warm_up=True)
 
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
         super().begin(stage, trainer)
         self.average.average.copy_(flat(self.averaged()))  # a moving average begins where the weights do

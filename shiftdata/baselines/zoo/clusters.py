@@ -9,9 +9,10 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from shiftdata.baselines import losses
+from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.pictures import style
 from shiftdata.baselines.losses.reduce import precise
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, TrainerAPI
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup
 from shiftdata.baselines.methods.adversarial import discriminator
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network, evaluating
@@ -88,7 +89,7 @@ class AdaClust(Method):
         self.register_buffer("centres", torch.zeros(self.number, axes))
         self.register_buffer("centroids", torch.zeros(self.number, sizes.features))
 
-    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         size = trainer.training.batch or self.sizes.rows
         if self.number and begins_epoch(batch.step, size, self.sizes.rows):
             with evaluating(self):
@@ -168,14 +169,14 @@ class MMLD(ERM):
         self.adversary = nn.Sequential(hidden, nn.Linear(int(self.width), int(self.clusters)))
         self.register_buffer("cluster", torch.full((sizes.rows,), -1))
 
-    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         size, rows = trainer.training.batch or self.sizes.rows, self.sizes.rows
         if self.trade_off and (not batch.step or batch.step * size // rows > (batch.step - 1) * size // rows):
             with evaluating(self):
                 self.recluster(trainer, hash64(trainer.seed, "mmld", batch.step) % 2**32)
         return super().step(batch, trainer)
 
-    def recluster(self, trainer: TrainerAPI, seed: int) -> None:
+    def recluster(self, trainer: Trainer, seed: int) -> None:
         """Cluster the training set by the styles that its maps have now."""
         buffer, number = self.get_buffer("cluster"), int(self.clusters)
         styles = trainer.applied(self.styles, trainer.data.rows)

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.distributed import average
-from shiftdata.baselines.method import Batch, Hyper, Method, TrainerAPI
+from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.method import Batch, Hyper, Method
 from shiftdata.baselines.methods.domains import AcrossDomains, Penalised
 
 
@@ -80,7 +81,6 @@ class MLDG(AcrossDomains):
     `code` (DomainBed): the inner step is Adam's, and a batch without a pair of domains trains nothing.
     """
 
-    several_moves = True
     variants = ("fixed", "code")
     beta = Hyper(1.0, low=0.1, high=10.0, log=True, source="DomainBed: mldg_beta")
     meta_test = Hyper(
@@ -91,7 +91,7 @@ class MLDG(AcrossDomains):
         """Return ERM's loss, of a step in which there is nothing to meta-learn."""
         return losses.cross_entropy(self.network(batch.x), batch.y, batch.weight)
 
-    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         meta_test, released = int(self.meta_test), self.variant == "code"
         if not released and (not self.beta or len(torch.unique(batch.domain)) <= max(1, meta_test)):
             return super().step(batch, trainer)

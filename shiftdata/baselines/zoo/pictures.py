@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines import losses
+from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.pictures import crop_to_tiles, join_tiles, split_tiles, tile_orders
 from shiftdata.baselines.losses.reduce import precise
-from shiftdata.baselines.method import Batch, Hyper, Setup, Stage, TrainerAPI
+from shiftdata.baselines.method import Batch, Hyper, Setup, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network, evaluating
 from shiftdata.errors import InputError
@@ -29,7 +30,7 @@ class OfPictures(ERM):
         super().setup(network, sizes)
         self.register_buffer("ends", torch.tensor([0.0, 1.0]).view(2, 1, 1, 1).repeat(1, 3, 1, 1))
 
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
         black_white = torch.tensor([0, 255], dtype=torch.uint8).view(2, 1, 1, 1).repeat(1, 3, 1, 1)
         self.get_buffer("ends").copy_(trainer.prepared(black_white))
 
@@ -55,7 +56,7 @@ class ERMAdv(OfPictures):
     moves = Hyper(3, choices=(1, 3, 10), source="RLSbench: iterations")
     plain = Hyper(0.1, low=0.0, high=1.0, source="RLSbench: the last tenth of the epochs")
 
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
         if trainer.data.source.is_pictures:
             super().begin(stage, trainer)
 

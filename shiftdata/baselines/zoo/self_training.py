@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, dropout
 
 from shiftdata.baselines import losses
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, TrainerAPI
+from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage
 from shiftdata.baselines.methods.adversarial import both_features
 from shiftdata.baselines.methods.label_shift import pseudo_balanced
 from shiftdata.baselines.networks import Network
@@ -63,7 +64,7 @@ class NoisyStudent(Method):
             stages += [Stage(f"{LABEL} {number}", 0.0), Stage(f"student {number}", fresh=True)]
         return stages
 
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
         if stage.name.startswith(LABEL):
             predicted = trainer.scores(trainer.data.unlabelled).argmax(axis=1)
             self.get_buffer("labels").copy_(torch.from_numpy(predicted))
@@ -107,7 +108,7 @@ class SENTRY(Method):
     def reads_target(self, stage: Stage) -> bool:
         return stage.name == "adapt"
 
-    def target_rows(self, trainer: TrainerAPI, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
+    def target_rows(self, trainer: Trainer, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
         return pseudo_balanced(trainer, self.get_buffer("pseudo_labels"), epoch, begins)
 
     def loss(self, batch: Batch) -> Tensor:

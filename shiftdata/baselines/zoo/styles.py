@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from shiftdata.baselines import losses
+from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.reduce import precise
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, TrainerAPI
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError
@@ -83,7 +84,6 @@ class SagNet(Method):
     DomainBed's form, on pooled features. With w_adv = 0 it is ERM on mixed styles.
     """
 
-    several_moves = True
     sampler = "per-domain"
     w_adv = Hyper(0.1, low=0.01, high=10.0, log=True, source="DomainBed: sag_w_adv")
 
@@ -95,7 +95,7 @@ class SagNet(Method):
             )
         self.style = nn.Linear(sizes.features, sizes.classes)
 
-    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         total = trainer.descend(self.loss(batch))
         if self.w_adv:
             total = total + trainer.descend(self.style_loss(batch))

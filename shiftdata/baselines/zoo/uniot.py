@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from shiftdata.baselines import losses
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, TrainerAPI
+from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage
 from shiftdata.baselines.networks import Network
 from shiftdata.data.arrays import IntArray
 
@@ -45,7 +46,7 @@ class UniOT(Method):
         size = max(1, min(int(self.queue), sizes.target_rows))
         self.state = losses.UniOT(sizes.classes, WIDTH, size, self.momentum, self.similar, self.temperature)
 
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
         first = torch.randperm(self.sizes.target_rows)[: len(self.state.queue)]
         z = self.target(trainer, first.numpy())
         self.state.update(z, first.to(z.device))
@@ -69,7 +70,7 @@ class UniOT(Method):
         return normalize(self.project(features.to(self.classes)), dim=1)
 
     @torch.no_grad()
-    def target(self, trainer: TrainerAPI, rows: IntArray) -> Tensor:
+    def target(self, trainer: Trainer, rows: IntArray) -> Tensor:
         """Return the projection of rows of the target."""
         features = trainer.features(trainer.data.unlabelled[rows])
         return self.unit(torch.from_numpy(features).to(self.classes.device))
@@ -79,7 +80,7 @@ class UniOT(Method):
         for prototypes in (self.classes, self.centres):
             prototypes.copy_(normalize(prototypes, dim=1))
 
-    def finish(self, trainer: TrainerAPI) -> None:
+    def finish(self, trainer: Trainer) -> None:
         self.state.couple(self.target(trainer, np.arange(self.sizes.target_rows)), self.classes)
 
     def predict(self, x: Tensor) -> Tensor:
