@@ -9,7 +9,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import linear_sum_assignment, minimize
+from scipy.optimize import linear_sum_assignment
 from torch.nn.functional import binary_cross_entropy_with_logits as bce
 from torch.nn.functional import cosine_similarity
 
@@ -74,9 +74,7 @@ def test_the_discriminator_s_loss_by_hand():
         losses.dann(source, target, variant="paper")
 
 
-def test_what_cdan_s_discriminator_reads():
-    z, p = torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[0.25, 0.75]])
-    assert losses.cdan_map(z, p).tolist() == [[0.25, 0.5, 0.75, 0.75, 1.5, 2.25]]
+def test_a_projection_keeps_inner_products_of_what_cdan_s_discriminator_reads():
     z, p = random(5, 40), random(5, 3).softmax(1)
     wide = losses.cdan_map(z, p, (random(40, 100_000, seed=1), random(3, 100_000, seed=2)))
     inner = losses.cdan_map(z, p) @ losses.cdan_map(z, p).T
@@ -158,30 +156,6 @@ def test_wide_products_are_projected(data):
 
 
 # Weights of classes.
-
-
-def test_weights_are_those_of_another_solver():
-    generator = np.random.default_rng(0)
-    for _ in range(5):
-        confusion, observed = generator.dirichlet(np.ones(16)).reshape(4, 4), generator.dirichlet(np.ones(4))
-        prior = confusion.sum(0)
-        made = losses.class_weights(torch.from_numpy(confusion), torch.from_numpy(observed)).numpy()
-
-        def cost(w, confusion=confusion, observed=observed):
-            return 1e3 * np.square(confusion @ w - observed).sum()
-
-        other = minimize(
-            cost,
-            np.ones(4),
-            bounds=[(0, None)] * 4,
-            constraints={"type": "eq", "fun": lambda w, prior=prior: w @ prior - 1},
-            method="SLSQP",
-            options={"maxiter": 500, "ftol": 1e-12},
-        )
-        assert made.min() >= 0
-        assert made @ prior == pytest.approx(1)
-        assert made == pytest.approx(other.x, abs=2e-3)
-        assert cost(made) <= other.fun + 1e-6
 
 
 def test_weights_in_cases_with_known_answers():

@@ -116,28 +116,6 @@ def test_each_is_what_the_engine_makes_of_it_alone(method, shape):
         assert (made.predicted[0][run, -1] == scores.argmax(1)).mean() > 0.98
 
 
-@pytest.mark.parametrize("shape", [(60, 40), (200, 12)], ids=["dual", "primal"])
-def test_group_dro_is_a_plain_loop_of_its_formula(shape):
-    x, y, group = rows_of(*shape)
-    x, (_, group) = x[: len(y)], np.unique(group, return_inverse=True)
-    spec = HeadSpec(
-        method="group-dro", learning_rate=0.1, weight_decay=0.1, hyper={"eta": 0.5, "adjustment": 2}
-    )
-    made = train_heads(x, y, group, [spec], steps=STEPS)
-    lines, truth, n = np.c_[x, np.ones(len(x))], np.eye(3)[y], np.bincount(group)
-    weights, buffer, q = first_weights(spec, x.shape[1], 3).double().numpy(), 0.0, np.ones(len(n)) / len(n)
-    for _ in range(STEPS):
-        p = np.exp(lines @ weights.T)
-        p /= p.sum(1, keepdims=True)
-        losses = np.bincount(group, -np.log((p * truth).sum(1))) / n
-        q = q * np.exp(0.5 * (losses + 2 / np.sqrt(n)))
-        q /= q.sum()
-        gradient = ((p - truth) * (q / n)[group, None]).T @ lines
-        buffer = 0.9 * buffer + gradient + 0.1 * weights
-        weights = weights - 0.1 * buffer
-    assert np.abs(made.weights[0] - weights).max() < CLOSE
-
-
 def test_a_spec_has_its_method_s_defaults_and_sampler():
     assert HeadSpec(method="group-dro", hyper={"eta": 3}).hyper == {"eta": 3.0, "adjustment": 0.0}
     assert HeadSpec(method="jtt").hyper == make_method("jtt").hyper

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from shiftdata.baselines import Batch, losses, make_method, networks
-from shiftdata.baselines.losses.pictures import style
 from shiftdata.baselines.zoo import clusters
 from shiftdata.baselines.zoo.clusters import clusters_of
 from tests.baselines.problems import inputs_of, picture_problem, trainer_of
@@ -30,38 +29,7 @@ def ready(name, data, sizes=(8, 7), progress=0.9, backbone="small-resnet", **hyp
     return trainer, Batch(x, y, group, domain, torch.from_numpy(rows), weight, progress=progress, step=18)
 
 
-def random_maps(rows=5, channels=4, side=6, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    scale = 1 + torch.rand(rows, channels, 1, 1, generator=generator)
-    return torch.randn(rows, channels, side, side, generator=generator) * scale + 3 * scale
-
-
 # MixStyle.
-
-
-def test_a_style_is_the_mean_and_the_deviation_of_a_channel():
-    x = random_maps()
-    mean, deviation = style(x)
-    plain = x.numpy().astype(float)
-    assert np.allclose(mean[..., 0, 0], plain.mean((2, 3)), atol=1e-5)
-    assert np.allclose(deviation[..., 0, 0], np.sqrt(plain.var((2, 3), ddof=1) + 1e-6), atol=1e-5)
-    flat = style(torch.ones(1, 1, 3, 3))[1]
-    assert float(flat) == pytest.approx(1e-3)
-
-
-def test_what_comes_out_has_the_mixture_of_both_styles():
-    x, partner = random_maps(), torch.tensor([3, 0, 4, 1, 2])
-    lam = torch.tensor([0.0, 0.2, 0.5, 0.9, 1.0])
-    made = losses.mixstyle(x, partner, lam)
-    share = lam.view(-1, 1, 1, 1)
-    for of_made, of_x in zip(style(made), style(x), strict=True):
-        assert torch.allclose(of_made, share * of_x + (1 - share) * of_x[partner], atol=1e-4)
-    assert torch.allclose(made[4], x[4], atol=1e-5)
-    # Content stays: each channel is an affine function of what it was.
-    for row in range(5):
-        for channel in range(4):
-            pair = np.stack([x[row, channel].ravel(), made[row, channel].ravel()])
-            assert np.corrcoef(pair)[0, 1] == pytest.approx(1, abs=1e-4)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from sklearn.preprocessing import normalize
 from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines import Batch, losses, make_method
-from shiftdata.baselines.losses.domains import dependence, fourier, fourier_released
+from shiftdata.baselines.losses.domains import dependence, fourier_released
 from shiftdata.stable import hash64
 from tests.baselines.problems import PLAIN, inputs_of, problem, trainer_of
 
@@ -32,23 +32,6 @@ def ready(name, data, rows=24, step=0, variant="fixed", settings=PLAIN, backbone
 
 
 # StableNet.
-
-
-def test_fourier_features_have_a_frequency_each():
-    z = torch.randn(8, 5, generator=torch.Generator().manual_seed(0))
-    torch.manual_seed(3)
-    omega, phi = torch.randn(5), 2 * np.pi * torch.rand(5)
-    torch.manual_seed(3)
-    assert torch.allclose(fourier(z), 2**0.5 * torch.cos(omega * z + phi), atol=1e-6)
-    torch.manual_seed(0)
-    made = torch.cat([fourier(torch.zeros(1, 1)) for _ in range(4000)])
-    assert float(made.mean()) == pytest.approx(0, abs=0.05)
-    assert float(made.square().mean()) == pytest.approx(1, abs=0.05)
-    # The mean product of two rows' features is the Gaussian kernel.
-    one, other = torch.tensor([[0.3], [1.5]]), 4000
-    torch.manual_seed(1)
-    products = torch.stack([fourier(one).prod() for _ in range(other)])
-    assert float(products.mean()) == pytest.approx(np.exp(-(1.2**2) / 2), abs=0.05)
 
 
 def test_released_features_have_one_frequency_and_lose_their_size():
@@ -78,35 +61,6 @@ def test_dependence_is_numpys_covariance(shape):
     assert float(alone) == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.parametrize("released", [False, True])
-@pytest.mark.parametrize(("kept", "steps"), [(0, 7), (3, 8)])
-def test_weights_are_torchs_sgd(released, kept, steps):
-    generator = torch.Generator().manual_seed(0)
-    z, memory = (torch.randn(size, 6, generator=generator) for size in (10, kept))
-    memory_w = torch.randn(kept, generator=generator)
-    torch.manual_seed(4)
-    w = torch.ones(10, requires_grad=True)
-    solver = torch.optim.SGD([w], lr=2.0, momentum=0.9)
-    draw = fourier_released if released else fourier
-    for step in range(steps):
-        solver.param_groups[0]["lr"] = 2.0 if step < steps / 2 else 0.2
-        share = torch.softmax(torch.cat([w, memory_w]), 0)
-        made = draw(torch.cat([z, memory]))
-        mu = (share[:, None] * made).sum(0)
-        covariance = torch.einsum("a,ai,aj->ij", share, made, made) - mu[:, None] * mu
-        off = covariance[~torch.eye(6, dtype=torch.bool)]
-        loss = off.square().sum() / 1.5 + (torch.softmax(w, 0) ** 2).sum()
-        (w.grad,) = torch.autograd.grad(loss, w)
-        solver.step()
-    torch.manual_seed(4)
-    state = losses.StableNet(6, steps=steps, rate=2.0, penalty=1.5, released=released)
-    found = state.solve(torch.cat([z, memory]), memory_w)
-    assert found.shape == (10,)
-    assert not found.requires_grad
-    assert torch.allclose(found, w.detach(), atol=1e-5)
-    assert not torch.allclose(found, torch.ones(10), atol=1e-3)
-
-
 @pytest.mark.parametrize("variant", ["fixed", "code"])
 def test_the_loss_of_stablenet_is_its_formula(data, variant):
     trainer, batch = ready("stablenet", data, variant=variant, penalty=0.1, rate=3.0)
@@ -122,22 +76,6 @@ def test_the_loss_of_stablenet_is_its_formula(data, variant):
     assert torch.allclose(loss, expected)
     both = (torch.autograd.grad(value, list(network.parameters())) for value in (loss, expected))
     assert all(torch.allclose(*pair, atol=1e-7) for pair in zip(*both, strict=True))
-
-
-def test_the_memory_is_a_mean_and_then_a_moving_one():
-    state = losses.StableNet(12, memory=5, decay=0.8, penalty=0.1)
-    generator = torch.Generator().manual_seed(0)
-    memory, memory_w = torch.zeros(5, 12), torch.zeros(5)
-    for step in range(8):
-        z, filled = torch.randn(7, 12, generator=generator), 5 * bool(step)
-        torch.manual_seed(step)
-        w = state.solve(torch.cat([z, memory[:filled]]), memory_w[:filled])
-        torch.manual_seed(step)
-        assert torch.equal(state.update(z), torch.softmax(w, 0))
-        share = min(0.8, step / (step + 1))
-        memory, memory_w = share * memory + (1 - share) * z[:5], share * memory_w + (1 - share) * w[:5]
-        assert torch.allclose(state.z, memory, atol=1e-6)
-        assert torch.allclose(state.w, memory_w, atol=1e-6)
 
 
 # AdaClust.
