@@ -65,15 +65,15 @@ def peer(module: str, name: str, **options: object) -> Function:
 # Adversarial losses.
 
 
-def dann_loop(source: Tensor, target: Tensor, weight: Tensor, w: Tensor, v: Tensor) -> Tensor:
-    total = sum(-weight[i] * w[i] * torch.log(1 / (1 + torch.exp(-source[i]))) for i in range(len(source)))
+def dann_loop(source: Tensor, target: Tensor, w: Tensor, v: Tensor) -> Tensor:
+    total = sum(-w[i] * torch.log(1 / (1 + torch.exp(-source[i]))) for i in range(len(source)))
     of_target = sum(-v[j] * torch.log(1 - 1 / (1 + torch.exp(-target[j]))) for j in range(len(target)))
-    return (total / weight.sum() + of_target / len(target)) / 2
+    return (total / len(source) + of_target / len(target)) / 2
 
 
 def dann_inputs(generator: torch.Generator) -> Sequence[Tensor]:
     source, target = normal((ROWS,), (7,))(generator)
-    return source, target, *(torch.rand(size, generator=generator) + 0.1 for size in (ROWS, ROWS, 7))
+    return source, target, *(torch.rand(size, generator=generator) + 0.1 for size in (ROWS, 7))
 
 
 def cdan_map_loop(z: Tensor, logits: Tensor) -> Tensor:

@@ -6,7 +6,6 @@ from .method import Method as Method
 from .method import Setup as Setup
 from .method import Stage as Stage
 from .method import Wrapper as Wrapper
-from .method import mean as mean
 from .method import method as method
 from .methods import METHODS as METHODS
 from .methods import make_method as make_method

@@ -23,7 +23,7 @@ from shiftdata.data.loading.augment import DomainBed, Shift, Strong, Views
 from shiftdata.data.loading.batches import Loader
 from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
-from shiftdata.evaluation.sampling import CellBatches, FixedRows, Ranks, Reweighted, RowSampler, row_weights
+from shiftdata.evaluation.sampling import CellBatches, FixedRows, Ranks, RowSampler
 from shiftdata.stable import hash64
 from shiftdata.threads import torch_threads
 
@@ -64,6 +64,8 @@ class Trainer:
         self.method, self.network, self.data = method, network, data
         self.training, self.seed, self.device = training, seed, device
         self._prepare, self._ranks = prepare, Ranks.of()
+        if not training.batch:
+            raise InputError("batch=0, all rows at once, is for batched heads: give the rows of a step")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(hash64(seed, "baselines", "method"))
             method.setup(network, data.setup(network.n_features))
@@ -188,7 +190,7 @@ class Trainer:
         """Return how many steps a stage has."""
         if stage.passes:
             rows = 0 if self.data.target is None else len(self.data.target)
-            return math.ceil(stage.passes * rows / (self.training.batch or max(rows, 1)))
+            return math.ceil(stage.passes * rows / self.training.batch)
         return round(stage.share * self.training.steps)
 
     @property
@@ -257,16 +259,8 @@ class Trainer:
         self._restart_loaders(stage)
 
     def _restart_loaders(self, stage: Stage) -> None:
-        data, method, whole = self.data, self.method, not self.training.batch
-        sampler: Any = self.sampler
-        rows, self._weight = np.arange(len(data.rows)), None
-        if whole:
-            rows, weight = self._whole(sampler)
-            sampler, self._weight = None, torch.from_numpy(weight.astype(np.float32)).to(self.device)
-        fit = self._loader(data.rows[rows], sampler, method.strong_views, self.seed)
-        self._rows = torch.from_numpy(rows).to(self.device)
-        self._feeds = {"fit": _Feed(fit, constant=whole and fit.examples.transform is None)}
-        target = data.target
+        data, method, target = self.data, self.method, self.data.target
+        self._feeds = {"fit": _Feed(self._loader(data.rows, self.sampler, method.strong_views, self.seed))}
         if target is not None and "target" in method.needs:
             if not len(target):
                 raise InputError(f"{type(method).__name__} reads unlabelled rows, and the set has none")
@@ -277,31 +271,22 @@ class Trainer:
                 drawn.rows = method.target_rows(self, shuffled, epoch, begins)
 
             # A pass over the target takes all its rows, unless one alone would be left for the last batch.
-            drop_last = not stage.passes or len(target) % (self.training.batch or len(target)) == 1
-            drop_last = drop_last and len(target) > 1
-            sampler, views = None if whole else drawn, method.target_strong_views
+            drop_last = len(target) > 1 and (not stage.passes or len(target) % self.training.batch == 1)
             # Other draws than the source's.
-            loader = self._loader(target, sampler, views, self.seed + 1, drop_last)
-            self._feeds["target"] = _Feed(loader, (lambda epoch, begins: None) if whole else begin_epoch)
+            loader = self._loader(target, drawn, method.target_strong_views, self.seed + 1, drop_last)
+            self._feeds["target"] = _Feed(loader, begin_epoch)
 
     def _loader(
         self, rows: IntArray, sampler: Any, strong_views: int, seed: int, drop_last: bool = True
     ) -> Loader:
-        source, size = self.data.source, self.training.batch or len(rows)
+        source = self.data.source
         total = sampler.total if isinstance(sampler, RowSampler) else len(rows)
         transform = transform_of(self.training, source, strong_views) if source.is_pictures else None
         return source.loader(
-            rows, sampler, transform=transform, seed=seed, batch_size=min(size, total),
+            rows, sampler, transform=transform, seed=seed, batch_size=min(self.training.batch, total),
             drop_last=drop_last, workers=self.training.workers, share="batch", rank=self._ranks.rank,
             world=self._ranks.world,
         )  # fmt: skip
-
-    def _whole(self, sampler: RowSampler | CellBatches) -> tuple[IntArray, Any]:
-        """Return the rows of a full batch, each with the weight that its sampler draws it by."""
-        if isinstance(sampler, Reweighted | CellBatches):  # both draw each cell equally often
-            return np.arange(len(self.data.rows)), row_weights(sampler.cells)
-        rows = np.sort(epoch_rows(sampler, 0))
-        return rows, np.ones(len(rows))
 
     def _step(self, stage: Stage) -> None:
         progress = self.progress
@@ -399,10 +384,8 @@ class Trainer:
         self.method.correct(self)
 
     def _batch(self, stage: Stage) -> Batch:
-        (x, *strong), places = self._taken("fit")
-        rows = self._rows[places]
-        weight = torch.ones(len(rows), device=self.device) if self._weight is None else self._weight
-        columns = self._y[rows], self._group[rows], self._domain[rows], rows, weight
+        (x, *strong), rows = self._taken("fit")
+        columns = self._y[rows], self._group[rows], self._domain[rows], rows
         at = self.progress.done / self.steps_of(stage), self.progress.done, stage.name
         batch = Batch(x, *columns, *at, strong=tuple(strong))
         if "target" in self._feeds and self.method.reads_target(stage):
@@ -434,23 +417,18 @@ class _Feed:
         self,
         loader: Loader,
         begin_epoch: Callable[[int, bool], object] = lambda epoch, begins: None,
-        constant: bool = False,
     ) -> None:
-        self.loader, self._begin_epoch, self._constant = loader, begin_epoch, constant
-        self._batch: Any = None
+        self.loader, self._begin_epoch = loader, begin_epoch
         self._batches: Iterator[Any] | None = None
 
     def take(self) -> Any:
         """Return the next batch; `begin_epoch` gets the epoch, and False where it is resumed."""
-        if self._constant and self._batch is not None:
-            return self._batch  # a full batch without augmentation: every batch is this one
         batch = None if self._batches is None else next(self._batches, None)
         while batch is None:  # an epoch that was resumed after its last batch has none
             position = self.loader.state_dict()
             self._begin_epoch(position["epoch"], position["done"] == 0)
             self._batches = iter(self.loader)
             batch = next(self._batches, None)
-        self._batch = batch if self._constant else None
         return batch
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,24 +31,18 @@ HEAD_METHODS = ("erm", "suby", "subg", "rwy", "rwg", "group-dro", "jtt")
 
 @dataclass(frozen=True, kw_only=True)
 class HeadSpec:
-    """A run: a method and its hyper-parameters, the optimiser's, and a seed of draws and first weights.
-
-    `start`: "uniform" is the initialisation of `torch.nn.Linear`, "zeros" that of the backbone "linear".
-    """
+    """A run: a method and its hyper-parameters, the optimiser's, and a seed of draws and first weights."""
 
     method: str = "erm"
     learning_rate: float = 0.01
     weight_decay: float = 0.0
     momentum: float = 0.9
     seed: int = 0
-    start: Literal["uniform", "zeros"] = "uniform"
     hyper: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.method not in HEAD_METHODS:
             raise not_found("method of linear heads", self.method, HEAD_METHODS)
-        if self.start not in ("uniform", "zeros"):
-            raise not_found("start", self.start, ("uniform", "zeros"))
         if not all(number >= 0 for number in (self.learning_rate, self.weight_decay, self.momentum)):
             raise InputError(f"{self}: give no negative number")
         object.__setattr__(self, "hyper", self.instance.hyper)  # with the defaults
@@ -128,14 +122,10 @@ def with_bias(x: Floats) -> Tensor:
 
 
 def first_weights(spec: HeadSpec, features: int, classes: int) -> Tensor:
-    """Return a run's first weights, classes x (features + 1): zeros, or drawn as `torch.nn.Linear` draws."""
-    weights = torch.zeros(classes, features + 1)
-    if spec.start == "uniform":
-        generator = torch.Generator().manual_seed(hash64(spec.seed, "baselines", "weights"))
-        for part in (weights[:, :-1], weights[:, -1]):
-            bound = features**-0.5
-            part.copy_(torch.empty(part.shape).uniform_(-bound, bound, generator=generator))
-    return weights
+    """Return a run's first weights, classes x (features + 1), drawn as `torch.nn.Linear` draws."""
+    generator = torch.Generator().manual_seed(hash64(spec.seed, "baselines", "weights"))
+    bound, sizes = features**-0.5, ((classes, features), (classes, 1))
+    return torch.cat([torch.empty(size).uniform_(-bound, bound, generator=generator) for size in sizes], 1)
 
 
 @dataclass(eq=False)
@@ -179,15 +169,15 @@ class Chunk:
         settings = [[(spec.learning_rate, spec.weight_decay, spec.momentum)] for spec in specs]
         self._exact = torch.tensor(settings, dtype=torch.float64).unbind(2)  # each runs x 1
         self._settings = [setting.float() for setting in self._exact]
-        drawn = {(spec.start, spec.seed): spec for spec in specs}
-        first = {key: first_weights(spec, rows.x.shape[1] - 1, classes) for key, spec in drawn.items()}
-        self.first = torch.stack([first[spec.start, spec.seed] for spec in specs], dim=1)
+        seeds = {spec.seed: spec for spec in specs}
+        first = {seed: first_weights(spec, rows.x.shape[1] - 1, classes) for seed, spec in seeds.items()}
+        self.first = torch.stack([first[spec.seed] for spec in specs], dim=1)
         # W in the primal form, A in the dual one, which starts at 0.
         self.parameters = torch.zeros(classes, count, size) if rows.dual else self.first.clone()
         self.momentum_buffer = torch.zeros_like(self.parameters)
         # a and its momentum in float64: a is a product over all steps, and each product would round.
         self.share, self.share_buffer = torch.ones(count, 1).double(), torch.zeros(count, 1).double()
-        self.first_logits = self.first @ rows.x.T if rows.dual and self.first.any() else None
+        self.first_logits = self.first @ rows.x.T if rows.dual else None
         self.logits, self.gradients = (torch.empty(classes, count, size) for _ in range(2))
         self.top = torch.empty(count, size)
         self.change = self.gradients if rows.dual else torch.empty_like(self.parameters)  # P, or P X

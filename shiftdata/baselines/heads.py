@@ -37,7 +37,7 @@ from shiftdata.baselines.head_runs import first_weights as first_weights
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Floats, Standardised
 from shiftdata.baselines.sets import TaskSets
-from shiftdata.baselines.training import Training
+from shiftdata.baselines.training import TRAINING
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
@@ -134,7 +134,7 @@ def train_grid(
     sets = TaskSets.of(task, make_method("erm"), None)
     judged = {name: task.rows(name) for name, rows in task.sets.items() if rows.role in ("select", "test")}
     source = sets.source("linear") if features is None else Source(features)
-    data = sets.data(source, Training(batch=0), 0)
+    data = sets.data(source, TRAINING, 0)
     x, *evaluate = (source.lines(rows) for rows in (data.rows, *judged.values()))
     assert x is not None  # "linear" reads lines
     prepare = Standardised(x)

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from shiftdata.baselines.losses.reduce import mean as mean
 from shiftdata.baselines.networks import Network
 from shiftdata.baselines.training import setting_hint
 from shiftdata.data.arrays import IntArray
@@ -135,10 +134,9 @@ class Hyper:
 class Batch:
     """A step's rows: everything but `x` is 1-D, one entry a row.
 
-    y are class numbers from 0, group and domain those of `Setup`, row positions in the training set.
-    `weight` is 1, but where all rows are one batch it is the weight that the sampler would draw a row by.
-    Labels of `target` are not here, by design. `strong` and `target_strong` are further views of the same
-    rows, as many as a method asks for by `strong_views` and `target_strong_views`.
+    y are class numbers from 0, group and domain those of `Setup`, row positions in the training set. Labels
+    of `target` are not here, by design. `strong` and `target_strong` are further views of the same rows, as
+    many as a method asks for by `strong_views` and `target_strong_views`.
     """
 
     x: Tensor
@@ -146,7 +144,6 @@ class Batch:
     group: Tensor
     domain: Tensor
     row: Tensor
-    weight: Tensor
     #: The share of the stage's steps that is done, from 0 to below 1.
     progress: float = 0.0
     #: Steps done in this stage, and its name.
@@ -192,7 +189,7 @@ class Method(nn.Module):
 
             def loss(self, batch):
                 losses = cross_entropy(self.network(batch.x), batch.y, reduction="none")
-                return mean((1 - torch.exp(-losses)) ** self.gamma * losses, batch.weight)
+                return ((1 - torch.exp(-losses)) ** self.gamma * losses).mean()
 
     It is a torch module: its modules, parameters and buffers are saved, resumed and moved with it. Each step
     has a torch seed of its own, so that a resumed run draws what an uninterrupted one does.

@@ -19,7 +19,7 @@ from shiftdata.data.format.schema import Feature
 from shiftdata.data.loading.encodings import Columns, HashedNgrams, TextBytes
 from shiftdata.data.loading.features import Encoder, features_of
 from shiftdata.data.loading.frozen import PRETRAINING, FrozenFeatures
-from shiftdata.data.loading.sources import Source
+from shiftdata.data.loading.sources import Source as Source
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import CellBatches, RowSampler, Sampler
@@ -118,11 +118,11 @@ class TaskSets:
         rows = [self.tested, *(self.task.rows(name) for name in (self.fit, self.select) if name)]
         if self.target:
             rows.append(self.task.rows(self.target, "unlabelled"))
-        metadata, form, usual = self.task.metadata, MODES[0], SIDE
-        if isinstance(backbone, str):
-            about = backbone_of(backbone)
-            form, usual = FORMS.get((modality_of(metadata), about.reads), "scratch"), about.side
-        return source_of(metadata, form, *rows, side=side or usual, on_rows=on_rows)
+        metadata = self.task.metadata
+        about = backbone_of(backbone) if isinstance(backbone, str) else None
+        form = FORMS.get((modality_of(metadata), about.reads), "scratch") if about else "scratch"
+        side = side or (about.side if about else SIDE)
+        return source_of(metadata, form, *rows, side=side, on_rows=on_rows)
 
     def data(self, source: Source, training: Training, seed: int, *, test_steps: bool = False) -> Data:
         """Return the rows as a method sees them; with `test_steps` evaluations predict the test set too."""
@@ -131,7 +131,7 @@ class TaskSets:
         check_rows(rows, task.label_ids)
         _, group = np.unique(metadata.group[rows], return_inverse=True)
         _, domain = np.unique(metadata.nuisance[rows], return_inverse=True)
-        sampler = self._sampler(training.batch or len(rows), int(domain.max()) + 1, seed)
+        sampler = self._sampler(training.batch, int(domain.max()) + 1, seed)
         assert isinstance(sampler, RowSampler | CellBatches)  # batches were not asked for
         select = np.zeros(0, np.int64) if self.select is None else task.rows(self.select)
         select = select[np.isin(metadata.label[select], task.label_ids)]

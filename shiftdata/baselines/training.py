@@ -26,14 +26,13 @@ class Training:
     """Settings of a training; its length is in steps, whatever the number of rows.
 
     "one-cycle": the rate rises over a tenth of the steps and then falls to 0 along a cosine; "inverse"
-    divides it by (1 + 10 t / T) ** .75. `batch` 0 takes all rows at once. Pictures are moved by up to
-    `shift` pixels in each direction, their border repeated. The encoder's learning rate is
+    divides it by (1 + 10 t / T) ** .75. `batch` 0 is all rows, for batched heads alone. Pictures are moved
+    by up to `shift` pixels in each direction, their border repeated. The encoder's learning rate is
     `encoder_rate` times that of the rest; with `frozen_norm` its batch norms keep their statistics, as
-    DomainBed does with pretrained weights. `augment` "domainbed" is DomainBed's: crops, flips,
-    colours. Every `evaluate_every` steps the validation set is predicted; 0: never.
-
-    Gradients are scaled down to the norm `clip` where that is above 0. `workers` are the loader's threads
-    (default: one a core for pictures), `threads` those of torch on a processor.
+    DomainBed does with pretrained weights. `augment` "domainbed" is DomainBed's: crops, flips, colours.
+    Every `evaluate_every` steps the validation set is predicted; 0: never. Gradients are scaled down to the
+    norm `clip` where that is above 0. `workers` are the loader's threads (default: one a core for pictures),
+    `threads` those of torch on a processor.
     """
 
     steps: int = 800

@@ -29,13 +29,13 @@ def random(*shape, seed=0):
 
 
 def ready(name, data, backbone="mlp", **hyper):
-    """A trainer of a method whose dropout is off, and a batch of uneven weights and sizes."""
+    """A trainer of a method whose dropout is off, and a batch of another size than its target's."""
     quiet = {"dropout": 0.0} if "dropout" in type(make_method(name)).space() else {}
     trainer = trainer_of(make_method(name, **(quiet | hyper)), data, backbone=backbone)
     columns = (torch.from_numpy(column[:30]) for column in (data.y, data.group, data.domain))
     x, target = inputs_of(trainer, data.rows[:30]), inputs_of(trainer, data.target[:20])
-    rows, weight = torch.arange(30), torch.linspace(0.5, 1.5, 30)
-    return trainer, Batch(x, *columns, rows, weight, progress=0.3, target=target, target_row=rows[:20])
+    rows = torch.arange(30)
+    return trainer, Batch(x, *columns, rows, progress=0.3, target=target, target_row=rows[:20])
 
 
 def gradients(loss, module):
@@ -43,7 +43,7 @@ def gradients(loss, module):
 
 
 def erm_loss(trainer, batch):
-    return losses.cross_entropy(trainer.network(batch.x), batch.y, batch.weight)
+    return losses.cross_entropy(trainer.network(batch.x), batch.y)
 
 
 # Losses.
@@ -62,12 +62,12 @@ def test_the_reversal_changes_the_gradient_alone():
 
 def test_the_discriminator_s_loss_by_hand():
     source, target = torch.tensor([0.3, -2.0, 1.0]), torch.tensor([0.5, -1.0])
-    weight, w, v = torch.tensor([1.0, 3.0, 0.5]), torch.tensor([2.0, 0.1, 1.0]), torch.tensor([0.3, 4.0])
+    w, v = torch.tensor([2.0, 0.1, 1.0]), torch.tensor([0.3, 4.0])
     each, each_target = torch.log1p(torch.exp(-source)), torch.log1p(torch.exp(target))
     assert losses.dann(source, target) == pytest.approx(float(each.mean() + each_target.mean()) / 2)
-    expected = float((weight * w * each).sum() / 4.5 + (v * each_target).mean())
-    assert losses.dann(source, target, weight, w, v) == pytest.approx(expected / 2)
-    assert losses.dann(source, target, weight, w, v, "code") == pytest.approx(expected)
+    expected = float((w * each).mean() + (v * each_target).mean())
+    assert losses.dann(source, target, w, v) == pytest.approx(expected / 2)
+    assert losses.dann(source, target, w, v, "code") == pytest.approx(expected)
     with pytest.raises(InputError, match="one number a row"):
         losses.dann(source[:, None], target)
     with pytest.raises(InputError, match="variant must be"):
@@ -98,7 +98,7 @@ def test_dann_is_its_formula(data):
     trainer, batch = ready("dann", data, trade_off=0.7)
     method, features = trainer.method, trainer.network.features
     source, target = method.discriminator(features(batch.x)), method.discriminator(features(batch.target))
-    domain, fitted = losses.dann(source, target, batch.weight), erm_loss(trainer, batch)
+    domain, fitted = losses.dann(source, target), erm_loss(trainer, batch)
     loss, c = method.loss(batch), math.tanh(1.5)
     assert torch.allclose(loss, fitted + 0.7 * domain)
     of_encoder = (gradients(each, trainer.network.encoder) for each in (loss, fitted, domain))
@@ -130,7 +130,7 @@ def test_cdan_is_its_formula(data, entropy):
             method.discriminator(losses.cdan_map(network.features(x), f.softmax(1)))
             for x, f in ((batch.x, logits), (batch.target, logits_target))
         ]
-        domain = losses.dann(*judged, batch.weight, weight[:30], weight[30:])
+        domain = losses.dann(*judged, weight[:30], weight[30:])
         assert torch.allclose(method.loss(batch), erm_loss(trainer, batch) + domain)
 
 
@@ -173,18 +173,13 @@ def test_weights_in_cases_with_known_answers():
 
 def test_weights_of_classes_follow_what_is_counted():
     made, expected = losses.ClassWeights(3, momentum=0.75), torch.ones(3)
-    logits, logits_target, y, weight = (
-        random(12, 3),
-        random(8, 3, seed=1),
-        torch.arange(12) % 3,
-        random(12).abs(),
-    )
+    logits, logits_target, y = random(12, 3), random(8, 3, seed=1), torch.arange(12) % 3
     for _ in range(2):
-        made.update(logits, y, logits_target, weight)
-        made.update(logits, y, logits_target)
+        for _ in range(2):
+            made.update(logits, y, logits_target)
         counted = torch.zeros(3, 3)
         for row in range(12):
-            counted[:, y[row]] += (1 + weight[row]) * logits[row].softmax(0)
+            counted[:, y[row]] += 2 * logits[row].softmax(0)
         observed = 2 * logits_target.softmax(1).sum(0)
         assert torch.allclose(made.confusion, counted, atol=1e-5)
         assert torch.allclose(made.observed, observed, atol=1e-5)
@@ -209,8 +204,8 @@ def test_each_row_has_the_weight_of_its_class(data, variant):
     domain = bce(method.discriminator(z), torch.ones(30), reduction="none")
     of_target = bce(method.discriminator(z_target), torch.zeros(20))
     weight = w[batch.y].mean() * torch.ones(30) if variant == "code" else w[batch.y]
-    fitted = losses.mean(each if variant == "paper" else weight * each, batch.weight)
-    expected = fitted + (losses.mean(weight * domain, batch.weight) + of_target) / 2
+    fitted = (each if variant == "paper" else weight * each).mean()
+    expected = fitted + ((weight * domain).mean() + of_target) / 2
     assert torch.allclose(method.loss(batch), expected)
 
 

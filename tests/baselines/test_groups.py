@@ -22,22 +22,18 @@ def data():
     return problem()
 
 
-def batch_of(trainer, rows, **changes):
+def batch_of(trainer, rows):
     """Some rows to fit as a batch."""
     data = trainer.data
-    there = {name: torch.from_numpy(getattr(data, name)[rows]) for name in ("y", "group", "domain")}
-    made = Batch(
-        inputs_of(trainer, data.rows[rows]), row=torch.from_numpy(rows), weight=torch.ones(len(rows)), **there
-    )
-    return replace(made, **changes)
+    columns = {name: torch.from_numpy(getattr(data, name)[rows]) for name in ("y", "group", "domain")}
+    return Batch(inputs_of(trainer, data.rows[rows]), row=torch.from_numpy(rows), **columns)
 
 
 def test_group_means_are_means_of_groups():
     each, group = torch.tensor([1.0, 3.0, 5.0, 8.0]), torch.tensor([0, 0, 2, 3])
-    means, present = losses.group_means(each, group, 4, torch.tensor([1.0, 3.0, 2.0, 0.0]))
-    assert means.tolist() == [2.5, 0, 5, 0]
-    assert present.tolist() == [True, False, True, False]
-    assert losses.group_means(each, group, 4)[0].tolist() == [2, 0, 5, 8]
+    means, present = losses.group_means(each, group, 4)
+    assert means.tolist() == [2, 0, 5, 8]
+    assert present.tolist() == [True, False, True, True]
     assert not losses.group_means(each[:0], group[:0], 2)[0].any()
     with pytest.raises(InputError, match="one number a row"):
         losses.group_means(each[:, None], group, 4)
@@ -46,22 +42,22 @@ def test_group_means_are_means_of_groups():
 def random_losses():
     generator = torch.Generator().manual_seed(0)
     each = 2 * torch.rand(40, generator=generator)
-    return each.requires_grad_(), torch.randint(4, (40,), generator=generator), torch.rand(40)
+    return each.requires_grad_(), torch.randint(4, (40,), generator=generator)
 
 
 @pytest.mark.parametrize("absent_grow", [False, True])
 def test_group_dro_is_its_formula(absent_grow):
     """By loops in double precision; group 4 is never in a batch, group 2 in some."""
-    each, group, weight = random_losses()
+    each, group = random_losses()
     bonus, eta = torch.tensor([0.1, 0.2, 0.3, 0.4, 0.5]), 0.3
     state, q = losses.GroupDRO(5, eta, bonus, absent_grow=absent_grow), np.full(5, 0.2)
     for step in range(4):
         rows = np.arange(40) if step % 2 else np.flatnonzero(group.numpy() != 2)
-        loss = state.update(each[rows], group[rows], weight[rows])
+        loss = state.update(each[rows], group[rows])
         means = {}
         for number in np.unique(group[rows]):
             inside = rows[group[rows].numpy() == number]
-            means[number] = np.average(each.detach()[inside].double(), weights=weight[inside].double())
+            means[number] = each.detach()[inside].double().mean().item()
         grows = range(5) if absent_grow else means
         for number in grows:
             q[number] *= np.exp(eta * (means.get(number, 0) + bonus[number].item()))
@@ -70,8 +66,7 @@ def test_group_dro_is_its_formula(absent_grow):
         assert state.log_q.exp().numpy() == pytest.approx(q, rel=1e-4)
     # The weights are those after the update, and constants for the gradient.
     (moved,) = torch.autograd.grad(loss, each)
-    masses = np.bincount(group, weights=weight.double(), minlength=5)
-    expected = q[group] * weight.numpy() / masses[group]
+    expected = q[group] / np.bincount(group)[group]
     assert moved.numpy() == pytest.approx(expected, rel=1e-4)
 
 
@@ -148,17 +143,6 @@ def test_jtt_variants():
     assert shares == [0.25, 0, 0.75]
     with pytest.raises(InputError, match="whole copies"):
         trainer_of(make_method("jtt", up=0), problem())
-
-
-def test_jtt_takes_all_rows_at_once_as_often_as_it_copies_them():
-    trainer = trainer_of(
-        make_method("jtt", first=0.1, up=3), spurious(), backbone="linear", batch=0, steps=60
-    )
-    trainer.run()
-    drawn, weight = trainer._whole(trainer.sampler)
-    assert (weight == 1).all()
-    assert (np.bincount(drawn) == trainer.counts).all()
-    assert trainer.counts.max() == 3
 
 
 def validation(data, trainer):

@@ -23,10 +23,9 @@ def ready(name, data, sizes=(8, 7), progress=0.9, backbone="small-resnet", **hyp
     rows = np.concatenate([np.flatnonzero(data.domain == at)[:size] for at, size in enumerate(sizes)])
     rows = np.random.default_rng(0).permutation(rows)
     y, group, domain = (torch.from_numpy(one[rows]) for one in (data.y, data.group, data.domain))
-    weight = torch.linspace(0.5, 1.5, len(rows))
     x = inputs_of(trainer, data.rows[rows])
     trainer.method.train()
-    return trainer, Batch(x, y, group, domain, torch.from_numpy(rows), weight, progress=progress, step=18)
+    return trainer, Batch(x, y, group, domain, torch.from_numpy(rows), progress=progress, step=18)
 
 
 # MixStyle.
@@ -113,11 +112,10 @@ def test_mmld_is_its_formula(data, trade_off, entropy):
     hidden = torch.nn.functional.cross_entropy(method.adversary(z), mine, reduction="none") / (
         3 * share[mine]
     )
-    weight = batch.weight / batch.weight.sum()
-    assert torch.allclose(method.loss(batch), weight @ (fitted + trade_off * hidden), atol=1e-5)
+    assert torch.allclose(method.loss(batch), (fitted + trade_off * hidden).mean(), atol=1e-5)
     encoder = next(iter(network.encoder.parameters()))
     plain, adversarial = (
-        torch.autograd.grad(weight @ one, encoder, retain_graph=True)[0] for one in (fitted, hidden)
+        torch.autograd.grad(one.mean(), encoder, retain_graph=True)[0] for one in (fitted, hidden)
     )
     whole = torch.autograd.grad(method.loss(batch), encoder)[0]
     assert torch.allclose(whole, plain - c * trade_off * adversarial, atol=1e-4)

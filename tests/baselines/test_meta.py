@@ -20,13 +20,12 @@ def data():
 
 
 def ready(name, data, sizes=(9, 9, 9), variant="fixed", settings=PLAIN, backbone="mlp", **hyper):
-    """A trainer, and a batch with so many rows of each domain, shuffled, of unequal weight."""
+    """A trainer, and a batch with so many rows of each domain, shuffled."""
     trainer = trainer_of(make_method(name, variant=variant, **hyper), data, backbone=backbone, **settings)
     rows = np.concatenate([np.flatnonzero(data.domain == at)[:size] for at, size in enumerate(sizes)])
     rows = np.random.default_rng(0).permutation(rows)
     y, group, domain = (torch.from_numpy(one[rows]) for one in (data.y, data.group, data.domain))
-    weight = torch.linspace(0.5, 1.5, len(rows))
-    batch = Batch(inputs_of(trainer, data.rows[rows]), y, group, domain, torch.from_numpy(rows), weight)
+    batch = Batch(inputs_of(trainer, data.rows[rows]), y, group, domain, torch.from_numpy(rows))
     return trainer, batch
 
 
@@ -52,8 +51,8 @@ def test_a_step_of_mldg_has_each_parameters_rate_of_that_step(data, variant, opt
         losses, "mldg", lambda *given, **more: calls.append((given, more)) or mldg(*given, **more)
     )
     trainer.method.step(batch, trainer)
-    (_, x, y, domain, rates, beta, weight), more = calls[0]
-    assert all(map(torch.equal, (x, y, domain, weight), (batch.x, batch.y, batch.domain, batch.weight)))
+    (_, x, y, domain, rates, beta), more = calls[0]
+    assert all(map(torch.equal, (x, y, domain), (batch.x, batch.y, batch.domain)))
     assert (beta, more["meta_test"], more["released"]) == (0.7, *options)
     assert {name.split(".")[0]: pytest.approx(rate) for name, rate in rates.items()} == {
         "encoder": 0.4 / 25 / 10,
@@ -76,20 +75,17 @@ def test_a_step_of_sagnet_is_its_three_moves(data):
             parameter.data -= rate * one
         return float(loss.detach())
 
-    def weighted(each):
-        return losses.mean(each, batch.weight)
-
     torch.manual_seed(7)
     alpha, order = torch.rand(27), torch.randperm(27)
     mixed = losses.style_mixed(network.features(batch.x), alpha, order)
     each = cross_entropy(network.head(mixed), batch.y, reduction="none")
-    expected = descend(weighted(each), list(network.parameters()))
+    expected = descend(each.mean(), list(network.parameters()))
     scores = style(losses.content_swapped(network.features(batch.x), torch.randperm(27)))
     each = cross_entropy(scores, batch.y, reduction="none")
-    expected += descend(weighted(each), list(style.parameters()))
+    expected += descend(each.mean(), list(style.parameters()))
     scores = style(losses.content_swapped(network.features(batch.x), torch.randperm(27)))
     each = -scores.log_softmax(1).mean(1)
-    expected += descend(0.6 * weighted(each), list(network.encoder.parameters()))
+    expected += descend(0.6 * each.mean(), list(network.encoder.parameters()))
     assert total == pytest.approx(expected, rel=1e-5)
     both = zip([*network.parameters(), *style.parameters()], [*trainer.network.parameters(),
                *trainer.method.style.parameters()], strict=True)  # fmt: skip

@@ -66,7 +66,7 @@ EXCUSED = {
 }
 
 
-EVERY_CASE = (*CASES, *OF_NUMBERS, "batch 0", "batch 1", "batch 2")
+EVERY_CASE = (*CASES, *OF_NUMBERS, "batch 1", "batch 2")
 #: Every first-class method meets a third of the cases; `make test-slow` runs all, and those of the zoo.
 PAIRS = [
     *a_third(product(FIRST_CLASS, EVERY_CASE)),

@@ -23,7 +23,6 @@ from shiftdata.baselines import (
     Method,
     Training,
     make_method,
-    mean,
     method,
     method_class,
 )
@@ -49,7 +48,7 @@ class Focal(Method):
 
     def loss(self, batch):
         losses = cross_entropy(self.network(batch.x), batch.y, reduction="none")
-        return mean((1 - torch.exp(-losses)) ** self.gamma * losses, batch.weight)
+        return ((1 - torch.exp(-losses)) ** self.gamma * losses).mean()
 
 
 def test_a_method_of_ones_own_is_trained_by_name_and_as_an_object(task):
@@ -164,7 +163,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_says_where():
     class Broken(Method):
         def loss(self, batch):
             losses = cross_entropy(self.network(batch.x), batch.y, reduction="none")
-            return mean(losses, batch.weight) * (float("nan") if batch.step == 3 else 1)
+            return losses.mean() * (float("nan") if batch.step == 3 else 1)
 
     with pytest.raises(DivergedError, match="the loss is nan at step 4: lower learning_rate"):
         trainer_of(Broken(), problem()).run()

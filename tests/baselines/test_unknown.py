@@ -31,7 +31,7 @@ def test_the_head_is_pulled_to_the_boundary_and_the_encoder_away(data):
     trainer, batch = ready("osbp", data, trade_off=0.7)
     method, encoder = trainer.method, next(iter(trainer.network.encoder.parameters()))
     plain = 0.7 * losses.osbp(method.head(trainer.network.features(batch.target)))
-    fitted = losses.cross_entropy(method.predict(batch.x), batch.y, batch.weight)
+    fitted = losses.cross_entropy(method.predict(batch.x), batch.y)
     loss = method.loss(batch)
     assert torch.allclose(loss, fitted + plain)
     weights = [encoder, method.head.weight]
@@ -57,8 +57,8 @@ def test_ovanet_is_its_formula_and_measures_an_angle(data):
     def logits(z):
         return (z @ method.open[0].weight.T).reshape(len(z), 2, -1)
 
-    expected = losses.cross_entropy(trainer.network.head(z), batch.y, batch.weight)
-    expected = expected + losses.ovanet(logits(z), batch.y, batch.weight)
+    expected = losses.cross_entropy(trainer.network.head(z), batch.y)
+    expected = expected + losses.ovanet(logits(z), batch.y)
     of_target = losses.entropy(logits(trainer.network.features(batch.target))).mean()
     assert torch.allclose(method.loss(batch), expected + 0.3 * of_target)
     for variant, is_unit, entropy in (("fixed", True, 0.1), ("code", False, 1.0)):
@@ -92,11 +92,9 @@ def test_uan_is_its_formula_and_the_released_weights_do_nothing(data, variant):
     assert not torch.allclose(weights[0], torch.ones(30))
     if variant == "code":
         weights = (torch.ones(30), torch.ones(20))
-    hidden = 1.4 * losses.dann(
-        method.discriminator(z), method.discriminator(z_target), batch.weight, *weights
-    )
-    fitted = losses.cross_entropy(f, batch.y, batch.weight)
-    plain = fitted + 2 * losses.dann(seen, seen_target, batch.weight)
+    hidden = 1.4 * losses.dann(method.discriminator(z), method.discriminator(z_target), *weights)
+    fitted = losses.cross_entropy(f, batch.y)
+    plain = fitted + 2 * losses.dann(seen, seen_target)
     loss, encoder = method.loss(batch), next(network.encoder.parameters())
     assert torch.allclose(loss, plain + hidden, atol=1e-6)
     made, of_plain, of_hidden = (

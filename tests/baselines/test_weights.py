@@ -22,13 +22,12 @@ def data():
 
 
 def ready(name, data, rows=24, step=0, variant="fixed", settings=PLAIN, backbone="mlp", **hyper):
-    """A trainer, and its first batch, of unequal weight."""
+    """A trainer, and its first batch."""
     trainer = trainer_of(make_method(name, variant=variant, **hyper), data, backbone=backbone, **settings)
     at = np.arange(rows)
     y, group, domain = (torch.from_numpy(one[at]) for one in (data.y, data.group, data.domain))
-    weight = torch.linspace(0.5, 1.5, rows)
     x = inputs_of(trainer, data.rows[at])
-    return trainer, Batch(x, y, group, domain, torch.from_numpy(at), weight, step=step)
+    return trainer, Batch(x, y, group, domain, torch.from_numpy(at), step=step)
 
 
 # StableNet.
@@ -70,7 +69,7 @@ def test_the_loss_of_stablenet_is_its_formula(data, variant):
     z = network.features(batch.x)
     torch.manual_seed(2)
     state = losses.StableNet(z.shape[1], rate=3.0, penalty=0.1, released=variant == "code")
-    weight = state.update(z) * batch.weight
+    weight = state.update(z)
     assert not any(buffer.requires_grad for buffer in method.buffers())
     expected = (cross_entropy(network.head(z), batch.y, reduction="none") * weight).sum() / weight.sum()
     assert torch.allclose(loss, expected)
@@ -117,7 +116,7 @@ def test_the_head_reads_features_and_their_centroid(data):
     assert torch.allclose(method.scores(z), expected, atol=1e-5)
     assert torch.allclose(method.predict(batch.x), expected, atol=1e-5)
     losses = cross_entropy(expected, batch.y, reduction="none")
-    fitted = (losses * batch.weight).sum() / batch.weight.sum()
+    fitted = losses.mean()
     assert torch.allclose(method.loss(batch), fitted, atol=1e-6)
     made = torch.autograd.grad(method.loss(batch), [*network.parameters(), method.context.weight])
     wanted = torch.autograd.grad(fitted, [*network.parameters(), method.context.weight])

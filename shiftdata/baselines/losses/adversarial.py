@@ -44,16 +44,15 @@ def reversal_schedule(progress: float, slope: float = 10.0) -> float:
 def dann(
     logits_source: Tensor,
     logits_target: Tensor,
-    weight: Tensor | None = None,
     importance: Tensor | None = None,
     importance_target: Tensor | None = None,
     variant: str = "fixed",
 ) -> Tensor:
     """Return (mean BCE(D(z_s), 1) + mean BCE(D(z_t), 0)) / 2 from a discriminator's logits, one a row.
 
-    The discriminator reads features behind `reverse_gradient` (Ganin et al., JMLR 2016). `weight` is that of
-    source rows in the mean; `importance` is a factor of each row's loss alone. `code` (AdaTime, SMA) adds the
-    two terms, and reverses with coefficient 1 in every step.
+    The discriminator reads features behind `reverse_gradient` (Ganin et al., JMLR 2016). `importance` is a
+    factor of each row's loss. `code` (AdaTime, SMA) adds the two terms, and reverses with coefficient 1 in
+    every step.
     """
     one_of("variant", variant, ("fixed", "code"))
     check_1d(logits_source=logits_source, logits_target=logits_target)
@@ -61,7 +60,7 @@ def dann(
     target = bce(logits_target, torch.zeros_like(logits_target), reduction="none")
     source = source if importance is None else importance * source
     target = target if importance_target is None else importance_target * target
-    loss = mean(source, weight) + mean(target)
+    loss = mean(source) + mean(target)
     return loss if variant == "code" else loss / 2
 
 

@@ -124,36 +124,33 @@ def irm(logits: Tensor, y: Tensor, domain: Tensor, halves: bool = True) -> Tenso
     return torch.stack(penalties).mean() if penalties else gradients.new_zeros(())
 
 
-def domain_means(losses: Tensor, domain: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Return the weighted mean loss of each domain of the batch: its risk."""
-    each = rows_of_each(domain).values()
-    return torch.stack([mean(losses[rows], None if weight is None else weight[rows]) for rows in each])
+def domain_means(losses: Tensor, domain: Tensor) -> Tensor:
+    """Return the mean loss of each domain of the batch: its risk."""
+    return torch.stack([mean(losses[rows]) for rows in rows_of_each(domain).values()])
 
 
-def vrex(losses: Tensor, domain: Tensor, weight: Tensor | None = None) -> Tensor:
+def vrex(losses: Tensor, domain: Tensor) -> Tensor:
     """Return the variance of the domains' risks (V-REx; Krueger et al., ICML 2021).
 
         mean over domains of (L_e - mean L)^2     L_e the mean loss of a domain's rows
 
     `losses` has one loss a row.
     """
-    risks = domain_means(losses, domain, weight)
+    risks = domain_means(losses, domain)
     return (risks - risks.mean()).square().mean()
 
 
-def sd(logits: Tensor, weight: Tensor | None = None) -> Tensor:
+def sd(logits: Tensor) -> Tensor:
     """Return the mean squared logit: spectral decoupling (Pezeshki et al., NeurIPS 2021).
 
         mean over rows and classes of f^2
 
     The paper's penalty is lambda / 2 |f|^2; this is DomainBed's scale.
     """
-    return mean(precise(logits).square().mean(1), weight)
+    return precise(logits).square().mean(1).mean()
 
 
-def eqrm(
-    losses: Tensor, domain: Tensor, quantile: float, weight: Tensor | None = None, *, implicit: bool = True
-) -> Tensor:
+def eqrm(losses: Tensor, domain: Tensor, quantile: float, *, implicit: bool = True) -> Tensor:
     """Return a quantile of the domains' risks, smoothed by Gaussian kernels (Eastwood et al., NeurIPS 2022).
 
         q with mean over domains of Phi((q - L_e) / h) = quantile     h = 1.06 s E^(-1/5)
@@ -165,7 +162,7 @@ def eqrm(
     """
     if not 0 < quantile < 1:
         raise InputError(f"eqrm with a quantile of {quantile:g}: give one between 0 and 1")
-    risks = precise(domain_means(losses, domain, weight))
+    risks = precise(domain_means(losses, domain))
     if len(risks) < 2:
         return risks[0]
     # TINY keeps the square root differentiable where all risks are equal.
@@ -277,7 +274,6 @@ def mldg(
     domain: Tensor,
     rate: float | Mapping[str, float],
     beta: float = 1.0,
-    weight: Tensor | None = None,
     *,
     meta_test: int = 0,
     released: bool = False,
@@ -302,8 +298,7 @@ def mldg(
 
     def risk(number: int, state: dict[str, Tensor]) -> Tensor:
         part = rows[number]
-        logits = functional_call(network, state, (x[part],))
-        return cross_entropy(logits, y[part], None if weight is None else weight[part])
+        return cross_entropy(functional_call(network, state, (x[part],)), y[part])
 
     parts = [next(network.parameters()).new_zeros(())]
     for i, j in domain_pairs(torch.randperm(len(rows)).tolist(), meta_test):

@@ -60,8 +60,8 @@ class DANN(Method):
         coefficient = 1.0 if sma else losses.reversal_schedule(batch.progress, self.slope)
         judged = self.discriminator(losses.reverse_gradient(read, coefficient))
         source, target = judged[: len(z)], judged[len(z) :]
-        domain = losses.dann(source, target, batch.weight, *importance[1:], "code" if sma else "fixed")
-        return losses.mean(fitted, batch.weight) + self.trade_off * domain
+        domain = losses.dann(source, target, *importance[1:], "code" if sma else "fixed")
+        return fitted.mean() + self.trade_off * domain
 
     def read_size(self) -> int:
         """Return the width of the discriminator's input."""
@@ -73,7 +73,7 @@ class DANN(Method):
 
     def importance(self, batch: Batch, logits: Tensor, logits_target: Tensor) -> Importance:
         """Return the factors of rows: 1, but for CDAN+E and IW-DANN."""
-        ones = torch.ones_like(batch.weight)
+        ones = torch.ones_like(logits[:, 0])
         return ones, ones, torch.ones_like(logits_target[:, 0])
 
 

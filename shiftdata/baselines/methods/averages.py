@@ -25,7 +25,7 @@ def renew_statistics(trainer: Trainer) -> None:
     if trainer.training.frozen_norm or not layers:
         return
     rows = trainer.data.rows[trainer.drawn(0)]
-    size = min(trainer.training.batch or len(rows), len(rows))
+    size = min(trainer.training.batch, len(rows))
     rows = rows[: BATCHES * size]
     rows = rows[:-1] if len(rows) % size == 1 else rows  # batch norm has no statistics of one row
     if not len(rows):

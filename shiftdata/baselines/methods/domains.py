@@ -46,7 +46,7 @@ class Penalised(AcrossDomains):
         weight = self.hyper["trade_off"] if self.annealed(batch.progress) else self.early
         with torch.set_grad_enabled(torch.is_grad_enabled() and weight != 0):
             penalty = self.penalty(z, logits, batch)
-        return losses.cross_entropy(logits, batch.y, batch.weight) + weight * penalty
+        return losses.cross_entropy(logits, batch.y) + weight * penalty
 
     def penalty(self, z: Tensor, logits: Tensor, batch: Batch) -> Tensor:
         """Return the penalty of features and logits."""
@@ -83,7 +83,7 @@ class VREx(Penalised):
     anneal = Hyper(0.1, low=2e-4, high=1.0, log=True, source="DomainBed: 500 of 5,000 steps; 1 to 10,000")
 
     def penalty(self, z: Tensor, logits: Tensor, batch: Batch) -> Tensor:
-        return losses.vrex(losses.cross_entropies(logits, batch.y), batch.domain, batch.weight)
+        return losses.vrex(losses.cross_entropies(logits, batch.y), batch.domain)
 
 
 class Fishr(Penalised):
@@ -111,5 +111,4 @@ class Mixup(AcrossDomains):
 
     def loss(self, batch: Batch) -> Tensor:
         x, partner, lam = losses.mixup(batch.x, batch.domain, self.alpha)
-        mixed = losses.mixup_losses(self.network(x), batch.y, partner, lam)
-        return losses.mean(mixed, batch.weight)
+        return losses.mixup_losses(self.network(x), batch.y, partner, lam).mean()

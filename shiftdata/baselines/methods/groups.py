@@ -44,7 +44,7 @@ class GroupDRO(Method):
 
     def loss(self, batch: Batch) -> Tensor:
         each = losses.cross_entropies(self.network(batch.x), batch.y)
-        return self.dro.update(each, getattr(batch, self.cells), batch.weight)
+        return self.dro.update(each, getattr(batch, self.cells))
 
     def bonus(self, counts: Tensor) -> Tensor:
         """Return C / sqrt(n_g): smaller groups, whose loss generalises worse, weigh more."""

@@ -54,7 +54,7 @@ class MCD(Method):
     def fitted(self, z: Tensor, batch: Batch) -> Tensor:
         """Return both heads' loss on the source."""
         heads = (self.network.head, self.other)
-        first, second = (losses.cross_entropy(head(z), batch.y, batch.weight) for head in heads)
+        first, second = (losses.cross_entropy(head(z), batch.y) for head in heads)
         return first + second
 
     def apart(self, z_target: Tensor) -> Tensor:
@@ -84,7 +84,7 @@ class DeepJDOT(Method):
         moved = losses.jdot(
             self.cost(batch, z, z_target, "code" if self.variant == "code" else "paper"), plan
         )
-        return self.source * losses.cross_entropy(self.network.head(z), batch.y, batch.weight) + moved
+        return self.source * losses.cross_entropy(self.network.head(z), batch.y) + moved
 
     @torch.no_grad()
     def plan(self, batch: Batch) -> Tensor:
@@ -174,7 +174,7 @@ class IWDANN(DANN):
 
     def importance(self, batch: Batch, logits: Tensor, logits_target: Tensor) -> Importance:
         fitted, source, target = super().importance(batch, logits, logits_target)
-        self.weights.update(logits, batch.y, logits_target, batch.weight)
+        self.weights.update(logits, batch.y, logits_target)
         weight = self.weights(batch.y)
         weight = weight.mean().expand_as(weight) if self.variant == "code" else weight
         return fitted if self.variant == "paper" else weight, source * weight, target

@@ -90,8 +90,7 @@ class AdaClust(Method):
         self.register_buffer("centroids", torch.zeros(self.number, sizes.features))
 
     def step(self, batch: Batch, trainer: Trainer) -> Tensor:
-        size = trainer.training.batch or self.sizes.rows
-        if self.number and begins_epoch(batch.step, size, self.sizes.rows):
+        if self.number and begins_epoch(batch.step, trainer.training.batch, self.sizes.rows):
             with evaluating(self):
                 z = trainer.features(trainer.data.rows)
             self.cluster(z, hash64(trainer.seed, "adaclust", batch.step) % 2**32)
@@ -124,7 +123,7 @@ class AdaClust(Method):
         return logits + added
 
     def loss(self, batch: Batch) -> Tensor:
-        return losses.cross_entropy(self.scores(self.network.features(batch.x)), batch.y, batch.weight)
+        return losses.cross_entropy(self.scores(self.network.features(batch.x)), batch.y)
 
     def predict(self, x: Tensor) -> Tensor:
         return self.scores(self.network.features(x))
@@ -170,7 +169,7 @@ class MMLD(ERM):
         self.register_buffer("cluster", torch.full((sizes.rows,), -1))
 
     def step(self, batch: Batch, trainer: Trainer) -> Tensor:
-        size, rows = trainer.training.batch or self.sizes.rows, self.sizes.rows
+        size, rows = trainer.training.batch, self.sizes.rows
         if self.trade_off and (not batch.step or batch.step * size // rows > (batch.step - 1) * size // rows):
             with evaluating(self):
                 self.recluster(trainer, hash64(trainer.seed, "mmld", batch.step) % 2**32)
@@ -208,7 +207,7 @@ class MMLD(ERM):
         if self.trade_off:
             judged = self.adversary(losses.reverse_gradient(z, risen))
             each = each + self.trade_off * self.domain_losses(judged, batch.row)
-        return losses.mean(each, batch.weight)
+        return each.mean()
 
     def domain_losses(self, judged: Tensor, rows: Tensor) -> Tensor:
         """Return the discriminator's loss on each row, each cluster with the same weight."""

@@ -33,8 +33,8 @@ class SD(Method):
 
     def loss(self, batch: Batch) -> Tensor:
         logits = self.network(batch.x)
-        fitted = losses.cross_entropy(logits, batch.y, batch.weight)
-        return fitted + self.trade_off * losses.sd(logits, batch.weight)
+        fitted = losses.cross_entropy(logits, batch.y)
+        return fitted + self.trade_off * losses.sd(logits)
 
 
 class EQRM(AcrossDomains):
@@ -50,9 +50,9 @@ class EQRM(AcrossDomains):
     def loss(self, batch: Batch) -> Tensor:
         each = losses.cross_entropies(self.network(batch.x), batch.y)
         if not self.annealed(batch.progress):
-            return losses.mean(each, batch.weight)
+            return each.mean()
         implicit = self.variant == "fixed"
-        return losses.eqrm(each, batch.domain, self.quantile, batch.weight, implicit=implicit)
+        return losses.eqrm(each, batch.domain, self.quantile, implicit=implicit)
 
 
 class RSC(Method):
@@ -72,7 +72,7 @@ class RSC(Method):
         z, head = self.network.features(batch.x), self.network.head
         shares = self.features_muted, self.rows_muted
         mask = losses.rsc_mask(head, z, batch.y, *shares, strict=self.variant == "fixed")
-        return losses.cross_entropy(head(z * ~mask), batch.y, batch.weight)
+        return losses.cross_entropy(head(z * ~mask), batch.y)
 
 
 class MLDG(AcrossDomains):
@@ -89,7 +89,7 @@ class MLDG(AcrossDomains):
 
     def loss(self, batch: Batch) -> Tensor:
         """Return ERM's loss, of a step in which there is nothing to meta-learn."""
-        return losses.cross_entropy(self.network(batch.x), batch.y, batch.weight)
+        return losses.cross_entropy(self.network(batch.x), batch.y)
 
     def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         meta_test, released = int(self.meta_test), self.variant == "code"
@@ -100,5 +100,5 @@ class MLDG(AcrossDomains):
         rows = batch.x, batch.y, batch.domain
         options = {"meta_test": meta_test, "released": released, "share": average}
         return trainer.descend(
-            losses.mldg(self.network, *rows, rates, self.beta, batch.weight, **options)  # type: ignore[arg-type]
+            losses.mldg(self.network, *rows, rates, self.beta, **options)  # type: ignore[arg-type]
         )

@@ -28,7 +28,7 @@ class OSBP(Method):
         self.head = nn.Linear(sizes.features, sizes.classes + 1)
 
     def loss(self, batch: Batch) -> Tensor:
-        fitted = losses.cross_entropy(self.predict(batch.x), batch.y, batch.weight)
+        fitted = losses.cross_entropy(self.predict(batch.x), batch.y)
         hidden = losses.reverse_gradient(self.network.features(batch.unlabelled))
         return fitted + self.trade_off * losses.osbp(self.head(hidden))
 
@@ -51,8 +51,8 @@ class OVANet(Method):
 
     def loss(self, batch: Batch) -> Tensor:
         z, z_target = self.network.features(batch.x), self.network.features(batch.unlabelled)
-        fitted = losses.cross_entropy(self.network.head(z), batch.y, batch.weight)
-        fitted = fitted + losses.ovanet(self.open(z), batch.y, batch.weight)
+        fitted = losses.cross_entropy(self.network.head(z), batch.y)
+        fitted = fitted + losses.ovanet(self.open(z), batch.y)
         return fitted + self.entropy * losses.entropy(self.open(z_target)).mean()
 
     @torch.no_grad()
@@ -92,9 +92,9 @@ class UAN(DANN):
             weights = weights[0].mean().expand_as(observed), weights[1].mean().expand_as(observed_target)
         coefficient = losses.reversal_schedule(batch.progress, self.slope)
         judged, judged_target = self.discriminator(losses.reverse_gradient(both, coefficient)).split(sizes)
-        hidden = self.trade_off * losses.dann(judged, judged_target, batch.weight, *weights)
-        observing = losses.dann(observed, observed_target, batch.weight)
-        return losses.cross_entropy(logits, batch.y, batch.weight) + 2 * (hidden + observing)
+        hidden = self.trade_off * losses.dann(judged, judged_target, *weights)
+        observing = losses.dann(observed, observed_target)
+        return losses.cross_entropy(logits, batch.y) + 2 * (hidden + observing)
 
     def predict(self, x: Tensor) -> Tensor:
         """Return the head's logits, and one of unknown."""

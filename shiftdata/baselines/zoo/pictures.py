@@ -120,7 +120,7 @@ class FACT(OfPictures):
         settings = self.temperature, self.variant == "fixed"
         apart = losses.distillation(changed, of_own, *settings)
         apart = apart + losses.distillation(own, of_changed, *settings)
-        return losses.mean(fitted + self.weight(batch.progress) * apart, batch.weight)
+        return (fitted + self.weight(batch.progress) * apart).mean()
 
     def weight(self, progress: float) -> float:
         """Return the weight of the teacher's answers."""
@@ -177,7 +177,7 @@ class JiGen(OfPictures):
         z = self.network.features(x)
         fitted = losses.cross_entropies(self.network.head(z), batch.y)
         ordered = losses.cross_entropies(self.order_head(z), order)
-        return losses.mean(fitted + self.trade_off * ordered, batch.weight)
+        return (fitted + self.trade_off * ordered).mean()
 
     def predict(self, x: Tensor) -> Tensor:
         return super().predict(crop_to_tiles(x))

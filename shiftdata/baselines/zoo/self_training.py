@@ -35,10 +35,7 @@ class PseudoLabel(Method):
         z, z_target = both_features(self, batch, self.joint)
         risen = min(1.0, batch.progress / self.ramp) if self.ramp else 1.0
         target = losses.pseudo_label(self.network.head(z_target), self.tau)
-        return (
-            losses.cross_entropy(self.network.head(z), batch.y, batch.weight)
-            + self.trade_off * risen * target
-        )
+        return losses.cross_entropy(self.network.head(z), batch.y) + self.trade_off * risen * target
 
 
 TEACH, LABEL = "teach", "label"
@@ -74,8 +71,8 @@ class NoisyStudent(Method):
 
     def loss(self, batch: Batch) -> Tensor:
         if batch.stage == TEACH:
-            return losses.cross_entropy(self.network(batch.strong[0]), batch.y, batch.weight)
-        fitted = losses.cross_entropy(self.noisy(batch.strong[0]), batch.y, batch.weight)
+            return losses.cross_entropy(self.network(batch.strong[0]), batch.y)
+        fitted = losses.cross_entropy(self.noisy(batch.strong[0]), batch.y)
         labels = self.get_buffer("labels")[batch.target_row]
         return fitted + cross_entropy(self.noisy(batch.target_strong[0]), labels)
 
@@ -112,7 +109,7 @@ class SENTRY(Method):
         return pseudo_balanced(trainer, self.get_buffer("pseudo_labels"), epoch, begins)
 
     def loss(self, batch: Batch) -> Tensor:
-        fitted = losses.cross_entropy(self.network(batch.x), batch.y, batch.weight)
+        fitted = losses.cross_entropy(self.network(batch.x), batch.y)
         if batch.stage == "source":
             return fitted
         weak = self.network(batch.unlabelled)

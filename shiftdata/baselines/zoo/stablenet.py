@@ -26,5 +26,5 @@ class StableNet(Method):
 
     def loss(self, batch: Batch) -> Tensor:
         z = self.network.features(batch.x)
-        weight = batch.weight * self.weights.update(z) if self.weight_steps else batch.weight
+        weight = self.weights.update(z) if self.weight_steps else None
         return losses.cross_entropy(self.network.head(z), batch.y, weight)

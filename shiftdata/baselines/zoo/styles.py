@@ -106,21 +106,19 @@ class SagNet(Method):
         """Return the loss of the content, with mixed styles."""
         z = self.network.features(batch.x)
         alpha, order = torch.rand(len(z)).to(z.device), torch.randperm(len(z)).to(z.device)
-        return losses.cross_entropy(
-            self.network.head(losses.style_mixed(z, alpha, order)), batch.y, batch.weight
-        )
+        return losses.cross_entropy(self.network.head(losses.style_mixed(z, alpha, order)), batch.y)
 
     def style_loss(self, batch: Batch) -> Tensor:
         """Return the loss of the style head, on features that it does not move."""
         with torch.no_grad():
             z = self._swapped(batch.x)
-        return losses.cross_entropy(self.style(z), batch.y, batch.weight)
+        return losses.cross_entropy(self.style(z), batch.y)
 
     def adversarial_loss(self, batch: Batch) -> Tensor:
         """Return the loss of the encoder, by the style head as it is."""
         fixed = {name: parameter.detach() for name, parameter in self.style.named_parameters()}
         logits = functional_call(self.style, fixed, (self._swapped(batch.x),))
-        return self.w_adv * losses.mean(losses.uniform_cross_entropies(logits), batch.weight)
+        return self.w_adv * losses.uniform_cross_entropies(logits).mean()
 
     def _swapped(self, x: Tensor) -> Tensor:
         z = self.network.features(x)

@@ -57,7 +57,7 @@ class UniOT(Method):
         assert batch.target_row is not None
         with losses.exactly(features):
             z, z_target = self.unit(features), self.unit(of_target)
-            loss = losses.cross_entropy(z @ self.classes.T / self.temperature, batch.y, batch.weight)
+            loss = losses.cross_entropy(z @ self.classes.T / self.temperature, batch.y)
             if batch.progress >= self.delay:
                 loss = loss + self.trade_off * self.state.common(z_target, self.classes)
             if self.variant != "code":
