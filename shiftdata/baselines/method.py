@@ -47,9 +47,8 @@ class Setup:
     class_counts: Tensor
     group_counts: Tensor
     domain_counts: Tensor
-    #: The class and the domain of each group.
+    #: The class of each group.
     group_class: Tensor
-    group_domain: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,13 +82,13 @@ class Data:
     def setup(self, features: int) -> Setup:
         """Return the sizes for a network whose encoder has `features` outputs."""
         groups, domains = (int(column.max(initial=-1)) + 1 for column in (self.group, self.domain))
-        of_group = np.zeros((2, groups), np.int64)
-        of_group[:, self.group] = self.y, self.domain
+        group_class = np.zeros(groups, np.int64)
+        group_class[self.group] = self.y
         columns = ((self.y, self.classes), (self.group, groups), (self.domain, domains))
         counts = [torch.from_numpy(np.bincount(column, minlength=size)) for column, size in columns]
         rows, target_rows = len(self.rows), 0 if self.target is None else len(self.target)
         sizes = self.classes, groups, domains, rows, target_rows, features
-        return Setup(*sizes, *counts, *torch.from_numpy(of_group))
+        return Setup(*sizes, *counts, torch.from_numpy(group_class))
 
 
 @dataclass(frozen=True)

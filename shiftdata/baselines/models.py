@@ -1,12 +1,12 @@
 """Backbones by name: the inputs of each, its network, and the data of its pretraining.
 
 `Prepare` functions take a batch as the loader gives it, on the device of the training: uint8 pictures
-(n x 3 x height x width), float32 numbers (n x d), uint8 bytes (n x length), or a list of texts.
+(n x 3 x height x width), float32 numbers (n x d), or a list of texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from shiftdata.baselines.networks import Network, linear, mlp, small_cnn, small_resnet, text_cnn
+from shiftdata.baselines.networks import Network, linear, mlp, small_cnn, small_resnet
 from shiftdata.data.loading.frozen import efficientnet
 from shiftdata.errors import InputError, not_found
 from shiftdata.extras import require
@@ -25,8 +25,8 @@ from shiftdata.extras import require
 Floats: TypeAlias = NDArray[np.float32]
 #: Brings a batch into the form that a network reads.
 Prepare: TypeAlias = Callable[[Any], Tensor]
-#: The form of an example that a network reads: pixels, numbers (features, n-grams, columns), bytes, or text.
-Reads: TypeAlias = Literal["pixels", "numbers", "bytes", "texts"]
+#: The form of an example that a network reads: pixels, numbers (features, n-grams, columns), or text.
+Reads: TypeAlias = Literal["pixels", "numbers", "texts"]
 
 #: The last blocks of EfficientNet-Lite0 at a 4th, an 8th, a 16th and a 32nd of a picture's side.
 LITE_MAPS = (2, 4, 10, 15)
@@ -66,12 +66,11 @@ class Scaled:
 
 
 class Standardised(Scaled):
-    """Numbers to mean 0 and deviation 1 over the training rows, given at once or in blocks."""
+    """Numbers to mean 0 and deviation 1 over the training rows."""
 
-    def __init__(self, rows: Tensor | NDArray[Any] | Iterable[Tensor]) -> None:
-        blocks = torch.split(torch.as_tensor(rows), 4096) if isinstance(rows, np.ndarray | Tensor) else rows
+    def __init__(self, rows: Tensor | NDArray[Any]) -> None:
         n = total = squares = centre = torch.zeros((), dtype=torch.float64)
-        for block in blocks:
+        for block in torch.split(torch.as_tensor(rows), 4096):  # in float64, a part at a time
             x, finite = block.double(), torch.isfinite(block)
             if not n.ndim:  # a value near the mean: the difference of sums below then cancels no digits
                 centre = torch.where(finite, x, 0).sum(0) / finite.sum(0).clamp(min=1)
@@ -114,7 +113,6 @@ BACKBONES: Mapping[str, Backbone] = MappingProxyType(
                      small_resnet, side=64),
             Backbone("efficientnet-lite0", "pixels", "EfficientNet-Lite0, all of it trained on",
                      _efficientnet, pretraining="supervised on ImageNet-1k", side=96),
-            Backbone("text-cnn", "bytes", "convolutions over the bytes of a text, from scratch", text_cnn),
         )
     }
 )  # fmt: skip
@@ -201,16 +199,14 @@ def reads_of(sample: Tensor | Sequence[str]) -> Reads:
     """Return the form of a batch."""
     if not isinstance(sample, Tensor):
         return "texts"
-    if sample.ndim == 4:
-        return "pixels"
-    return "bytes" if sample.dtype == torch.uint8 else "numbers"
+    return "pixels" if sample.ndim == 4 else "numbers"
 
 
 def default_backbone(sample: Any) -> str:
-    """Choose convolutions for pictures and bytes; for numbers a linear layer, or hidden layers for few."""
-    if reads_of(sample) == "numbers":
-        return "mlp" if sample.shape[1] < 1000 else "linear"
-    return "small-cnn" if sample.ndim == 4 else "text-cnn"
+    """Choose convolutions for pictures; for numbers a linear layer, or hidden layers for few."""
+    if sample.ndim == 4:
+        return "small-cnn"
+    return "mlp" if sample.shape[1] < 1000 else "linear"
 
 
 def build(
@@ -218,17 +214,16 @@ def build(
     sample: Tensor | Sequence[str],
     outputs: int,
     *,
-    fit: Tensor | NDArray[Any] | Iterable[Tensor] | None = None,
+    fit: Tensor | NDArray[Any] | None = None,
 ) -> tuple[Network, Prepare, Backbone]:
     """Build a network for batches like `sample`; return it, its `Prepare` function, and its description.
 
-    Where a batch holds numbers, they are standardised by the training rows `fit`, given at once or in blocks
-    (default: by the sample).
+    Where a batch holds numbers, they are standardised by the training rows `fit`, by default by the sample.
     """
     reads = reads_of(sample)
     if not isinstance(sample, Tensor) and not isinstance(backbone, str):
         raise InputError("texts need a tokenizer: give backbone='transformers:NAME'")
-    prepare: Prepare = pixels if reads == "pixels" else Tensor.long
+    prepare: Prepare = pixels
     if isinstance(sample, Tensor) and reads == "numbers":
         prepare = Standardised(sample if fit is None else fit)
     if isinstance(backbone, nn.Module):

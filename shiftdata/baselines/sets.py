@@ -16,7 +16,7 @@ from shiftdata.baselines.models import backbone_of
 from shiftdata.baselines.training import Training
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.schema import Feature
-from shiftdata.data.loading.encodings import Columns, HashedNgrams, TextBytes
+from shiftdata.data.loading.encodings import Columns, HashedNgrams
 from shiftdata.data.loading.features import Encoder, features_of
 from shiftdata.data.loading.frozen import PRETRAINING, FrozenFeatures
 from shiftdata.data.loading.sources import Source as Source
@@ -30,14 +30,10 @@ from shiftdata.evaluation.tasks.sets import Role
 #: The network is trained from scratch, or a head on the features of a frozen one.
 Mode: TypeAlias = Literal["scratch", "frozen"]
 MODES: tuple[Mode, ...] = ("scratch", "frozen")
-#: The form in which examples are read: for either mode, and texts also as bytes or unchanged.
-Form: TypeAlias = Literal["scratch", "frozen", "bytes", "texts"]
+#: The form in which examples are read: for either mode, and texts also unchanged.
+Form: TypeAlias = Literal["scratch", "frozen", "texts"]
 #: The form by the modality of a base and by what a backbone reads; any other pair is read as "scratch".
-FORMS: Mapping[tuple[str, str], Form] = {
-    ("image", "numbers"): "frozen",
-    ("text", "bytes"): "bytes",
-    ("text", "texts"): "texts",
-}
+FORMS: Mapping[tuple[str, str], Form] = {("image", "numbers"): "frozen", ("text", "texts"): "texts"}
 SIDE = 40  # pixels of a picture for a network that is trained
 
 
@@ -51,21 +47,17 @@ def source_of(
     """Return the source of rows of a base in a form.
 
     Pixels, and texts for a tokenizer, stream. Everything else has a line for each row, computed now: frozen
-    features of pictures, cached in the user's cache folder; hashed n-grams or bytes of texts; columns of
-    tables. `on_rows` gets the number of lines that became ready since its last call.
+    features of pictures, cached in the user's cache folder; hashed n-grams of texts; columns of tables.
+    `on_rows` gets the number of lines that became ready since its last call.
     """
     modality = modality_of(metadata)
     if form == "frozen" and modality != "image":
         raise InputError(f"'frozen' is for pictures, and {metadata.name} is of the modality {modality}")
     if (modality, form) in (("image", "scratch"), ("text", "texts")):
         return Source(metadata=metadata, size=side if modality == "image" else None)
-    encoder: Encoder
-    if form == "frozen":
-        encoder = FrozenFeatures()
-    elif modality == "text":
-        encoder = TextBytes() if form == "bytes" else HashedNgrams()
-    else:
-        encoder = Columns(features_of_table(metadata))
+    encoder: Encoder = FrozenFeatures()
+    if form != "frozen":
+        encoder = HashedNgrams() if modality == "text" else Columns(features_of_table(metadata))
     every = np.unique(np.concatenate([np.zeros(0, np.int64), *rows]))
     array = features_of(metadata, every, encoder, cache=form == "frozen", on_rows=on_rows)
     line_of = np.full(len(metadata), -1)

@@ -14,7 +14,6 @@ from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup
 from shiftdata.baselines.networks import Network
-from shiftdata.errors import InputError
 
 
 class AcrossDomains(Method):
@@ -95,10 +94,7 @@ class Fishr(Penalised):
 
     def setup(self, network: Network, sizes: Setup) -> None:
         super().setup(network, sizes)
-        if not isinstance(network.head, torch.nn.Linear):
-            raise InputError("fishr compares gradients of a linear head: give a torch.nn.Linear")
-        bias = network.head.bias is not None
-        self.fishr = losses.Fishr(sizes.classes, sizes.features, sizes.domains, self.gamma, bias)
+        self.fishr = losses.Fishr(sizes.classes, sizes.features, sizes.domains, self.gamma)
 
     def penalty(self, z: Tensor, logits: Tensor, batch: Batch) -> Tensor:
         return self.fishr.update(z, logits, batch.y, batch.domain)
