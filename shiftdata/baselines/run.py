@@ -286,13 +286,20 @@ def _run(
     if folder is None:
         trainer.run(on_step=on_step)
         return
-    path = Path(folder) / CHECKPOINT
-    _resume(trainer, path, identity)
-    first = Ranks.of().rank == 0
+    path, of = Path(folder) / CHECKPOINT, content_hash(json.dumps(identity, sort_keys=True))
+    saved = from_first(path.read_bytes() if path.exists() else None)  # other machines lack the folder
+    if saved is not None:
+        state = torch.load(io.BytesIO(saved), weights_only=True)
+        if state["of"] != of:
+            raise InputError(f"{path} is of another run: delete it, or give another folder")
+        trainer.load_state_dict(state)
 
     def save(trainer: Trainer) -> None:
-        if first:
-            _save(trainer, path, identity)
+        if Ranks.of().rank == 0:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = path.with_suffix(".tmp")
+            torch.save({"of": of, **trainer.state_dict()}, unfinished)
+            os.replace(unfinished, path)  # atomic: a killed run leaves a whole checkpoint
 
     trainer.run(on_step=on_step, save=save, save_every=save_every)
 
@@ -329,24 +336,3 @@ def _identity(
         "seed": seed,
         "versions": {"shiftdata": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
     }
-
-
-def _hash(identity: Mapping[str, Any]) -> str:
-    return content_hash(json.dumps(identity, sort_keys=True))
-
-
-def _save(trainer: Trainer, path: Path, identity: Mapping[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".tmp")
-    torch.save({"of": _hash(identity), **trainer.state_dict()}, unfinished)
-    os.replace(unfinished, path)  # atomic: a killed run leaves a whole checkpoint
-
-
-def _resume(trainer: Trainer, path: Path, identity: Mapping[str, Any]) -> None:
-    saved = from_first(path.read_bytes() if path.exists() else None)  # other machines lack the folder
-    if saved is None:
-        return
-    state = torch.load(io.BytesIO(saved), weights_only=True)
-    if state["of"] != _hash(identity):
-        raise InputError(f"{path} is of another run: delete it, or give another folder")
-    trainer.load_state_dict(state)

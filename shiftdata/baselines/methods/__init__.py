@@ -21,13 +21,11 @@ _MODULES = {
     "zoo.adaptation": "iw-dann iw-cdan deepjdot mcd dare",
     "zoo.averages": "eoa ema",
     "zoo.clusters": "adaclust mmld",
-    "zoo.domains": "mmd sd eqrm rsc mldg",
-    "zoo.open_set": "osbp ovanet uan",
+    "zoo.domains": "mmd sd eqrm rsc mldg stablenet",
+    "zoo.open_set": "osbp ovanet uan uniot",
     "zoo.pictures": "erm-adv fact jigen",
     "zoo.self_training": "pseudo-label noisy-student sentry",
-    "zoo.stablenet": "stablenet",
     "zoo.styles": "mixstyle sagnet",
-    "zoo.uniot": "uniot",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 METHODS = tuple(sorted(_HOMES))

@@ -1,4 +1,4 @@
-"""k-means on principal axes, for methods that make domains of clusters."""
+"""Methods that make domains of clusters: k-means on principal axes."""
 
 import warnings
 from typing import Any
@@ -44,7 +44,7 @@ def clusters_of(
     return principal.mean_, chosen, fitted
 
 
-AXES = 512
+AXES = 512  # of AdaClust's principal ones
 
 
 def begins_epoch(step: int, size: int, rows: int) -> bool:
@@ -129,7 +129,7 @@ class AdaClust(Method):
         return self.scores(self.network.features(x))
 
 
-AXES = 256
+STYLE_AXES = 256  # of MMLD's principal ones
 MAPS = 2  # of the first ones
 
 
@@ -137,8 +137,8 @@ def renamed(new: IntArray, old: IntArray, number: int) -> IntArray:
     """Return new clusters, numbered so that as many rows as possible keep their old number."""
     shared = np.zeros((number, number), np.int64)
     np.add.at(shared, (new, old), 1)
-    _, name = require("scipy.optimize", "mmld").linear_sum_assignment(-shared)
-    chosen: IntArray = name[new]
+    _, numbers = require("scipy.optimize", "mmld").linear_sum_assignment(-shared)
+    chosen: IntArray = numbers[new]
     return chosen
 
 
@@ -170,7 +170,7 @@ class MMLD(ERM):
 
     def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         size, rows = trainer.training.batch, self.sizes.rows
-        if self.trade_off and (not batch.step or batch.step * size // rows > (batch.step - 1) * size // rows):
+        if self.trade_off and batch.step * size // rows > (batch.step - 1) * size // rows:
             with evaluating(self):
                 self.recluster(trainer, hash64(trainer.seed, "mmld", batch.step) % 2**32)
         return super().step(batch, trainer)
@@ -179,7 +179,7 @@ class MMLD(ERM):
         """Cluster the training set by the styles that its maps have now."""
         buffer, number = self.get_buffer("cluster"), int(self.clusters)
         styles = trainer.applied(self.styles, trainer.data.rows)
-        *_, fitted = clusters_of("mmld", styles, number, min(AXES, *styles.shape), seed)
+        *_, fitted = clusters_of("mmld", styles, number, min(STYLE_AXES, *styles.shape), seed)
         new, old = fitted.labels_.astype(np.int64), buffer.cpu().numpy()
         buffer.copy_(torch.from_numpy(new if old.min() < 0 else renamed(new, old, number)))
 

@@ -4,6 +4,7 @@ MMD: features with one distribution in all domains, as Gaussian kernels see them
 SD: spectral decoupling, small logits so that no feature starves another (Pezeshki et al., 2021).
 EQRM: a quantile of the domains' risks instead of their mean (Eastwood et al., NeurIPS 2022).
 MLDG: a step on one domain must help on another (Li et al., AAAI 2018), to first order as in DomainBed.
+StableNet: rows weighed so that features become independent (Zhang et al., CVPR 2021).
 """
 
 import torch
@@ -12,8 +13,9 @@ from torch import Tensor
 from shiftdata.baselines import losses
 from shiftdata.baselines.distributed import average
 from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.method import Batch, Hyper, Method
+from shiftdata.baselines.method import Batch, Hyper, Method, Setup
 from shiftdata.baselines.methods.domains import AcrossDomains, Penalised
+from shiftdata.baselines.networks import Network
 
 
 class MMD(Penalised):
@@ -25,16 +27,14 @@ class MMD(Penalised):
         return losses.mmd(z, batch.domain)
 
 
-class SD(Method):
+class SD(Penalised):
     """ERM plus `losses.sd`."""
 
-    sampler = "per-domain"
+    needs = frozenset()
     trade_off = Hyper(0.1, low=1e-5, high=0.1, log=True, source="DomainBed: sd_reg")
 
-    def loss(self, batch: Batch) -> Tensor:
-        logits = self.network(batch.x)
-        fitted = losses.cross_entropy(logits, batch.y)
-        return fitted + self.trade_off * losses.sd(logits)
+    def penalty(self, z: Tensor, logits: Tensor, batch: Batch) -> Tensor:
+        return losses.sd(logits)
 
 
 class EQRM(AcrossDomains):
@@ -102,3 +102,24 @@ class MLDG(AcrossDomains):
         return trainer.descend(
             losses.mldg(self.network, *rows, rates, self.beta, **options)  # type: ignore[arg-type]
         )
+
+
+class StableNet(Method):
+    """ERM with the weights of `losses.StableNet`; `code` draws features as released."""
+
+    variants = ("fixed", "code")
+    weight_steps = Hyper(20, choices=(20,), source="the authors: epochb")
+    rate = Hyper(1.0, low=0.1, high=10.0, log=True, source="the authors: lrbl 1, no range")
+    penalty = Hyper(70.0, low=10.0, high=700.0, log=True, source="the authors: lambdap 70, no range")
+    memory = Hyper(128, choices=(128,), source="the authors: n_feature, their batch")
+    keep = Hyper(0.9, low=0.5, high=0.99, source="the authors: presave_ratio .9, no range")
+
+    def setup(self, network: Network, sizes: Setup) -> None:
+        super().setup(network, sizes)
+        numbers = int(self.weight_steps), self.rate, self.penalty, int(self.memory), self.keep
+        self.weights = losses.StableNet(sizes.features, *numbers, released=self.variant == "code")
+
+    def loss(self, batch: Batch) -> Tensor:
+        z = self.network.features(batch.x)
+        weight = self.weights.update(z) if self.weight_steps else None
+        return losses.cross_entropy(self.network.head(z), batch.y, weight)
