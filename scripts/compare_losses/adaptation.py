@@ -237,8 +237,6 @@ COMPARISONS = (
     Comparison("DANN with weights, loop", losses.dann, dann_loop, dann_inputs),
     Comparison("CDAN's map, loop", lambda z, f: losses.cdan_map(z, f.softmax(1)), cdan_map_loop,
                normal(Z, LOGITS)),
-    value("CDAN+E's weights, pytorch-adapt", lambda f: losses.cdan_weights(f) / len(f),
-          peer(LAYERS, "EntropyWeights"), normal(LOGITS), ADAPT),
     value("IW-DANN's weights, scipy", losses.class_weights, class_weights_scipy, confusions, ("scipy",)),
     value("Adversarial step, loop", partial(losses.adversarial_step, step=0.4, radius=0.5),
           adversarial_step_loop, normal(Z, Z, Z, scale=0.2)),

@@ -297,11 +297,9 @@ class Wrapper(Method):
     Written before the method's name: "rs+rw+dann". Everything is the inner method's unless it is replaced.
     """
 
-    def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
-        super().__init__(variant=variant, **given)
-        self.inner, self.own_variant = inner, variant
-        if inner.variant != inner.variants[0]:
-            self.variant = inner.variant  # a record names the one that is not the default
+    def __init__(self, inner: Method, **given: float) -> None:
+        super().__init__(**given)
+        self.inner, self.variant = inner, inner.variant
         self.hyper = inner.hyper | self.hyper
         self.needs, self.sampler = inner.needs, inner.sampler
         self.strong_views, self.target_strong_views = inner.strong_views, inner.target_strong_views

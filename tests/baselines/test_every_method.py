@@ -117,8 +117,8 @@ def test_its_row_in_the_table_of_all_methods_is_right(name):
 
 #: Settings in which a method is another one, bit for bit: its weight is 0, or no row is concerned.
 LIMITS = [
-    ("dann", {"slope": 0, "joint": 0}, "erm"),
-    ("iw-cdan", {"slope": 0, "joint": 0, "momentum": 1}, "erm"),
+    ("dann", {"slope": 0}, "erm"),
+    ("iw-cdan", {"slope": 0, "momentum": 1}, "erm"),
     ("pseudo-label", {"tau": 1.1}, "erm"),
     ("fixmatch", {"tau": 1.1}, "erm-aug"),
     ("erm-adv", {"radius": 0}, "erm"),

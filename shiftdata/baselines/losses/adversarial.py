@@ -10,10 +10,9 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits as bce
 
 from shiftdata.baselines.losses.reduce import check_1d, mean
-from shiftdata.baselines.losses.target import entropy
 from shiftdata.data.arrays import one_of
 
-__all__ = ["adversarial_step", "cdan_map", "cdan_weights", "dann", "reversal_schedule", "reverse_gradient"]
+__all__ = ["adversarial_step", "cdan_map", "dann", "reversal_schedule", "reverse_gradient"]
 
 
 class _Reversal(torch.autograd.Function):
@@ -75,16 +74,6 @@ def cdan_map(z: Tensor, probabilities: Tensor, projection: tuple[Tensor, Tensor]
         return (probabilities[:, :, None] * z[:, None, :]).flatten(1)
     of_z, of_p = projection
     return (z @ of_z) * (probabilities @ of_p) / math.sqrt(of_z.shape[1])
-
-
-def cdan_weights(logits: Tensor) -> Tensor:
-    """Return the importance 1 + exp(-H(p)) of each row over its mean, for CDAN+E; without a gradient.
-
-    The logits are those of source and target together, as in Transfer-Learning-Library; Long et al. (NeurIPS
-    2018) normalise each domain alone.
-    """
-    weight = 1 + torch.exp(-entropy(logits.detach()))
-    return weight / weight.mean()
 
 
 def adversarial_step(

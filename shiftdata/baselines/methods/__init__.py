@@ -45,10 +45,7 @@ def method_class(name: str) -> type[Method]:
 
 
 def make_method(name: str | Method, *, variant: str = "fixed", **hyper: float) -> Method:
-    """Return a method by its name, with hyper-parameters; "rs+rw+dann" has two wrappers around it.
-
-    Each part that has the variant takes it; at least one must.
-    """
+    """Return a method by its name, with hyper-parameters; "rs+rw+dann" has two wrappers around it."""
     if isinstance(name, Method):
         if hyper or variant != "fixed":
             hints = " ".join(filter(None, map(setting_hint, hyper)))
@@ -64,12 +61,8 @@ def make_method(name: str | Method, *, variant: str = "fixed", **hyper: float) -
             raise InputError(f"{name!r}: only wrappers go before a +, and {kind.__name__} is a method")
         wrappers.append(kind)
     of_wrappers = {key for wrapper in wrappers for key in wrapper.space()}
-    kind, own = method_class(inner), {key: hyper[key] for key in hyper.keys() - of_wrappers}
-    for_wrapper = variant not in kind.variants and any(variant in wrapper.variants for wrapper in wrappers)
-    method = kind(variant=kind.variants[0] if for_wrapper else variant, **own)
+    own = {key: hyper[key] for key in hyper.keys() - of_wrappers}
+    method = method_class(inner)(variant=variant, **own)
     for wrapper in reversed(wrappers):
-        own = {key: hyper[key] for key in hyper.keys() & wrapper.space().keys()}
-        method = wrapper(
-            method, variant=variant if variant in wrapper.variants else wrapper.variants[0], **own
-        )
+        method = wrapper(method, **{key: hyper[key] for key in hyper.keys() & wrapper.space().keys()})
     return method

@@ -43,8 +43,8 @@ class Averaged(Wrapper):
     average: losses.SWAD | losses.WeightAverage | losses.EMA
     _is_active: bool | None = None
 
-    def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
-        super().__init__(inner, variant=variant, **given)
+    def __init__(self, inner: Method, **given: float) -> None:
+        super().__init__(inner, **given)
         if any(isinstance(part, Averaged) for part in inner.modules()):
             raise InputError("swad, eoa and ema all average the weights: take one of them")
 
@@ -99,8 +99,8 @@ class SWAD(Averaged):
     tolerance = Hyper(6, low=1, high=20, source="Cha et al.: N_e")
     ratio = Hyper(0.3, low=0.0, high=1.0, source="Cha et al.: r")
 
-    def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
-        super().__init__(inner, variant=variant, **given)
+    def __init__(self, inner: Method, **given: float) -> None:
+        super().__init__(inner, **given)
         self.needs = inner.needs | {"select"}
 
     def setup(self, network: Network, sizes: Setup) -> None:

@@ -27,8 +27,8 @@ def pseudo_balanced(trainer: Trainer, labels: Tensor, epoch: int, begins: bool) 
 class RS(Wrapper):
     """Any method on rows drawn so that each class comes equally often, predicted classes on the target."""
 
-    def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
-        super().__init__(inner, variant=variant, **given)
+    def __init__(self, inner: Method, **given: float) -> None:
+        super().__init__(inner, **given)
         if inner.sampler not in ("shuffle", "rwy", "class-balanced"):
             raise InputError(
                 f"rs draws rows by class, and {type(inner).__name__} by a rule of its own "
@@ -65,8 +65,8 @@ class RW(Wrapper):
     estimator: ClassVar[str] = "rlls"
     code_version: ClassVar[int] = 2  # 2: estimated at every evaluation; source rows are not corrected
 
-    def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
-        super().__init__(inner, variant=variant, **given)
+    def __init__(self, inner: Method, **given: float) -> None:
+        super().__init__(inner, **given)
         if "unknown" in inner.needs:
             raise InputError(
                 f"rw estimates shares of known classes, and {type(inner).__name__} predicts unknown ones: "

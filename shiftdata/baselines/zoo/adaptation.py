@@ -76,11 +76,10 @@ class DeepJDOT(Method):
     distance = Hyper(0.01, low=1e-3, high=1.0, log=True, source="authors' code", variants={"code": 0.56})
     label = Hyper(1.0, low=0.1, high=10.0, log=True, source="authors' code", variants={"code": 0.19})
     source = Hyper(1.0, low=0.1, high=10.0, log=True, source="authors' paper", variants={"code": 4.88})
-    joint = Hyper(1, choices=(0, 1), source="authors' code: 1")
 
     def loss(self, batch: Batch) -> Tensor:
         plan = self.plan(batch)
-        z, z_target = both_features(self, batch, self.joint)
+        z, z_target = both_features(self, batch)
         moved = losses.jdot(
             self.cost(batch, z, z_target, "code" if self.variant == "code" else "paper"), plan
         )
@@ -173,11 +172,10 @@ class IWDANN(DANN):
         self.weights = losses.ClassWeights(sizes.classes, self.momentum)
 
     def importance(self, batch: Batch, logits: Tensor, logits_target: Tensor) -> Importance:
-        fitted, source, target = super().importance(batch, logits, logits_target)
         self.weights.update(logits, batch.y, logits_target)
         weight = self.weights(batch.y)
         weight = weight.mean().expand_as(weight) if self.variant == "code" else weight
-        return fitted if self.variant == "paper" else weight, source * weight, target
+        return torch.ones_like(weight) if self.variant == "paper" else weight, weight
 
     def after_step(self, batch: Batch) -> None:
         if (batch.step + 1) % math.ceil(self.sizes.rows / len(batch.x)) == 0:

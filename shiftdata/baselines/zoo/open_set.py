@@ -17,7 +17,7 @@ from torch.nn.functional import normalize
 from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage
-from shiftdata.baselines.methods.adversarial import DANN, both_features, discriminator
+from shiftdata.baselines.methods.adversarial import DANN, discriminator
 from shiftdata.baselines.networks import Network
 from shiftdata.data.arrays import IntArray
 
@@ -80,14 +80,13 @@ class UAN(DANN):
     trade_off = Hyper(1.0, low=0.01, high=10.0, log=True, source="You et al.: 1")
     threshold = Hyper(-0.5, low=-1.0, high=0.5, source="authors' code: w_0; SMA: .5", variants={"code": 0.5})
     temperature = Hyper(10.0, low=1.0, high=20.0, source="authors' code: of the source's classes")
-    joint = Hyper(0, choices=(0, 1), source="authors' code: 0")
 
     def setup(self, network: Network, sizes: Setup) -> None:
         super().setup(network, sizes)
         self.observer = discriminator(sizes.features, int(self.width), self.dropout)
 
     def loss(self, batch: Batch) -> Tensor:
-        z, z_target = both_features(self, batch, self.joint)
+        z, z_target = self.network.features(batch.x), self.network.features(batch.unlabelled)
         logits, logits_target = self.network.head(z), self.network.head(z_target)
         both, sizes = torch.cat([z, z_target]), [len(z), len(z_target)]
         seen = both if self.variant == "code" else both.detach()

@@ -15,7 +15,6 @@ from torch.nn.functional import cross_entropy, dropout
 from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage
-from shiftdata.baselines.methods.adversarial import both_features
 from shiftdata.baselines.methods.label_shift import pseudo_balanced
 from shiftdata.baselines.networks import Network
 from shiftdata.data.arrays import IntArray
@@ -29,13 +28,12 @@ class PseudoLabel(Method):
     tau = Hyper(0.9, low=0.7, high=0.95, source="RLSbench; range: unlabelled WILDS")
     trade_off = Hyper(1.0, low=0.1, high=10.0, log=True, source="RLSbench; range: unlabelled WILDS")
     ramp = Hyper(0.4, low=0.0, high=1.0, source="RLSbench: 40 % of the steps")
-    joint = Hyper(0, choices=(0, 1), source="0: the limit is ERM; RLSbench: 1")
 
     def loss(self, batch: Batch) -> Tensor:
-        z, z_target = both_features(self, batch, self.joint)
+        logits, logits_target = self.network(batch.x), self.network(batch.unlabelled)
         risen = min(1.0, batch.progress / self.ramp) if self.ramp else 1.0
-        target = losses.pseudo_label(self.network.head(z_target), self.tau)
-        return losses.cross_entropy(self.network.head(z), batch.y) + self.trade_off * risen * target
+        target = losses.pseudo_label(logits_target, self.tau)
+        return losses.cross_entropy(logits, batch.y) + self.trade_off * risen * target
 
 
 TEACH, LABEL = "teach", "label"

@@ -32,7 +32,6 @@ class MixStyle(ERM):
     p = Hyper(0.5, low=0.2, high=0.8, source="Zhou et al.; range: NICO++'s repository")
     alpha = Hyper(0.1, choices=(0.1, 0.2, 0.3), source="Zhou et al.; choices: NICO++'s repository")
     layers = Hyper(12, choices=(12, 123, 23), source="Zhou et al.; choices: NICO++'s repository")
-    across = Hyper(1, choices=(0, 1), source="Zhou et al.: 1 where domains are known")
 
     def setup(self, network: Network, sizes: Setup) -> None:
         super().setup(network, sizes)
@@ -46,7 +45,7 @@ class MixStyle(ERM):
             raise InputError(f"mixstyle with p={self.p:g}, alpha={self.alpha:g}: give 0 <= p <= 1, alpha > 0")
 
     def loss(self, batch: Batch) -> Tensor:
-        with self._mixing(batch.domain if self.across else torch.zeros_like(batch.domain)):
+        with self._mixing(batch.domain):
             return super().loss(batch)
 
     def _layers(self) -> list[int]:
