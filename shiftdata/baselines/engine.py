@@ -339,7 +339,7 @@ class Trainer:
         self._validation = None
         scores = torch.from_numpy(self.validation_scores()).double()
         held = float(torch.nn.functional.cross_entropy(scores, torch.from_numpy(data.select_y)))
-        self.method.evaluated(step, held)
+        self.method.evaluated(held)
         if any(stage.fresh for stage in self.stages[self.progress.stage + 1 :]):
             return  # this network is thrown away: no checkpoint
         entry: dict[str, Any] = {"step": step, "loss": float(loss), "select_loss": held}

@@ -253,7 +253,7 @@ class Method(nn.Module):
     def after_step(self, batch: Batch) -> None:
         """After the optimiser's move: average weights, say."""
 
-    def evaluated(self, step: int, loss: float) -> None:
+    def evaluated(self, loss: float) -> None:
         """After an evaluation on the validation set, with the mean loss there."""
 
     def finish(self, trainer: Trainer) -> None:

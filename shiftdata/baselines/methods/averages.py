@@ -38,10 +38,9 @@ def renew_statistics(trainer: Trainer) -> None:
 
 
 class Averaged(Wrapper):
-    """A wrapper with an average of weights."""
+    """A wrapper with an average of weights, over the stages that train the whole network (`whole`)."""
 
     average: losses.SWAD | losses.WeightAverage | losses.EMA
-    _is_active: bool | None = None
 
     def __init__(self, inner: Method, **given: float) -> None:
         super().__init__(inner, **given)
@@ -50,8 +49,8 @@ class Averaged(Wrapper):
 
     def setup(self, network: Network, sizes: Setup) -> None:
         super().setup(network, sizes)
-        self.register_buffer("active", torch.tensor(False))
-        self.register_load_state_dict_post_hook(lambda *_: setattr(self, "_is_active", None))  # type: ignore[no-untyped-call]
+        weights = {id(weight) for weight in network.parameters() if weight.requires_grad}
+        self.whole = {stage.name for stage in self.stages() if weights <= set(map(id, self.trained(stage)))}
 
     def averaged(self) -> list[Tensor]:
         """Return the tensors to average: parameters of the network, and of the method's own modules."""
@@ -61,17 +60,11 @@ class Averaged(Wrapper):
         if not stage.fresh:
             self.place(trainer)
         self.average.restart()
-        moved = {id(parameter) for parameter in self.inner.trained(stage)}
-        whole = all(id(weight) in moved for weight in self.network.parameters() if weight.requires_grad)
-        self.get_buffer("active").fill_(whole)
-        self._is_active = None
         super().begin(stage, trainer)
 
     def after_step(self, batch: Batch) -> None:
         super().after_step(batch)
-        if self._is_active is None:  # read once: each read of a GPU's memory waits for it
-            self._is_active = bool(self.get_buffer("active"))
-        if self._is_active:
+        if batch.stage in self.whole:
             self.average.update(self.averaged())
 
     def finish(self, trainer: Trainer) -> None:
@@ -112,10 +105,9 @@ class SWAD(Averaged):
             raise InputError("swad needs the validation loss: set evaluate_every above 0")
         super().begin(stage, trainer)
 
-    def evaluated(self, step: int, loss: float) -> None:
-        super().evaluated(step, loss)
-        if self.get_buffer("active"):
-            self.average.evaluated(loss)
+    def evaluated(self, loss: float) -> None:
+        super().evaluated(loss)
+        self.average.evaluated(loss)
 
     def place(self, trainer: Trainer) -> bool:
         placed = super().place(trainer)
