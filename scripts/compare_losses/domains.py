@@ -187,8 +187,8 @@ def rsc_loop(z: Tensor, logits: Tensor, y: Tensor, domain: Tensor) -> Tensor:
     for row in range(len(z)):
         weight = head.weight[y[row]].detach().numpy()
         muted[row] = weight > np.percentile(weight, 200 / 3)
-        kept = torch.from_numpy(~muted[row])
-        falls.append(float((head(z[row]).softmax(0) - head(z[row] * kept).softmax(0))[y[row]].detach()))
+        left = torch.from_numpy(~muted[row])
+        falls.append(float((head(z[row]).softmax(0) - head(z[row] * left).softmax(0))[y[row]].detach()))
     muted[np.array(falls) <= np.percentile(falls, 200 / 3)] = False
     return z * torch.from_numpy(muted)
 

@@ -110,7 +110,7 @@ def inputs_of(trainer: Trainer, rows: np.ndarray) -> torch.Tensor:
 
 def weights_of(trainer: Trainer) -> list[torch.Tensor]:
     """The network's parameters and buffers."""
-    return [one.detach().clone() for one in trainer.network.state_dict().values()]
+    return [tensor.detach().clone() for tensor in trainer.network.state_dict().values()]
 
 
 def same(first: Trainer, second: Trainer) -> bool:

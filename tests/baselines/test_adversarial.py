@@ -55,8 +55,8 @@ def test_the_reversal_changes_the_gradient_alone():
     assert torch.equal(x, y)
     (y * torch.tensor([3.0, 5.0])).sum().backward()
     assert x.grad.tolist() == [-0.75, -1.25]
-    made = [losses.reversal_schedule(progress) for progress in (0.0, 0.1, 1.0)]
-    assert made == pytest.approx([0, math.tanh(0.5), math.tanh(5)])
+    coefficients = [losses.reversal_schedule(progress) for progress in (0.0, 0.1, 1.0)]
+    assert coefficients == pytest.approx([0, math.tanh(0.5), math.tanh(5)])
     assert losses.reversal_schedule(0.7, slope=0) == 0
 
 
@@ -170,26 +170,26 @@ def test_weights_in_cases_with_known_answers():
 
 
 def test_weights_of_classes_follow_what_is_counted():
-    made, expected = losses.ClassWeights(3, momentum=0.75), torch.ones(3)
+    weights, expected = losses.ClassWeights(3, momentum=0.75), torch.ones(3)
     logits, logits_target, y = random(12, 3), random(8, 3, seed=1), torch.arange(12) % 3
     for _ in range(2):
         for _ in range(2):
-            made.update(logits, y, logits_target)
+            weights.update(logits, y, logits_target)
         counted = torch.zeros(3, 3)
         for row in range(12):
             counted[:, y[row]] += 2 * logits[row].softmax(0)
         observed = 2 * logits_target.softmax(1).sum(0)
-        assert torch.allclose(made.confusion, counted, atol=1e-5)
-        assert torch.allclose(made.observed, observed, atol=1e-5)
-        made.renew()
+        assert torch.allclose(weights.confusion, counted, atol=1e-5)
+        assert torch.allclose(weights.observed, observed, atol=1e-5)
+        weights.renew()
         new = losses.class_weights(counted / counted.sum(), observed / observed.sum())
         expected = 0.75 * expected + 0.25 * new
-        assert torch.allclose(made.weights, expected, atol=1e-4)
-        assert made(y).tolist() == made.weights[y].tolist()
-        assert made.confusion.sum() == made.observed.sum() == 0
-    made.update(logits * torch.nan, y, logits_target)
-    made.renew()
-    assert torch.allclose(made.weights, expected, atol=1e-4)  # the loss says what is wrong
+        assert torch.allclose(weights.weights, expected, atol=1e-4)
+        assert weights(y).tolist() == weights.weights[y].tolist()
+        assert weights.confusion.sum() == weights.observed.sum() == 0
+    weights.update(logits * torch.nan, y, logits_target)
+    weights.renew()
+    assert torch.allclose(weights.weights, expected, atol=1e-4)  # the loss says what is wrong
 
 
 @pytest.mark.parametrize("variant", ["fixed", "paper", "code"])
@@ -229,7 +229,7 @@ def test_couplings_are_the_cheapest():
 @pytest.mark.parametrize("variant", ["fixed", "paper", "code"])
 def test_the_cost_of_a_pair_by_hand(variant):
     y, z, z_target, f = torch.tensor([0, 2, 1, 0]), random(4, 5), random(3, 5, seed=1), random(3, 3, seed=2)
-    p, made = f.softmax(1), losses.jdot_cost(y, z, z_target, f, 0.3, 2.0, variant)
+    p, cost = f.softmax(1), losses.jdot_cost(y, z, z_target, f, 0.3, 2.0, variant)
     for i in range(4):
         for j in range(3):
             apart = float((z[i] - z_target[j]).square().sum())
@@ -239,7 +239,7 @@ def test_the_cost_of_a_pair_by_hand(variant):
                 "code": float(p[j, y[i]]),
             }
             far = float(cosine_similarity(z[i], z_target[j], 0)) if variant == "code" else apart
-            assert float(made[i, j]) == pytest.approx(0.3 * far + 2 * labels[variant], rel=1e-5)
+            assert float(cost[i, j]) == pytest.approx(0.3 * far + 2 * labels[variant], rel=1e-5)
 
 
 @pytest.mark.parametrize("variant", ["fixed", "code"])

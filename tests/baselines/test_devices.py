@@ -41,7 +41,7 @@ def trained(name: str, device: str, **settings):
 @pytest.mark.parametrize("device", DEVICES[1:])
 @pytest.mark.parametrize("name", METHODS)
 def test_a_gpu_takes_the_steps_of_a_processor(name, device):
-    near, far = (trained(name, one, precision="float64", **PLAIN) for one in ("cpu", device))
+    near, far = (trained(name, kind, precision="float64", **PLAIN) for kind in ("cpu", device))
     rows = near.data.select
     assert np.abs(near.scores(rows) - far.scores(rows)).max() < 1e-5
 
@@ -70,8 +70,8 @@ def test_it_learns_in_any_precision(device, precision):
     trainer.run()
     data = trainer.data
     assert (trainer.scores(data.select).argmax(1) == data.select_y).mean() > 0.6
-    kept = torch.float64 if precision == "float64" else torch.float32
-    assert {parameter.dtype for parameter in trainer.network.parameters()} == {kept}
+    dtype = torch.float64 if precision == "float64" else torch.float32
+    assert {parameter.dtype for parameter in trainer.network.parameters()} == {dtype}
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -78,9 +78,9 @@ def test_coral_of_wide_features_has_the_same_value_and_gradient(sizes):
     z.requires_grad_()
     narrow = [z[domain == number] for number in range(len(sizes)) if sizes[number] > 1]
     spread = torch.stack([torch.cov(rows.T) for rows in narrow]).var(0).mean() / 2
-    made = losses.coral(z, domain, means=False)
-    assert made.item() == pytest.approx(spread.item(), rel=1e-4)
-    pair = [torch.autograd.grad(value, z)[0] for value in (made, spread)]
+    coral = losses.coral(z, domain, means=False)
+    assert coral.item() == pytest.approx(spread.item(), rel=1e-4)
+    pair = [torch.autograd.grad(value, z)[0] for value in (coral, spread)]
     assert torch.allclose(*pair, atol=1e-7)
 
 
@@ -181,13 +181,13 @@ def test_eqrm_and_sd_are_their_formulas(data):
 
 @pytest.mark.parametrize(("name", "early"), [("irm", 1), ("vrex", 1), ("fishr", 0)])
 def test_the_weight_changes_at_the_anneal(data, name, early):
-    made = []
+    penalties = []
     for progress in (0.29, 0.3, 0.5):
         trainer, batch = ready(name, data, trade_off=50, anneal=0.3, progress=progress)
         fitted = cross_entropy(trainer.network(batch.x), batch.y)
-        made.append(float((trainer.method.loss(batch) - fitted).detach()))
-    assert made[0] == pytest.approx(early * made[1] / 50, rel=1e-2, abs=1e-6)
-    assert made[1] == made[2] != 0
+        penalties.append(float((trainer.method.loss(batch) - fitted).detach()))
+    assert penalties[0] == pytest.approx(early * penalties[1] / 50, rel=1e-2, abs=1e-6)
+    assert penalties[1] == penalties[2] != 0
     if name == "fishr":
         trainer, batch = ready(name, data, progress=0.1)
         trainer.method.loss(batch)

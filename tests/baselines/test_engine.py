@@ -100,7 +100,7 @@ def test_the_seed_and_the_order_of_evaluations_decide_nothing_else(data):
     torch.manual_seed(6)
     second.run()
     assert same(first, second)
-    assert [one["step"] for one in second.progress.history] == [3, 6, 9, 12, 15, 18, 20]
+    assert [entry["step"] for entry in second.progress.history] == [3, 6, 9, 12, 15, 18, 20]
 
 
 def test_evaluations_need_a_set_to_select_by(data):
@@ -112,9 +112,9 @@ def test_evaluations_need_a_set_to_select_by(data):
 @pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
 def test_optimisers_have_all_their_settings(optimizer):
     given = Training(optimizer=optimizer, learning_rate=0.1, weight_decay=0.2, momentum=0.3)
-    made = optimizer_of([{"params": [torch.zeros(1, requires_grad=True)], "lr": 0.1}], given)
-    assert type(made).__name__.lower() == optimizer
-    (group,) = made.param_groups
+    built = optimizer_of([{"params": [torch.zeros(1, requires_grad=True)], "lr": 0.1}], given)
+    assert type(built).__name__.lower() == optimizer
+    (group,) = built.param_groups
     assert (group["lr"], group["weight_decay"], group.get("momentum", 0.3)) == (0.1, 0.2, 0.3)
 
 

@@ -99,7 +99,7 @@ def test_the_method_takes_groups_or_domains(name, variant, data):
 
 def spurious(rows=400, rare=0.1, seed=0):
     """Two classes: one number that is true, three louder ones that a share `rare` of the rows contradicts."""
-    made = problem(rows=rows, numbers=4, classes=2, domains=2, target=rows // 2, seed=seed)
+    plain = problem(rows=rows, numbers=4, classes=2, domains=2, target=rows // 2, seed=seed)
     generator = np.random.default_rng(seed)
     y = generator.integers(2, size=2 * rows)
     select = np.arange(len(y)) >= 1.5 * rows
@@ -110,7 +110,7 @@ def spurious(rows=400, rare=0.1, seed=0):
     fit, select = np.flatnonzero(~select)[:rows], np.flatnonzero(select)
     domain = (y ^ against).astype(np.int64)
     return replace(
-        made,
+        plain,
         source=Source(x.astype(np.float32)),
         rows=fit,
         y=y[fit],
@@ -137,7 +137,10 @@ def test_jtt_marks_the_minority_groups_and_copies_them():
 
 def test_jtt_variants():
     assert losses.jtt_weights(torch.tensor([True, False]), 3).tolist() == [3, 1]
-    totals = {one: make_method("jtt", variant=one, up=4).total_copies for one in ("fixed", "paper", "code")}
+    totals = {
+        variant: make_method("jtt", variant=variant, up=4).total_copies
+        for variant in ("fixed", "paper", "code")
+    }
     assert totals == {"fixed": 4, "paper": 5, "code": 4}
     shares = [stage.share for stage in make_method("jtt", variant="code", first=0.25).stages()]
     assert shares == [0.25, 0, 0.75]
@@ -206,14 +209,14 @@ def test_dfr_fits_what_scikit_learn_fits(classes):
     y = np.digitize(z[:, 0] + 0.5 * generator.normal(size=120), [0.8, 1.5][: classes - 1])
     settings = {"C": 0.5, "l1_ratio": 1.0, "solver": "liblinear", "tol": 1e-8, "max_iter": 1000}
     oracle = multiclass.OneVsRestClassifier(linear_model.LogisticRegression(**settings)).fit(z, y)
-    made = dfr.sparse_regression(z, y, 0.5, classes + 1, 0, released=True)
-    expected = np.array([[*one.coef_[0], *one.intercept_] for one in oracle.estimators_])
+    head = dfr.sparse_regression(z, y, 0.5, classes + 1, 0, released=True)
+    expected = np.array([[*model.coef_[0], *model.intercept_] for model in oracle.estimators_])
     if classes == 2:
-        assert np.allclose(made[1] - made[0], expected[0], atol=5e-3)
+        assert np.allclose(head[1] - head[0], expected[0], atol=5e-3)
     else:
-        assert np.allclose(made[:classes], expected, atol=5e-3)
-    assert made[classes].tolist() == [0, 0, 0, dfr.NEVER]  # a class without rows
-    assert (z @ made[:, :-1].T + made[:, -1]).argmax(1).max() < classes
+        assert np.allclose(head[:classes], expected, atol=5e-3)
+    assert head[classes].tolist() == [0, 0, 0, dfr.NEVER]  # a class without rows
+    assert (z @ head[:, :-1].T + head[:, -1]).argmax(1).max() < classes
 
     free = dfr.sparse_regression(z, y, 0.5, classes, 0)
     scores = z @ free[:, :-1].T + free[:, -1]
@@ -252,8 +255,8 @@ def test_dfr_chooses_c_by_the_worst_group_and_the_smaller_of_equals(variant, apa
     scaled = (z - base.mean(0)) / base.std(0)
     quality = {}
     for c in dfr.GRID:
-        made = dfr.sparse_regression(scaled[rows], y[rows], c, 2, 0, released=variant == "code")
-        right = (scaled @ made[:, :-1].T + made[:, -1]).argmax(1) == y
+        head = dfr.sparse_regression(scaled[rows], y[rows], c, 2, 0, released=variant == "code")
+        right = (scaled @ head[:, :-1].T + head[:, -1]).argmax(1) == y
         each = [right[judged][group[judged] == g].mean() for g in range(4)]
         quality[c] = (min(each), np.mean(each))
     best = [c for c in dfr.GRID if quality[c] == max(quality.values())]

@@ -82,12 +82,12 @@ def specs_of(method, seeds=(0, 1)):
 def test_each_is_what_torch_makes_of_it_alone(method, shape):
     x, y, group = rows_of(*shape)
     specs = specs_of(method, seeds=(1,))
-    made = train_heads(x[: len(y)], y, group, specs, steps=STEPS, evaluate=[x])
-    assert not made.failed
+    results = train_heads(x[: len(y)], y, group, specs, steps=STEPS, evaluate=[x])
+    assert not results.failed
     for run, spec in enumerate(specs):
         scores = alone(x, y, group, spec)
-        assert np.abs(made.scores(run, x) - scores).max() < CLOSE
-        assert (made.predicted[0][run, -1] == scores.argmax(1)).mean() > 0.98
+        assert np.abs(results.scores(run, x) - scores).max() < CLOSE
+        assert (results.predicted[0][run, -1] == scores.argmax(1)).mean() > 0.98
 
 
 def test_a_spec_has_its_method_s_defaults_and_sampler():
@@ -109,21 +109,21 @@ def test_a_spec_has_its_method_s_defaults_and_sampler():
 def test_both_forms_agree(rows, numbers, classes, seed, rate, decay):
     x, y, group = rows_of(max(rows, 2 * classes), numbers, classes, seed)
     specs = [
-        HeadSpec(method=one, learning_rate=rate, weight_decay=decay, seed=seed % 3) for one in HEAD_METHODS
+        HeadSpec(method=name, learning_rate=rate, weight_decay=decay, seed=seed % 3) for name in HEAD_METHODS
     ]
-    made = []
+    results = []
     for dual in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(heads, "is_dual", lambda rows, numbers, dual=dual: dual)
-            made.append(train_heads(x[: len(y)], y, group, specs, steps=25, classes=classes))
-    fixed = [at for at, one in enumerate(specs) if one.method != "jtt"]  # a tie may be marked or not
-    assert np.abs(made[0].weights[fixed] - made[1].weights[fixed]).max() < CLOSE
+            results.append(train_heads(x[: len(y)], y, group, specs, steps=25, classes=classes))
+    fixed = [at for at, spec in enumerate(specs) if spec.method != "jtt"]  # a tie may be marked or not
+    assert np.abs(results[0].weights[fixed] - results[1].weights[fixed]).max() < CLOSE
 
 
 @pytest.mark.parametrize("shape", [(60, 40), (200, 12)], ids=["dual", "primal"])
 def test_nothing_depends_on_what_is_trained_together(shape, monkeypatch):
     x, y, group = rows_of(*shape)
-    specs = [one for method in HEAD_METHODS for one in specs_of(method)]
+    specs = [spec for method in HEAD_METHODS for spec in specs_of(method)]
     order = np.random.default_rng(0).permutation(len(specs))
     whole = train_heads(x, *padded(x, y, group), specs, steps=STEPS, evaluate=[x], every=10)
     monkeypatch.setattr(heads, "WORKING_SET", 5_000)
@@ -145,13 +145,13 @@ def test_one_that_diverges_says_so_and_touches_no_other(shape, method):
     x, y, group = rows_of(*shape)
     good = [HeadSpec(method=method, learning_rate=0.1, seed=seed) for seed in range(3)]
     bad = HeadSpec(method=method, learning_rate=1e30, weight_decay=1e9)
-    made = train_heads(x[: len(y)], y, group, [*good[:1], bad, *good[1:]], steps=STEPS, evaluate=[x])
+    results = train_heads(x[: len(y)], y, group, [*good[:1], bad, *good[1:]], steps=STEPS, evaluate=[x])
     apart = train_heads(x[: len(y)], y, group, good, steps=STEPS, evaluate=[x])
-    assert list(made.failed) == [1]
-    assert "learning_rate, now 1e+30" in made.failed[1]
-    assert (made.predicted[0][1] == -1).all()
-    assert np.abs(made.weights[[0, 2, 3]] - apart.weights).max() < CLOSE
-    assert (made.predicted[0][[0, 2, 3]] == apart.predicted[0]).all()
+    assert list(results.failed) == [1]
+    assert "learning_rate, now 1e+30" in results.failed[1]
+    assert (results.predicted[0][1] == -1).all()
+    assert np.abs(results.weights[[0, 2, 3]] - apart.weights).max() < CLOSE
+    assert (results.predicted[0][[0, 2, 3]] == apart.predicted[0]).all()
 
 
 @pytest.mark.parametrize(
@@ -177,6 +177,6 @@ def test_first_weights_are_those_of_a_linear_layer():
     spec = HeadSpec(seed=3)
     torch.manual_seed(hash64(3, "baselines", "weights"))
     layer = torch.nn.Linear(17, 4)
-    made = first_weights(spec, 17, 4)
-    assert torch.allclose(made[:, :-1], layer.weight, atol=1e-7)
-    assert torch.allclose(made[:, -1], layer.bias, atol=1e-7)
+    weights = first_weights(spec, 17, 4)
+    assert torch.allclose(weights[:, :-1], layer.weight, atol=1e-7)
+    assert torch.allclose(weights[:, -1], layer.bias, atol=1e-7)

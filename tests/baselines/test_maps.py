@@ -22,7 +22,7 @@ def ready(name, data, sizes=(8, 7), progress=0.9, backbone="small-resnet", **hyp
     trainer = trainer_of(make_method(name, **hyper), data, backbone=backbone)
     rows = np.concatenate([np.flatnonzero(data.domain == at)[:size] for at, size in enumerate(sizes)])
     rows = np.random.default_rng(0).permutation(rows)
-    y, group, domain = (torch.from_numpy(one[rows]) for one in (data.y, data.group, data.domain))
+    y, group, domain = (torch.from_numpy(column[rows]) for column in (data.y, data.group, data.domain))
     x = inputs_of(trainer, data.rows[rows])
     trainer.method.train()
     return trainer, Batch(x, y, group, domain, torch.from_numpy(rows), progress=progress, step=18)
@@ -34,16 +34,18 @@ def ready(name, data, sizes=(8, 7), progress=0.9, backbone="small-resnet", **hyp
 @pytest.fixture
 def mixtures(monkeypatch):
     """What is mixed from now on: maps, partners and shares. What comes out is 0."""
-    made = []
-    monkeypatch.setattr(losses, "mixstyle", lambda *given: made.append(given) or torch.zeros_like(given[0]))
-    return made
+    mixtures = []
+    monkeypatch.setattr(
+        losses, "mixstyle", lambda *given: mixtures.append(given) or torch.zeros_like(given[0])
+    )
+    return mixtures
 
 
 @pytest.mark.parametrize("layers", [12, 123, 23, 2])
 def test_the_stages_named_are_mixed_and_the_next_ones_read_that(data, mixtures, layers):
     trainer, batch = ready("mixstyle", data, layers=layers, p=1)
     scores = []
-    trainer.network.head.register_forward_hook(lambda head, read, made: scores.append(made))
+    trainer.network.head.register_forward_hook(lambda head, read, logits: scores.append(logits))
     trainer.method.loss(batch)
     assert [given[0].shape[1] for given in mixtures] == [
         networks.WIDTHS[int(digit) - 1] for digit in str(layers)
@@ -74,13 +76,13 @@ def test_styles_are_those_of_the_first_two_maps(data):
     with torch.no_grad():
         first = network.encoder[1](network.encoder[0](x))
         maps = [first, network.encoder[2](first)]
-        made = trainer.method.styles(x)
+        styles = trainer.method.styles(x)
     expected = []
-    for one in maps:
-        flat = one.flatten(2).double().numpy()
+    for part in maps:
+        flat = part.flatten(2).double().numpy()
         expected += [flat.mean(2), np.sqrt(flat.var(2, ddof=1) + 1e-6)]
-    assert np.allclose(made, np.concatenate(expected, axis=1), atol=1e-4)
-    assert not any(one._forward_hooks for one in trainer.network.maps)
+    assert np.allclose(styles, np.concatenate(expected, axis=1), atol=1e-4)
+    assert not any(part._forward_hooks for part in trainer.network.maps)
 
 
 def test_clusters_keep_their_names():
@@ -108,14 +110,14 @@ def test_mmld_is_its_formula(data, trade_off, entropy):
     fitted = torch.nn.functional.cross_entropy(scores, batch.y, reduction="none")
     fitted = fitted + entropy * c * -(p * p.log()).sum(1)
     mine = cluster[batch.row]
-    share = torch.tensor([(cluster == one).float().mean() for one in range(3)])
+    share = torch.tensor([(cluster == number).float().mean() for number in range(3)])
     hidden = torch.nn.functional.cross_entropy(method.adversary(z), mine, reduction="none") / (
         3 * share[mine]
     )
     assert torch.allclose(method.loss(batch), (fitted + trade_off * hidden).mean(), atol=1e-5)
     encoder = next(iter(network.encoder.parameters()))
     plain, adversarial = (
-        torch.autograd.grad(one.mean(), encoder, retain_graph=True)[0] for one in (fitted, hidden)
+        torch.autograd.grad(loss.mean(), encoder, retain_graph=True)[0] for loss in (fitted, hidden)
     )
     whole = torch.autograd.grad(method.loss(batch), encoder)[0]
     assert torch.allclose(whole, plain - c * trade_off * adversarial, atol=1e-4)

@@ -24,7 +24,7 @@ def ready(name, data, sizes=(9, 9, 9), variant="fixed", settings=PLAIN, backbone
     trainer = trainer_of(make_method(name, variant=variant, **hyper), data, backbone=backbone, **settings)
     rows = np.concatenate([np.flatnonzero(data.domain == at)[:size] for at, size in enumerate(sizes)])
     rows = np.random.default_rng(0).permutation(rows)
-    y, group, domain = (torch.from_numpy(one[rows]) for one in (data.y, data.group, data.domain))
+    y, group, domain = (torch.from_numpy(column[rows]) for column in (data.y, data.group, data.domain))
     batch = Batch(inputs_of(trainer, data.rows[rows]), y, group, domain, torch.from_numpy(rows))
     return trainer, batch
 
@@ -71,8 +71,8 @@ def test_a_step_of_sagnet_is_its_three_moves(data):
     total = trainer.method.step(batch, trainer)
 
     def descend(loss, parameters):
-        for parameter, one in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
-            parameter.data -= rate * one
+        for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+            parameter.data -= rate * gradient
         return float(loss.detach())
 
     torch.manual_seed(7)

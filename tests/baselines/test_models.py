@@ -48,7 +48,7 @@ def test_maps_halve_their_side(name, sides):
     network, _, _ = build(name, torch.zeros(2, 3, 40, 40, dtype=torch.uint8), 3)
     shapes: list[tuple[int, ...]] = []
     for part in network.maps:
-        part.register_forward_hook(lambda _, __, made: shapes.append(tuple(made.shape[1:])))
+        part.register_forward_hook(lambda _, __, output: shapes.append(tuple(output.shape[1:])))
     assert network(torch.zeros(2, 3, 40, 40)).shape == (2, 3)
     widths = (32, 64, 128, 256)
     assert shapes == [(width, side, side) for width, side in zip(widths, sides, strict=True)]
@@ -149,9 +149,9 @@ def test_texts_are_read_as_ngrams_or_unchanged(texts):
 def test_models_of_timm_get_a_head_and_their_own_scale(monkeypatch):
     def create_model(name: str, pretrained: bool, num_classes: int) -> nn.Module:
         assert (name, pretrained, num_classes) == ("tiny", True, 0)
-        made = nn.Sequential(nn.Conv2d(3, 5, 4, 4), nn.AdaptiveAvgPool2d(1), nn.Flatten())
-        made.num_features, made.pretrained_cfg = 5, {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25)}
-        return made
+        model = nn.Sequential(nn.Conv2d(3, 5, 4, 4), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        model.num_features, model.pretrained_cfg = 5, {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25)}
+        return model
 
     monkeypatch.setitem(sys.modules, "timm", types.SimpleNamespace(create_model=create_model))
     x = torch.full((4, 3, 8, 8), 255, dtype=torch.uint8)

@@ -21,8 +21,8 @@ def data():
 
 def trainer_for(name: str, data: Any, **settings: Any):
     method = {key: settings.pop(key) for key in list(settings) if key in make_method(name).space()}
-    made = make_method(name, variant=settings.pop("variant", "fixed"), **method)
-    return trainer_of(made, data, **{"backbone": "small-cnn", "batch": 15, **settings})
+    algorithm = make_method(name, variant=settings.pop("variant", "fixed"), **method)
+    return trainer_of(algorithm, data, **{"backbone": "small-cnn", "batch": 15, **settings})
 
 
 def next_batch(trainer):

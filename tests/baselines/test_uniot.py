@@ -131,14 +131,14 @@ def test_a_row_is_not_its_own_neighbour(monkeypatch):
 def test_a_row_alone_gets_the_answer_of_the_transport_over_all():
     state, z, prototypes = losses.UniOT(3, 5, 1), unit(40), unit(3, seed=1)
     label, _ = state.couple(z, prototypes)
-    made = state.predict(z, prototypes)
-    shares = made[:, :3].exp()
+    logits = state.predict(z, prototypes)
+    shares = logits[:, :3].exp()
     confident = shares.amax(1) > 1 / float(state.rows)
-    assert (made.argmax(1) == torch.where(confident, shares.argmax(1), 3)).all()
+    assert (logits.argmax(1) == torch.where(confident, shares.argmax(1), 3)).all()
     assert 0 < confident.sum() < 40
-    assert (made.argmax(1)[label >= 0] == label[label >= 0]).all()
+    assert (logits.argmax(1)[label >= 0] == label[label >= 0]).all()
     alone = torch.cat([state.predict(row[None], prototypes) for row in z])
-    assert torch.allclose(alone, made, atol=1e-4)
+    assert torch.allclose(alone, logits, atol=1e-4)
 
 
 @pytest.mark.parametrize("variant", ["fixed", "code"])

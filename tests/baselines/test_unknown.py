@@ -35,9 +35,9 @@ def test_the_head_is_pulled_to_the_boundary_and_the_encoder_away(data):
     loss = method.loss(batch)
     assert torch.allclose(loss, fitted + plain)
     weights = [encoder, method.head.weight]
-    made, of_plain, of_fitted = (torch.autograd.grad(each, weights) for each in (loss, plain, fitted))
-    assert torch.allclose(made[0], of_fitted[0] - of_plain[0], atol=1e-7)
-    assert torch.allclose(made[1], of_fitted[1] + of_plain[1], atol=1e-7)
+    of_loss, of_plain, of_fitted = (torch.autograd.grad(each, weights) for each in (loss, plain, fitted))
+    assert torch.allclose(of_loss[0], of_fitted[0] - of_plain[0], atol=1e-7)
+    assert torch.allclose(of_loss[1], of_fitted[1] + of_plain[1], atol=1e-7)
 
 
 # OVANet.
@@ -97,10 +97,10 @@ def test_uan_is_its_formula_and_the_released_weights_do_nothing(data, variant):
     plain = fitted + 2 * losses.dann(seen, seen_target)
     loss, encoder = method.loss(batch), next(network.encoder.parameters())
     assert torch.allclose(loss, plain + hidden, atol=1e-6)
-    made, of_plain, of_hidden = (
+    of_loss, of_plain, of_hidden = (
         torch.autograd.grad(each, encoder, retain_graph=True)[0] for each in (loss, plain, hidden)
     )
-    assert torch.allclose(made, of_plain - losses.reversal_schedule(0.1) * of_hidden, atol=1e-6)
+    assert torch.allclose(of_loss, of_plain - losses.reversal_schedule(0.1) * of_hidden, atol=1e-6)
 
 
 @pytest.mark.parametrize("variant", ["fixed", "code"])

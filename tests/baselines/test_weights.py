@@ -25,7 +25,7 @@ def ready(name, data, rows=24, step=0, variant="fixed", settings=PLAIN, backbone
     """A trainer, and its first batch."""
     trainer = trainer_of(make_method(name, variant=variant, **hyper), data, backbone=backbone, **settings)
     at = np.arange(rows)
-    y, group, domain = (torch.from_numpy(one[at]) for one in (data.y, data.group, data.domain))
+    y, group, domain = (torch.from_numpy(column[at]) for column in (data.y, data.group, data.domain))
     x = inputs_of(trainer, data.rows[at])
     return trainer, Batch(x, y, group, domain, torch.from_numpy(at), step=step)
 
@@ -41,22 +41,22 @@ def test_released_features_have_one_frequency_and_lose_their_size():
     low, high = phase.min(1, keepdims=True), phase.max(1, keepdims=True)
     phase = (phase - low) / (high - low) * np.pi / 2
     torch.manual_seed(3)
-    made = fourier_released(z)
-    assert made.numpy() == pytest.approx(2**0.5 * (np.cos(phase) + np.sin(phase)))
+    features = fourier_released(z)
+    assert features.numpy() == pytest.approx(2**0.5 * (np.cos(phase) + np.sin(phase)))
     torch.manual_seed(3)
-    assert torch.allclose(fourier_released(z + 7), made)  # rows are shifted, nothing is seen
+    assert torch.allclose(fourier_released(z + 7), features)  # rows are shifted, nothing is seen
     assert fourier_released(torch.ones(3, 1)).isfinite().all()
 
 
 @pytest.mark.parametrize("shape", [(9, 4), (4, 9), (6, 6)])
 def test_dependence_is_numpys_covariance(shape):
     generator = np.random.default_rng(0)
-    made, share = generator.normal(size=shape) + 3, generator.dirichlet(np.ones(shape[0]))
-    covariance = np.cov(made.T, aweights=share, ddof=0)
+    features, share = generator.normal(size=shape) + 3, generator.dirichlet(np.ones(shape[0]))
+    covariance = np.cov(features.T, aweights=share, ddof=0)
     expected = (covariance**2).sum() - (np.diag(covariance) ** 2).sum()
-    found = dependence(torch.from_numpy(made), torch.from_numpy(share))
-    assert float(found) == pytest.approx(expected)
-    alone = dependence(torch.from_numpy(made[:, :1]), torch.from_numpy(share))
+    total = dependence(torch.from_numpy(features), torch.from_numpy(share))
+    assert float(total) == pytest.approx(expected)
+    alone = dependence(torch.from_numpy(features[:, :1]), torch.from_numpy(share))
     assert float(alone) == pytest.approx(0, abs=1e-12)
 
 
@@ -98,10 +98,10 @@ def test_clusters_are_scikit_learns(data, backbone, offset, left_out, axes):
     seed = hash64(0, "adaclust", 0) % 2**32
     oracle = pipeline(z, axes, left_out, 9, seed)
     assert method.get_buffer("axes").shape[0] == axes
-    found = method.cluster_of(torch.from_numpy(z)).numpy()
-    assert (found == oracle.labels_).mean() > 0.99
+    clusters = method.cluster_of(torch.from_numpy(z)).numpy()
+    assert (clusters == oracle.labels_).mean() > 0.99
     for cluster in range(9):
-        expected = z[found == cluster].mean(0)
+        expected = z[clusters == cluster].mean(0)
         assert method.get_buffer("centroids")[cluster].numpy() == pytest.approx(expected, abs=1e-5)
 
 
@@ -118,7 +118,7 @@ def test_the_head_reads_features_and_their_centroid(data):
     losses = cross_entropy(expected, batch.y, reduction="none")
     fitted = losses.mean()
     assert torch.allclose(method.loss(batch), fitted, atol=1e-6)
-    made = torch.autograd.grad(method.loss(batch), [*network.parameters(), method.context.weight])
+    gradients = torch.autograd.grad(method.loss(batch), [*network.parameters(), method.context.weight])
     wanted = torch.autograd.grad(fitted, [*network.parameters(), method.context.weight])
-    assert all(torch.allclose(*pair, atol=1e-6) for pair in zip(made, wanted, strict=True))
-    assert made[-1].abs().sum() > 0
+    assert all(torch.allclose(*pair, atol=1e-6) for pair in zip(gradients, wanted, strict=True))
+    assert gradients[-1].abs().sum() > 0
