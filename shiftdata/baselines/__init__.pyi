@@ -1,9 +1,9 @@
 from . import losses as losses
 from .engine import Trainer as Trainer
 from .method import Batch as Batch
+from .method import Data as Data
 from .method import Hyper as Hyper
 from .method import Method as Method
-from .method import Setup as Setup
 from .method import Stage as Stage
 from .method import Wrapper as Wrapper
 from .method import method as method

@@ -68,7 +68,7 @@ class Trainer:
             raise InputError("batch=0, all rows at once, is for batched heads: give the rows of a step")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(hash64(seed, "baselines", "method"))
-            method.setup(network, data.setup(network.n_features))
+            method.setup(network, data)
         method.to(device, torch.float64 if training.precision == "float64" else None)
         same_everywhere(method.state_dict().values())  # a network of one's own may have been drawn by each
         self.first = {name: value.cpu().clone() for name, value in network.state_dict().items()}
@@ -189,8 +189,7 @@ class Trainer:
     def steps_of(self, stage: Stage) -> int:
         """Return how many steps a stage has."""
         if stage.passes:
-            rows = 0 if self.data.target is None else len(self.data.target)
-            return math.ceil(stage.passes * rows / self.training.batch)
+            return math.ceil(stage.passes * self.data.target_rows / self.training.batch)
         return round(stage.share * self.training.steps)
 
     @property

@@ -336,8 +336,8 @@ def train_heads(
     """
     if steps < 1 or every < 0:
         raise InputError(f"steps={steps}, every={every}: give at least 1 step, and no negative number")
-    columns = (torch.from_numpy(np.asarray(column, np.int64)) for column in (y, group))
-    rows = Rows(with_bias(x), *columns, classes or int(y.max()) + 1)
+    labels, groups = (torch.from_numpy(np.asarray(column, np.int64)) for column in (y, group))
+    rows = Rows(with_bias(x), labels, groups, classes or int(y.max()) + 1)
     for name in {spec.method for spec in specs}:
         if "groups" in make_method(name).needs and len(np.unique(group)) < 2:
             raise InputError(f"{name} needs rows of several groups, and these have one")
@@ -362,15 +362,10 @@ def train_heads(
 
 @dataclass(frozen=True, eq=False)
 class GridResults:
-    """Heads that were trained on a task: `results`, and the predicted sets in the same order.
+    """Heads trained on a task: `results`, the predicted sets in order, and each class's label number."""
 
-    `rows` are rows of the base, `outputs` the label number of each class.
-    """
-
-    task: Task
     results: HeadResults
     sets: tuple[str, ...]
-    rows: tuple[IntArray, ...]
     outputs: IntArray
 
     def predicted(self, run: int, name: str, step: int = -1) -> IntArray:
@@ -414,7 +409,7 @@ def train_grid(
         samplers=partial(task.sampler, name=sets.fit),
         workers=workers,
     )
-    return GridResults(task, results, tuple(judged), tuple(judged.values()), task.label_ids)
+    return GridResults(results, tuple(judged), task.label_ids)
 
 
 def _chunks(

@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, overload
 
-import numpy as np
-import torch
 from torch import Tensor, nn
 
 from shiftdata.baselines.networks import Network
-from shiftdata.baselines.training import setting_hint
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError, not_found
@@ -25,30 +22,14 @@ from shiftdata.stable import content_hash
 if TYPE_CHECKING:
     from shiftdata.baselines.engine import Trainer
 
+#: Of an unknown hyper-parameter, such as lr.
+HINT = "Steps, rates and schedules are settings of training=Training(...)."
 #: What a task, or a network, must have for a method:
 #: - groups: several groups in the training set; domains: several nuisances among them;
 #: - target: a set with the role "unlabelled"; select: one with the role "select", with labels;
 #: - batch-norm: a network with such layers; maps: one with feature maps; pixels: pictures, not features;
 #: - unknown: a target that may have classes of its own. Logits then have a last column for them.
 Need: TypeAlias = Literal["groups", "domains", "target", "select", "batch-norm", "maps", "pixels", "unknown"]
-
-
-@dataclass(frozen=True, eq=False)
-class Setup:
-    """Sizes of the problem, as a method knows them before the first step."""
-
-    classes: int
-    groups: int
-    domains: int
-    rows: int
-    target_rows: int
-    features: int  # the width of the encoder's output
-    #: Training rows of each class, group and domain.
-    class_counts: Tensor
-    group_counts: Tensor
-    domain_counts: Tensor
-    #: The class of each group.
-    group_class: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,16 +60,13 @@ class Data:
         assert self.target is not None
         return self.target
 
-    def setup(self, features: int) -> Setup:
-        """Return the sizes for a network whose encoder has `features` outputs."""
-        groups, domains = (int(column.max(initial=-1)) + 1 for column in (self.group, self.domain))
-        group_class = np.zeros(groups, np.int64)
-        group_class[self.group] = self.y
-        columns = ((self.y, self.classes), (self.group, groups), (self.domain, domains))
-        counts = [torch.from_numpy(np.bincount(column, minlength=size)) for column, size in columns]
-        rows, target_rows = len(self.rows), 0 if self.target is None else len(self.target)
-        sizes = self.classes, groups, domains, rows, target_rows, features
-        return Setup(*sizes, *counts, torch.from_numpy(group_class))
+    @property
+    def target_rows(self) -> int:
+        return 0 if self.target is None else len(self.target)
+
+    @property
+    def domains(self) -> int:
+        return int(self.domain.max(initial=-1)) + 1
 
 
 @dataclass(frozen=True)
@@ -133,7 +111,7 @@ class Hyper:
 class Batch:
     """A step's rows: everything but `x` is 1-D, one entry a row.
 
-    y are class numbers from 0, group and domain those of `Setup`, row positions in the training set. Labels
+    y are class numbers from 0, group and domain those of `Data`, row positions in the training set. Labels
     of `target` are not here, by design. `strong` and `target_strong` are further views of the same rows, as
     many as a method asks for by `strong_views` and `target_strong_views`.
     """
@@ -217,7 +195,7 @@ class Method(nn.Module):
             raise not_found(f"variant of {type(self).__name__}", variant, self.variants)
         for name in given:
             if name not in space:
-                raise not_found(f"hyper-parameter of {type(self).__name__}", name, space, setting_hint(name))
+                raise not_found(f"hyper-parameter of {type(self).__name__}", name, space, HINT)
         defaults = {name: (hyper.variants or {}).get(variant, hyper.default) for name, hyper in space.items()}
         self.variant, self.hyper = variant, defaults | {name: float(value) for name, value in given.items()}
 
@@ -227,9 +205,9 @@ class Method(nn.Module):
         attributes = {name: value for kind in reversed(cls.__mro__) for name, value in vars(kind).items()}
         return {name: value for name, value in attributes.items() if isinstance(value, Hyper)}
 
-    def setup(self, network: Network, sizes: Setup) -> None:
+    def setup(self, network: Network, data: Data) -> None:
         """Take the network, and make what else is trained or saved. Extend it: call it first."""
-        self.network, self.sizes = network, sizes
+        self.network, self.data = network, data
 
     def stages(self) -> Sequence[Stage]:
         """Return the parts of the training, in order."""
@@ -298,16 +276,16 @@ class Wrapper(Method):
     """
 
     def __init__(self, inner: Method, **given: float) -> None:
-        super().__init__(**given)
+        super().__init__(variant="fixed", **given)
         self.inner, self.variant = inner, inner.variant
         self.hyper = inner.hyper | self.hyper
         self.needs, self.sampler = inner.needs, inner.sampler
         self.strong_views, self.target_strong_views = inner.strong_views, inner.target_strong_views
         self.trains_on_select = inner.trains_on_select
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        self.inner.setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        self.inner.setup(network, data)
 
 
 def _handed_on(name: str) -> Callable[..., Any]:

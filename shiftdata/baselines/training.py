@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 import torch
@@ -65,16 +65,6 @@ class Training:
 
 
 TRAINING = Training()
-#: Names that other libraries give to settings of `Training`.
-SYNONYMS = {"epochs": "steps", "lr": "learning_rate", "scheduler": "schedule"}
-
-
-def setting_hint(name: str) -> str:
-    """Hint at `Training` for a setting that was given as a hyper-parameter; empty for other names."""
-    setting = SYNONYMS.get(name, name)
-    if setting not in {field.name for field in fields(Training)}:
-        return ""
-    return f"It is a setting of the training: give training=Training({setting}=...)."
 
 
 def optimizer_of(groups: list[dict[str, Any]], training: Training) -> torch.optim.Optimizer:

@@ -32,8 +32,8 @@ def test_each_part_of_a_run_has_a_seed_of_its_own_and_of_the_run(data):
         seen = []
 
         class Seen(ERM):
-            def setup(self, network, sizes):
-                super().setup(network, sizes)
+            def setup(self, network, data):
+                super().setup(network, data)
                 seen.append(torch.initial_seed())
 
             def stages(self):

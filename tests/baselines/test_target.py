@@ -259,11 +259,7 @@ def test_ratios_are_those_of_target_and_training(estimator, trained):
 
 
 def test_shares_that_a_sampler_trains_on(data):
-    known = replace(
-        data.setup(6),
-        class_counts=torch.tensor([6, 3, 0]),
-        group_class=torch.tensor([0, 0, 0, 1]),
-    )
+    known = replace(data, y=np.repeat([0, 1], [6, 3]), group=np.array([0, 0, 1, 1, 2, 2, 3, 3, 3]))
     of_labels, of_groups = ("rwy", "suby", "class-balanced"), ("rwg", "subg", "uniform-groups", "n-groups")
     expected = {"shuffle": [2 / 3, 1 / 3, 0], "per-domain": [2 / 3, 1 / 3, 0]}
     expected |= {rule: [0.5, 0.5, 0] for rule in of_labels} | {rule: [0.75, 0.25, 0] for rule in of_groups}

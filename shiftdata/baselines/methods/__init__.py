@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 
 from shiftdata.baselines.method import _OWN, Method, Wrapper
-from shiftdata.baselines.training import setting_hint
 from shiftdata.errors import InputError, not_found
 
 #: The methods of each module. The class of "group-dro" is `GroupDRO`: the name without dashes, in any case.
@@ -48,9 +47,9 @@ def make_method(name: str | Method, *, variant: str = "fixed", **hyper: float) -
     """Return a method by its name, with hyper-parameters; "rs+rw+dann" has two wrappers around it."""
     if isinstance(name, Method):
         if hyper or variant != "fixed":
-            hints = " ".join(filter(None, map(setting_hint, hyper)))
-            message = f"{type(name).__name__} is an instance already: give it its hyper-parameters itself."
-            raise InputError(f"{message} {hints}".rstrip())
+            raise InputError(
+                f"{type(name).__name__} is an instance already: give it its hyper-parameters itself"
+            )
         return name
     *around, inner = name.split("+")
     if issubclass(method_class(inner), Wrapper):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from shiftdata.baselines import losses
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup
+from shiftdata.baselines.method import Batch, Data, Hyper, Method
 from shiftdata.baselines.networks import Network
 
 #: Factors of source rows: of their own loss, and of the domain loss.
@@ -43,8 +43,8 @@ class DANN(Method):
     #: The variants whose adversary is SMA's.
     sma: ClassVar[tuple[str, ...]] = ("code",)
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.discriminator = discriminator(self.read_size(), int(self.width), self.dropout)
 
     def loss(self, batch: Batch) -> Tensor:
@@ -62,7 +62,7 @@ class DANN(Method):
 
     def read_size(self) -> int:
         """Return the width of the discriminator's input."""
-        return self.sizes.features
+        return self.network.n_features
 
     def read(self, z: Tensor, logits: Tensor) -> Tensor:
         """Return the discriminator's input."""
@@ -80,14 +80,14 @@ LARGEST, PROJECTED = 4096, 1024
 class CDAN(DANN):
     """Conditional domain-adversarial training: the discriminator sees the prediction too; also CDANN."""
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        if self.read_size() < sizes.features * sizes.classes:
-            self.register_buffer("of_z", torch.randn(sizes.features, PROJECTED))
-            self.register_buffer("of_p", torch.randn(sizes.classes, PROJECTED))
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        if self.read_size() < network.n_features * data.classes:
+            self.register_buffer("of_z", torch.randn(network.n_features, PROJECTED))
+            self.register_buffer("of_p", torch.randn(data.classes, PROJECTED))
 
     def read_size(self) -> int:
-        size = self.sizes.features * self.sizes.classes
+        size = self.network.n_features * self.data.classes
         return PROJECTED if size > LARGEST else size
 
     def read(self, z: Tensor, logits: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, Wrapper
+from shiftdata.baselines.method import Batch, Data, Hyper, Method, Stage, Wrapper
 from shiftdata.baselines.methods.batch_norm import batch_norms, batch_statistics
 from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError
@@ -47,8 +47,8 @@ class Averaged(Wrapper):
         if any(isinstance(part, Averaged) for part in inner.modules()):
             raise InputError("swad, eoa and ema all average the weights: take one of them")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         weights = {id(weight) for weight in network.parameters() if weight.requires_grad}
         self.whole = {stage.name for stage in self.stages() if weights <= set(map(id, self.trained(stage)))}
 
@@ -96,8 +96,8 @@ class SWAD(Averaged):
         super().__init__(inner, **given)
         self.needs = inner.needs | {"select"}
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.average = losses.SWAD(self.averaged(), int(self.converge), int(self.tolerance), self.ratio)
 
     def begin(self, stage: Stage, trainer: Trainer) -> None:

@@ -16,7 +16,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.averages import flat, in_place
-from shiftdata.baselines.method import Batch, Hyper, Setup, Stage
+from shiftdata.baselines.method import Batch, Data, Hyper, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network, evaluating
 from shiftdata.errors import InputError
@@ -50,8 +50,8 @@ class BNAdapt(ERM):
     variants = ("fixed", "code")
     code_version: ClassVar[int] = 2  # 2: evaluations predict with the adapted layers, source rows without
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.register_buffer("source", torch.zeros_like(flat(self._layers())))
         self.register_buffer("adapted", torch.tensor(False))
 

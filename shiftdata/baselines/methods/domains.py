@@ -12,7 +12,7 @@ from torch import Tensor
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup
+from shiftdata.baselines.method import Batch, Data, Hyper, Method
 from shiftdata.baselines.networks import Network
 
 
@@ -92,9 +92,9 @@ class Fishr(Penalised):
     anneal = Hyper(0.3, low=0.0, high=1.0, source="DomainBed: 1,500 of 5,000 steps; 0 to 5,000")
     gamma = Hyper(0.95, low=0.9, high=0.99, source="DomainBed: ema")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        self.fishr = losses.Fishr(sizes.classes, sizes.features, sizes.domains, self.gamma)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        self.fishr = losses.Fishr(data.classes, network.n_features, data.domains, self.gamma)
 
     def penalty(self, z: Tensor, logits: Tensor, batch: Batch) -> Tensor:
         return self.fishr.update(z, logits, batch.y, batch.domain)

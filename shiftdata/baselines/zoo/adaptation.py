@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.reduce import precise
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage
+from shiftdata.baselines.method import Batch, Data, Hyper, Method, Stage
 from shiftdata.baselines.methods.adversarial import CDAN, DANN, Importance, both_features
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network, evaluating
@@ -31,8 +31,8 @@ class MCD(Method):
     trade_off = Hyper(1.0, low=0.1, high=10.0, log=True, source="authors: 1; Transfer-Learning-Library: 10")
     moves = Hyper(4, choices=(1, 2, 3, 4), source="Saito et al.: 2 to 4 of digits, 4 of VisDA")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.other = copy.deepcopy(network.head)
         for module in self.other.modules():
             if isinstance(module, nn.Linear):
@@ -122,11 +122,11 @@ class DARE(ERM):
     code_version: ClassVar[int] = 2  # 2: evaluations predict with the new head, source rows as the source's
     strength = Hyper(1.0, low=1e-3, high=1e3, log=True, source="scikit-learn's C of logistic regression")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.register_buffer("refitted", torch.tensor(False))
         # The heads of target and source: whitening is a part of them, the bias the last column.
-        self.register_buffer("heads", torch.zeros(2, sizes.classes, sizes.features + 1))
+        self.register_buffer("heads", torch.zeros(2, data.classes, network.n_features + 1))
 
     def reads_target(self, stage: Stage) -> bool:
         return False  # but all of it at the end
@@ -167,9 +167,9 @@ class IWDANN(DANN):
     sma = ()
     momentum = Hyper(0.5, low=0.0, high=1.0, source="Tachet des Combes et al.; RLSbench")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        self.weights = losses.ClassWeights(sizes.classes, self.momentum)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        self.weights = losses.ClassWeights(data.classes, self.momentum)
 
     def importance(self, batch: Batch, logits: Tensor, logits_target: Tensor) -> Importance:
         self.weights.update(logits, batch.y, logits_target)
@@ -178,7 +178,7 @@ class IWDANN(DANN):
         return torch.ones_like(weight) if self.variant == "paper" else weight, weight
 
     def after_step(self, batch: Batch) -> None:
-        if (batch.step + 1) % math.ceil(self.sizes.rows / len(batch.x)) == 0:
+        if (batch.step + 1) % math.ceil(len(self.data.rows) / len(batch.x)) == 0:
             self.weights.renew()
 
 

@@ -5,7 +5,7 @@ from torch import Tensor
 from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.averages import flat
-from shiftdata.baselines.method import Hyper, Setup, Stage
+from shiftdata.baselines.method import Data, Hyper, Stage
 from shiftdata.baselines.methods.averages import Averaged
 from shiftdata.baselines.methods.batch_norm import batch_norms
 from shiftdata.baselines.networks import Network
@@ -16,8 +16,8 @@ class EoA(Averaged):
 
     start = Hyper(100, low=1, high=1000, log=True, source="Arpit et al.: 100 of 5,000 steps")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.average = losses.WeightAverage(self.averaged(), int(self.start))
 
     def averaged(self) -> list[Tensor]:
@@ -41,8 +41,8 @@ class EMA(EoA):
     start = 0.0
     decay = Hyper(0.999, low=0.9, high=0.9999, log=True, source="Tarvainen and Valpola, 2017")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.average = losses.EMA(self.averaged(), self.decay, warm_up=True)
 
     def begin(self, stage: Stage, trainer: Trainer) -> None:

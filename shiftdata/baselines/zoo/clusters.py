@@ -12,7 +12,7 @@ from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.pictures import style
 from shiftdata.baselines.losses.reduce import precise
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup
+from shiftdata.baselines.method import Batch, Data, Hyper, Method
 from shiftdata.baselines.methods.adversarial import discriminator
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network, evaluating
@@ -75,22 +75,20 @@ class AdaClust(Method):
     multiple = Hyper(5, choices=(1, 3, 5), source="the authors: num_clusters, times the number of classes")
     offset = Hyper(8, choices=(8, 64, 512), source="the authors: offset")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        if min(self.multiple, self.offset) < 0:
-            raise InputError(f"adaclust with {self.hyper}: give numbers from 0 on")
-        self.number = min(sizes.rows, round(self.multiple * sizes.classes))
-        self.context = nn.Linear(sizes.features, sizes.classes, bias=False)
-        axes = min(sizes.rows, sizes.features)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        self.number = min(len(data.rows), round(self.multiple * data.classes))
+        self.context = nn.Linear(network.n_features, data.classes, bias=False)
+        axes = min(len(data.rows), network.n_features)
         self.left_out = min(int(self.offset), axes // 2)
         axes = min(AXES, axes - self.left_out)
-        self.register_buffer("origin", torch.zeros(sizes.features))
-        self.register_buffer("axes", torch.zeros(axes, sizes.features))
+        self.register_buffer("origin", torch.zeros(network.n_features))
+        self.register_buffer("axes", torch.zeros(axes, network.n_features))
         self.register_buffer("centres", torch.zeros(self.number, axes))
-        self.register_buffer("centroids", torch.zeros(self.number, sizes.features))
+        self.register_buffer("centroids", torch.zeros(self.number, network.n_features))
 
     def step(self, batch: Batch, trainer: Trainer) -> Tensor:
-        if self.number and begins_epoch(batch.step, trainer.training.batch, self.sizes.rows):
+        if self.number and begins_epoch(batch.step, trainer.training.batch, len(self.data.rows)):
             with evaluating(self):
                 z = trainer.features(trainer.data.rows)
             self.cluster(z, hash64(trainer.seed, "adaclust", batch.step) % 2**32)
@@ -160,16 +158,14 @@ class MMLD(ERM):
     width = Hyper(256, low=64, high=1024, log=True, source="as dann; authors: 1024")
     dropout = Hyper(0.5, choices=(0.0, 0.1, 0.5), source="authors: .5")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        if self.clusters < 1 or self.clusters != round(self.clusters):
-            raise InputError(f"mmld with clusters={self.clusters:g}: give a whole number from 1 on")
-        hidden = discriminator(sizes.features, int(self.width), self.dropout)[:-2]
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        hidden = discriminator(network.n_features, int(self.width), self.dropout)[:-2]
         self.adversary = nn.Sequential(hidden, nn.Linear(int(self.width), int(self.clusters)))
-        self.register_buffer("cluster", torch.full((sizes.rows,), -1))
+        self.register_buffer("cluster", torch.full((len(data.rows),), -1))
 
     def step(self, batch: Batch, trainer: Trainer) -> Tensor:
-        size, rows = trainer.training.batch, self.sizes.rows
+        size, rows = trainer.training.batch, len(self.data.rows)
         if self.trade_off and batch.step * size // rows > (batch.step - 1) * size // rows:
             with evaluating(self):
                 self.recluster(trainer, hash64(trainer.seed, "mmld", batch.step) % 2**32)

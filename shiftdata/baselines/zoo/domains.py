@@ -13,7 +13,7 @@ from torch import Tensor
 from shiftdata.baselines import losses
 from shiftdata.baselines.distributed import average
 from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup
+from shiftdata.baselines.method import Batch, Data, Hyper, Method
 from shiftdata.baselines.methods.domains import AcrossDomains, Penalised
 from shiftdata.baselines.networks import Network
 
@@ -114,10 +114,10 @@ class StableNet(Method):
     memory = Hyper(128, choices=(128,), source="the authors: n_feature, their batch")
     keep = Hyper(0.9, low=0.5, high=0.99, source="the authors: presave_ratio .9, no range")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         numbers = int(self.weight_steps), self.rate, self.penalty, int(self.memory), self.keep
-        self.weights = losses.StableNet(sizes.features, *numbers, released=self.variant == "code")
+        self.weights = losses.StableNet(network.n_features, *numbers, released=self.variant == "code")
 
     def loss(self, batch: Batch) -> Tensor:
         z = self.network.features(batch.x)

@@ -16,7 +16,7 @@ from torch.nn.functional import normalize
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage
+from shiftdata.baselines.method import Batch, Data, Hyper, Method, Stage
 from shiftdata.baselines.methods.adversarial import DANN, discriminator
 from shiftdata.baselines.networks import Network
 from shiftdata.data.arrays import IntArray
@@ -28,9 +28,9 @@ class OSBP(Method):
     needs = frozenset({"target", "unknown"})
     trade_off = Hyper(1.0, low=0.01, high=10.0, log=True, source="Saito et al.: 1")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        self.head = nn.Linear(sizes.features, sizes.classes + 1)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        self.head = nn.Linear(network.n_features, data.classes + 1)
 
     def loss(self, batch: Batch) -> Tensor:
         fitted = losses.cross_entropy(self.predict(batch.x), batch.y)
@@ -49,10 +49,10 @@ class OVANet(Method):
     variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
     entropy = Hyper(0.1, low=0.01, high=1.0, log=True, source="OVANet: .1; SMA: 1", variants={"code": 1.0})
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        rows = nn.Linear(sizes.features, 2 * sizes.classes, bias=False)
-        self.open = nn.Sequential(rows, nn.Unflatten(1, (2, sizes.classes)))
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        rows = nn.Linear(network.n_features, 2 * data.classes, bias=False)
+        self.open = nn.Sequential(rows, nn.Unflatten(1, (2, data.classes)))
 
     def loss(self, batch: Batch) -> Tensor:
         z, z_target = self.network.features(batch.x), self.network.features(batch.unlabelled)
@@ -81,9 +81,9 @@ class UAN(DANN):
     threshold = Hyper(-0.5, low=-1.0, high=0.5, source="authors' code: w_0; SMA: .5", variants={"code": 0.5})
     temperature = Hyper(10.0, low=1.0, high=20.0, source="authors' code: of the source's classes")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        self.observer = discriminator(sizes.features, int(self.width), self.dropout)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        self.observer = discriminator(network.n_features, int(self.width), self.dropout)
 
     def loss(self, batch: Batch) -> Tensor:
         z, z_target = self.network.features(batch.x), self.network.features(batch.unlabelled)
@@ -127,18 +127,20 @@ class UniOT(Method):
     queue = Hyper(2000, choices=(32, 500, 2000), source="authors' code: Office-31", variants={"code": 32})
     delay = Hyper(0.01, low=0.0, high=0.1, source="authors' code: 100 of 10,000 steps", variants={"code": 0})
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        self.project = nn.Sequential(nn.Linear(sizes.features, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, WIDTH))
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        self.project = nn.Sequential(
+            nn.Linear(network.n_features, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, WIDTH)
+        )
         self.classes, self.centres = (
             nn.Parameter(normalize(torch.randn(number, WIDTH), dim=1))
-            for number in (sizes.classes, int(self.clusters))
+            for number in (data.classes, int(self.clusters))
         )
-        size = max(1, min(int(self.queue), sizes.target_rows))
-        self.state = losses.UniOT(sizes.classes, WIDTH, size, self.momentum, self.similar, self.temperature)
+        size = max(1, min(int(self.queue), data.target_rows))
+        self.state = losses.UniOT(data.classes, WIDTH, size, self.momentum, self.similar, self.temperature)
 
     def begin(self, stage: Stage, trainer: Trainer) -> None:
-        first = torch.randperm(self.sizes.target_rows)[: len(self.state.queue)]
+        first = torch.randperm(self.data.target_rows)[: len(self.state.queue)]
         z = self.target(trainer, first.numpy())
         self.state.update(z, first.to(z.device))
         self.state.couple(z, self.classes)
@@ -172,7 +174,7 @@ class UniOT(Method):
             prototypes.copy_(normalize(prototypes, dim=1))
 
     def finish(self, trainer: Trainer) -> None:
-        self.state.couple(self.target(trainer, np.arange(self.sizes.target_rows)), self.classes)
+        self.state.couple(self.target(trainer, np.arange(self.data.target_rows)), self.classes)
 
     def predict(self, x: Tensor) -> Tensor:
         return self.state.predict(self.unit(self.network.features(x)), self.classes)

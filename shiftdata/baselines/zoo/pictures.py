@@ -15,10 +15,9 @@ from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.pictures import crop_to_tiles, join_tiles, split_tiles, tile_orders
 from shiftdata.baselines.losses.reduce import precise
-from shiftdata.baselines.method import Batch, Hyper, Setup, Stage
+from shiftdata.baselines.method import Batch, Data, Hyper, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network, evaluating
-from shiftdata.errors import InputError
 
 
 class OfPictures(ERM):
@@ -26,8 +25,8 @@ class OfPictures(ERM):
 
     needs = frozenset({"pixels"})
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.register_buffer("ends", torch.tensor([0.0, 1.0]).view(2, 1, 1, 1).repeat(1, 3, 1, 1))
 
     def begin(self, stage: Stage, trainer: Trainer) -> None:
@@ -92,13 +91,8 @@ class FACT(OfPictures):
     temperature = Hyper(10.0, low=1.0, high=20.0, log=True, source="Xu et al.")
     decay = Hyper(0.9995, low=0.9, high=0.9999, source="Xu et al.")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        if not (0 <= self.strength <= 1 and self.temperature > 0):
-            raise InputError(
-                f"fact with strength={self.strength:g}, temperature={self.temperature:g}: "
-                "give 0 <= strength <= 1, temperature > 0"
-            )
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.teacher = copy.deepcopy(network).requires_grad_(False)
 
     def loss(self, batch: Batch) -> Tensor:
@@ -158,10 +152,10 @@ class JiGen(OfPictures):
     whole = Hyper(0.9, low=0.5, high=1.0, source="Carlucci et al.: .9 for ResNet-18")
     grey = Hyper(0.1, low=0.0, high=0.5, source="the authors' code")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.register_buffer("orders", tile_orders())
-        self.order_head = nn.Linear(sizes.features, len(tile_orders()))
+        self.order_head = nn.Linear(network.n_features, len(tile_orders()))
 
     def loss(self, batch: Batch) -> Tensor:
         x, order = self.shuffled(crop_to_tiles(batch.x))

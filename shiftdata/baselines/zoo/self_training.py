@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy, dropout
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage
+from shiftdata.baselines.method import Batch, Data, Hyper, Method, Stage
 from shiftdata.baselines.methods.label_shift import pseudo_balanced
 from shiftdata.baselines.networks import Network
 from shiftdata.data.arrays import IntArray
@@ -49,9 +49,9 @@ class NoisyStudent(Method):
     rounds = Hyper(2, choices=(1, 2, 3), source="RLSbench: 2; Xie et al.: 3")
     dropout = Hyper(0.5, low=0.0, high=0.7, source="RLSbench")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        self.register_buffer("labels", torch.zeros(sizes.target_rows, dtype=torch.int64))
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        self.register_buffer("labels", torch.zeros(data.target_rows, dtype=torch.int64))
 
     def stages(self) -> Sequence[Stage]:
         stages = [Stage(TEACH)]
@@ -92,10 +92,10 @@ class SENTRY(Method):
     balance = Hyper(0.1, low=0.01, high=1.0, log=True, source="Prabhu et al., RLSbench")
     first = Hyper(1.0, low=0.0, high=1.0, source="Prabhu et al.: a source model", variants={"code": 0})
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        self.register_buffer("pseudo_labels", torch.zeros(sizes.target_rows, dtype=torch.int64))
-        self.recent = losses.RecentShares(sizes.classes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        self.register_buffer("pseudo_labels", torch.zeros(data.target_rows, dtype=torch.int64))
+        self.recent = losses.RecentShares(data.classes)
 
     def stages(self) -> Sequence[Stage]:
         return [Stage("source", self.first), Stage("adapt")]

@@ -12,7 +12,7 @@ from torch.func import functional_call
 from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.reduce import precise
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup
+from shiftdata.baselines.method import Batch, Data, Hyper, Method
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError
@@ -33,16 +33,14 @@ class MixStyle(ERM):
     alpha = Hyper(0.1, choices=(0.1, 0.2, 0.3), source="Zhou et al.; choices: NICO++'s repository")
     layers = Hyper(12, choices=(12, 123, 23), source="Zhou et al.; choices: NICO++'s repository")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         last = len(network.maps)
         if not all(0 < layer < last for layer in self._layers()):
             raise InputError(
                 f"mixstyle with layers={self.layers:g}: give stages from 1 to {last - 1}, a digit each; "
                 f"the network has {last} with feature maps, and the last is never mixed"
             )
-        if not (0 <= self.p <= 1 and self.alpha > 0):
-            raise InputError(f"mixstyle with p={self.p:g}, alpha={self.alpha:g}: give 0 <= p <= 1, alpha > 0")
 
     def loss(self, batch: Batch) -> Tensor:
         with self._mixing(batch.domain):
@@ -86,13 +84,9 @@ class SagNet(Method):
     sampler = "per-domain"
     w_adv = Hyper(0.1, low=0.01, high=10.0, log=True, source="DomainBed: sag_w_adv")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        if sizes.features < 2:
-            raise InputError(
-                "sagnet reads style from the variance of a row's features: give 2 or more, not 1"
-            )
-        self.style = nn.Linear(sizes.features, sizes.classes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        self.style = nn.Linear(network.n_features, data.classes)
 
     def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         total = trainer.descend(self.loss(batch))
