@@ -11,7 +11,6 @@ from .methods import METHODS as METHODS
 from .methods import make_method as make_method
 from .methods import method_class as method_class
 from .run import Model as Model
-from .run import PretrainingWarning as PretrainingWarning
 from .run import Run as Run
 from .run import fit as fit
 from .run import initial_network as initial_network

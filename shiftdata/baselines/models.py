@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -100,22 +99,18 @@ def _efficientnet(_: int, outputs: int) -> Network:
     return Network(encoder, 1280, outputs, maps, prepare)
 
 
-#: The networks by name. Further names: timm:NAME and transformers:NAME, where these are installed.
-BACKBONES: Mapping[str, Backbone] = MappingProxyType(
-    {
-        backbone.name: backbone
-        for backbone in (
-            Backbone("linear", "numbers", "a linear layer on frozen features, n-grams or columns", linear),
-            Backbone("mlp", "numbers", "two hidden layers, on the same", mlp),
-            Backbone("mlp-bn", "numbers", "two hidden layers with batch norm", partial(mlp, norm=True)),
-            Backbone("small-cnn", "pixels", "four convolutions, from scratch", small_cnn),
-            Backbone("small-resnet", "pixels", "a residual network of nine layers, from scratch",
-                     small_resnet, side=64),
-            Backbone("efficientnet-lite0", "pixels", "EfficientNet-Lite0, all of it trained on",
-                     _efficientnet, pretraining="supervised on ImageNet-1k", side=96),
-        )
-    }
+_BUILT_IN = (
+    Backbone("linear", "numbers", "a linear layer on frozen features, n-grams or columns", linear),
+    Backbone("mlp", "numbers", "two hidden layers, on the same", mlp),
+    Backbone("mlp-bn", "numbers", "two hidden layers with batch norm", partial(mlp, norm=True)),
+    Backbone("small-cnn", "pixels", "four convolutions, from scratch", small_cnn),
+    Backbone("small-resnet", "pixels", "a residual network of nine layers, from scratch", small_resnet,
+             side=64),
+    Backbone("efficientnet-lite0", "pixels", "EfficientNet-Lite0, all of it trained on", _efficientnet,
+             pretraining="supervised on ImageNet-1k", side=96),
 )  # fmt: skip
+#: The networks by name. Further names: timm:NAME and transformers:NAME, where these are installed.
+BACKBONES: Mapping[str, Backbone] = {backbone.name: backbone for backbone in _BUILT_IN}
 
 
 def _timm(name: str) -> Backbone:

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -37,13 +36,7 @@ from shiftdata.evaluation.tasks.evaluation import Evaluation
 from shiftdata.evaluation.tasks.predictions import UNKNOWN
 from shiftdata.stable import content_hash, hash64
 
-#: The protocol whose authors ask for pretraining without labels.
-UNSUPERVISED = "domainbed-v2"
 CHECKPOINT = "checkpoint.pt"
-
-
-class PretrainingWarning(UserWarning):
-    """A backbone is pretrained with labels where the protocol asks for one that is not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +46,9 @@ class Model:
     trainer: Trainer
     outputs: IntArray
 
-    def scores(self, rows: IntArray, source: Source | None = None) -> Floats:
-        """Return logits of rows of the base, rows x outputs."""
-        return self.trainer.scores(rows, source)
-
     def predict(self, rows: IntArray, source: Source | None = None) -> IntArray:
-        """Return the label number of the largest logit."""
-        predicted: IntArray = self.outputs[self.scores(rows, source).argmax(axis=1)]
+        """Return the label numbers of rows of the base."""
+        predicted: IntArray = self.outputs[self.trainer.scores(rows, source).argmax(axis=1)]
         return predicted
 
     def predict_source(self, rows: IntArray) -> IntArray:
@@ -74,13 +63,12 @@ def fit(
     targets: IntArray,
     sampler: RowSampler | CellBatches | None = None,
     *,
-    method: str | Method = "erm",
     outputs: IntArray | None = None,
     backbone: str | torch.nn.Module | None = None,
     training: Training = TRAINING,
     seed: int = 0,
 ) -> Model:
-    """Train a model to predict the targets of rows of a source, or of an array with a line for each row.
+    """Train a model by ERM to predict targets of rows of a source, or of an array with a line for each row.
 
     `sampler` draws among the rows, by default all alike. `outputs` are the targets that can be predicted, by
     default those that occur.
@@ -91,7 +79,7 @@ def fit(
     y, zero = np.searchsorted(outputs, targets).astype(np.int64), np.zeros(len(rows), np.int64)
     sampler = sampler or FixedRows(np.arange(len(rows)), seed=seed)
     data = Data(source, rows, y, len(outputs), group=zero, domain=zero, sampler=sampler)
-    trainer, _ = _trainer(make_method(method), data, backbone, training, seed, "cpu")
+    trainer, _ = _trainer(make_method("erm"), data, backbone, training, seed, "cpu")
     trainer.run()
     return Model(trainer, outputs)
 
@@ -260,7 +248,6 @@ def train(
     begun, used = time.monotonic(), time.process_time()
     trainer, about = _trainer(algorithm, data, backbone, training, seed, device)
     about = replace(about, pretraining=about.pretraining or source.pretraining)
-    _warn_pretraining(task, about)
     identity = _identity(task, method, algorithm, about, training, seed) | {"input": [*source.shape]}
     _run(trainer, folder, identity, save_every, on_step)
     scores = trainer.scores(sets.tested)
@@ -302,16 +289,6 @@ def _run(
             os.replace(unfinished, path)  # atomic: a killed run leaves a whole checkpoint
 
     trainer.run(on_step=on_step, save=save, save_every=save_every)
-
-
-def _warn_pretraining(task: Task, about: Backbone) -> None:
-    if about.pretraining.startswith("supervised") and UNSUPERVISED in task.describe():
-        warnings.warn(
-            f"{about.name} is pretrained with labels ({about.pretraining}), which know classes of the "
-            "test domains: domainbed-v2 asks for pretraining without labels",
-            PretrainingWarning,
-            stacklevel=3,
-        )
 
 
 def _identity(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import types
-import warnings
 
 import numpy as np
 import pytest
@@ -13,9 +12,8 @@ from torch import nn
 
 import shiftdata as sd
 from builders.make.build import build as build_dataset
-from shiftdata.baselines import PretrainingWarning, Training, fit, models, train
-from shiftdata.baselines.models import BACKBONES, build
-from shiftdata.baselines.run import _warn_pretraining
+from shiftdata.baselines import Training, fit, models, train
+from shiftdata.baselines.models import build
 from shiftdata.baselines.sets import source_of
 from shiftdata.errors import InputError
 from tests.contracts.kinds import prepare
@@ -86,7 +84,7 @@ def test_a_backbone_of_a_wrong_width_says_what_it_got():
         fit(table, np.arange(20), y, backbone=nn.Linear(64, 8))
 
 
-def test_efficientnet_is_trained_whole_and_warns_where_labels_must_not_be_known(monkeypatch):
+def test_efficientnet_is_trained_whole(monkeypatch):
     package, weights = types.ModuleType("efficientnet_lite_pytorch"), types.ModuleType("weights")
 
     class Tiny(nn.Module):
@@ -114,18 +112,6 @@ def test_efficientnet_is_trained_whole_and_warns_where_labels_must_not_be_known(
     model = fit(x, np.arange(90), y[:90], backbone="efficientnet-lite0", training=Training(steps=2, batch=16))
     moved = model.trainer.network.encoder.network.stem.weight
     assert not torch.equal(moved, state["stem.weight"])
-
-
-def test_supervised_weights_warn_in_domainbed_v2():
-    class Described:
-        def describe(self) -> str:
-            return "domainbed-v2@1(test=a)"
-
-    with pytest.warns(PretrainingWarning, match="pretrained with labels"):
-        _warn_pretraining(Described(), BACKBONES["efficientnet-lite0"])  # type: ignore[arg-type]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        _warn_pretraining(Described(), BACKBONES["small-cnn"])  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
