@@ -109,9 +109,9 @@ class Trainer:
         """Predict logits of rows of the base, in eval mode; a last column may be of unknown classes."""
         return self.applied(self.method.predict, rows, self._columns, source)
 
-    def source_scores(self, rows: IntArray, source: Source | None = None) -> Floats:
+    def source_scores(self, rows: IntArray) -> Floats:
         """Predict logits of rows of the source, without what adapts to the target alone."""
-        return self.applied(self.method.predict_source, rows, self._columns, source)
+        return self.applied(self.method.predict_source, rows, self._columns)
 
     def validation_scores(self) -> Floats:
         """`source_scores` of the validation set, which a method's `correct` shares with the evaluation."""
@@ -158,8 +158,6 @@ class Trainer:
         *,
         until: int | None = None,
         on_step: Callable[[int, int], object] = lambda done, total: None,
-        save: Callable[[Trainer], object] = lambda trainer: None,
-        save_every: int = 0,
     ) -> None:
         """Take every step that is left, or up to step `until` of all stages."""
         with torch_threads(self.training.threads), torch.random.fork_rng(devices=[]):
@@ -172,8 +170,6 @@ class Trainer:
                         return
                     self._step(stage)
                     on_step(self.progress.total, self.total_steps)
-                    if save_every and self.progress.total % save_every == 0:
-                        save(self)
             if not self.progress.finished:
                 self._finish()
                 self.progress.finished = True
@@ -241,15 +237,13 @@ class Trainer:
     def _restart(self) -> None:
         """Make the optimiser, its schedule and the loaders of a stage that begins."""
         training, stage = self.training, self.stages[self.progress.stage]
+        parameters, rate = self.method.trained(stage), training.learning_rate
         encoder = {id(parameter) for parameter in self.network.encoder.parameters()}
-        parameters = self.method.trained(stage)
-        rates = {True: training.learning_rate * training.encoder_rate, False: training.learning_rate}
         if training.encoder_rate == 1:
             encoder = set()  # one group: a fused update of all parameters
-        members = {inside: [p for p in parameters if (id(p) in encoder) == inside] for inside in rates}
-        groups = [
-            {"params": members[inside], "lr": rate} for inside, rate in rates.items() if members[inside]
-        ]
+        slow, rest = ([p for p in parameters if (id(p) in encoder) == inside] for inside in (True, False))
+        rates = ((slow, rate * training.encoder_rate), (rest, rate))
+        groups = [{"params": members, "lr": lr} for members, lr in rates if members]
         groups = groups or [{"params": [torch.zeros(1)], "lr": 0.0}]  # nothing is trained
         self.optimizer = optimizer_of(groups, training)
         self._schedule = schedule_of(self.optimizer, training.schedule, max(1, self.steps_of(stage)))
@@ -290,8 +284,8 @@ class Trainer:
     def _step(self, stage: Stage) -> None:
         progress = self.progress
         batch = self._batch(stage)
-        # The same seed in every process. On a processor only its own generator is seeded:
-        # `torch.manual_seed` takes longer, as it asks for every other device.
+        # The same seed in every process (the 0 at its end keeps the draws of records). On a processor only
+        # its own generator is seeded: `torch.manual_seed` takes longer, as it asks for every other device.
         generator = torch.default_generator if self.device == "cpu" else torch
         generator.manual_seed(hash64(self.seed, "baselines", "step", progress.total, 0))
         self.method.train()

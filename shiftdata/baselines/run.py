@@ -281,14 +281,15 @@ def _run(
             raise InputError(f"{path} is of another run: delete it, or give another folder")
         trainer.load_state_dict(state)
 
-    def save(trainer: Trainer) -> None:
-        if Ranks.of().rank == 0:
+    def step(done: int, total: int) -> None:
+        on_step(done, total)
+        if save_every and done % save_every == 0 and Ranks.of().rank == 0:
             path.parent.mkdir(parents=True, exist_ok=True)
             unfinished = path.with_suffix(".tmp")
             torch.save({"of": of, **trainer.state_dict()}, unfinished)
             os.replace(unfinished, path)  # atomic: a killed run leaves a whole checkpoint
 
-    trainer.run(on_step=on_step, save=save, save_every=save_every)
+    trainer.run(on_step=step)
 
 
 def _identity(
