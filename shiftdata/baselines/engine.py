@@ -145,7 +145,9 @@ class Trainer:
 
     def drawn(self, epoch: int) -> IntArray:
         """Return the places in the training set that the sampler draws in an epoch, on all ranks."""
-        return epoch_rows(self.sampler, epoch)
+        if isinstance(self.sampler, RowSampler):
+            return self.sampler.rows_of(epoch)
+        return np.concatenate(list(self.sampler.among(Ranks()).items_of(epoch)))
 
     def prepared(self, x: Any) -> Tensor:
         """Move a loader's x to the device and into the form that the network reads."""
@@ -194,7 +196,7 @@ class Trainer:
 
     def state_dict(self) -> dict[str, Any]:
         """Return all that is needed to go on, bit for bit; it is the same on all ranks."""
-        self.progress.loaders = {name: feed.loader.state_dict() for name, feed in self._feeds.items()}
+        self.progress.loaders = {name: loader.state_dict() for name, loader in self._loaders.items()}
         return {
             "method": self.method.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -212,7 +214,7 @@ class Trainer:
         self.optimizer.load_state_dict(state["optimizer"])
         self._schedule.load_state_dict(state["schedule"])
         for name, position in self.progress.loaders.items():
-            self._feeds[name].loader.load_state_dict(position)
+            self._loaders[name].load_state_dict(position)
 
     @property
     def sampler(self) -> RowSampler | CellBatches:
@@ -253,7 +255,8 @@ class Trainer:
 
     def _restart_loaders(self, stage: Stage) -> None:
         data, method, target = self.data, self.method, self.data.target
-        self._feeds = {"fit": _Feed(self._loader(data.rows, self.sampler, method.strong_views, self.seed))}
+        fit = self._loader(data.rows, self.sampler, method.strong_views, self.seed)
+        self._loaders, self._batches = {"fit": fit}, {"fit": _endless(fit)}
         if target is not None and "target" in method.needs:
             if not len(target):
                 raise InputError(f"{type(method).__name__} reads unlabelled rows, and the set has none")
@@ -267,7 +270,7 @@ class Trainer:
             drop_last = len(target) > 1 and (not stage.passes or len(target) % self.training.batch == 1)
             # Other draws than the source's.
             loader = self._loader(target, drawn, method.target_strong_views, self.seed + 1, drop_last)
-            self._feeds["target"] = _Feed(loader, begin_epoch)
+            self._loaders["target"], self._batches["target"] = loader, _endless(loader, begin_epoch)
 
     def _loader(
         self, rows: IntArray, sampler: Any, strong_views: int, seed: int, drop_last: bool = True
@@ -381,14 +384,14 @@ class Trainer:
         columns = self._y[rows], self._group[rows], self._domain[rows], rows
         at = self.progress.done / self.steps_of(stage), self.progress.done, stage.name
         batch = Batch(x, *columns, *at, strong=tuple(strong))
-        if "target" in self._feeds and self.method.reads_target(stage):
+        if "target" in self._loaders and self.method.reads_target(stage):
             (target, *strong), row = self._taken("target")
             batch = replace(batch, target=target, target_row=row, target_strong=tuple(strong))
         return batch
 
-    def _taken(self, feed: str) -> tuple[list[Tensor], Tensor]:
+    def _taken(self, name: str) -> tuple[list[Tensor], Tensor]:
         """Return the views of the next batch, of all ranks together, and the places of its rows."""
-        x, info = self._feeds[feed].take()
+        x, info = next(self._batches[name])
         places = gathered(self._on_device(info["position"]), self._ranks)
         if not isinstance(x, Tensor):
             return [gathered(self.prepared(x), self._ranks)], places
@@ -403,26 +406,14 @@ class Trainer:
         return pinned.to(self.device, non_blocking=True)
 
 
-class _Feed:
-    """The batches of a loader, epoch after epoch without end."""
-
-    def __init__(
-        self,
-        loader: Loader,
-        begin_epoch: Callable[[int, bool], object] = lambda epoch, begins: None,
-    ) -> None:
-        self.loader, self._begin_epoch = loader, begin_epoch
-        self._batches: Iterator[Any] | None = None
-
-    def take(self) -> Any:
-        """Return the next batch; `begin_epoch` gets the epoch, and False where it is resumed."""
-        batch = None if self._batches is None else next(self._batches, None)
-        while batch is None:  # an epoch that was resumed after its last batch has none
-            position = self.loader.state_dict()
-            self._begin_epoch(position["epoch"], position["done"] == 0)
-            self._batches = iter(self.loader)
-            batch = next(self._batches, None)
-        return batch
+def _endless(
+    loader: Loader, begin_epoch: Callable[[int, bool], object] = lambda epoch, begins: None
+) -> Iterator[Any]:
+    """Yield batches, epoch after epoch; `begin_epoch` gets the epoch, and False where it is resumed."""
+    while True:  # an epoch that was resumed after its last batch has none
+        position = loader.state_dict()
+        begin_epoch(position["epoch"], position["done"] == 0)
+        yield from loader
 
 
 class _EpochRows(RowSampler):
@@ -434,13 +425,6 @@ class _EpochRows(RowSampler):
 
     def rows_of(self, epoch: int) -> IntArray:
         return self.rows
-
-
-def epoch_rows(sampler: RowSampler | CellBatches, epoch: int) -> IntArray:
-    """Return the positions that a sampler gives in an epoch, in order, on all ranks."""
-    if isinstance(sampler, RowSampler):
-        return sampler.rows_of(epoch)
-    return np.concatenate([np.asarray(batch) for batch in sampler.among(Ranks()).items_of(epoch)])
 
 
 def transform_of(training: Training, source: Source, strong_views: int = 0) -> Any:
