@@ -159,8 +159,8 @@ class Chunk:
     evaluate: list[Tensor]
     results: HeadResults
 
-    def run(self) -> int:
-        """Train, write heads and predictions into the results, and return the number of runs."""
+    def run(self) -> None:
+        """Train, and write heads and predictions into the results."""
         # Probabilities near 0 become denormal numbers, a hundred times as slow: flush them, in this thread.
         torch.set_flush_denormal(True)
         with torch.inference_mode():
@@ -174,7 +174,6 @@ class Chunk:
                     self._record(step + 1)
                 elif (step + 1) % CHECK_EVERY == 0:
                     self._check(step + 1)
-        return len(self.runs)
 
     def _begin(self) -> None:
         rows, specs = self.rows, [self.results.specs[run] for run in self.runs]

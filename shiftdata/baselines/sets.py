@@ -15,7 +15,6 @@ from shiftdata.baselines.method import Data, Method
 from shiftdata.baselines.models import backbone_of
 from shiftdata.baselines.training import Training
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.format.schema import Feature
 from shiftdata.data.loading.encodings import Columns, HashedNgrams
 from shiftdata.data.loading.features import Encoder, features_of
 from shiftdata.data.loading.frozen import PRETRAINING, FrozenFeatures
@@ -55,9 +54,15 @@ def source_of(
         raise InputError(f"'frozen' is for pictures, and {metadata.name} is of the modality {modality}")
     if (modality, form) in (("image", "scratch"), ("text", "texts")):
         return Source(metadata=metadata, size=side if modality == "image" else None)
-    encoder: Encoder = FrozenFeatures()
-    if form != "frozen":
-        encoder = HashedNgrams() if modality == "text" else Columns(features_of_table(metadata))
+    if metadata.dataset is None:
+        raise InputError(f"{metadata.name} is a table of your own, without examples: give features=ARRAY")
+    encoder: Encoder
+    if form == "frozen":
+        encoder = FrozenFeatures()
+    elif modality == "text":
+        encoder = HashedNgrams()
+    else:
+        encoder = Columns(dict(metadata.dataset.manifest.roles.example))
     every = np.unique(np.concatenate([np.zeros(0, np.int64), *rows]))
     array = features_of(metadata, every, encoder, cache=form == "frozen", on_rows=on_rows)
     line_of = np.full(len(metadata), -1)
@@ -68,13 +73,6 @@ def source_of(
 def modality_of(metadata: Metadata) -> str:
     """Return the modality of a base: image, text or table."""
     return "table" if metadata.dataset is None else str(metadata.dataset.manifest.roles.modality)
-
-
-def features_of_table(metadata: Metadata) -> Mapping[str, Feature]:
-    """Return the features of a table's examples."""
-    if metadata.dataset is None:
-        raise InputError(f"{metadata.name} is a table of your own, without examples: give features=ARRAY")
-    return dict(metadata.dataset.manifest.roles.example)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from shiftdata.baselines.losses.reduce import precise
 from shiftdata.baselines.method import Batch, Data, Hyper, Method
 from shiftdata.baselines.methods.adversarial import discriminator
 from shiftdata.baselines.methods.erm import ERM
-from shiftdata.baselines.networks import Network, evaluating
+from shiftdata.baselines.networks import Network
 from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError
 from shiftdata.extras import require
@@ -89,8 +89,7 @@ class AdaClust(Method):
 
     def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         if self.number and begins_epoch(batch.step, trainer.training.batch, len(self.data.rows)):
-            with evaluating(self):
-                z = trainer.features(trainer.data.rows)
+            z = trainer.features(trainer.data.rows)
             self.cluster(z, hash64(trainer.seed, "adaclust", batch.step) % 2**32)
         return super().step(batch, trainer)
 
@@ -167,8 +166,7 @@ class MMLD(ERM):
     def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         size, rows = trainer.training.batch, len(self.data.rows)
         if self.trade_off and batch.step * size // rows > (batch.step - 1) * size // rows:
-            with evaluating(self):
-                self.recluster(trainer, hash64(trainer.seed, "mmld", batch.step) % 2**32)
+            self.recluster(trainer, hash64(trainer.seed, "mmld", batch.step) % 2**32)
         return super().step(batch, trainer)
 
     def recluster(self, trainer: Trainer, seed: int) -> None:
