@@ -63,6 +63,17 @@ def evaluating(module: nn.Module) -> Iterator[None]:
             part.training = mode
 
 
+@contextmanager
+def hooked(parts: Sequence[nn.Module], hook: Callable[..., Any]) -> Iterator[None]:
+    """Call a forward hook of some modules for a while."""
+    hooks = [part.register_forward_hook(hook) for part in parts]
+    try:
+        yield
+    finally:
+        for handle in hooks:
+            handle.remove()
+
+
 def _convolution(width: int, channels: int, kernel: int, stride: int) -> list[nn.Module]:
     layer = nn.Conv2d(width, channels, kernel, stride, kernel // 2, bias=False)
     return [layer, nn.BatchNorm2d(channels)]

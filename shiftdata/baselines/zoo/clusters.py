@@ -15,7 +15,7 @@ from shiftdata.baselines.losses.reduce import precise
 from shiftdata.baselines.method import Batch, Data, Hyper, Method
 from shiftdata.baselines.methods.adversarial import discriminator
 from shiftdata.baselines.methods.erm import ERM
-from shiftdata.baselines.networks import Network
+from shiftdata.baselines.networks import Network, hooked
 from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError
 from shiftdata.extras import require
@@ -180,15 +180,8 @@ class MMLD(ERM):
     def styles(self, x: Tensor) -> Tensor:
         """Return means and deviations of the channels of the first maps, a line a row."""
         seen: list[Tensor] = []
-        hooks = [
-            stage.register_forward_hook(lambda _, __, maps: seen.extend(style(maps)))
-            for stage in self.network.maps[:MAPS]
-        ]
-        try:
+        with hooked(self.network.maps[:MAPS], lambda _, __, maps: seen.extend(style(maps))):
             self.network.features(x)
-        finally:
-            for hook in hooks:
-                hook.remove()
         return torch.cat([part.flatten(1) for part in seen], 1)
 
     def loss(self, batch: Batch) -> Tensor:

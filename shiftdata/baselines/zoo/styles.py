@@ -1,7 +1,5 @@
 """Methods that mix the style of rows."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -14,7 +12,7 @@ from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.reduce import precise
 from shiftdata.baselines.method import Batch, Data, Hyper, Method
 from shiftdata.baselines.methods.erm import ERM
-from shiftdata.baselines.networks import Network
+from shiftdata.baselines.networks import Network, hooked
 from shiftdata.errors import InputError
 
 
@@ -43,22 +41,13 @@ class MixStyle(ERM):
             )
 
     def loss(self, batch: Batch) -> Tensor:
-        with self._mixing(batch.domain):
+        layers = self._layers() if self.p else []  # without a draw: dropout draws from the same generator
+        parts = [self.network.maps[layer - 1] for layer in layers]
+        with hooked(parts, partial(self._mixed, batch.domain)):
             return super().loss(batch)
 
     def _layers(self) -> list[int]:
         return [int(digit) for digit in f"{self.layers:.0f}"]
-
-    @contextmanager
-    def _mixing(self, domain: Tensor) -> Iterator[None]:
-        layers = self._layers() if self.p else []  # without a draw: dropout draws from the same generator
-        mix = partial(self._mixed, domain)
-        hooks = [self.network.maps[layer - 1].register_forward_hook(mix) for layer in layers]
-        try:
-            yield
-        finally:
-            for hook in hooks:
-                hook.remove()
 
     def _mixed(self, domain: Tensor, stage: nn.Module, inputs: Any, x: Tensor) -> Tensor:
         if torch.rand(()) >= self.p or len(x) < 2 or x[0, 0].numel() < 2:
