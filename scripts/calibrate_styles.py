@@ -51,7 +51,7 @@ from builders.sample import Item, Sample
 from builders.shifts.steps import Stylize
 from builders.shifts.styles.bank import read_strengths
 from shiftdata.baselines import Training, fit
-from shiftdata.baselines.sources import SIDE
+from shiftdata.baselines.sets import SIDE
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.schema import split_of_fold
 from shiftdata.evaluation.metrics import bootstrap_rows

@@ -20,9 +20,9 @@ import sys
 import warnings
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from compare_losses import adaptation, domains
+from scripts.compare_losses import adaptation, domains
 
 
 def main(arguments: list[str] | None = None) -> int:

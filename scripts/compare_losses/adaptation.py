@@ -8,20 +8,20 @@ either side are compared by value.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from compare_losses.comparing import Comparison, Function, two_sets
+from scripts.compare_losses.comparing import Comparison, Draw, Function, two_sets, value
 from shiftdata.baselines import losses
 from shiftdata.baselines.losses.open_set import swapped_prediction
 
-Draw = Callable[[torch.Generator], Sequence[Tensor]]
 ROWS, CLASSES, FEATURES = 11, 4, 6
-TAU = 0.5
 
 
 def normal(*shapes: tuple[int, ...], scale: float = 2.0) -> Draw:
@@ -51,37 +51,29 @@ def entropy_of(p: Tensor) -> Tensor:
     return -(p * p.log()).sum()
 
 
-def without_gradient(function: Function) -> Function:
-    return lambda *inputs: function(*(x.detach() for x in inputs)).detach()
+def peer(module: str, name: str, **options: object) -> Function:
+    """Return a function of another package, or call a layer of pytorch-adapt."""
+
+    def theirs(*inputs: Tensor) -> Tensor:
+        function = getattr(import_module(module), name)
+        loss: Tensor = (function(**options) if isinstance(function, type) else function)(*inputs)
+        return loss
+
+    return theirs
 
 
 # Adversarial losses.
 
 
-def reversed_features(z: Tensor, weight: Tensor) -> Tensor:
-    return losses.reverse_gradient(z, 0.3) @ weight
-
-
-def reversed_adapt(z: Tensor, weight: Tensor) -> Tensor:
-    from pytorch_adapt.layers import GradientReversal
-
-    product: Tensor = GradientReversal(0.3)(z) @ weight
-    return product
-
-
-def dann_loop(source: Tensor, target: Tensor, weight: Tensor, w: Tensor, v: Tensor) -> Tensor:
-    total = sum(-weight[i] * w[i] * torch.log(1 / (1 + torch.exp(-source[i]))) for i in range(len(source)))
+def dann_loop(source: Tensor, target: Tensor, w: Tensor, v: Tensor) -> Tensor:
+    total = sum(-w[i] * torch.log(1 / (1 + torch.exp(-source[i]))) for i in range(len(source)))
     of_target = sum(-v[j] * torch.log(1 - 1 / (1 + torch.exp(-target[j]))) for j in range(len(target)))
-    return (total / weight.sum() + of_target / len(target)) / 2
+    return (total / len(source) + of_target / len(target)) / 2
 
 
 def dann_inputs(generator: torch.Generator) -> Sequence[Tensor]:
     source, target = normal((ROWS,), (7,))(generator)
-    return source, target, *(torch.rand(size, generator=generator) + 0.1 for size in (ROWS, ROWS, 7))
-
-
-def dann(source: Tensor, target: Tensor, weight: Tensor, w: Tensor, v: Tensor) -> Tensor:
-    return losses.dann(source, target, weight, w, v)
+    return source, target, *(torch.rand(size, generator=generator) + 0.1 for size in (ROWS, 7))
 
 
 def cdan_map_loop(z: Tensor, logits: Tensor) -> Tensor:
@@ -89,17 +81,6 @@ def cdan_map_loop(z: Tensor, logits: Tensor) -> Tensor:
         [p * number for p in probabilities(f) for number in row] for row, f in zip(z, logits, strict=True)
     ]
     return torch.stack([torch.stack(row) for row in rows])
-
-
-def cdan_map(z: Tensor, logits: Tensor) -> Tensor:
-    return losses.cdan_map(z, logits.softmax(1))
-
-
-def cdan_weights_adapt(logits: Tensor) -> Tensor:
-    from pytorch_adapt.layers import EntropyWeights
-
-    weights: Tensor = EntropyWeights()(logits.detach())
-    return weights * len(logits)
 
 
 def class_weights_scipy(confusion: Tensor, observed: Tensor) -> Tensor:
@@ -125,49 +106,7 @@ def adversarial_step_loop(x: Tensor, origin: Tensor, gradient: Tensor) -> Tensor
     return torch.stack(rows)
 
 
-def adversarial_step(x: Tensor, origin: Tensor, gradient: Tensor) -> Tensor:
-    return losses.adversarial_step(x, origin, gradient, 0.4, 0.5)
-
-
 # Losses of the target.
-
-
-def tent_adapt(logits: Tensor) -> Tensor:
-    from pytorch_adapt.layers import EntropyLoss
-
-    loss: Tensor = EntropyLoss()(logits)
-    return loss
-
-
-def fixmatch_loop(weak: Tensor, strong: Tensor) -> Tensor:
-    total = strong.sum() * 0
-    for f_weak, f_strong in zip(weak.detach(), strong, strict=True):
-        p = probabilities(f_weak)
-        if p.max() >= TAU:
-            total = total - probabilities(f_strong)[p.argmax()].log()
-    return total / len(strong)
-
-
-def discrepancy_adapt(x: Tensor, y: Tensor) -> Tensor:
-    from pytorch_adapt.layers import MCDLoss
-
-    loss: Tensor = MCDLoss()(x, y)
-    return loss
-
-
-def sentry(weak: Tensor, *strong: Tensor) -> Tensor:
-    return losses.sentry(weak, strong)
-
-
-def sentry_loop(weak: Tensor, *strong: Tensor) -> Tensor:
-    total = weak.sum() * 0
-    for i, f in enumerate(weak):
-        views = [view[i] for view in strong]
-        same = [view for view in views if view.argmax() == f.argmax()]
-        different = [view for view in views if view.argmax() != f.argmax()]
-        majority, sign = (same, 1) if len(same) > len(different) else (different, -1)
-        total = total + sign * sum(entropy_of(probabilities(view)) for view in majority) / len(majority)
-    return total / len(weak)
 
 
 def inverse(z: Tensor) -> Tensor:
@@ -259,23 +198,6 @@ def ovanet_loop(y: Tensor, logits: Tensor) -> Tensor:
     return total / 2 / len(y)
 
 
-def ovanet(y: Tensor, logits: Tensor) -> Tensor:
-    return losses.ovanet(logits, y)
-
-
-def ovanet_entropy(logits: Tensor) -> Tensor:
-    return losses.entropy(logits).mean()
-
-
-def ovanet_entropy_loop(logits: Tensor) -> Tensor:
-    every = [entropy_of(probabilities(pairs[:, k])) for pairs in logits for k in range(CLASSES)]
-    return torch.stack(every).mean()
-
-
-def uan(f: Tensor, d: Tensor, f_target: Tensor, d_target: Tensor) -> Tensor:
-    return torch.cat(losses.uan_weights(f, d, f_target, d_target, 10.0))
-
-
 def uan_loop(f: Tensor, d: Tensor, f_target: Tensor, d_target: Tensor) -> Tensor:
     """You et al.: entropies as shares of the largest, sigmoids, then 0 to 1 and a mean of 1."""
     largest = math.log(CLASSES)
@@ -293,10 +215,6 @@ def uan_loop(f: Tensor, d: Tensor, f_target: Tensor, d_target: Tensor) -> Tensor
     return torch.cat(parts)
 
 
-def swapped(own: Tensor, near: Tensor, far: Tensor) -> Tensor:
-    return swapped_prediction(own, near, far, 0.5)
-
-
 def swapped_loop(own: Tensor, near: Tensor, far: Tensor) -> Tensor:
     q = torch.exp(torch.cat([own, near, far]).detach().double() / 0.05)
     for _ in range(3):
@@ -311,48 +229,28 @@ def swapped_loop(own: Tensor, near: Tensor, far: Tensor) -> Tensor:
 
 
 Z, LOGITS, PAIRS = (ROWS, FEATURES), (ROWS, CLASSES), (ROWS, 2, CLASSES)
-ADAPT, POT = ("pytorch_adapt",), ("ot",)
-
-
-def confident(weak: Tensor, strong: Tensor) -> Tensor:
-    return losses.fixmatch(weak, strong, TAU)
-
-
-def own_label(logits: Tensor) -> Tensor:
-    return losses.pseudo_label(logits, TAU)
-
-
-def own_label_loop(logits: Tensor) -> Tensor:
-    return fixmatch_loop(logits, logits)
-
-
-def value(
-    name: str, ours: Function, theirs: Function, inputs: Draw, needs: tuple[str, ...] = ()
-) -> Comparison:
-    """Compare functions without a gradient."""
-    return Comparison(name, without_gradient(ours), without_gradient(theirs), inputs, needs)
-
+ADAPT, POT, LAYERS = ("pytorch_adapt",), ("ot",), "pytorch_adapt.layers"
 
 COMPARISONS = (
-    Comparison("Reversal, pytorch-adapt", reversed_features, reversed_adapt, normal(Z, (FEATURES, 3)), ADAPT),
-    Comparison("DANN with weights, loop", dann, dann_loop, dann_inputs),
-    Comparison("CDAN's map, loop", cdan_map, cdan_map_loop, normal(Z, LOGITS)),
-    value("CDAN+E's weights, pytorch-adapt", losses.cdan_weights, cdan_weights_adapt, normal(LOGITS), ADAPT),
+    Comparison("Reversal, pytorch-adapt", partial(losses.reverse_gradient, coefficient=0.3),
+               peer(LAYERS, "GradientReversal", weight=0.3), normal(Z), ADAPT),
+    Comparison("DANN with weights, loop", losses.dann, dann_loop, dann_inputs),
+    Comparison("CDAN's map, loop", lambda z, f: losses.cdan_map(z, f.softmax(1)), cdan_map_loop,
+               normal(Z, LOGITS)),
     value("IW-DANN's weights, scipy", losses.class_weights, class_weights_scipy, confusions, ("scipy",)),
-    value("Adversarial step, loop", adversarial_step, adversarial_step_loop, normal(Z, Z, Z, scale=0.2)),
-    Comparison("TENT, pytorch-adapt", losses.tent, tent_adapt, normal(LOGITS), ADAPT),
-    Comparison("FixMatch, loop", confident, fixmatch_loop, normal(LOGITS, LOGITS)),
-    Comparison("Pseudo-labels, loop", own_label, own_label_loop, normal(LOGITS)),
-    Comparison("MCD, pytorch-adapt", losses.mcd, discrepancy_adapt, two_sets(20, 20, 16), ADAPT),
-    Comparison("SENTRY, loop", sentry, sentry_loop, normal(LOGITS, LOGITS, LOGITS, LOGITS)),
+    value("Adversarial step, loop", partial(losses.adversarial_step, step=0.4, radius=0.5),
+          adversarial_step_loop, normal(Z, Z, Z, scale=0.2)),
+    Comparison("TENT, pytorch-adapt", losses.tent, peer(LAYERS, "EntropyLoss"), normal(LOGITS), ADAPT),
+    Comparison("MCD, pytorch-adapt", losses.mcd, peer(LAYERS, "MCDLoss"), two_sets(20, 20, 16), ADAPT),
     value("DARE's whitening, scikit-learn", inverse, inverse_sklearn, normal((40, FEATURES)), ("sklearn",)),
     Comparison("DeepJDOT, skada", jdot, jdot_skada, two_sets(20, 20, 16), ("skada", "ot")),
     Comparison("Exact transport, POT", losses.jdot, exact_pot, normal((7, 12)), POT),
     Comparison("UniOT's transport, POT", unbalanced, unbalanced_pot, two_sets(20, 7, 16), POT),
     value("Balanced transport, POT", balanced, balanced_pot, two_sets(20, 7, 16), POT),
     Comparison("OSBP, loop", losses.osbp, osbp_loop, normal((ROWS, CLASSES + 1))),
-    Comparison("OVANet, loop", ovanet, ovanet_loop, labelled(PAIRS)),
-    Comparison("OVANet's entropy, loop", ovanet_entropy, ovanet_entropy_loop, normal(PAIRS)),
-    value("UAN's weights, loop", uan, uan_loop, normal(LOGITS, (ROWS,), (9, CLASSES), (9,))),
-    Comparison("UniOT's PCD, loop", swapped, swapped_loop, normal(LOGITS, LOGITS, (5, CLASSES), scale=0.1)),
-)
+    Comparison("OVANet, loop", lambda y, f: losses.ovanet(f, y), ovanet_loop, labelled(PAIRS)),
+    value("UAN's weights, loop", lambda *logits: torch.cat(losses.uan_weights(*logits)), uan_loop,
+          normal(LOGITS, (ROWS,), (9, CLASSES), (9,))),
+    Comparison("UniOT's PCD, loop", partial(swapped_prediction, temperature=0.5), swapped_loop,
+               normal(LOGITS, LOGITS, (5, CLASSES), scale=0.1)),
+)  # fmt: skip

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 Function = Callable[..., Tensor]
+Draw = Callable[[torch.Generator], Sequence[Tensor]]
 TRIALS = 3
 
 
@@ -24,7 +25,7 @@ class Comparison:
     name: str
     ours: Function
     theirs: Function
-    inputs: Callable[[torch.Generator], Sequence[Tensor]]
+    inputs: Draw
     needs: tuple[str, ...] = ()
     tolerance: float = 1e-4
 
@@ -45,6 +46,17 @@ class Comparison:
                 strict=True,
             )
         )
+
+
+def value(
+    name: str, ours: Function, theirs: Function, inputs: Draw, needs: tuple[str, ...] = ()
+) -> Comparison:
+    """Compare functions without a gradient."""
+
+    def detached(function: Function) -> Function:
+        return lambda *tensors: function(*(x.detach() for x in tensors)).detach()
+
+    return Comparison(name, detached(ours), detached(theirs), inputs, needs)
 
 
 def relative(ours: Tensor, theirs: Tensor) -> float:
@@ -69,7 +81,7 @@ def _value_and_gradients(function: Function, inputs: Sequence[Tensor]) -> list[T
     return [value.detach(), *zeros]
 
 
-def two_sets(rows: int, others: int, features: int) -> Callable[[torch.Generator], Sequence[Tensor]]:
+def two_sets(rows: int, others: int, features: int) -> Draw:
     """Draw two sets of features that differ in mean and scale."""
 
     def draw(generator: torch.Generator) -> Sequence[Tensor]:

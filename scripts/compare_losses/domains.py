@@ -1,11 +1,9 @@
-"""Losses of domains, groups, averages and pictures against other packages and plain loops.
+"""Losses of domains and pictures against plain loops.
 
 The loops follow the papers' formulas and know nothing of our code: a pass over rows, classes or domains, a
-second backward pass, a copy of the model, numpy. A loss with a state is compared over several steps.
-
-MMD of pytorch-adapt leaves out the kernel of a row with itself and takes the mean kernel, not the sum; so
-does ours here. Its sets are small: from 26 rows on, its distances carry the rounding of a matrix product.
-skada's MMD is not compared: its Gaussian kernel reads |x - y|, not the square, so that it is a Laplacian one.
+second backward pass, a copy of the model, numpy. A loss with a state is compared over several steps. MMD of
+other packages differs: pytorch-adapt's leaves out the kernel of a row with itself, skada's reads |x - y|
+where the square belongs.
 """
 
 from __future__ import annotations
@@ -13,20 +11,18 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from torch.optim import swa_utils
 
-from compare_losses.comparing import Comparison, two_sets
+from scripts.compare_losses.comparing import Comparison, Draw, value
 from shiftdata.baselines import losses
-from shiftdata.baselines.losses.domains import GAMMAS, gaussian_kernels
-from shiftdata.baselines.losses.groups import sparse_regression
+from shiftdata.baselines.losses.domains import GAMMAS
 
-Draw = Callable[[torch.Generator], Sequence[Tensor]]
 CLASSES, DOMAINS = 3, 3
 
 
@@ -55,12 +51,8 @@ def each_domain(domain: Tensor) -> list[list[int]]:
 
 
 def average(values: Iterable[Tensor]) -> Tensor:
-    """Return the mean of scalars."""
-    listed = list(values)
-    total = listed[0]
-    for value in listed[1:]:
-        total = total + value
-    return total / len(listed)
+    """Return the mean of tensors."""
+    return torch.stack(list(values)).mean(0)
 
 
 def risks(logits: Tensor, y: Tensor, domain: Tensor) -> list[Tensor]:
@@ -69,93 +61,29 @@ def risks(logits: Tensor, y: Tensor, domain: Tensor) -> list[Tensor]:
     return [average(-log[row][y[row]] for row in rows) for rows in each_domain(domain)]
 
 
-# Packages.
+# Domains.
 
 
-def sets_of(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Return two sets as one batch and its domains."""
-    return torch.cat([x, y]), torch.tensor([0] * len(x) + [1] * len(y))
-
-
-def coral_paper(x: Tensor, y: Tensor) -> Tensor:
-    return losses.coral(*sets_of(x, y), means=False)
-
-
-def coral_adapt(x: Tensor, y: Tensor) -> Tensor:
-    from pytorch_adapt.layers import CORALLoss
-
-    loss: Tensor = CORALLoss()(x, y)
-    return loss
-
-
-def coral_skada(x: Tensor, y: Tensor) -> Tensor:
-    from skada.deep.losses import deepcoral_loss
-
-    loss: Tensor = deepcoral_loss(x, y)
-    return loss
-
-
-def unbiased(x: Tensor, y: Tensor) -> Tensor:
-    """MMD as pytorch-adapt has it, from ours: the mean kernel, without the kernel of a row with itself."""
-    loss = losses.mmd(*sets_of(x, y)) / len(GAMMAS)
-    for rows in (x, y):
-        kernel = gaussian_kernels(rows) / len(GAMMAS)
-        loss = loss - kernel.mean() + (kernel.sum() - len(rows)) / (len(rows) * (len(rows) - 1))
-    return loss
-
-
-def mmd_adapt(x: Tensor, y: Tensor) -> Tensor:
-    from pytorch_adapt.layers import MMDLoss
-
-    loss: Tensor = MMDLoss(kernel_scales=torch.tensor(GAMMAS), mmd_type="quadratic", bandwidth=1.0)(x, y)
-    return loss
-
-
-def dfr_inputs(generator: torch.Generator) -> Sequence[Tensor]:
-    """Draw features in hundredths, as whole numbers: there is no gradient."""
-    z = torch.randn(120, 3, generator=generator)
-    noise = torch.randn(120, generator=generator)
-    return (100 * z).long(), torch.bucketize(z[:, 0] + 0.5 * noise, torch.tensor([0.8, 1.5]))
-
-
-def dfr_ours(z: Tensor, y: Tensor) -> Tensor:
-    return torch.from_numpy(sparse_regression(z.numpy() / 100, y.numpy(), 0.5, 3, 0, released=True))
-
-
-def dfr_scikit_learn(z: Tensor, y: Tensor) -> Tensor:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.multiclass import OneVsRestClassifier
-
-    settings = {"C": 0.5, "l1_ratio": 1.0, "solver": "liblinear", "tol": 1e-8, "max_iter": 1000}
-    fitted = OneVsRestClassifier(LogisticRegression(**settings)).fit(z.numpy() / 100, y.numpy())
-    return torch.from_numpy(np.array([[*model.coef_[0], *model.intercept_] for model in fitted.estimators_]))
-
-
-# Loops: domains.
-
-
-def coral_loop(z: Tensor, logits: Tensor, y: Tensor, domain: Tensor) -> Tensor:
+def coral_loop(z: Tensor, logits: Tensor, y: Tensor, domain: Tensor, means: bool = True) -> Tensor:
     moments = []
     for rows in each_domain(domain):
         mu = average(z[row] for row in rows)
         outer = torch.stack([torch.outer(z[row] - mu, z[row] - mu) for row in rows])
         moments.append((mu, outer.sum(0) / (len(rows) - 1)))
     pairs = list(combinations(moments, 2))
-    means = average(((a[0] - b[0]) ** 2).sum() / z.shape[1] for a, b in pairs)
-    return means + average(((a[1] - b[1]) ** 2).sum() / z.shape[1] ** 2 for a, b in pairs)
+    spread = average(((a[1] - b[1]) ** 2).sum() / z.shape[1] ** 2 for a, b in pairs)
+    if not means:
+        return spread / 4
+    return spread + average(((a[0] - b[0]) ** 2).sum() / z.shape[1] for a, b in pairs)
 
 
 def mmd_loop(z: Tensor, logits: Tensor, y: Tensor, domain: Tensor) -> Tensor:
-    def kernel(one: list[int], two: list[int]) -> Tensor:
-        return average(
-            torch.stack([torch.exp(-g * ((z[a] - z[b]) ** 2).sum()) for g in GAMMAS]).sum()
-            for a in one
-            for b in two
-        )
+    def kernel(rows: list[int], others: list[int]) -> Tensor:
+        squares = [((z[a] - z[b]) ** 2).sum() for a in rows for b in others]
+        return average(torch.stack([torch.exp(-g * square) for g in GAMMAS]).sum() for square in squares)
 
-    return average(
-        kernel(a, a) + kernel(b, b) - 2 * kernel(a, b) for a, b in combinations(each_domain(domain), 2)
-    )
+    pairs = combinations(each_domain(domain), 2)
+    return average(kernel(a, a) + kernel(b, b) - 2 * kernel(a, b) for a, b in pairs)
 
 
 def irm_loop(halves: bool) -> Callable[..., Tensor]:
@@ -259,8 +187,8 @@ def rsc_loop(z: Tensor, logits: Tensor, y: Tensor, domain: Tensor) -> Tensor:
     for row in range(len(z)):
         weight = head.weight[y[row]].detach().numpy()
         muted[row] = weight > np.percentile(weight, 200 / 3)
-        kept = torch.from_numpy(~muted[row])
-        falls.append(float((head(z[row]).softmax(0) - head(z[row] * kept).softmax(0))[y[row]].detach()))
+        left = torch.from_numpy(~muted[row])
+        falls.append(float((head(z[row]).softmax(0) - head(z[row] * left).softmax(0))[y[row]].detach()))
     muted[np.array(falls) <= np.percentile(falls, 200 / 3)] = False
     return z * torch.from_numpy(muted)
 
@@ -333,8 +261,8 @@ def stablenet_loop(z: Tensor, logits: Tensor, y: Tensor, domain: Tensor) -> Tens
             penalty = torch.zeros(())
             for a in range(z.shape[1]):
                 for b in range(z.shape[1]):
-                    one, two = features[:, a], features[:, b]
-                    covariance = (share * one * two).sum() - (share * one).sum() * (share * two).sum()
+                    f, g = features[:, a], features[:, b]
+                    covariance = (share * f * g).sum() - (share * f).sum() * (share * g).sum()
                     penalty = penalty + (a != b) * covariance**2
             (w.grad,) = torch.autograd.grad(penalty / 1.5 + (w.softmax(0) ** 2).sum(), w)
             solver.step()
@@ -346,99 +274,7 @@ def stablenet_loop(z: Tensor, logits: Tensor, y: Tensor, domain: Tensor) -> Tens
     return torch.cat(weights)
 
 
-# Loops: groups.
-
-
-def group_dro_ours(z: Tensor, logits: Tensor, y: Tensor, domain: Tensor) -> Tensor:
-    state = losses.GroupDRO(CLASSES * DOMAINS, 0.5, torch.linspace(0, 1, CLASSES * DOMAINS))
-    group = y * DOMAINS + domain
-    each = [losses.cross_entropies(step * logits, y) for step in (1, 2, 3)]
-    return torch.stack([state.update(row_losses, group) for row_losses in each])
-
-
-def group_dro_loop(z: Tensor, logits: Tensor, y: Tensor, domain: Tensor) -> Tensor:
-    """The multiplicative form of the paper, in double precision."""
-    q, made = [1 / 9] * 9, []
-    for step in (1, 2, 3):
-        means = {}
-        for group in range(9):
-            rows = [r for r in range(len(y)) if y[r] * DOMAINS + domain[r] == group]
-            if rows:
-                means[group] = average(cross_entropy(step * logits[[r]].double(), y[[r]]) for r in rows)
-        for group, mean in means.items():
-            q[group] *= math.exp(0.5 * (float(mean.detach()) + group / 8))
-        q = [value / sum(q) for value in q]
-        made.append(torch.stack([q[group] * mean for group, mean in means.items()]).sum())
-    return torch.stack(made).float()
-
-
-# Loops: averages.
-
-
-def walk(generator: torch.Generator) -> Sequence[Tensor]:
-    """Draw weights after each of 48 steps, and a validation loss after every second one."""
-    shape = torch.linspace(-1, 1.5, 24).abs()
-    steps = torch.randn(48, 5, generator=generator).cumsum(0)
-    return steps, 0.2 + shape + 0.2 * torch.rand(24, generator=generator)
-
-
-def averaged(average: losses.SWAD | losses.EMA | losses.WeightAverage, steps: Tensor, held: Tensor) -> Tensor:
-    """Drive an average of one parameter."""
-    parameter = nn.Parameter(torch.zeros(5))
-    for step, value in enumerate(steps.detach()):
-        parameter.data = value.clone()
-        average.update([parameter])
-        if isinstance(average, losses.SWAD) and step % 2:
-            average.evaluated(float(held[step // 2].detach()))
-    average.copy_to([parameter])
-    return parameter.detach()
-
-
-def swad_ours(steps: Tensor, held: Tensor) -> Tensor:
-    return averaged(losses.SWAD([torch.zeros(5)]), steps, held)
-
-
-def swad_numpy(steps: Tensor, held: Tensor) -> Tensor:
-    """The valley, from the whole list of losses."""
-    loss, weights = held.detach().numpy(), steps.detach().numpy()
-    start = next(s for s in range(22) if loss[s] == min(loss[s : s + 3]))
-    low = 1.3 * loss[start : start + 3].mean()
-    begin = start
-    while begin > max(0, start - 3) and loss[begin - 1] <= low:
-        begin -= 1
-    end = 1 + max(s for s in range(24) if loss[s] <= low)
-    for s in range(start, 19):
-        if min(loss[s : s + 6]) > low:
-            end = s
-            break
-    return torch.from_numpy(weights[2 * begin : 2 * end].mean(0))
-
-
-def ema_ours(steps: Tensor, held: Tensor) -> Tensor:
-    return averaged(losses.EMA([steps[0]], 0.9), steps[1:], held)
-
-
-def mean_ours(steps: Tensor, held: Tensor) -> Tensor:
-    return averaged(losses.WeightAverage([steps[0]], start=20), steps, held)
-
-
-def by_torch(first: int, **options: object) -> Callable[..., Tensor]:
-    """Torch's own averages of a model, from step `first` on."""
-
-    def values(steps: Tensor, held: Tensor) -> Tensor:
-        model = nn.ParameterList([nn.Parameter(steps[first].detach().clone())])
-        average = swa_utils.AveragedModel(model, **options)  # type: ignore[arg-type]
-        average.update_parameters(model)  # the first one is copied
-        for value in steps[first + 1 :].detach():
-            model[0].data = value.clone()
-            average.update_parameters(model)
-        (weights,) = average.module.parameters()
-        return weights.detach()
-
-    return values
-
-
-# Loops: pictures.
+# Pictures.
 
 
 def mixup_ours(z: Tensor, logits: Tensor, y: Tensor, domain: Tensor) -> Tensor:
@@ -450,61 +286,48 @@ def mixup_loop(z: Tensor, logits: Tensor, y: Tensor, domain: Tensor) -> Tensor:
     """Soft labels: the cross-entropy with lam of one class and the rest of the other."""
     partner = losses.partners(domain)  # the draw is ours
     shares = torch.distributions.Beta(0.5, 0.5).sample((DOMAINS,))
-    made = []
+    rows = []
     for row, other in enumerate(partner.tolist()):
         lam, target = shares[domain[row]], torch.zeros(CLASSES)
         target[y[row]] += lam
         target[y[other]] += 1 - lam
         answer = linear(z.shape[1])(lam * z[row] + (1 - lam) * z[other])
-        made.append(-(target * torch.log_softmax(answer, 0)).sum())
-    return torch.stack(made)
+        rows.append(-(target * torch.log_softmax(answer, 0)).sum())
+    return torch.stack(rows)
 
 
 def mixstyle_loop(x: Tensor, partner: Tensor, lam: Tensor) -> Tensor:
-    lam, styles = lam.detach(), []
+    styles = []
     for row in x.detach():
-        styles.append(
-            [(c.mean(), (((c - c.mean()) ** 2).sum() / (c.numel() - 1) + 1e-6).sqrt()) for c in row]
-        )
-    made = torch.empty_like(x)
+        spreads = [((c - c.mean()) ** 2).sum() / (c.numel() - 1) for c in row]
+        styles.append([(c.mean(), (spread + 1e-6).sqrt()) for c, spread in zip(row, spreads, strict=True)])
+    mixed_maps = torch.empty_like(x)
     for row in range(len(x)):
         for c in range(x.shape[1]):
             (mu, sigma), (other_mu, other_sigma) = styles[row][c], styles[partner[row]][c]
             mixed = lam[row] * sigma + (1 - lam[row]) * other_sigma
-            made[row, c] = (x[row, c] - mu) / sigma * mixed + lam[row] * mu + (1 - lam[row]) * other_mu
-    return made
-
-
-def mixstyle_ours(x: Tensor, partner: Tensor, lam: Tensor) -> Tensor:
-    return losses.mixstyle(x, partner, lam.detach())
-
-
-def amplitudes_ours(x: Tensor, partner: Tensor, lam: Tensor) -> Tensor:
-    return losses.amplitude_mix(x.detach(), x.detach()[partner], lam.detach())
+            mu_mixed = lam[row] * mu + (1 - lam[row]) * other_mu
+            mixed_maps[row, c] = (x[row, c] - mu) / sigma * mixed + mu_mixed
+    return mixed_maps
 
 
 def amplitudes_numpy(x: Tensor, partner: Tensor, lam: Tensor) -> Tensor:
-    pixels, made = x.detach().double().numpy(), np.empty(x.shape)
+    pixels, mixed = x.double().numpy(), np.empty(x.shape)
     for row, other in enumerate(partner.tolist()):
         for c in range(x.shape[1]):
             mine, theirs = np.fft.fft2(pixels[row, c]), np.fft.fft2(pixels[other, c])
-            share = float(lam[row].detach())
-            amplitude = (1 - share) * abs(mine) + share * abs(theirs)
-            made[row, c] = np.fft.ifft2(amplitude * np.exp(1j * np.angle(mine))).real
-    return torch.from_numpy(made).float()
-
-
-def distillation_ours(z: Tensor, logits: Tensor, y: Tensor, domain: Tensor) -> Tensor:
-    return losses.distillation(logits, z[:, :CLASSES], 10.0)
+            amplitude = (1 - float(lam[row])) * abs(mine) + float(lam[row]) * abs(theirs)
+            mixed[row, c] = np.fft.ifft2(amplitude * np.exp(1j * np.angle(mine))).real
+    return torch.from_numpy(mixed).float()
 
 
 def distillation_loop(z: Tensor, logits: Tensor, y: Tensor, domain: Tensor) -> Tensor:
-    made = []
+    divergences = []
     for row in range(len(z)):
         p, q = (torch.exp(part[row, :CLASSES] / 10) for part in (z, logits))
         p, q = p / p.sum(), q / q.sum()
-        made.append((p * (p / q).log()).sum())
-    return torch.stack(made)
+        divergences.append((p * (p / q).log()).sum())
+    return torch.stack(divergences)
 
 
 def sagnet_ours(z: Tensor, logits: Tensor, y: Tensor, domain: Tensor) -> Tensor:
@@ -514,7 +337,7 @@ def sagnet_ours(z: Tensor, logits: Tensor, y: Tensor, domain: Tensor) -> Tensor:
 
 
 def sagnet_loop(z: Tensor, logits: Tensor, y: Tensor, domain: Tensor) -> Tensor:
-    order, alpha, made = torch.randperm(len(z)), torch.rand(len(z)), []
+    order, alpha, rows = torch.randperm(len(z)), torch.rand(len(z)), []
     mu = [z[row].sum() / z.shape[1] for row in range(len(z))]
     var = [((z[row] - mu[row]) ** 2).sum() / (z.shape[1] - 1) for row in range(len(z))]
     content = [(z[row] - mu[row]) / (var[row] + 1e-5) ** 0.5 for row in range(len(z))]
@@ -524,65 +347,48 @@ def sagnet_loop(z: Tensor, logits: Tensor, y: Tensor, domain: Tensor) -> Tensor:
         mixed = mixed + a * mu[row] + (1 - a) * mu[other]
         swapped = content[other].detach() * (var[row] + 1e-5) ** 0.5 + mu[row]
         uniform = -torch.log_softmax(logits[row], 0).sum() / CLASSES
-        made.append(torch.cat([mixed, swapped, uniform[None]]))
-    return torch.stack(made)
+        rows.append(torch.cat([mixed, swapped, uniform[None]]))
+    return torch.stack(rows)
 
 
 def of(loss: str, *arguments: str, **options: object) -> Callable[..., Tensor]:
     """Call a loss with the parts of a batch that it takes."""
 
     def ours(z: Tensor, logits: Tensor, y: Tensor, domain: Tensor) -> Tensor:
-        parts = {
-            "z": z,
-            "logits": logits,
-            "y": y,
-            "domain": domain,
-            "losses": losses.cross_entropies(logits, y),
-        }
-        value: Tensor = getattr(losses, loss)(*(parts[name] for name in arguments), **options)
-        return value
+        each = losses.cross_entropies(logits, y)
+        parts = {"z": z, "logits": logits, "y": y, "domain": domain, "losses": each}
+        result: Tensor = getattr(losses, loss)(*(parts[name] for name in arguments), **options)
+        return result
 
     return ours
 
 
-EMA = swa_utils.get_ema_multi_avg_fn(0.9)  # type: ignore[no-untyped-call]
 BATCH = batch()
+CORAL_PAPER = of("coral", "z", "domain", means=False)
 COMPARISONS = (
-    Comparison("CORAL, pytorch-adapt", coral_paper, coral_adapt, two_sets(20, 7, 16), ("pytorch_adapt",)),
-    Comparison("CORAL, skada", coral_paper, coral_skada, two_sets(24, 24, 256), ("skada",)),
     Comparison("CORAL, loop", of("coral", "z", "domain"), coral_loop, BATCH),
     Comparison("CORAL of wide features, loop", of("coral", "z", "domain"), coral_loop, batch(12, 40)),
-    Comparison("MMD, pytorch-adapt", unbiased, mmd_adapt, two_sets(20, 7, 16), ("pytorch_adapt",)),
+    Comparison("CORAL of the paper, loop", CORAL_PAPER, partial(coral_loop, means=False), BATCH),
     Comparison("MMD, loop", of("mmd", "z", "domain"), mmd_loop, BATCH),
     Comparison("IRM, dummy scale", of("irm", "logits", "y", "domain"), irm_loop(True), BATCH),
-    Comparison(
-        "IRM of the paper, dummy scale",
-        of("irm", "logits", "y", "domain", halves=False),
-        irm_loop(False),
-        BATCH,
-    ),
+    Comparison("IRM of the paper, dummy scale", of("irm", "logits", "y", "domain", halves=False),
+               irm_loop(False), BATCH),
     Comparison("V-REx, loop", of("vrex", "losses", "domain"), vrex_loop, BATCH),
     Comparison("SD, loop", of("sd", "logits"), sd_loop, BATCH),
     Comparison("EQRM, Newton", of("eqrm", "losses", "domain", quantile=0.75), eqrm_loop, BATCH),
-    Comparison(
-        "EQRM as released, bisection",
-        of("eqrm", "losses", "domain", quantile=0.75, implicit=False),
-        eqrm_bisected,
-        BATCH,
-    ),
+    Comparison("EQRM as released, bisection",
+               of("eqrm", "losses", "domain", quantile=0.75, implicit=False), eqrm_bisected, BATCH),
     Comparison("Fishr over three steps, row by row", fishr_ours, fishr_loop, BATCH),
     Comparison("RSC, percentiles of numpy", rsc_ours, rsc_loop, BATCH),
     Comparison("MLDG, copies and SGD", mldg_ours(False), mldg_loop(False), BATCH),
     Comparison("MLDG as released, copies and Adam", mldg_ours(True), mldg_loop(True), BATCH),
     Comparison("StableNet with a memory, SGD", stablenet_ours, stablenet_loop, BATCH),
-    Comparison("GroupDRO over three steps, loop", group_dro_ours, group_dro_loop, BATCH),
-    Comparison("DFR's regression, scikit-learn", dfr_ours, dfr_scikit_learn, dfr_inputs, ("sklearn",), 1e-2),
-    Comparison("SWAD, whole list", swad_ours, swad_numpy, walk),
-    Comparison("EMA, torch", ema_ours, by_torch(0, multi_avg_fn=EMA), walk),
-    Comparison("EoA's mean, torch", mean_ours, by_torch(18), walk),
     Comparison("Mixup, soft labels", mixup_ours, mixup_loop, BATCH),
-    Comparison("MixStyle, loop", mixstyle_ours, mixstyle_loop, pictures),
-    Comparison("FACT's amplitudes, numpy", amplitudes_ours, amplitudes_numpy, pictures),
-    Comparison("FACT's divergence, loop", distillation_ours, distillation_loop, BATCH),
+    Comparison("MixStyle, loop", losses.mixstyle, mixstyle_loop, pictures),
+    value("FACT's amplitudes, numpy", lambda x, partner, lam: losses.amplitude_mix(x, x[partner], lam),
+          amplitudes_numpy, pictures),
+    Comparison("FACT's divergence, loop",
+               lambda z, logits, y, domain: losses.distillation(logits, z[:, :CLASSES], 10.0),
+               distillation_loop, BATCH),
     Comparison("SagNet, loop", sagnet_ours, sagnet_loop, BATCH),
-)
+)  # fmt: skip

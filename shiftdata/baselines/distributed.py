@@ -27,9 +27,6 @@ from torch.overrides import TorchFunctionMode
 from shiftdata.evaluation.sampling import Ranks
 from shiftdata.stable import hash64
 
-#: Bytes of gradients that are sent together.
-BUCKET = 4 << 20
-
 
 class SharedEncoder:
     """Calls an encoder on this process's share of a batch, and returns the features of the whole batch.
@@ -142,16 +139,15 @@ _sum: Callable[[Tensor], Tensor] = _Sum.apply
 class GradientSharing:
     """The mean of each gradient over all processes, taken while the backward pass goes on.
 
-    A parameter's gradient is sent once it is complete, together with others up to `BUCKET` bytes; all
-    processes compute the same graph, so that their buckets are alike.
+    A parameter's gradient is sent once it is complete; all processes compute the same graph, so that they
+    send in one order.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], world: int) -> None:
-        self.world, self.enabled = world, True
-        self._ready: list[Tensor] = []
-        self._sent: list[tuple[Any, Tensor, list[Tensor]]] = []
+        self.world = world
+        self._sent: list[tuple[Any, Tensor]] = []
         self._hooks = [
-            parameter.register_post_accumulate_grad_hook(self._complete)  # type: ignore[no-untyped-call]
+            parameter.register_post_accumulate_grad_hook(self._send)  # type: ignore[no-untyped-call]
             for parameter in parameters
             if world > 1 and parameter.requires_grad
         ]
@@ -162,28 +158,15 @@ class GradientSharing:
             hook.remove()
 
     def wait(self) -> None:
-        """Wait for the means that are under way, and write them into the gradients."""
-        self._send()
-        for work, total, gradients in self._sent:
+        """Wait for the sums that are under way, and divide them."""
+        for work, gradient in self._sent:
             work.wait()
-            total /= self.world
-            means = torch.split(total, [gradient.numel() for gradient in gradients])
-            for gradient, mean in zip(gradients, means, strict=True):
-                gradient.copy_(mean.view_as(gradient))
+            gradient /= self.world
         self._sent.clear()
 
-    def _complete(self, parameter: Tensor) -> None:
-        if self.enabled and parameter.grad is not None:
-            self._ready.append(parameter.grad)
-            if sum(gradient.nbytes for gradient in self._ready) >= BUCKET:
-                self._send()
-
-    def _send(self) -> None:
-        if self._ready:
-            total = torch.cat([gradient.reshape(-1) for gradient in self._ready])
-            work = torch.distributed.all_reduce(total, async_op=True)
-            self._sent.append((work, total, self._ready))
-            self._ready = []
+    def _send(self, parameter: Tensor) -> None:
+        assert parameter.grad is not None  # it is complete
+        self._sent.append((torch.distributed.all_reduce(parameter.grad, async_op=True), parameter.grad))
 
 
 def average(tensors: Iterable[Tensor]) -> None:

@@ -14,17 +14,16 @@ import torch
 from torch import Tensor
 
 from shiftdata.baselines.distributed import GradientSharing, SharedEncoder, gathered, same_everywhere
-from shiftdata.baselines.method import Batch, Method, Stage
+from shiftdata.baselines.method import Batch, Data, Method, Stage
 from shiftdata.baselines.models import Floats, Prepare
 from shiftdata.baselines.networks import Network, evaluating
 from shiftdata.baselines.training import TRAINING, DivergedError, Training, optimizer_of, schedule_of
-from shiftdata.baselines.training_data import Data
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.augment import DomainBed, Shift, Strong, Views
 from shiftdata.data.loading.batches import Loader
 from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
-from shiftdata.evaluation.sampling import CellBatches, FixedRows, Ranks, Reweighted, RowSampler, row_weights
+from shiftdata.evaluation.sampling import CellBatches, FixedRows, Ranks, RowSampler
 from shiftdata.stable import hash64
 from shiftdata.threads import torch_threads
 
@@ -46,7 +45,7 @@ class Progress:
 
 
 class Trainer:
-    """Trains a method; its public part is what methods use (`method.TrainerAPI`).
+    """Trains a method, which gets it to read rows, predict and step.
 
     With several processes, `batch` is that of all of them together: each reads and encodes its share of it.
     """
@@ -65,11 +64,11 @@ class Trainer:
         self.method, self.network, self.data = method, network, data
         self.training, self.seed, self.device = training, seed, device
         self._prepare, self._ranks = prepare, Ranks.of()
-        if training.accumulate > 1 and method.several_moves:
-            raise InputError(f"{type(method).__name__} takes several moves in a step: leave accumulate at 1")
+        if not training.batch:
+            raise InputError("batch=0, all rows at once, is for batched heads: give the rows of a step")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(hash64(seed, "baselines", "method"))
-            method.setup(network, data.setup(network.n_features))
+            method.setup(network, data)
         method.to(device, torch.float64 if training.precision == "float64" else None)
         same_everywhere(method.state_dict().values())  # a network of one's own may have been drawn by each
         self.first = {name: value.cpu().clone() for name, value in network.state_dict().items()}
@@ -81,29 +80,24 @@ class Trainer:
         #: How often each row of the training set is drawn, if a method has said so.
         self.counts: IntArray | None = None
         self._validation: Floats | None = None
-        self._part, self._losses = 0, torch.zeros((), device=device)
+        self._losses = torch.zeros((), device=device)
         self._sharing = GradientSharing((), 1)
         self._restart()
 
-    def descend(self, loss: Tensor, *, optimizer: torch.optim.Optimizer | None = None) -> Tensor:
+    def descend(self, loss: Tensor) -> Tensor:
         """Move the optimiser down the gradient of a loss, and return the loss without its graph.
 
         Nothing waits for an accelerator here, so that its queue stays full.
         """
-        optimizer, last = optimizer or self.optimizer, self._part == self.training.accumulate - 1
         self._watch(loss.detach())
-        if self._part == 0:
-            optimizer.zero_grad()
+        self.optimizer.zero_grad()
         if loss.requires_grad:  # else no row of the batch has a loss
-            self._sharing.enabled = last
-            torch.autograd.backward(self._scaler.scale(loss / self.training.accumulate))
-            if last:
-                self._sharing.wait()
-                self._clip(optimizer)
-                self._scaler.step(optimizer)
-                self._scaler.update()
-        elif last:
-            optimizer.step()  # without gradients it moves nothing; schedules expect it
+            torch.autograd.backward(loss)
+            self._sharing.wait()
+            if self.training.clip:
+                parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+                torch.nn.utils.clip_grad_norm_(parameters, self.training.clip)
+        self.optimizer.step()  # without gradients it moves nothing; schedules expect it
         torch.clear_autocast_cache()  # a second move of this step must read the new weights
         return loss.detach()
 
@@ -115,9 +109,9 @@ class Trainer:
         """Predict logits of rows of the base, in eval mode; a last column may be of unknown classes."""
         return self.applied(self.method.predict, rows, self._columns, source)
 
-    def source_scores(self, rows: IntArray, source: Source | None = None) -> Floats:
+    def source_scores(self, rows: IntArray) -> Floats:
         """Predict logits of rows of the source, without what adapts to the target alone."""
-        return self.applied(self.method.predict_source, rows, self._columns, source)
+        return self.applied(self.method.predict_source, rows, self._columns)
 
     def validation_scores(self) -> Floats:
         """`source_scores` of the validation set, which a method's `correct` shares with the evaluation."""
@@ -151,7 +145,9 @@ class Trainer:
 
     def drawn(self, epoch: int) -> IntArray:
         """Return the places in the training set that the sampler draws in an epoch, on all ranks."""
-        return epoch_rows(self.sampler, epoch)
+        if isinstance(self.sampler, RowSampler):
+            return self.sampler.rows_of(epoch)
+        return np.concatenate(list(self.sampler.among(Ranks()).items_of(epoch)))
 
     def prepared(self, x: Any) -> Tensor:
         """Move a loader's x to the device and into the form that the network reads."""
@@ -164,8 +160,6 @@ class Trainer:
         *,
         until: int | None = None,
         on_step: Callable[[int, int], object] = lambda done, total: None,
-        save: Callable[[Trainer], object] = lambda trainer: None,
-        save_every: int = 0,
     ) -> None:
         """Take every step that is left, or up to step `until` of all stages."""
         with torch_threads(self.training.threads), torch.random.fork_rng(devices=[]):
@@ -178,8 +172,6 @@ class Trainer:
                         return
                     self._step(stage)
                     on_step(self.progress.total, self.total_steps)
-                    if save_every and self.progress.total % save_every == 0:
-                        save(self)
             if not self.progress.finished:
                 self._finish()
                 self.progress.finished = True
@@ -195,8 +187,7 @@ class Trainer:
     def steps_of(self, stage: Stage) -> int:
         """Return how many steps a stage has."""
         if stage.passes:
-            rows = 0 if self.data.target is None else len(self.data.target)
-            return math.ceil(stage.passes * rows / (self.training.batch or max(rows, 1)))
+            return math.ceil(stage.passes * self.data.target_rows / self.training.batch)
         return round(stage.share * self.training.steps)
 
     @property
@@ -205,12 +196,11 @@ class Trainer:
 
     def state_dict(self) -> dict[str, Any]:
         """Return all that is needed to go on, bit for bit; it is the same on all ranks."""
-        self.progress.loaders = {name: feed.loader.state_dict() for name, feed in self._feeds.items()}
+        self.progress.loaders = {name: loader.state_dict() for name, loader in self._loaders.items()}
         return {
             "method": self.method.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "schedule": self._schedule.state_dict(),
-            "scaler": self._scaler.state_dict(),
             "progress": asdict(self.progress),
             "counts": None if self.counts is None else torch.from_numpy(self.counts),
         }
@@ -223,9 +213,8 @@ class Trainer:
         self._restart()
         self.optimizer.load_state_dict(state["optimizer"])
         self._schedule.load_state_dict(state["schedule"])
-        self._scaler.load_state_dict(state["scaler"])
         for name, position in self.progress.loaders.items():
-            self._feeds[name].loader.load_state_dict(position)
+            self._loaders[name].load_state_dict(position)
 
     @property
     def sampler(self) -> RowSampler | CellBatches:
@@ -250,34 +239,24 @@ class Trainer:
     def _restart(self) -> None:
         """Make the optimiser, its schedule and the loaders of a stage that begins."""
         training, stage = self.training, self.stages[self.progress.stage]
+        parameters, rate = self.method.trained(stage), training.learning_rate
         encoder = {id(parameter) for parameter in self.network.encoder.parameters()}
-        parameters = self.method.trained(stage)
-        rates = {True: training.learning_rate * training.encoder_rate, False: training.learning_rate}
         if training.encoder_rate == 1:
             encoder = set()  # one group: a fused update of all parameters
-        members = {inside: [p for p in parameters if (id(p) in encoder) == inside] for inside in rates}
-        groups = [
-            {"params": members[inside], "lr": rate} for inside, rate in rates.items() if members[inside]
-        ]
+        slow, rest = ([p for p in parameters if (id(p) in encoder) == inside] for inside in (True, False))
+        rates = ((slow, rate * training.encoder_rate), (rest, rate))
+        groups = [{"params": members, "lr": lr} for members, lr in rates if members]
         groups = groups or [{"params": [torch.zeros(1)], "lr": 0.0}]  # nothing is trained
         self.optimizer = optimizer_of(groups, training)
         self._schedule = schedule_of(self.optimizer, training.schedule, max(1, self.steps_of(stage)))
-        self._scaler = torch.amp.GradScaler(self.device, enabled=training.precision == "float16")
         self._sharing.close()
         self._sharing = GradientSharing(parameters, self._ranks.world)
         self._restart_loaders(stage)
 
     def _restart_loaders(self, stage: Stage) -> None:
-        data, method, whole = self.data, self.method, not self.training.batch
-        sampler: Any = self.sampler
-        rows, self._weight = np.arange(len(data.rows)), None
-        if whole:
-            rows, weight = self._whole(sampler)
-            sampler, self._weight = None, torch.from_numpy(weight.astype(np.float32)).to(self.device)
-        fit = self._loader(data.rows[rows], sampler, method.strong_views, self.seed)
-        self._rows = torch.from_numpy(rows).to(self.device)
-        self._feeds = {"fit": _Feed(fit, constant=whole and fit.examples.transform is None)}
-        target = data.target
+        data, method, target = self.data, self.method, self.data.target
+        fit = self._loader(data.rows, self.sampler, method.strong_views, self.seed)
+        self._loaders, self._batches = {"fit": fit}, {"fit": _endless(fit)}
         if target is not None and "target" in method.needs:
             if not len(target):
                 raise InputError(f"{type(method).__name__} reads unlabelled rows, and the set has none")
@@ -288,48 +267,36 @@ class Trainer:
                 drawn.rows = method.target_rows(self, shuffled, epoch, begins)
 
             # A pass over the target takes all its rows, unless one alone would be left for the last batch.
-            drop_last = not stage.passes or len(target) % (self.training.batch or len(target)) == 1
-            drop_last = drop_last and len(target) > 1
-            sampler, views = None if whole else drawn, method.target_strong_views
+            drop_last = len(target) > 1 and (not stage.passes or len(target) % self.training.batch == 1)
             # Other draws than the source's.
-            loader = self._loader(target, sampler, views, self.seed + 1, drop_last)
-            self._feeds["target"] = _Feed(loader, (lambda epoch, begins: None) if whole else begin_epoch)
+            loader = self._loader(target, drawn, method.target_strong_views, self.seed + 1, drop_last)
+            self._loaders["target"], self._batches["target"] = loader, _endless(loader, begin_epoch)
 
     def _loader(
         self, rows: IntArray, sampler: Any, strong_views: int, seed: int, drop_last: bool = True
     ) -> Loader:
-        source, size = self.data.source, self.training.batch or len(rows)
+        source = self.data.source
         total = sampler.total if isinstance(sampler, RowSampler) else len(rows)
         transform = transform_of(self.training, source, strong_views) if source.is_pictures else None
         return source.loader(
-            rows, sampler, transform=transform, seed=seed, batch_size=min(size, total),
+            rows, sampler, transform=transform, seed=seed, batch_size=min(self.training.batch, total),
             drop_last=drop_last, workers=self.training.workers, share="batch", rank=self._ranks.rank,
             world=self._ranks.world,
         )  # fmt: skip
 
-    def _whole(self, sampler: RowSampler | CellBatches) -> tuple[IntArray, Any]:
-        """Return the rows of a full batch, each with the weight that its sampler draws it by."""
-        if isinstance(sampler, Reweighted | CellBatches):  # both draw each cell equally often
-            return np.arange(len(self.data.rows)), row_weights(sampler.cells)
-        rows = np.sort(epoch_rows(sampler, 0))
-        return rows, np.ones(len(rows))
-
     def _step(self, stage: Stage) -> None:
         progress = self.progress
-        for part in range(self.training.accumulate):
-            self._part = part
-            batch = self._batch(stage)
-            # The same seed in every process. On a processor only its own generator is seeded:
-            # `torch.manual_seed` takes longer, as it asks for every other device.
-            generator = torch.default_generator if self.device == "cpu" else torch
-            generator.manual_seed(hash64(self.seed, "baselines", "step", progress.total, part))
-            self.method.train()
-            if self.training.frozen_norm:
-                _freeze_norms(self.network.encoder)
-            kind, dtype = torch.device(self.device).type, getattr(torch, self.training.precision)
-            with torch.autocast(kind, dtype, enabled=self.training.precision in ("bfloat16", "float16")):
-                loss = self._loss_of(batch)
-        self._part = 0
+        batch = self._batch(stage)
+        # The same seed in every process (the 0 at its end keeps the draws of records). On a processor only
+        # its own generator is seeded: `torch.manual_seed` takes longer, as it asks for every other device.
+        generator = torch.default_generator if self.device == "cpu" else torch
+        generator.manual_seed(hash64(self.seed, "baselines", "step", progress.total, 0))
+        self.method.train()
+        if self.training.frozen_norm:
+            _freeze_norms(self.network.encoder)
+        kind, is_mixed = torch.device(self.device).type, self.training.precision == "bfloat16"
+        with torch.autocast(kind, torch.bfloat16, enabled=is_mixed):
+            loss = self._loss_of(batch)
         self._schedule.step()
         progress.done, progress.total = progress.done + 1, progress.total + 1
         self.method.after_step(batch)
@@ -360,12 +327,6 @@ class Trainer:
                     f"{self.training.learning_rate:g}, or a penalty's weight, or set a longer warm-up"
                 )
 
-    def _clip(self, optimizer: torch.optim.Optimizer) -> None:
-        if self.training.clip:
-            self._scaler.unscale_(optimizer)
-            parameters = [p for group in optimizer.param_groups for p in group["params"]]
-            torch.nn.utils.clip_grad_norm_(parameters, self.training.clip)
-
     def _evaluate(self, loss: Tensor) -> None:
         """Record the validation loss of the weights as they are, and predictions as if training ended."""
         data, step = self.data, self.progress.total
@@ -374,7 +335,7 @@ class Trainer:
         self._validation = None
         scores = torch.from_numpy(self.validation_scores()).double()
         held = float(torch.nn.functional.cross_entropy(scores, torch.from_numpy(data.select_y)))
-        self.method.evaluated(step, held)
+        self.method.evaluated(held)
         if any(stage.fresh for stage in self.stages[self.progress.stage + 1 :]):
             return  # this network is thrown away: no checkpoint
         entry: dict[str, Any] = {"step": step, "loss": float(loss), "select_loss": held}
@@ -419,20 +380,18 @@ class Trainer:
         self.method.correct(self)
 
     def _batch(self, stage: Stage) -> Batch:
-        (x, *strong), places = self._taken("fit")
-        rows = self._rows[places]
-        weight = torch.ones(len(rows), device=self.device) if self._weight is None else self._weight
-        columns = self._y[rows], self._group[rows], self._domain[rows], rows, weight
+        (x, *strong), rows = self._taken("fit")
+        columns = self._y[rows], self._group[rows], self._domain[rows], rows
         at = self.progress.done / self.steps_of(stage), self.progress.done, stage.name
         batch = Batch(x, *columns, *at, strong=tuple(strong))
-        if "target" in self._feeds and self.method.reads_target(stage):
+        if "target" in self._loaders and self.method.reads_target(stage):
             (target, *strong), row = self._taken("target")
             batch = replace(batch, target=target, target_row=row, target_strong=tuple(strong))
         return batch
 
-    def _taken(self, feed: str) -> tuple[list[Tensor], Tensor]:
+    def _taken(self, name: str) -> tuple[list[Tensor], Tensor]:
         """Return the views of the next batch, of all ranks together, and the places of its rows."""
-        x, info = self._feeds[feed].take()
+        x, info = next(self._batches[name])
         places = gathered(self._on_device(info["position"]), self._ranks)
         if not isinstance(x, Tensor):
             return [gathered(self.prepared(x), self._ranks)], places
@@ -447,31 +406,14 @@ class Trainer:
         return pinned.to(self.device, non_blocking=True)
 
 
-class _Feed:
-    """The batches of a loader, epoch after epoch without end."""
-
-    def __init__(
-        self,
-        loader: Loader,
-        begin_epoch: Callable[[int, bool], object] = lambda epoch, begins: None,
-        constant: bool = False,
-    ) -> None:
-        self.loader, self._begin_epoch, self._constant = loader, begin_epoch, constant
-        self._batch: Any = None
-        self._batches: Iterator[Any] | None = None
-
-    def take(self) -> Any:
-        """Return the next batch; `begin_epoch` gets the epoch, and False where it is resumed."""
-        if self._constant and self._batch is not None:
-            return self._batch  # a full batch without augmentation: every batch is this one
-        batch = None if self._batches is None else next(self._batches, None)
-        while batch is None:  # an epoch that was resumed after its last batch has none
-            position = self.loader.state_dict()
-            self._begin_epoch(position["epoch"], position["done"] == 0)
-            self._batches = iter(self.loader)
-            batch = next(self._batches, None)
-        self._batch = batch if self._constant else None
-        return batch
+def _endless(
+    loader: Loader, begin_epoch: Callable[[int, bool], object] = lambda epoch, begins: None
+) -> Iterator[Any]:
+    """Yield batches, epoch after epoch; `begin_epoch` gets the epoch, and False where it is resumed."""
+    while True:  # an epoch that was resumed after its last batch has none
+        position = loader.state_dict()
+        begin_epoch(position["epoch"], position["done"] == 0)
+        yield from loader
 
 
 class _EpochRows(RowSampler):
@@ -483,13 +425,6 @@ class _EpochRows(RowSampler):
 
     def rows_of(self, epoch: int) -> IntArray:
         return self.rows
-
-
-def epoch_rows(sampler: RowSampler | CellBatches, epoch: int) -> IntArray:
-    """Return the positions that a sampler gives in an epoch, in order, on all ranks."""
-    if isinstance(sampler, RowSampler):
-        return sampler.rows_of(epoch)
-    return np.concatenate([np.asarray(batch) for batch in sampler.among(Ranks()).items_of(epoch)])
 
 
 def transform_of(training: Training, source: Source, strong_views: int = 0) -> Any:

@@ -5,25 +5,25 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, overload
 
-import torch
 from torch import Tensor, nn
 
-from shiftdata.baselines.losses.reduce import mean as mean
-from shiftdata.baselines.models import Floats
 from shiftdata.baselines.networks import Network
-from shiftdata.baselines.training import Training, setting_hint
-from shiftdata.baselines.training_data import Data as Data
-from shiftdata.baselines.training_data import Setup as Setup
 from shiftdata.data.arrays import IntArray
+from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError, not_found
-from shiftdata.evaluation.sampling import RowSampler
+from shiftdata.evaluation.sampling import CellBatches, RowSampler
 from shiftdata.stable import content_hash
 
+if TYPE_CHECKING:
+    from shiftdata.baselines.engine import Trainer
+
+#: Of an unknown hyper-parameter, such as lr.
+HINT = "Steps, rates and schedules are settings of training=Training(...)."
 #: What a task, or a network, must have for a method:
 #: - groups: several groups in the training set; domains: several nuisances among them;
 #: - target: a set with the role "unlabelled"; select: one with the role "select", with labels;
@@ -32,36 +32,41 @@ from shiftdata.stable import content_hash
 Need: TypeAlias = Literal["groups", "domains", "target", "select", "batch-norm", "maps", "pixels", "unknown"]
 
 
-class Place(Protocol):
-    """The stage of a training, and the steps of all stages that are done."""
+@dataclass(frozen=True, eq=False)
+class Data:
+    """The rows of a training, as a method sees them: neither labels nor groups of the target.
 
-    stage: int
-    total: int
+    rows, target and select are rows of the base; y, group and domain have a number from 0 for each of `rows`.
+    """
 
-
-class TrainerAPI(Protocol):
-    """The part of `Trainer` that methods use."""
-
-    method: Method
-    network: Network
-    data: Data
-    training: Training
-    seed: int
-    optimizer: torch.optim.Optimizer
-    #: How often each row of the training set is drawn, if a method sets it.
-    counts: IntArray | None
+    source: Source
+    rows: IntArray
+    y: IntArray
+    classes: int
+    group: IntArray
+    domain: IntArray
+    sampler: RowSampler | CellBatches
+    target: IntArray | None = None
+    target_sampler: RowSampler | None = None
+    select: IntArray | None = None
+    select_y: IntArray | None = None
+    select_group: IntArray | None = None
+    #: Test rows that each evaluation predicts too, for rules that choose a step; methods do not use them.
+    tested: IntArray | None = None
 
     @property
-    def progress(self) -> Place: ...
-    def descend(self, loss: Tensor) -> Tensor: ...
-    def restart_optimizer(self) -> None: ...
-    def scores(self, rows: IntArray) -> Floats: ...
-    def validation_scores(self) -> Floats: ...
-    def features(self, rows: IntArray) -> Floats: ...
-    def applied(self, function: Callable[[Tensor], Tensor], rows: IntArray) -> Floats: ...
-    def read(self, rows: IntArray, size: int = 0) -> Iterator[Tensor]: ...
-    def drawn(self, epoch: int) -> IntArray: ...
-    def prepared(self, x: Any) -> Tensor: ...
+    def unlabelled(self) -> IntArray:
+        """The rows of the target, for methods that need them: the trainer has checked that there are some."""
+        assert self.target is not None
+        return self.target
+
+    @property
+    def target_rows(self) -> int:
+        return 0 if self.target is None else len(self.target)
+
+    @property
+    def domains(self) -> int:
+        return int(self.domain.max(initial=-1)) + 1
 
 
 @dataclass(frozen=True)
@@ -106,10 +111,9 @@ class Hyper:
 class Batch:
     """A step's rows: everything but `x` is 1-D, one entry a row.
 
-    y are class numbers from 0, group and domain those of `Setup`, row positions in the training set.
-    `weight` is 1, but where all rows are one batch it is the weight that the sampler would draw a row by.
-    Labels of `target` are not here, by design. `strong` and `target_strong` are further views of the same
-    rows, as many as a method asks for by `strong_views` and `target_strong_views`.
+    y are class numbers from 0, group and domain those of `Data`, row positions in the training set. Labels
+    of `target` are not here, by design. `strong` and `target_strong` are further views of the same rows, as
+    many as a method asks for by `strong_views` and `target_strong_views`.
     """
 
     x: Tensor
@@ -117,7 +121,6 @@ class Batch:
     group: Tensor
     domain: Tensor
     row: Tensor
-    weight: Tensor
     #: The share of the stage's steps that is done, from 0 to below 1.
     progress: float = 0.0
     #: Steps done in this stage, and its name.
@@ -163,7 +166,7 @@ class Method(nn.Module):
 
             def loss(self, batch):
                 losses = cross_entropy(self.network(batch.x), batch.y, reduction="none")
-                return mean((1 - torch.exp(-losses)) ** self.gamma * losses, batch.weight)
+                return ((1 - torch.exp(-losses)) ** self.gamma * losses).mean()
 
     It is a torch module: its modules, parameters and buffers are saved, resumed and moved with it. Each step
     has a torch seed of its own, so that a resumed run draws what an uninterrupted one does.
@@ -177,8 +180,6 @@ class Method(nn.Module):
     #: Strongly augmented views of each row of a batch, and of each row of the target.
     strong_views: int = 0
     target_strong_views: int = 0
-    #: A step has several moves of the optimiser, and cannot accumulate batches.
-    several_moves: bool = False
     #: It fits the validation set, whose score then cannot choose between runs.
     trains_on_select: bool = False
     #: Raised with every change that changes a result: it is in the record of each run. Of a method of your
@@ -194,7 +195,7 @@ class Method(nn.Module):
             raise not_found(f"variant of {type(self).__name__}", variant, self.variants)
         for name in given:
             if name not in space:
-                raise not_found(f"hyper-parameter of {type(self).__name__}", name, space, setting_hint(name))
+                raise not_found(f"hyper-parameter of {type(self).__name__}", name, space, HINT)
         defaults = {name: (hyper.variants or {}).get(variant, hyper.default) for name, hyper in space.items()}
         self.variant, self.hyper = variant, defaults | {name: float(value) for name, value in given.items()}
 
@@ -204,15 +205,15 @@ class Method(nn.Module):
         attributes = {name: value for kind in reversed(cls.__mro__) for name, value in vars(kind).items()}
         return {name: value for name, value in attributes.items() if isinstance(value, Hyper)}
 
-    def setup(self, network: Network, sizes: Setup) -> None:
+    def setup(self, network: Network, data: Data) -> None:
         """Take the network, and make what else is trained or saved. Extend it: call it first."""
-        self.network, self.sizes = network, sizes
+        self.network, self.data = network, data
 
     def stages(self) -> Sequence[Stage]:
         """Return the parts of the training, in order."""
         return [Stage("train")]
 
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
         """Before the first step of a stage: mark rows, fit a head, freeze a part. Not called on resuming."""
 
     def trained(self, stage: Stage) -> list[nn.Parameter]:
@@ -223,31 +224,31 @@ class Method(nn.Module):
         """Return the number to minimise."""
         raise NotImplementedError(f"{type(self).__name__} has no loss")
 
-    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         """Take one step and return its loss. Methods with several moves replace it."""
         return trainer.descend(self.loss(batch))
 
     def after_step(self, batch: Batch) -> None:
         """After the optimiser's move: average weights, say."""
 
-    def evaluated(self, step: int, loss: float) -> None:
+    def evaluated(self, loss: float) -> None:
         """After an evaluation on the validation set, with the mean loss there."""
 
-    def finish(self, trainer: TrainerAPI) -> None:
+    def finish(self, trainer: Trainer) -> None:
         """After the last step: put averaged weights in place, fit a last layer.
 
         Every evaluation calls it too, and `correct`, for predictions as if the training ended there. The
         parameters and buffers are put back afterwards; change nothing else.
         """
 
-    def correct(self, trainer: TrainerAPI) -> None:
+    def correct(self, trainer: Trainer) -> None:
         """After `finish`: fit to the target what `predict` adds and `predict_source` does not have."""
 
     def report(self) -> dict[str, Any]:
         """Return what else a record should say of the training, as JSON can say it."""
         return {}
 
-    def target_rows(self, trainer: TrainerAPI, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
+    def target_rows(self, trainer: Trainer, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
         """Return the positions of an epoch's unlabelled rows; `begins` is false where an epoch is resumed."""
         return shuffled.rows_of(epoch)
 
@@ -274,19 +275,17 @@ class Wrapper(Method):
     Written before the method's name: "rs+rw+dann". Everything is the inner method's unless it is replaced.
     """
 
-    def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
-        super().__init__(variant=variant, **given)
-        self.inner, self.own_variant = inner, variant
-        if inner.variant != inner.variants[0]:
-            self.variant = inner.variant  # a record names the one that is not the default
+    def __init__(self, inner: Method, **given: float) -> None:
+        super().__init__(variant="fixed", **given)
+        self.inner, self.variant = inner, inner.variant
         self.hyper = inner.hyper | self.hyper
-        self.needs, self.sampler, self.several_moves = inner.needs, inner.sampler, inner.several_moves
+        self.needs, self.sampler = inner.needs, inner.sampler
         self.strong_views, self.target_strong_views = inner.strong_views, inner.target_strong_views
         self.trains_on_select = inner.trains_on_select
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        self.inner.setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        self.inner.setup(network, data)
 
 
 def _handed_on(name: str) -> Callable[..., Any]:

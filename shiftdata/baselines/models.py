@@ -1,15 +1,14 @@
 """Backbones by name: the inputs of each, its network, and the data of its pretraining.
 
 `Prepare` functions take a batch as the loader gives it, on the device of the training: uint8 pictures
-(n x 3 x height x width), float32 numbers (n x d), uint8 bytes (n x length), or a list of texts.
+(n x 3 x height x width), float32 numbers (n x d), or a list of texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -17,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from shiftdata.baselines.networks import Network, linear, mlp, small_cnn, small_resnet, text_cnn
+from shiftdata.baselines.networks import Network, linear, mlp, small_cnn, small_resnet
 from shiftdata.data.loading.frozen import efficientnet
 from shiftdata.errors import InputError, not_found
 from shiftdata.extras import require
@@ -25,8 +24,8 @@ from shiftdata.extras import require
 Floats: TypeAlias = NDArray[np.float32]
 #: Brings a batch into the form that a network reads.
 Prepare: TypeAlias = Callable[[Any], Tensor]
-#: The form of an example that a network reads: pixels, numbers (features, n-grams, columns), bytes, or text.
-Reads: TypeAlias = Literal["pixels", "numbers", "bytes", "texts"]
+#: The form of an example that a network reads: pixels, numbers (features, n-grams, columns), or text.
+Reads: TypeAlias = Literal["pixels", "numbers", "texts"]
 
 #: The last blocks of EfficientNet-Lite0 at a 4th, an 8th, a 16th and a 32nd of a picture's side.
 LITE_MAPS = (2, 4, 10, 15)
@@ -42,7 +41,7 @@ class Backbone:
     name: str
     reads: Reads
     summary: str = ""
-    make: Callable[[int, int], Network] | None = None  # None: a module or an estimator that exists already
+    make: Callable[[int, int], Network] | None = None  # None: a module that exists already
     pretraining: str = ""
     side: int = 40
 
@@ -66,12 +65,11 @@ class Scaled:
 
 
 class Standardised(Scaled):
-    """Numbers to mean 0 and deviation 1 over the training rows, given at once or in blocks."""
+    """Numbers to mean 0 and deviation 1 over the training rows."""
 
-    def __init__(self, rows: Tensor | NDArray[Any] | Iterable[Tensor]) -> None:
-        blocks = torch.split(torch.as_tensor(rows), 4096) if isinstance(rows, np.ndarray | Tensor) else rows
+    def __init__(self, rows: Tensor | NDArray[Any]) -> None:
         n = total = squares = centre = torch.zeros((), dtype=torch.float64)
-        for block in blocks:
+        for block in torch.split(torch.as_tensor(rows), 4096):  # in float64, a part at a time
             x, finite = block.double(), torch.isfinite(block)
             if not n.ndim:  # a value near the mean: the difference of sums below then cancels no digits
                 centre = torch.where(finite, x, 0).sum(0) / finite.sum(0).clamp(min=1)
@@ -101,23 +99,18 @@ def _efficientnet(_: int, outputs: int) -> Network:
     return Network(encoder, 1280, outputs, maps, prepare)
 
 
-#: The networks by name. Further names: timm:NAME and transformers:NAME, where these are installed.
-BACKBONES: Mapping[str, Backbone] = MappingProxyType(
-    {
-        backbone.name: backbone
-        for backbone in (
-            Backbone("linear", "numbers", "a linear layer on frozen features, n-grams or columns", linear),
-            Backbone("mlp", "numbers", "two hidden layers, on the same", mlp),
-            Backbone("mlp-bn", "numbers", "two hidden layers with batch norm", partial(mlp, norm=True)),
-            Backbone("small-cnn", "pixels", "four convolutions, from scratch", small_cnn),
-            Backbone("small-resnet", "pixels", "a residual network of nine layers, from scratch",
-                     small_resnet, side=64),
-            Backbone("efficientnet-lite0", "pixels", "EfficientNet-Lite0, all of it trained on",
-                     _efficientnet, pretraining="supervised on ImageNet-1k", side=96),
-            Backbone("text-cnn", "bytes", "convolutions over the bytes of a text, from scratch", text_cnn),
-        )
-    }
+_BUILT_IN = (
+    Backbone("linear", "numbers", "a linear layer on frozen features, n-grams or columns", linear),
+    Backbone("mlp", "numbers", "two hidden layers, on the same", mlp),
+    Backbone("mlp-bn", "numbers", "two hidden layers with batch norm", partial(mlp, norm=True)),
+    Backbone("small-cnn", "pixels", "four convolutions, from scratch", small_cnn),
+    Backbone("small-resnet", "pixels", "a residual network of nine layers, from scratch", small_resnet,
+             side=64),
+    Backbone("efficientnet-lite0", "pixels", "EfficientNet-Lite0, all of it trained on", _efficientnet,
+             pretraining="supervised on ImageNet-1k", side=96),
 )  # fmt: skip
+#: The networks by name. Further names: timm:NAME and transformers:NAME, where these are installed.
+BACKBONES: Mapping[str, Backbone] = {backbone.name: backbone for backbone in _BUILT_IN}
 
 
 def _timm(name: str) -> Backbone:
@@ -197,25 +190,18 @@ def backbone_of(name: str) -> Backbone:
     return BACKBONES[name]
 
 
-def is_estimator(backbone: Any) -> bool:
-    """Return True if it has scikit-learn's `fit` and `predict`."""
-    return callable(getattr(backbone, "fit", None)) and callable(getattr(backbone, "predict", None))
-
-
 def reads_of(sample: Tensor | Sequence[str]) -> Reads:
     """Return the form of a batch."""
     if not isinstance(sample, Tensor):
         return "texts"
-    if sample.ndim == 4:
-        return "pixels"
-    return "bytes" if sample.dtype == torch.uint8 else "numbers"
+    return "pixels" if sample.ndim == 4 else "numbers"
 
 
 def default_backbone(sample: Any) -> str:
-    """Choose convolutions for pictures and bytes; for numbers a linear layer, or hidden layers for few."""
-    if reads_of(sample) == "numbers":
-        return "mlp" if sample.shape[1] < 1000 else "linear"
-    return "small-cnn" if sample.ndim == 4 else "text-cnn"
+    """Choose convolutions for pictures; for numbers a linear layer, or hidden layers for few."""
+    if sample.ndim == 4:
+        return "small-cnn"
+    return "mlp" if sample.shape[1] < 1000 else "linear"
 
 
 def build(
@@ -223,17 +209,16 @@ def build(
     sample: Tensor | Sequence[str],
     outputs: int,
     *,
-    fit: Tensor | NDArray[Any] | Iterable[Tensor] | None = None,
+    fit: Tensor | NDArray[Any] | None = None,
 ) -> tuple[Network, Prepare, Backbone]:
     """Build a network for batches like `sample`; return it, its `Prepare` function, and its description.
 
-    Where a batch holds numbers, they are standardised by the training rows `fit`, given at once or in blocks
-    (default: by the sample).
+    Where a batch holds numbers, they are standardised by the training rows `fit`, by default by the sample.
     """
     reads = reads_of(sample)
     if not isinstance(sample, Tensor) and not isinstance(backbone, str):
         raise InputError("texts need a tokenizer: give backbone='transformers:NAME'")
-    prepare: Prepare = pixels if reads == "pixels" else Tensor.long
+    prepare: Prepare = pixels
     if isinstance(sample, Tensor) and reads == "numbers":
         prepare = Standardised(sample if fit is None else fit)
     if isinstance(backbone, nn.Module):

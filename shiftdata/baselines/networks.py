@@ -1,4 +1,4 @@
-"""Networks as methods see them, and small ones for pictures, texts and numbers."""
+"""Networks as methods see them, and small ones for pictures and numbers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from torch import Tensor, nn
 
 WIDTHS = (32, 64, 128, 256)
 HIDDEN = 128
-#: Values of a byte; 0 pads the end of a text.
-BYTES = 256
 
 
 class Network(nn.Module):
@@ -65,6 +63,17 @@ def evaluating(module: nn.Module) -> Iterator[None]:
             part.training = mode
 
 
+@contextmanager
+def hooked(parts: Sequence[nn.Module], hook: Callable[..., Any]) -> Iterator[None]:
+    """Call a forward hook of some modules for a while."""
+    hooks = [part.register_forward_hook(hook) for part in parts]
+    try:
+        yield
+    finally:
+        for handle in hooks:
+            handle.remove()
+
+
 def _convolution(width: int, channels: int, kernel: int, stride: int) -> list[nn.Module]:
     layer = nn.Conv2d(width, channels, kernel, stride, kernel // 2, bias=False)
     return [layer, nn.BatchNorm2d(channels)]
@@ -99,26 +108,6 @@ def small_resnet(_: int, outputs: int) -> Network:
     stages = [Residual(*sizes) for sizes in zip((WIDTHS[0], *WIDTHS), WIDTHS, (1, 2, 2, 2), strict=False)]
     encoder = nn.Sequential(stem, *stages, nn.AdaptiveAvgPool2d(1), nn.Flatten())
     return Network(encoder, WIDTHS[-1], outputs, stages)
-
-
-class TextEncoder(nn.Module):
-    """Embedded bytes, convolutions of three lengths over them, the maximum of each (Kim, 2014)."""
-
-    def __init__(self, width: int = 32, channels: int = 64) -> None:
-        super().__init__()
-        self.embed = nn.Embedding(BYTES, width, padding_idx=0)
-        self.convolutions = nn.ModuleList(
-            nn.Conv1d(width, channels, length, padding=length // 2) for length in (3, 5, 7)
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        vectors = self.embed(x).transpose(1, 2)
-        return torch.cat([torch.relu(layer(vectors)).amax(2) for layer in self.convolutions], 1)
-
-
-def text_cnn(_: int, outputs: int) -> Network:
-    """A small convolutional network over the bytes of a text."""
-    return Network(TextEncoder(), 3 * 64, outputs)
 
 
 def linear(features: int, outputs: int) -> Network:

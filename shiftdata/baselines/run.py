@@ -6,7 +6,6 @@ import io
 import json
 import os
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -22,14 +21,12 @@ from numpy.typing import NDArray
 from shiftdata import __version__
 from shiftdata.baselines.distributed import from_first
 from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.estimators import FittedEstimator, fit_estimator
-from shiftdata.baselines.method import Method, code_of
+from shiftdata.baselines.method import Data, Method, code_of
 from shiftdata.baselines.methods import make_method
-from shiftdata.baselines.models import Backbone, Floats, Prepare, build, is_estimator
+from shiftdata.baselines.models import Backbone, Floats, Prepare, build
 from shiftdata.baselines.networks import Network
 from shiftdata.baselines.sets import TaskSets, check_rows
 from shiftdata.baselines.training import TRAINING, Training
-from shiftdata.baselines.training_data import Data
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
@@ -39,34 +36,24 @@ from shiftdata.evaluation.tasks.evaluation import Evaluation
 from shiftdata.evaluation.tasks.predictions import UNKNOWN
 from shiftdata.stable import content_hash, hash64
 
-#: The protocol whose authors ask for pretraining without labels.
-UNSUPERVISED = "domainbed-v2"
 CHECKPOINT = "checkpoint.pt"
-
-
-class PretrainingWarning(UserWarning):
-    """A backbone is pretrained with labels where the protocol asks for one that is not."""
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
     """A trained model; `outputs` has the label number of each of its logits."""
 
-    scorer: Trainer | FittedEstimator
+    trainer: Trainer
     outputs: IntArray
 
-    def scores(self, rows: IntArray, source: Source | None = None) -> Floats:
-        """Return logits of rows of the base, rows x outputs."""
-        return self.scorer.scores(rows, source)
-
     def predict(self, rows: IntArray, source: Source | None = None) -> IntArray:
-        """Return the label number of the largest logit."""
-        predicted: IntArray = self.outputs[self.scores(rows, source).argmax(axis=1)]
+        """Return the label numbers of rows of the base."""
+        predicted: IntArray = self.outputs[self.trainer.scores(rows, source).argmax(axis=1)]
         return predicted
 
     def predict_source(self, rows: IntArray) -> IntArray:
         """Return the same for rows of the source, without what adapts to the target alone."""
-        predicted: IntArray = self.outputs[self.scorer.source_scores(rows).argmax(axis=1)]
+        predicted: IntArray = self.outputs[self.trainer.source_scores(rows).argmax(axis=1)]
         return predicted
 
 
@@ -76,13 +63,12 @@ def fit(
     targets: IntArray,
     sampler: RowSampler | CellBatches | None = None,
     *,
-    method: str | Method = "erm",
     outputs: IntArray | None = None,
     backbone: str | torch.nn.Module | None = None,
     training: Training = TRAINING,
     seed: int = 0,
 ) -> Model:
-    """Train a model to predict the targets of rows of a source, or of an array with a line for each row.
+    """Train a model by ERM to predict targets of rows of a source, or of an array with a line for each row.
 
     `sampler` draws among the rows, by default all alike. `outputs` are the targets that can be predicted, by
     default those that occur.
@@ -93,7 +79,7 @@ def fit(
     y, zero = np.searchsorted(outputs, targets).astype(np.int64), np.zeros(len(rows), np.int64)
     sampler = sampler or FixedRows(np.arange(len(rows)), seed=seed)
     data = Data(source, rows, y, len(outputs), group=zero, domain=zero, sampler=sampler)
-    trainer, _ = _trainer(make_method(method), data, backbone, training, seed, "cpu")
+    trainer, _ = _trainer(make_method("erm"), data, backbone, training, seed, "cpu")
     trainer.run()
     return Model(trainer, outputs)
 
@@ -193,7 +179,7 @@ class Run:
         return self.task.evaluate(self.model.predict(rows), name)
 
     def save(self, folder: str | Path) -> None:
-        """Write run.json, a file of predictions for each test set and, of a network, model.pt."""
+        """Write run.json, model.pt and a file of predictions for each test set."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         for name in (name for name, rows in self.task.sets.items() if rows.role == "test"):
@@ -201,8 +187,7 @@ class Run:
             table = {"key": list(predicted), "prediction": list(predicted.values())}
             file = f"predictions-{name.replace('/', '-')}.parquet"
             pq.write_table(pa.table(table), folder / file)
-        if isinstance(self.model.scorer, Trainer):
-            torch.save(self.model.scorer.method.state_dict(), folder / "model.pt")
+        torch.save(self.model.trainer.method.state_dict(), folder / "model.pt")
         text = json.dumps({**self.about, "history": self.history}, indent=1, default=torch.Tensor.tolist)
         (folder / "run.json").write_text(text + "\n", encoding="utf-8")
 
@@ -213,7 +198,7 @@ def train(
     *,
     name: str | None = None,
     variant: str = "fixed",
-    backbone: Any = None,
+    backbone: str | torch.nn.Module | None = None,
     side: int | None = None,
     features: NDArray[Any] | None = None,
     training: Training | None = None,
@@ -236,8 +221,8 @@ def train(
         name: the training set; default: the first with the role "fit".
         variant: "fixed", or "paper" or "code" where a method has them.
         backbone: a name of `BACKBONES` (of pictures "linear" and "mlp" read frozen features), "timm:NAME",
-            "transformers:NAME", a torch module that returns rows x features, or a scikit-learn estimator;
-            default: a small network from scratch.
+            "transformers:NAME", or a torch module that returns rows x features; default: a small network
+            from scratch.
         side: pixels of a picture's height and width; default: the backbone's.
         features: an array with a line for each row of the base, read instead of the examples.
         training: steps, batch, rate, ..; see `Training`.
@@ -261,23 +246,16 @@ def train(
     source = Source(features) if features is not None else sets.source(backbone, side, on_rows)
     data = sets.data(source, training, seed, test_steps=test_steps)
     begun, used = time.monotonic(), time.process_time()
-    scorer: Trainer | FittedEstimator
-    if is_estimator(backbone):
-        scorer = fit_estimator(backbone, algorithm, data)
-        about = Backbone(type(backbone).__name__, "numbers", pretraining=repr(backbone))
-        identity = _identity(task, method, algorithm, about, training, seed)
-    else:
-        scorer, about = _trainer(algorithm, data, backbone, training, seed, device)
-        about = replace(about, pretraining=about.pretraining or source.pretraining)
-        _warn_pretraining(task, about)
-        identity = _identity(task, method, algorithm, about, training, seed) | {"input": [*source.shape]}
-        _run(scorer, folder, identity, save_every, on_step)
-    scores = scorer.scores(sets.tested)
+    trainer, about = _trainer(algorithm, data, backbone, training, seed, device)
+    about = replace(about, pretraining=about.pretraining or source.pretraining)
+    identity = _identity(task, method, algorithm, about, training, seed) | {"input": [*source.shape]}
+    _run(trainer, folder, identity, save_every, on_step)
+    scores = trainer.scores(sets.tested)
     cost = {"seconds": time.monotonic() - begun, "processor_seconds": time.process_time() - used}
-    history = scorer.progress.history if isinstance(scorer, Trainer) else []
     outputs = np.append(task.label_ids, UNKNOWN) if "unknown" in algorithm.needs else task.label_ids
-    model = Model(scorer, outputs)
-    run = Run(task, {**identity, **cost, "report": algorithm.report()}, sets.tested, scores, history, model)
+    about_run = {**identity, **cost, "report": algorithm.report()}
+    model = Model(trainer, outputs)
+    run = Run(task, about_run, sets.tested, scores, trainer.progress.history, model)
     if folder is not None and Ranks.of().rank == 0:
         run.save(folder)
         (Path(folder) / CHECKPOINT).unlink(missing_ok=True)
@@ -295,25 +273,23 @@ def _run(
     if folder is None:
         trainer.run(on_step=on_step)
         return
-    path = Path(folder) / CHECKPOINT
-    _resume(trainer, path, identity)
-    first = Ranks.of().rank == 0
+    path, of = Path(folder) / CHECKPOINT, content_hash(json.dumps(identity, sort_keys=True))
+    saved = from_first(path.read_bytes() if path.exists() else None)  # other machines lack the folder
+    if saved is not None:
+        state = torch.load(io.BytesIO(saved), weights_only=True)
+        if state["of"] != of:
+            raise InputError(f"{path} is of another run: delete it, or give another folder")
+        trainer.load_state_dict(state)
 
-    def save(trainer: Trainer) -> None:
-        if first:
-            _save(trainer, path, identity)
+    def step(done: int, total: int) -> None:
+        on_step(done, total)
+        if save_every and done % save_every == 0 and Ranks.of().rank == 0:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = path.with_suffix(".tmp")
+            torch.save({"of": of, **trainer.state_dict()}, unfinished)
+            os.replace(unfinished, path)  # atomic: a killed run leaves a whole checkpoint
 
-    trainer.run(on_step=on_step, save=save, save_every=save_every)
-
-
-def _warn_pretraining(task: Task, about: Backbone) -> None:
-    if about.pretraining.startswith("supervised") and UNSUPERVISED in task.describe():
-        warnings.warn(
-            f"{about.name} is pretrained with labels ({about.pretraining}), which know classes of the "
-            "test domains: domainbed-v2 asks for pretraining without labels",
-            PretrainingWarning,
-            stacklevel=3,
-        )
+    trainer.run(on_step=step)
 
 
 def _identity(
@@ -338,24 +314,3 @@ def _identity(
         "seed": seed,
         "versions": {"shiftdata": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
     }
-
-
-def _hash(identity: Mapping[str, Any]) -> str:
-    return content_hash(json.dumps(identity, sort_keys=True))
-
-
-def _save(trainer: Trainer, path: Path, identity: Mapping[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".tmp")
-    torch.save({"of": _hash(identity), **trainer.state_dict()}, unfinished)
-    os.replace(unfinished, path)  # atomic: a killed run leaves a whole checkpoint
-
-
-def _resume(trainer: Trainer, path: Path, identity: Mapping[str, Any]) -> None:
-    saved = from_first(path.read_bytes() if path.exists() else None)  # other machines lack the folder
-    if saved is None:
-        return
-    state = torch.load(io.BytesIO(saved), weights_only=True)
-    if state["of"] != _hash(identity):
-        raise InputError(f"{path} is of another run: delete it, or give another folder")
-    trainer.load_state_dict(state)

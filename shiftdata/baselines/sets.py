@@ -1,24 +1,78 @@
-"""The sets of a task by role, checked before a read, and their rows as the trainer takes them."""
+"""A task as the trainer takes it: its sets by role, checked before a read, and the source of their examples.
+
+A source has pixels and texts as they stream, or features that are computed first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from shiftdata.baselines.method import Method
-from shiftdata.baselines.sources import form_of, source_of
+from shiftdata.baselines.method import Data, Method
+from shiftdata.baselines.models import backbone_of
 from shiftdata.baselines.training import Training
-from shiftdata.baselines.training_data import Data
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.loading.sources import Source
+from shiftdata.data.loading.encodings import Columns, HashedNgrams
+from shiftdata.data.loading.features import Encoder, features_of
+from shiftdata.data.loading.frozen import PRETRAINING, FrozenFeatures
+from shiftdata.data.loading.sources import Source as Source
+from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import CellBatches, RowSampler, Sampler
 from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.rows import counts_of, hides_labels
 from shiftdata.evaluation.tasks.sets import Role
+
+#: The network is trained from scratch, or a head on the features of a frozen one.
+Mode: TypeAlias = Literal["scratch", "frozen"]
+MODES: tuple[Mode, ...] = ("scratch", "frozen")
+#: The form in which examples are read: for either mode, and texts also unchanged.
+Form: TypeAlias = Literal["scratch", "frozen", "texts"]
+#: The form by the modality of a base and by what a backbone reads; any other pair is read as "scratch".
+FORMS: Mapping[tuple[str, str], Form] = {("image", "numbers"): "frozen", ("text", "texts"): "texts"}
+SIDE = 40  # pixels of a picture for a network that is trained
+
+
+def source_of(
+    metadata: Metadata,
+    form: Form,
+    *rows: IntArray,
+    side: int = SIDE,
+    on_rows: Callable[[int], object] = int,
+) -> Source:
+    """Return the source of rows of a base in a form.
+
+    Pixels, and texts for a tokenizer, stream. Everything else has a line for each row, computed now: frozen
+    features of pictures, cached in the user's cache folder; hashed n-grams of texts; columns of tables.
+    `on_rows` gets the number of lines that became ready since its last call.
+    """
+    modality = modality_of(metadata)
+    if form == "frozen" and modality != "image":
+        raise InputError(f"'frozen' is for pictures, and {metadata.name} is of the modality {modality}")
+    if (modality, form) in (("image", "scratch"), ("text", "texts")):
+        return Source(metadata=metadata, size=side if modality == "image" else None)
+    if metadata.dataset is None:
+        raise InputError(f"{metadata.name} is a table of your own, without examples: give features=ARRAY")
+    encoder: Encoder
+    if form == "frozen":
+        encoder = FrozenFeatures()
+    elif modality == "text":
+        encoder = HashedNgrams()
+    else:
+        encoder = Columns(dict(metadata.dataset.manifest.roles.example))
+    every = np.unique(np.concatenate([np.zeros(0, np.int64), *rows]))
+    array = features_of(metadata, every, encoder, cache=form == "frozen", on_rows=on_rows)
+    line_of = np.full(len(metadata), -1)
+    line_of[every] = metadata.picture[every]
+    return Source(array, pretraining=PRETRAINING if form == "frozen" else "", line_of=line_of)
+
+
+def modality_of(metadata: Metadata) -> str:
+    """Return the modality of a base: image, text or table."""
+    return "table" if metadata.dataset is None else str(metadata.dataset.manifest.roles.modality)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +103,16 @@ class TaskSets:
         backbone: Any,
         side: int | None = None,
         on_rows: Callable[[int], object] = int,
-        cache: bool | None = None,
     ) -> Source:
         """Return the source that a backbone reads; features that are not cached yet are computed now."""
         rows = [self.tested, *(self.task.rows(name) for name in (self.fit, self.select) if name)]
         if self.target:
             rows.append(self.task.rows(self.target, "unlabelled"))
-        form, usual = form_of(self.task.metadata, backbone)
-        return source_of(self.task.metadata, form, *rows, side=side or usual, cache=cache, on_rows=on_rows)
+        metadata = self.task.metadata
+        about = backbone_of(backbone) if isinstance(backbone, str) else None
+        form = FORMS.get((modality_of(metadata), about.reads), "scratch") if about else "scratch"
+        side = side or (about.side if about else SIDE)
+        return source_of(metadata, form, *rows, side=side, on_rows=on_rows)
 
     def data(self, source: Source, training: Training, seed: int, *, test_steps: bool = False) -> Data:
         """Return the rows as a method sees them; with `test_steps` evaluations predict the test set too."""
@@ -65,7 +121,7 @@ class TaskSets:
         check_rows(rows, task.label_ids)
         _, group = np.unique(metadata.group[rows], return_inverse=True)
         _, domain = np.unique(metadata.nuisance[rows], return_inverse=True)
-        sampler = self._sampler(training.batch or len(rows), int(domain.max()) + 1, seed)
+        sampler = self._sampler(training.batch, int(domain.max()) + 1, seed)
         assert isinstance(sampler, RowSampler | CellBatches)  # batches were not asked for
         select = np.zeros(0, np.int64) if self.select is None else task.rows(self.select)
         select = select[np.isin(metadata.label[select], task.label_ids)]
@@ -121,24 +177,26 @@ def check_needs(task: Task, method: Method, name: str) -> None:
             f"the labels of {name} are hidden, as its role is unlabelled: name a set with role fit"
         )
     metadata, fit = task.metadata, task.rows(name)
-    has = {
-        "groups": len(np.unique(metadata.group[fit])) > 1,
-        "domains": len(np.unique(metadata.nuisance[fit])) > 1,
-        "target": any("unlabelled" in rows.roles for rows in task.sets.values()),
-        "select": any(rows.role == "select" for rows in task.sets.values()),
-        "pixels": metadata.dataset is not None and metadata.dataset.manifest.roles.modality == "image",
-        "unknown": "universal" in task.history.metrics,
-    }
-    why = {
-        "groups": f"rows of several groups, and {name} has one",
-        "domains": f"rows of several domains, and {name} has one",
-        "target": "a set with the role 'unlabelled': a task of uda or label-shift has one, "
-        "and task.also('test', 'unlabelled') gives a set that role besides",
-        "select": "a set with the role 'select'",
-        "pixels": "pictures",
-        "unknown": "a task whose target has classes of its own, such as unida",
-    }
-    for need in sorted(method.needs & has.keys()):
-        if not has[need]:
-            sets = ", ".join(f"{name} ({rows.role})" for name, rows in task.sets.items())
-            raise InputError(f"{type(method).__name__} needs {why[need]}; {task.describe()} has {sets}")
+    sets = task.sets.values()
+    needs = {
+        "groups": (len(np.unique(metadata.group[fit])) > 1, f"rows of several groups, and {name} has one"),
+        "domains": (
+            len(np.unique(metadata.nuisance[fit])) > 1, f"rows of several domains, and {name} has one",
+        ),
+        "target": (
+            any("unlabelled" in rows.roles for rows in sets),
+            "a set with the role 'unlabelled': a task of uda or label-shift has one, "
+            "and task.also('test', 'unlabelled') gives a set that role besides",
+        ),
+        "select": (any(rows.role == "select" for rows in sets), "a set with the role 'select'"),
+        "pixels": (modality_of(metadata) == "image", "pictures"),
+        "unknown": (
+            "universal" in task.history.metrics,
+            "a task whose target has classes of its own, such as unida",
+        ),
+    }  # fmt: skip
+    for need in sorted(method.needs & needs.keys()):
+        has, lack = needs[need]
+        if not has:
+            names = ", ".join(f"{name} ({rows.role})" for name, rows in task.sets.items())
+            raise InputError(f"{type(method).__name__} needs {lack}; {task.describe()} has {names}")

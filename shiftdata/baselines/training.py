@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 import torch
@@ -14,7 +14,7 @@ from shiftdata.errors import InputError, ShiftdataError
 Optimizer: TypeAlias = Literal["adamw", "adam", "sgd"]
 Schedule: TypeAlias = Literal["one-cycle", "cosine", "inverse", "constant"]
 Augment: TypeAlias = Literal["shift", "domainbed", "none"]
-Precision: TypeAlias = Literal["float32", "bfloat16", "float16", "float64"]
+Precision: TypeAlias = Literal["float32", "bfloat16", "float64"]
 
 
 class DivergedError(ShiftdataError):
@@ -26,14 +26,12 @@ class Training:
     """Settings of a training; its length is in steps, whatever the number of rows.
 
     "one-cycle": the rate rises over a tenth of the steps and then falls to 0 along a cosine; "inverse"
-    divides it by (1 + 10 t / T) ** .75. `batch` 0 takes all rows at once. Pictures are moved by up to
-    `shift` pixels in each direction, their border repeated. The encoder's learning rate is
+    divides it by (1 + 10 t / T) ** .75. `batch` 0 is all rows, for batched heads alone. Pictures are moved
+    by up to `shift` pixels in each direction, their border repeated. The encoder's learning rate is
     `encoder_rate` times that of the rest; with `frozen_norm` its batch norms keep their statistics, as
-    DomainBed does with pretrained weights. `augment` "domainbed" is DomainBed's: crops, flips,
-    colours. Every `evaluate_every` steps the validation set is predicted; 0: never.
-
-    A step takes the gradients of `accumulate` batches, scaled down to the norm `clip` where that is above 0.
-    `workers` are the loader's threads (default: one a core for pictures),
+    DomainBed does with pretrained weights. `augment` "domainbed" is DomainBed's: crops, flips, colours.
+    Every `evaluate_every` steps the validation set is predicted; 0: never. Gradients are scaled down to the
+    norm `clip` where that is above 0. `workers` are the loader's threads (default: one a core for pictures),
     `threads` those of torch on a processor.
     """
 
@@ -50,7 +48,6 @@ class Training:
     flip: bool = False  # for things, not for letters
     evaluate_every: int = 0
     augment: Augment = "shift"
-    accumulate: int = 1
     clip: float = 0.0
     workers: int | None = None
     threads: int = 1
@@ -59,8 +56,8 @@ class Training:
     def __post_init__(self) -> None:
         numbers = (self.weight_decay, self.shift, self.learning_rate, self.encoder_rate, self.evaluate_every)
         limits = (self.clip, self.workers or 0)
-        if min(self.steps, self.threads, self.accumulate) < 1 or self.batch < 0 or min(*numbers, *limits) < 0:
-            raise InputError(f"{self}: at least 1 step, thread and accumulated batch, nothing negative")
+        if min(self.steps, self.threads) < 1 or self.batch < 0 or min(*numbers, *limits) < 0:
+            raise InputError(f"{self}: at least 1 step and thread, nothing negative")
         words = self.optimizer, self.schedule, self.precision, self.augment
         for word, allowed in zip(words, (Optimizer, Schedule, Precision, Augment), strict=True):
             if word not in get_args(allowed):
@@ -68,16 +65,6 @@ class Training:
 
 
 TRAINING = Training()
-#: Names that other libraries give to settings of `Training`.
-SYNONYMS = {"epochs": "steps", "lr": "learning_rate", "scheduler": "schedule"}
-
-
-def setting_hint(name: str) -> str:
-    """Hint at `Training` for a setting that was given as a hyper-parameter; empty for other names."""
-    setting = SYNONYMS.get(name, name)
-    if setting not in {field.name for field in fields(Training)}:
-        return ""
-    return f"It is a setting of the training: give training=Training({setting}=...)."
 
 
 def optimizer_of(groups: list[dict[str, Any]], training: Training) -> torch.optim.Optimizer:

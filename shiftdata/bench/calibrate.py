@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shiftdata.baselines.run import Model, fit
-from shiftdata.baselines.sources import MODES, Mode, source_of
+from shiftdata.baselines.sets import MODES, Mode, source_of
 from shiftdata.baselines.training import TRAINING, Training
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import DatasetName

@@ -18,8 +18,7 @@ import torch
 
 from shiftdata import __version__
 from shiftdata.baselines import DivergedError, Training, make_method, train
-from shiftdata.baselines.head_runs import first_stage
-from shiftdata.baselines.heads import HeadSpec, train_grid
+from shiftdata.baselines.heads import HeadSpec, first_stage, train_grid
 from shiftdata.baselines.method import code_of
 from shiftdata.baselines.models import BACKBONES
 from shiftdata.baselines.run import Run

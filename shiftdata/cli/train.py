@@ -40,7 +40,7 @@ from shiftdata.extras import require
 @click.option("--backbone", metavar="NAME", help="The network. [default: a small one, from scratch]")
 @click.option("--seed", default=0, help="Of weights, order and draws.")
 @click.option("--steps", type=click.IntRange(1), help="[default: 800]")
-@click.option("--batch", type=click.IntRange(0), help="Rows of a step; 0: all.  [default: 64]")
+@click.option("--batch", type=click.IntRange(1), help="Rows of a step.  [default: 64]")
 @click.option("--rate", "learning_rate", type=float, help="The peak learning rate.  [default: 0.01]")
 @click.option("--decay", "weight_decay", type=float, help="The weight decay.  [default: 0.05]")
 @click.option("--evaluate-every", type=click.IntRange(1), metavar="STEPS", help="Predict the validation set.")

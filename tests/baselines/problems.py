@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from shiftdata.baselines import Method, Source, Trainer, Training
+from shiftdata.baselines.method import Data
 from shiftdata.baselines.models import build
 from shiftdata.baselines.networks import Network
-from shiftdata.baselines.training_data import Data
 from shiftdata.evaluation.sampling import make_sampler
 
 #: Plain gradient descent, so that a step is the gradient.
@@ -110,7 +110,7 @@ def inputs_of(trainer: Trainer, rows: np.ndarray) -> torch.Tensor:
 
 def weights_of(trainer: Trainer) -> list[torch.Tensor]:
     """The network's parameters and buffers."""
-    return [one.detach().clone() for one in trainer.network.state_dict().values()]
+    return [tensor.detach().clone() for tensor in trainer.network.state_dict().values()]
 
 
 def same(first: Trainer, second: Trainer) -> bool:

@@ -62,11 +62,11 @@ def test_swad_averages_the_valley(sizes):
         shape = np.abs(np.linspace(-1, 1.5, n)) if trial % 2 else np.ones(n)
         held = (0.2 + shape + 0.4 * generator.random(n)).astype(np.float32).astype(float)
         values = generator.normal(size=2 * n - (trial % 3 == 0))  # two steps a segment, or one in the last
-        made = driven(losses.SWAD(ONE, window, patience, ratio), values, held, every=2)
+        average = driven(losses.SWAD(ONE, window, patience, ratio), values, held, every=2)
         segments = valley(held, window, patience, ratio)
         seen.add(segments is None)
         wanted = np.mean(np.concatenate([values[2 * at : 2 * at + 2] for at in (segments or [n - 1])]))
-        assert np.isclose(made, wanted, atol=1e-5), (held, segments)
+        assert np.isclose(average, wanted, atol=1e-5), (held, segments)
     assert False in seen
 
 
@@ -129,15 +129,14 @@ def test_swad_renews_the_statistics_of_batch_norm(data):
     assert not frozen.network.encoder[1].running_mean.any()
 
 
-@pytest.mark.parametrize("variant", ["fixed", "code"])
-def test_eoa_validates_and_predicts_with_the_mean(variant, data):
+def test_eoa_validates_and_predicts_with_the_mean(data):
     chosen = {"backbone": "mlp-bn", "evaluate_every": 1}
-    plain, kept, buffers = trainer_of(make_method("erm"), data, **chosen), [], []
-    trainer = trainer_of(make_method("eoa", variant=variant, start=3), data, **chosen)
+    plain, snapshots, buffers = trainer_of(make_method("erm"), data, **chosen), [], []
+    trainer = trainer_of(make_method("eoa", start=3), data, **chosen)
     for step in range(1, 21):
         plain.run(until=step)
         if step >= 2:
-            kept.append([one.detach().clone() for one in plain.network.parameters()])
+            snapshots.append([parameter.detach().clone() for parameter in plain.network.parameters()])
             buffers.append(plain.network.encoder[1].running_var.clone())
         if step == 19:
             trainer.run(until=step)
@@ -146,8 +145,9 @@ def test_eoa_validates_and_predicts_with_the_mean(variant, data):
             assert not np.allclose(scores, plain.scores(data.select), atol=1e-3)
             assert same(trainer, plain)  # the weights themselves are those of training
     trainer.run()
-    for at, one in enumerate(trainer.network.parameters()):
-        assert torch.allclose(one, torch.stack([weights[at] for weights in kept]).mean(0), atol=1e-5)
-    wanted = torch.stack(buffers).mean(0) if variant == "fixed" else buffers[-1]
-    assert torch.allclose(trainer.network.encoder[1].running_var, wanted, atol=1e-5)
+    for at, parameter in enumerate(trainer.network.parameters()):
+        assert torch.allclose(
+            parameter, torch.stack([weights[at] for weights in snapshots]).mean(0), atol=1e-5
+        )
+    assert torch.allclose(trainer.network.encoder[1].running_var, torch.stack(buffers).mean(0), atol=1e-5)
     assert (trainer.progress.history[-1]["predicted"].numpy() == trainer.scores(data.select).argmax(1)).all()

@@ -65,32 +65,32 @@ def test_evaluations_change_no_bit_of_a_training(name):
     states = seen.method.state_dict(), unseen.method.state_dict()
     assert states[0].keys() == states[1].keys()
     assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
-    for one, other in zip(final(seen), final(unseen), strict=True):
-        assert (one == other).all()
+    for changed, unchanged in zip(final(seen), final(unseen), strict=True):
+        assert (changed == unchanged).all()
 
 
 @pytest.mark.parametrize("name", ["rs+rw+dann", "rs+rw+tent", "rw+eoa+dare"])
 @pytest.mark.parametrize("stop", [5, 8, 15])
 def test_a_training_that_is_resumed_leaves_the_same_history(name, stop):
     whole, first = trained(name), trained(name, until=stop)
-    kept = io.BytesIO()
-    torch.save(first.state_dict(), kept)
-    kept.seek(0)
+    checkpoint = io.BytesIO()
+    torch.save(first.state_dict(), checkpoint)
+    checkpoint.seek(0)
     second = trained(name, until=0)
-    second.load_state_dict(torch.load(kept, weights_only=True))
+    second.load_state_dict(torch.load(checkpoint, weights_only=True))
     second.run()
-    for entry, other in zip(whole.progress.history, second.progress.history, strict=True):
-        assert entry["step"] == other["step"]
-        assert torch.equal(entry["predicted"], other["predicted"])
-        assert torch.equal(entry["tested"], other["tested"])
-    assert all((one == other).all() for one, other in zip(final(whole), final(second), strict=True))
+    for entry, resumed in zip(whole.progress.history, second.progress.history, strict=True):
+        assert entry["step"] == resumed["step"]
+        assert torch.equal(entry["predicted"], resumed["predicted"])
+        assert torch.equal(entry["tested"], resumed["tested"])
+    assert all((labels == resumed).all() for labels, resumed in zip(final(whole), final(second), strict=True))
 
 
 @pytest.mark.parametrize("name", ["rw", "rw-bbse", "rs+rw"])
 def test_rw_is_selected_by_as_the_method_that_it_goes_around(name):
     around = name.removesuffix("rw").removesuffix("rw-bbse")
     plain, corrected = trained(f"{around}erm"), trained(f"{name}+erm")
-    for entry, other in zip(plain.progress.history, corrected.progress.history, strict=True):
-        assert entry["select_loss"] == other["select_loss"]
-        assert torch.equal(entry["predicted"], other["predicted"])
+    for entry, with_rw in zip(plain.progress.history, corrected.progress.history, strict=True):
+        assert entry["select_loss"] == with_rw["select_loss"]
+        assert torch.equal(entry["predicted"], with_rw["predicted"])
     assert (plain.source_scores(plain.data.select) == corrected.source_scores(corrected.data.select)).all()

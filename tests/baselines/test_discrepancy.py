@@ -54,7 +54,7 @@ def test_each_move_leaves_the_rest_bit_equal(data):
 
 
 def test_the_heads_part_on_the_target_and_the_encoder_brings_them_together(data):
-    trainer = trainer_of(make_method("mcd", trade_off=0.7), data, batch=0, steps=1, **PLAIN)
+    trainer = trainer_of(make_method("mcd", trade_off=0.7), data, batch=240, steps=1, **PLAIN)
     method, network = trainer.method, trainer.network
     x, y = inputs_of(trainer, data.rows), torch.from_numpy(data.y)
 

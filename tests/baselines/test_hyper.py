@@ -14,8 +14,8 @@ def lines() -> list[str]:
     for method in METHODS:
         kind = method_class(method)
         every.append(f"{method}\t(draws)\t{kind.sampler}")
-        for name, one in sorted(kind.space().items()):
-            numbers = (one.default, one.low, one.high, one.log, one.choices, one.variants)
+        for name, hyper in sorted(kind.space().items()):
+            numbers = (hyper.default, hyper.low, hyper.high, hyper.log, hyper.choices, hyper.variants)
             every.append("\t".join(map(str, (method, name, *numbers))))
     return every
 

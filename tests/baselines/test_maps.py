@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from shiftdata.baselines import Batch, losses, make_method, networks
-from shiftdata.baselines.losses.pictures import style
 from shiftdata.baselines.zoo import clusters
 from shiftdata.baselines.zoo.clusters import clusters_of
 from tests.baselines.problems import inputs_of, picture_problem, trainer_of
@@ -23,60 +22,30 @@ def ready(name, data, sizes=(8, 7), progress=0.9, backbone="small-resnet", **hyp
     trainer = trainer_of(make_method(name, **hyper), data, backbone=backbone)
     rows = np.concatenate([np.flatnonzero(data.domain == at)[:size] for at, size in enumerate(sizes)])
     rows = np.random.default_rng(0).permutation(rows)
-    y, group, domain = (torch.from_numpy(one[rows]) for one in (data.y, data.group, data.domain))
-    weight = torch.linspace(0.5, 1.5, len(rows))
+    y, group, domain = (torch.from_numpy(column[rows]) for column in (data.y, data.group, data.domain))
     x = inputs_of(trainer, data.rows[rows])
     trainer.method.train()
-    return trainer, Batch(x, y, group, domain, torch.from_numpy(rows), weight, progress=progress, step=18)
-
-
-def random_maps(rows=5, channels=4, side=6, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    scale = 1 + torch.rand(rows, channels, 1, 1, generator=generator)
-    return torch.randn(rows, channels, side, side, generator=generator) * scale + 3 * scale
+    return trainer, Batch(x, y, group, domain, torch.from_numpy(rows), progress=progress, step=18)
 
 
 # MixStyle.
 
 
-def test_a_style_is_the_mean_and_the_deviation_of_a_channel():
-    x = random_maps()
-    mean, deviation = style(x)
-    plain = x.numpy().astype(float)
-    assert np.allclose(mean[..., 0, 0], plain.mean((2, 3)), atol=1e-5)
-    assert np.allclose(deviation[..., 0, 0], np.sqrt(plain.var((2, 3), ddof=1) + 1e-6), atol=1e-5)
-    flat = style(torch.ones(1, 1, 3, 3))[1]
-    assert float(flat) == pytest.approx(1e-3)
-
-
-def test_what_comes_out_has_the_mixture_of_both_styles():
-    x, partner = random_maps(), torch.tensor([3, 0, 4, 1, 2])
-    lam = torch.tensor([0.0, 0.2, 0.5, 0.9, 1.0])
-    made = losses.mixstyle(x, partner, lam)
-    share = lam.view(-1, 1, 1, 1)
-    for of_made, of_x in zip(style(made), style(x), strict=True):
-        assert torch.allclose(of_made, share * of_x + (1 - share) * of_x[partner], atol=1e-4)
-    assert torch.allclose(made[4], x[4], atol=1e-5)
-    # Content stays: each channel is an affine function of what it was.
-    for row in range(5):
-        for channel in range(4):
-            pair = np.stack([x[row, channel].ravel(), made[row, channel].ravel()])
-            assert np.corrcoef(pair)[0, 1] == pytest.approx(1, abs=1e-4)
-
-
 @pytest.fixture
 def mixtures(monkeypatch):
     """What is mixed from now on: maps, partners and shares. What comes out is 0."""
-    made = []
-    monkeypatch.setattr(losses, "mixstyle", lambda *given: made.append(given) or torch.zeros_like(given[0]))
-    return made
+    mixtures = []
+    monkeypatch.setattr(
+        losses, "mixstyle", lambda *given: mixtures.append(given) or torch.zeros_like(given[0])
+    )
+    return mixtures
 
 
 @pytest.mark.parametrize("layers", [12, 123, 23, 2])
 def test_the_stages_named_are_mixed_and_the_next_ones_read_that(data, mixtures, layers):
     trainer, batch = ready("mixstyle", data, layers=layers, p=1)
     scores = []
-    trainer.network.head.register_forward_hook(lambda head, read, made: scores.append(made))
+    trainer.network.head.register_forward_hook(lambda head, read, logits: scores.append(logits))
     trainer.method.loss(batch)
     assert [given[0].shape[1] for given in mixtures] == [
         networks.WIDTHS[int(digit) - 1] for digit in str(layers)
@@ -107,13 +76,13 @@ def test_styles_are_those_of_the_first_two_maps(data):
     with torch.no_grad():
         first = network.encoder[1](network.encoder[0](x))
         maps = [first, network.encoder[2](first)]
-        made = trainer.method.styles(x)
+        styles = trainer.method.styles(x)
     expected = []
-    for one in maps:
-        flat = one.flatten(2).double().numpy()
+    for part in maps:
+        flat = part.flatten(2).double().numpy()
         expected += [flat.mean(2), np.sqrt(flat.var(2, ddof=1) + 1e-6)]
-    assert np.allclose(made, np.concatenate(expected, axis=1), atol=1e-4)
-    assert not any(one._forward_hooks for one in trainer.network.maps)
+    assert np.allclose(styles, np.concatenate(expected, axis=1), atol=1e-4)
+    assert not any(part._forward_hooks for part in trainer.network.maps)
 
 
 def test_clusters_keep_their_names():
@@ -141,15 +110,14 @@ def test_mmld_is_its_formula(data, trade_off, entropy):
     fitted = torch.nn.functional.cross_entropy(scores, batch.y, reduction="none")
     fitted = fitted + entropy * c * -(p * p.log()).sum(1)
     mine = cluster[batch.row]
-    share = torch.tensor([(cluster == one).float().mean() for one in range(3)])
+    share = torch.tensor([(cluster == number).float().mean() for number in range(3)])
     hidden = torch.nn.functional.cross_entropy(method.adversary(z), mine, reduction="none") / (
         3 * share[mine]
     )
-    weight = batch.weight / batch.weight.sum()
-    assert torch.allclose(method.loss(batch), weight @ (fitted + trade_off * hidden), atol=1e-5)
+    assert torch.allclose(method.loss(batch), (fitted + trade_off * hidden).mean(), atol=1e-5)
     encoder = next(iter(network.encoder.parameters()))
     plain, adversarial = (
-        torch.autograd.grad(weight @ one, encoder, retain_graph=True)[0] for one in (fitted, hidden)
+        torch.autograd.grad(loss.mean(), encoder, retain_graph=True)[0] for loss in (fitted, hidden)
     )
     whole = torch.autograd.grad(method.loss(batch), encoder)[0]
     assert torch.allclose(whole, plain - c * trade_off * adversarial, atol=1e-4)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,45 +22,25 @@ def data():
 
 def trainer_for(name, data, **settings):
     given = {key: settings.pop(key) for key in list(settings) if key in make_method(name).space()}
-    made = make_method(name, variant=settings.pop("variant", "fixed"), **given)
-    return trainer_of(made, data, **{"backbone": "small-cnn", "batch": 12, **settings})
+    method = make_method(name, variant=settings.pop("variant", "fixed"), **given)
+    return trainer_of(method, data, **{"backbone": "small-cnn", "batch": 12, **settings})
 
 
 def begun(trainer):
     trainer.run(until=1)
     trainer.method.train()
-    return trainer, replace(trainer._batch(trainer.stages[0]), weight=torch.linspace(0.5, 1.5, 12))
+    return trainer, trainer._batch(trainer.stages[0])
 
 
 def pictures(rows=4, side=9, seed=0):
     return torch.rand(rows, 3, side, side, generator=torch.Generator().manual_seed(seed))
 
 
-# The scale of pictures.
-
-
 # FACT.
 
 
-def test_amplitudes_are_mixed_and_phases_kept():
-    x, other, lam = pictures(), pictures(seed=1), torch.tensor([0.0, 0.3, 0.7, 1.0])
-    made = losses.amplitude_mix(x, other, lam).double().numpy()
-    assert np.allclose(made[0], x[0], atol=1e-5)
-    for row in range(4):
-        for channel in range(3):
-            mine, theirs = (np.fft.fft2(one[row, channel].double().numpy()) for one in (x, other))
-            amplitude = (1 - lam[row].item()) * abs(mine) + lam[row].item() * abs(theirs)
-            expected = np.fft.ifft2(amplitude * np.exp(1j * np.angle(mine))).real
-            assert np.allclose(made[row, channel], expected, atol=1e-5)
-
-
-def test_divergences_by_hand():
-    student, teacher = torch.tensor([[1.0, 3.0, 2.0]]), torch.tensor([[0.0, 4.0, 1.0]])
-    p, q = (np.exp(one.numpy()[0] / 10) / np.exp(one.numpy()[0] / 10).sum() for one in (teacher, student))
-    assert losses.distillation(student, teacher, 10.0).item() == pytest.approx(
-        (p * np.log(p / q)).sum(), rel=1e-4
-    )
-    assert losses.distillation(teacher, teacher, 10.0).abs().item() < 1e-7
+def test_a_divergence_from_far_logits_is_finite():
+    teacher = torch.tensor([[0.0, 4.0, 1.0]])
     far = torch.tensor([[0.0, 3000.0, 0.0]])
     assert losses.distillation(far, teacher, 10.0).isfinite().all()
     assert not losses.distillation(far, teacher, 10.0, stable=False).isfinite().all()  # the released code
@@ -73,31 +52,31 @@ def test_fact_is_its_formula(data, monkeypatch):
     changed = batch.x.flip(3)
     monkeypatch.setattr(method, "_changed", lambda batch: changed)
     with torch.no_grad():
-        for one in method.teacher.parameters():
-            one.mul_(1.1)
+        for parameter in method.teacher.parameters():
+            parameter.mul_(1.1)
     both = torch.cat([batch.x, changed])
     own, mixed = network(both).chunk(2)
-    taught, taught_mixed = (one.detach() for one in method.teacher(both).chunk(2))
+    taught, taught_mixed = (logits.detach() for logits in method.teacher(both).chunk(2))
     each = (
         cross_entropy(own, batch.y, reduction="none") + cross_entropy(mixed, batch.y, reduction="none")
     ) / 2
     apart = losses.distillation(mixed, taught, 10.0) + losses.distillation(own, taught_mixed, 10.0)
     each = each + 3.0 * math.exp(-5 * (1 - batch.progress / 0.1) ** 2) * apart
-    assert torch.allclose(method.loss(batch), (each * batch.weight).sum() / batch.weight.sum(), atol=1e-5)
-    assert all(one.grad is None for one in method.teacher.parameters())
+    assert torch.allclose(method.loss(batch), each.mean(), atol=1e-5)
+    assert all(parameter.grad is None for parameter in method.teacher.parameters())
     method.loss(batch).backward()
-    assert all(one.grad is None for one in method.teacher.parameters())
+    assert all(parameter.grad is None for parameter in method.teacher.parameters())
 
 
 @pytest.mark.parametrize("decay", [0.6, 0.9995])
 def test_the_teacher_follows_the_student(data, decay):
     trainer = trainer_for("fact", data, decay=decay)
-    expected = [one.detach().clone() for one in trainer.network.parameters()]
+    expected = [parameter.detach().clone() for parameter in trainer.network.parameters()]
     for step in range(1, 5):
         trainer.run(until=step)
-        kept = min(1 - 1 / (step + 1), decay)
+        share = min(1 - 1 / (step + 1), decay)
         expected = [
-            kept * old + (1 - kept) * new.detach()
+            share * old + (1 - share) * new.detach()
             for old, new in zip(expected, trainer.network.parameters(), strict=True)
         ]
         for mine, theirs in zip(trainer.method.teacher.parameters(), expected, strict=True):
@@ -137,12 +116,12 @@ def test_rows_are_shuffled_as_their_order_says(variant, in_order):
     method.register_buffer("orders", tile_orders())
     x = pictures(rows=1).expand(6000, -1, -1, -1)
     torch.manual_seed(0)
-    made, order = method.shuffled(x)
+    shuffled, order = method.shuffled(x)
     assert (order == 0).float().mean().item() == pytest.approx(in_order, abs=0.007 * (in_order > 0))
     counts = torch.bincount(order)[1:]
     assert len(counts) == 30
     assert counts.min() > 0.5 * counts.float().mean()
-    tiles, mine = split_tiles(x[:1])[0], split_tiles(made)
+    tiles, mine = split_tiles(x[:1])[0], split_tiles(shuffled)
     method.hyper["whole"] = 0.6
     assert (method.shuffled(x)[1] == 0).float().mean().item() == pytest.approx(0.6, abs=0.03)
     for row in range(40):
@@ -158,4 +137,4 @@ def test_jigen_is_its_formula(data):
     each = cross_entropy(network.head(z), batch.y, reduction="none")
     each = each + 0.4 * cross_entropy(method.order_head(z), order, reduction="none")
     torch.manual_seed(2)
-    assert torch.allclose(method.loss(batch), (each * batch.weight).sum() / batch.weight.sum(), atol=1e-5)
+    assert torch.allclose(method.loss(batch), each.mean(), atol=1e-5)

@@ -66,25 +66,25 @@ def together(work: str, *args: object, world: int = 2) -> Iterator[list[subproce
 def do(work: str, *args: object, world: int = 2) -> None:
     """Do some work in several processes, to its end."""
     with together(work, *args, world=world) as running:
-        assert [one.wait(timeout=300) for one in running] == [0] * world
+        assert [process.wait(timeout=300) for process in running] == [0] * world
 
 
 def stepped(method: str, norm: bool = False) -> tuple[dict[str, Any], torch.Tensor]:
     """The state of a method after a few steps on a problem that fits it, and its scores."""
-    made = make_method(method)
-    data, backbone = fitting(made)
+    algorithm = make_method(method)
+    data, backbone = fitting(algorithm)
     backbone = "mlp-bn" if norm and backbone == "mlp" else backbone
     exact = {"precision": "float64"}  # in float32, steps on strong views multiply a sum's rounding
-    trainer = trainer_of(made, data, backbone=backbone, steps=12, evaluate_every=6, **exact, **PLAIN)
+    trainer = trainer_of(algorithm, data, backbone=backbone, steps=12, evaluate_every=6, **exact, **PLAIN)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EstimateWarning)  # so early a classifier may be worse than chance
         trainer.run()
-    return made.state_dict(), torch.from_numpy(trainer.scores(data.select))
+    return algorithm.state_dict(), torch.from_numpy(trainer.scores(data.select))
 
 
 STEPPED = """
-made = {name: stepped(name, norm=sys.argv[2] == "norm") for name in sys.argv[3:]}
-torch.save(made, f"{sys.argv[1]}/{rank}.pt")
+states = {name: stepped(name, norm=sys.argv[2] == "norm") for name in sys.argv[3:]}
+torch.save(states, f"{sys.argv[1]}/{rank}.pt")
 """
 
 
@@ -100,7 +100,7 @@ def test_processes_take_the_steps_of_one_and_agree_in_every_bit(methods, norm, w
         _, alone = stepped(name, norm)
         assert torch.allclose(first[name][1], alone, atol=LOOSE.get(name, 1e-5), rtol=1e-4), name
         for other in others:
-            assert all(torch.equal(one, other[name][0][key]) for key, one in first[name][0].items()), name
+            assert all(torch.equal(value, other[name][0][key]) for key, value in first[name][0].items()), name
 
 
 READ = """
@@ -152,8 +152,8 @@ def test_processes_that_are_killed_go_on_and_end_in_the_same_bits(tiny, tmp_path
             process.send_signal(signal.SIGKILL)
     assert (tmp_path / "killed" / "checkpoint.pt").exists()
     with together(RESUMED, tiny, tmp_path, "killed", "fast", method) as running:
-        steps = [one.communicate(timeout=300)[0].split() for one in running]
-        assert [one.returncode for one in running] == [0, 0]
+        steps = [process.communicate(timeout=300)[0].split() for process in running]
+        assert [process.returncode for process in running] == [0, 0]
     assert steps[0] == steps[1]  # the second has no such folder
     assert int(steps[0][0]) > 8
     do(RESUMED, tiny, tmp_path, "whole", "fast", method)

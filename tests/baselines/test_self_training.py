@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,18 +21,13 @@ def data():
 
 def trainer_for(name: str, data: Any, **settings: Any):
     method = {key: settings.pop(key) for key in list(settings) if key in make_method(name).space()}
-    made = make_method(name, variant=settings.pop("variant", "fixed"), **method)
-    return trainer_of(made, data, **{"backbone": "small-cnn", "batch": 15, **settings})
+    algorithm = make_method(name, variant=settings.pop("variant", "fixed"), **method)
+    return trainer_of(algorithm, data, **{"backbone": "small-cnn", "batch": 15, **settings})
 
 
 def next_batch(trainer):
-    """The batch of the next step, its rows of uneven weight."""
-    batch = trainer._batch(trainer.stages[trainer.progress.stage])
-    return replace(batch, weight=torch.linspace(0.5, 1.5, len(batch.x)))
-
-
-def equal(first, second) -> bool:
-    return all(map(torch.equal, first.network.parameters(), second.network.parameters()))
+    """The batch of the next step."""
+    return trainer._batch(trainer.stages[trainer.progress.stage])
 
 
 # Strong views of the source.
@@ -42,7 +36,7 @@ def equal(first, second) -> bool:
 def test_erm_aug_is_erm_on_strong_views(data):
     trainer = trainer_for("erm-aug", data)
     batch = next_batch(trainer)
-    expected = losses.cross_entropy(trainer.network(batch.strong[0]), batch.y, batch.weight)
+    expected = losses.cross_entropy(trainer.network(batch.strong[0]), batch.y)
     assert torch.allclose(trainer.method.loss(batch), expected)
     assert not torch.allclose(batch.strong[0], batch.x)
     assert batch.target_strong == next_batch(trainer_for("erm", data)).strong == ()
@@ -71,7 +65,7 @@ def test_fixmatch_is_its_formula(data, variant):
     batch, network = next_batch(trainer), trainer.network
     weak, strong = network(batch.target), network(batch.target_strong[0])
     trainer.method.hyper["tau"] = tau = weak.softmax(1).amax(1).median().item()
-    fitted = losses.cross_entropy(network(batch.strong[0]), batch.y, batch.weight)
+    fitted = losses.cross_entropy(network(batch.strong[0]), batch.y)
     expected = fitted + 0.7 * losses.fixmatch(weak, strong, tau, variant)
     assert torch.allclose(trainer.method.loss(batch), expected, atol=1e-6)
 
@@ -113,7 +107,7 @@ def test_the_teacher_is_erm_aug_and_a_student_its_formula(data):
     batch = next_batch(trainer)
     assert batch.stage == "student 1"
     labels.copy_(torch.arange(len(labels)) % 3)
-    fitted = losses.cross_entropy(trainer.network(batch.strong[0]), batch.y, batch.weight)
+    fitted = losses.cross_entropy(trainer.network(batch.strong[0]), batch.y)
     theirs = cross_entropy(trainer.network(batch.target_strong[0]), batch.target_row % 3)
     assert torch.allclose(trainer.method.loss(batch), fitted + theirs, atol=1e-6)
 
@@ -169,7 +163,7 @@ def test_sentry_is_its_formula(data, variant):
     predicted = torch.cat([method.recent.queue[-15:], weak.argmax(1)])
     q = (1 + torch.bincount(predicted, minlength=3)) / 33
     expected = (
-        losses.cross_entropy(network(batch.x), batch.y, batch.weight)
+        losses.cross_entropy(network(batch.x), batch.y)
         + 0.6 * losses.sentry(weak, strong, variant)
         + 0.3 * losses.sentry_balance(weak, q)
     )

@@ -84,15 +84,15 @@ def test_what_test_time_methods_move(data, name, variant):
     after.run()
     moved = {
         key
-        for (key, one), other in zip(
+        for (key, value), adapted in zip(
             before.network.state_dict().items(), after.network.state_dict().values(), strict=True
         )
-        if not torch.equal(one, other)
+        if not torch.equal(value, adapted)
     }
     norms = {f"encoder.{place}." for place in (1, 4)}
     wanted = {"running_mean", "running_var", "num_batches_tracked"}
     wanted |= {"weight", "bias"} if name == "tent" else set()
-    assert moved == {norm + one for norm in norms for one in wanted}
+    assert moved == {norm + name for norm in norms for name in wanted}
 
 
 def test_bn_adapt_pools_the_target_or_moves_towards_it(data):
@@ -117,9 +117,7 @@ def test_entropy_of_predictions():
     logits = torch.tensor([[0.0, 0, 0, 0], [1000, 0, 0, 0], [0, 0, math.log(2), -1e9]])
     expected = [math.log(4), 0, 1.5 * math.log(2)]
     assert losses.entropy(logits).tolist() == pytest.approx(expected)
-    assert losses.tent(logits, torch.tensor([1.0, 2, 1])).item() == pytest.approx(
-        np.dot(expected, [1, 2, 1]) / 4
-    )
+    assert losses.tent(logits).item() == pytest.approx(np.mean(expected))
 
 
 @pytest.mark.parametrize("settings", [PLAIN, {"weight_decay": 0.5}], ids=["plain", "decay"])
@@ -129,8 +127,8 @@ def test_tents_step_goes_down_the_entropy_of_the_batch(data, settings):
     trainer.run(until=21)  # trained, and the statistics are taken
     network = trainer.network
     norms = [network.encoder[place] for place in (1, 4)]
-    parameters = [one for norm in norms for one in (norm.weight, norm.bias)]
-    before = [one.detach().clone() for one in parameters]
+    parameters = [parameter for norm in norms for parameter in (norm.weight, norm.bias)]
+    before = [parameter.detach().clone() for parameter in parameters]
     network.train()
     p = network(inputs_of(trainer, data.target)).softmax(1)
     entropy = -(p * p.log()).sum(1).mean()
@@ -206,7 +204,7 @@ def test_rs_draws_the_source_by_class_and_goes_around_no_other_rule(uda):
         with pytest.raises(InputError, match=r"rs draws rows by class.*leave one of them out"):
             make_method(f"rs+{inner}")
     run = train(uda, "rs+erm", side=16, training=Training(steps=2, batch=8))
-    assert run.model.scorer.data.sampler.kind == "rwy"
+    assert run.model.trainer.data.sampler.kind == "rwy"
 
     class Balanced(ERM):
         sampler = "class-balanced"
@@ -250,25 +248,21 @@ def test_ratios_are_those_of_target_and_training(estimator, trained):
     """Posteriors under the shares that a model was trained on: the source's, or equal ones after RS."""
     held, labels = gaussian((0.7, 0.3), 20_000)
     target, truth = gaussian((0.15, 0.85), 20_000, seed=1)
-    made = log_ratios(
+    ratios = log_ratios(
         estimator, posterior(held, trained), labels, posterior(target, trained), np.array(trained)
     )
     exact = np.log(np.bincount(truth) / 20_000 / trained)
-    assert made == pytest.approx(exact, abs=0.08)
-    better = (np.log(posterior(target, trained)) + made).argmax(1)
+    assert ratios == pytest.approx(exact, abs=0.08)
+    better = (np.log(posterior(target, trained)) + ratios).argmax(1)
     best = (np.log(posterior(target, (0.15, 0.85)))).argmax(1)
     assert (better == best).mean() > 0.98
 
 
 def test_shares_that_a_sampler_trains_on(data):
-    known = replace(
-        data.setup(6),
-        class_counts=torch.tensor([6, 3, 0]),
-        group_class=torch.tensor([0, 0, 0, 1]),
-    )
+    known = replace(data, y=np.repeat([0, 1], [6, 3]), group=np.array([0, 0, 1, 1, 2, 2, 3, 3, 3]))
     of_labels, of_groups = ("rwy", "suby", "class-balanced"), ("rwg", "subg", "uniform-groups")
     expected = {"shuffle": [2 / 3, 1 / 3, 0], "per-domain": [2 / 3, 1 / 3, 0]}
-    expected |= {one: [0.5, 0.5, 0] for one in of_labels} | {one: [0.75, 0.25, 0] for one in of_groups}
+    expected |= {rule: [0.5, 0.5, 0] for rule in of_labels} | {rule: [0.75, 0.25, 0] for rule in of_groups}
     for rule, shares in expected.items():
         assert label_shift.trained_shares(rule, known).tolist() == pytest.approx(shares)
 
@@ -290,7 +284,9 @@ def test_label_shift_is_undone(name):
     corrected = trainer_of(make_method(name), data, backbone="linear", steps=60, learning_rate=0.05)
     erm.run()
     corrected.run()
-    accuracy = [(one.scores(data.target).argmax(1) == truth[data.target]).mean() for one in (erm, corrected)]
+    accuracy = [
+        (trainer.scores(data.target).argmax(1) == truth[data.target]).mean() for trainer in (erm, corrected)
+    ]
     assert accuracy[1] > accuracy[0] + 0.05
     ratio = corrected.method.state_dict()["log_ratio" if name.startswith("rw") else "inner.log_ratio"]
     trained = np.bincount(data.y) / 900 if name.startswith("rw-") or name == "rw" else np.full(3, 1 / 3)

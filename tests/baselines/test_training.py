@@ -71,7 +71,7 @@ def test_batches_are_those_of_the_tasks_loader(task, rule):
     lines = np.arange(len(task.metadata), dtype=np.float32)[:, None].repeat(2, axis=1)
     method = "erm" if rule == "shuffle" else rule
     run = train(task, method, backbone=Seen(), features=lines, steps=25, batch_size=24, seed=3)
-    standard = run.model.scorer._prepare
+    standard = run.model.trainer._prepare
     size = min(24, task.sampler(rule, "train").total)
     loader = task.loader("train", sampler=rule, features=lines, batch_size=size, drop_last=True, seed=3)
     expected = [x for _ in range(30) for x, _, _ in loader][:25]

@@ -11,7 +11,7 @@ from sklearn.preprocessing import normalize
 from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines import Batch, losses, make_method
-from shiftdata.baselines.losses.domains import dependence, fourier, fourier_released
+from shiftdata.baselines.losses.domains import dependence, fourier_released
 from shiftdata.stable import hash64
 from tests.baselines.problems import PLAIN, inputs_of, problem, trainer_of
 
@@ -22,33 +22,15 @@ def data():
 
 
 def ready(name, data, rows=24, step=0, variant="fixed", settings=PLAIN, backbone="mlp", **hyper):
-    """A trainer, and its first batch, of unequal weight."""
+    """A trainer, and its first batch."""
     trainer = trainer_of(make_method(name, variant=variant, **hyper), data, backbone=backbone, **settings)
     at = np.arange(rows)
-    y, group, domain = (torch.from_numpy(one[at]) for one in (data.y, data.group, data.domain))
-    weight = torch.linspace(0.5, 1.5, rows)
+    y, group, domain = (torch.from_numpy(column[at]) for column in (data.y, data.group, data.domain))
     x = inputs_of(trainer, data.rows[at])
-    return trainer, Batch(x, y, group, domain, torch.from_numpy(at), weight, step=step)
+    return trainer, Batch(x, y, group, domain, torch.from_numpy(at), step=step)
 
 
 # StableNet.
-
-
-def test_fourier_features_have_a_frequency_each():
-    z = torch.randn(8, 5, generator=torch.Generator().manual_seed(0))
-    torch.manual_seed(3)
-    omega, phi = torch.randn(5), 2 * np.pi * torch.rand(5)
-    torch.manual_seed(3)
-    assert torch.allclose(fourier(z), 2**0.5 * torch.cos(omega * z + phi), atol=1e-6)
-    torch.manual_seed(0)
-    made = torch.cat([fourier(torch.zeros(1, 1)) for _ in range(4000)])
-    assert float(made.mean()) == pytest.approx(0, abs=0.05)
-    assert float(made.square().mean()) == pytest.approx(1, abs=0.05)
-    # The mean product of two rows' features is the Gaussian kernel.
-    one, other = torch.tensor([[0.3], [1.5]]), 4000
-    torch.manual_seed(1)
-    products = torch.stack([fourier(one).prod() for _ in range(other)])
-    assert float(products.mean()) == pytest.approx(np.exp(-(1.2**2) / 2), abs=0.05)
 
 
 def test_released_features_have_one_frequency_and_lose_their_size():
@@ -59,52 +41,23 @@ def test_released_features_have_one_frequency_and_lose_their_size():
     low, high = phase.min(1, keepdims=True), phase.max(1, keepdims=True)
     phase = (phase - low) / (high - low) * np.pi / 2
     torch.manual_seed(3)
-    made = fourier_released(z)
-    assert made.numpy() == pytest.approx(2**0.5 * (np.cos(phase) + np.sin(phase)))
+    features = fourier_released(z)
+    assert features.numpy() == pytest.approx(2**0.5 * (np.cos(phase) + np.sin(phase)))
     torch.manual_seed(3)
-    assert torch.allclose(fourier_released(z + 7), made)  # rows are shifted, nothing is seen
+    assert torch.allclose(fourier_released(z + 7), features)  # rows are shifted, nothing is seen
     assert fourier_released(torch.ones(3, 1)).isfinite().all()
 
 
 @pytest.mark.parametrize("shape", [(9, 4), (4, 9), (6, 6)])
 def test_dependence_is_numpys_covariance(shape):
     generator = np.random.default_rng(0)
-    made, share = generator.normal(size=shape) + 3, generator.dirichlet(np.ones(shape[0]))
-    covariance = np.cov(made.T, aweights=share, ddof=0)
+    features, share = generator.normal(size=shape) + 3, generator.dirichlet(np.ones(shape[0]))
+    covariance = np.cov(features.T, aweights=share, ddof=0)
     expected = (covariance**2).sum() - (np.diag(covariance) ** 2).sum()
-    found = dependence(torch.from_numpy(made), torch.from_numpy(share))
-    assert float(found) == pytest.approx(expected)
-    alone = dependence(torch.from_numpy(made[:, :1]), torch.from_numpy(share))
+    total = dependence(torch.from_numpy(features), torch.from_numpy(share))
+    assert float(total) == pytest.approx(expected)
+    alone = dependence(torch.from_numpy(features[:, :1]), torch.from_numpy(share))
     assert float(alone) == pytest.approx(0, abs=1e-12)
-
-
-@pytest.mark.parametrize("released", [False, True])
-@pytest.mark.parametrize(("kept", "steps"), [(0, 7), (3, 8)])
-def test_weights_are_torchs_sgd(released, kept, steps):
-    generator = torch.Generator().manual_seed(0)
-    z, memory = (torch.randn(size, 6, generator=generator) for size in (10, kept))
-    memory_w = torch.randn(kept, generator=generator)
-    torch.manual_seed(4)
-    w = torch.ones(10, requires_grad=True)
-    solver = torch.optim.SGD([w], lr=2.0, momentum=0.9)
-    draw = fourier_released if released else fourier
-    for step in range(steps):
-        solver.param_groups[0]["lr"] = 2.0 if step < steps / 2 else 0.2
-        share = torch.softmax(torch.cat([w, memory_w]), 0)
-        made = draw(torch.cat([z, memory]))
-        mu = (share[:, None] * made).sum(0)
-        covariance = torch.einsum("a,ai,aj->ij", share, made, made) - mu[:, None] * mu
-        off = covariance[~torch.eye(6, dtype=torch.bool)]
-        loss = off.square().sum() / 1.5 + (torch.softmax(w, 0) ** 2).sum()
-        (w.grad,) = torch.autograd.grad(loss, w)
-        solver.step()
-    torch.manual_seed(4)
-    state = losses.StableNet(6, steps=steps, rate=2.0, penalty=1.5, released=released)
-    found = state.solve(torch.cat([z, memory]), memory_w)
-    assert found.shape == (10,)
-    assert not found.requires_grad
-    assert torch.allclose(found, w.detach(), atol=1e-5)
-    assert not torch.allclose(found, torch.ones(10), atol=1e-3)
 
 
 @pytest.mark.parametrize("variant", ["fixed", "code"])
@@ -116,28 +69,12 @@ def test_the_loss_of_stablenet_is_its_formula(data, variant):
     z = network.features(batch.x)
     torch.manual_seed(2)
     state = losses.StableNet(z.shape[1], rate=3.0, penalty=0.1, released=variant == "code")
-    weight = state.update(z) * batch.weight
+    weight = state.update(z)
     assert not any(buffer.requires_grad for buffer in method.buffers())
     expected = (cross_entropy(network.head(z), batch.y, reduction="none") * weight).sum() / weight.sum()
     assert torch.allclose(loss, expected)
     both = (torch.autograd.grad(value, list(network.parameters())) for value in (loss, expected))
     assert all(torch.allclose(*pair, atol=1e-7) for pair in zip(*both, strict=True))
-
-
-def test_the_memory_is_a_mean_and_then_a_moving_one():
-    state = losses.StableNet(12, memory=5, decay=0.8, penalty=0.1)
-    generator = torch.Generator().manual_seed(0)
-    memory, memory_w = torch.zeros(5, 12), torch.zeros(5)
-    for step in range(8):
-        z, filled = torch.randn(7, 12, generator=generator), 5 * bool(step)
-        torch.manual_seed(step)
-        w = state.solve(torch.cat([z, memory[:filled]]), memory_w[:filled])
-        torch.manual_seed(step)
-        assert torch.equal(state.update(z), torch.softmax(w, 0))
-        share = min(0.8, step / (step + 1))
-        memory, memory_w = share * memory + (1 - share) * z[:5], share * memory_w + (1 - share) * w[:5]
-        assert torch.allclose(state.z, memory, atol=1e-6)
-        assert torch.allclose(state.w, memory_w, atol=1e-6)
 
 
 # AdaClust.
@@ -161,10 +98,10 @@ def test_clusters_are_scikit_learns(data, backbone, offset, left_out, axes):
     seed = hash64(0, "adaclust", 0) % 2**32
     oracle = pipeline(z, axes, left_out, 9, seed)
     assert method.get_buffer("axes").shape[0] == axes
-    found = method.cluster_of(torch.from_numpy(z)).numpy()
-    assert (found == oracle.labels_).mean() > 0.99
+    clusters = method.cluster_of(torch.from_numpy(z)).numpy()
+    assert (clusters == oracle.labels_).mean() > 0.99
     for cluster in range(9):
-        expected = z[found == cluster].mean(0)
+        expected = z[clusters == cluster].mean(0)
         assert method.get_buffer("centroids")[cluster].numpy() == pytest.approx(expected, abs=1e-5)
 
 
@@ -179,9 +116,9 @@ def test_the_head_reads_features_and_their_centroid(data):
     assert torch.allclose(method.scores(z), expected, atol=1e-5)
     assert torch.allclose(method.predict(batch.x), expected, atol=1e-5)
     losses = cross_entropy(expected, batch.y, reduction="none")
-    fitted = (losses * batch.weight).sum() / batch.weight.sum()
+    fitted = losses.mean()
     assert torch.allclose(method.loss(batch), fitted, atol=1e-6)
-    made = torch.autograd.grad(method.loss(batch), [*network.parameters(), method.context.weight])
+    gradients = torch.autograd.grad(method.loss(batch), [*network.parameters(), method.context.weight])
     wanted = torch.autograd.grad(fitted, [*network.parameters(), method.context.weight])
-    assert all(torch.allclose(*pair, atol=1e-6) for pair in zip(made, wanted, strict=True))
-    assert made[-1].abs().sum() > 0
+    assert all(torch.allclose(*pair, atol=1e-6) for pair in zip(gradients, wanted, strict=True))
+    assert gradients[-1].abs().sum() > 0

@@ -10,10 +10,9 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits as bce
 
 from shiftdata.baselines.losses.reduce import check_1d, mean
-from shiftdata.baselines.losses.target import entropy
 from shiftdata.data.arrays import one_of
 
-__all__ = ["adversarial_step", "cdan_map", "cdan_weights", "dann", "reversal_schedule", "reverse_gradient"]
+__all__ = ["adversarial_step", "cdan_map", "dann", "reversal_schedule", "reverse_gradient"]
 
 
 class _Reversal(torch.autograd.Function):
@@ -44,16 +43,15 @@ def reversal_schedule(progress: float, slope: float = 10.0) -> float:
 def dann(
     logits_source: Tensor,
     logits_target: Tensor,
-    weight: Tensor | None = None,
     importance: Tensor | None = None,
     importance_target: Tensor | None = None,
     variant: str = "fixed",
 ) -> Tensor:
     """Return (mean BCE(D(z_s), 1) + mean BCE(D(z_t), 0)) / 2 from a discriminator's logits, one a row.
 
-    The discriminator reads features behind `reverse_gradient` (Ganin et al., JMLR 2016). `weight` is that of
-    source rows in the mean; `importance` is a factor of each row's loss alone. `code` (AdaTime, SMA) adds the
-    two terms, and reverses with coefficient 1 in every step.
+    The discriminator reads features behind `reverse_gradient` (Ganin et al., JMLR 2016). `importance` is a
+    factor of each row's loss. `code` (AdaTime, SMA) adds the two terms, and reverses with coefficient 1 in
+    every step.
     """
     one_of("variant", variant, ("fixed", "code"))
     check_1d(logits_source=logits_source, logits_target=logits_target)
@@ -61,7 +59,7 @@ def dann(
     target = bce(logits_target, torch.zeros_like(logits_target), reduction="none")
     source = source if importance is None else importance * source
     target = target if importance_target is None else importance_target * target
-    loss = mean(source, weight) + mean(target)
+    loss = mean(source) + mean(target)
     return loss if variant == "code" else loss / 2
 
 
@@ -76,16 +74,6 @@ def cdan_map(z: Tensor, probabilities: Tensor, projection: tuple[Tensor, Tensor]
         return (probabilities[:, :, None] * z[:, None, :]).flatten(1)
     of_z, of_p = projection
     return (z @ of_z) * (probabilities @ of_p) / math.sqrt(of_z.shape[1])
-
-
-def cdan_weights(logits: Tensor) -> Tensor:
-    """Return the importance 1 + exp(-H(p)) of each row over its mean, for CDAN+E; without a gradient.
-
-    The logits are those of source and target together, as in Transfer-Learning-Library; Long et al. (NeurIPS
-    2018) normalise each domain alone.
-    """
-    weight = 1 + torch.exp(-entropy(logits.detach()))
-    return weight / weight.mean()
 
 
 def adversarial_step(

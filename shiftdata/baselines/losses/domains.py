@@ -47,27 +47,25 @@ def coral(z: Tensor, domain: Tensor, means: bool = True) -> Tensor:
     with exactly(z):
         sets = [precise(z[rows]) for rows in rows_of_each(domain).values()]
         spread = _covariance_gap(sets)
-        return _mean_gap([rows.mean(0) for rows in sets]) + spread if means else spread / 4
-
-
-def _mean_gap(values: Sequence[Tensor]) -> Tensor:
-    """Return the mean over pairs of the mean squared difference, which is twice the variance."""
-    return 2 * torch.stack(list(values)).var(0).mean() if len(values) > 1 else values[0].new_zeros(())
+        if not means:
+            return spread / 4
+        if len(sets) < 2:
+            return spread
+        # The mean over pairs of squared differences is twice the variance.
+        return 2 * torch.stack([rows.mean(0) for rows in sets]).var(0).mean() + spread
 
 
 def _covariance_gap(sets: Sequence[Tensor]) -> Tensor:
     """Return the mean over pairs of the mean squared difference of covariances.
 
-    Of fewer rows than features from inner products of centred rows: <C_i, C_j> = |Z_i Z_j'|^2, and
-    |C_i - C_j|^2 = <C_i, C_i> + <C_j, C_j> - 2 <C_i, C_j>.
+    From inner products of centred rows, as a batch has fewer rows than a network has features:
+    <C_i, C_j> = |Z_i Z_j'|^2, and |C_i - C_j|^2 = <C_i, C_i> + <C_j, C_j> - 2 <C_i, C_j>.
     """
     features, zero = sets[0].shape[1], sets[0].new_zeros(())
     centred = [z - z.mean(0) for z in sets if len(z) > 1]
     n = len(centred)
     if n < 2:
         return zero
-    if sum(map(len, centred)) >= features:
-        return _mean_gap([z.T @ z / (len(z) - 1) for z in centred])
     fine = torch.float32 if zero.device.type == "mps" else torch.float64  # mps lacks float64
     rows = torch.cat([z.to(fine) / (len(z) - 1) ** 0.5 for z in centred])
     sizes = torch.tensor([len(z) for z in centred], device=rows.device)
@@ -124,36 +122,33 @@ def irm(logits: Tensor, y: Tensor, domain: Tensor, halves: bool = True) -> Tenso
     return torch.stack(penalties).mean() if penalties else gradients.new_zeros(())
 
 
-def domain_means(losses: Tensor, domain: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Return the weighted mean loss of each domain of the batch: its risk."""
-    each = rows_of_each(domain).values()
-    return torch.stack([mean(losses[rows], None if weight is None else weight[rows]) for rows in each])
+def domain_means(losses: Tensor, domain: Tensor) -> Tensor:
+    """Return the mean loss of each domain of the batch: its risk."""
+    return torch.stack([mean(losses[rows]) for rows in rows_of_each(domain).values()])
 
 
-def vrex(losses: Tensor, domain: Tensor, weight: Tensor | None = None) -> Tensor:
+def vrex(losses: Tensor, domain: Tensor) -> Tensor:
     """Return the variance of the domains' risks (V-REx; Krueger et al., ICML 2021).
 
         mean over domains of (L_e - mean L)^2     L_e the mean loss of a domain's rows
 
     `losses` has one loss a row.
     """
-    risks = domain_means(losses, domain, weight)
+    risks = domain_means(losses, domain)
     return (risks - risks.mean()).square().mean()
 
 
-def sd(logits: Tensor, weight: Tensor | None = None) -> Tensor:
+def sd(logits: Tensor) -> Tensor:
     """Return the mean squared logit: spectral decoupling (Pezeshki et al., NeurIPS 2021).
 
         mean over rows and classes of f^2
 
     The paper's penalty is lambda / 2 |f|^2; this is DomainBed's scale.
     """
-    return mean(precise(logits).square().mean(1), weight)
+    return precise(logits).square().mean(1).mean()
 
 
-def eqrm(
-    losses: Tensor, domain: Tensor, quantile: float, weight: Tensor | None = None, *, implicit: bool = True
-) -> Tensor:
+def eqrm(losses: Tensor, domain: Tensor, quantile: float, *, implicit: bool = True) -> Tensor:
     """Return a quantile of the domains' risks, smoothed by Gaussian kernels (Eastwood et al., NeurIPS 2022).
 
         q with mean over domains of Phi((q - L_e) / h) = quantile     h = 1.06 s E^(-1/5)
@@ -165,7 +160,7 @@ def eqrm(
     """
     if not 0 < quantile < 1:
         raise InputError(f"eqrm with a quantile of {quantile:g}: give one between 0 and 1")
-    risks = precise(domain_means(losses, domain, weight))
+    risks = precise(domain_means(losses, domain))
     if len(risks) < 2:
         return risks[0]
     # TINY keeps the square root differentiable where all risks are equal.
@@ -189,7 +184,7 @@ def eqrm(
     return q - excess * h.detach() / density
 
 
-def gradient_variance(z: Tensor, logits: Tensor, y: Tensor, bias: bool = True) -> Tensor:
+def gradient_variance(z: Tensor, logits: Tensor, y: Tensor) -> Tensor:
     """Return the variance over rows of the gradients of a linear head: classes x features, and the bias.
 
     A row's gradient is (p - y) times its features, hence with A = p - y, Z the features and a column of 1
@@ -201,7 +196,7 @@ def gradient_variance(z: Tensor, logits: Tensor, y: Tensor, bias: bool = True) -
     with exactly(z):
         z, logits = precise(z), precise(logits)
         away = torch.softmax(logits, 1) - one_hot(y, logits.shape[1])
-        inputs = torch.cat([z, z.new_ones(len(z), int(bias))], 1)
+        inputs = torch.cat([z, z.new_ones(len(z), 1)], 1)
         return (away**2).T @ inputs**2 / len(z) - (away.T @ inputs / len(z)) ** 2
 
 
@@ -216,18 +211,16 @@ class Fishr(State):
     .95: ranges of its weight count on it.
     """
 
-    def __init__(
-        self, classes: int, features: int, domains: int, gamma: float = 0.95, bias: bool = True
-    ) -> None:
-        super().__init__(averages=torch.zeros(domains, classes, features + bias))
-        self.gamma, self.bias = gamma, bias
+    def __init__(self, classes: int, features: int, domains: int, gamma: float = 0.95) -> None:
+        super().__init__(averages=torch.zeros(domains, classes, features + 1))
+        self.gamma = gamma
 
     def update(self, z: Tensor, logits: Tensor, y: Tensor, domain: Tensor) -> Tensor:
         """Return the penalty of the averages after they have taken a batch in."""
         each = []
         for number, rows in rows_of_each(domain).items():
             if len(rows) > 1:
-                variance = gradient_variance(z[rows], logits[rows], y[rows], self.bias)
+                variance = gradient_variance(z[rows], logits[rows], y[rows])
                 average = self.gamma * self.averages[number].clone() + (1 - self.gamma) * variance
                 self.averages[number] = average.detach()
                 each.append(average / (1 - self.gamma))
@@ -277,7 +270,6 @@ def mldg(
     domain: Tensor,
     rate: float | Mapping[str, float],
     beta: float = 1.0,
-    weight: Tensor | None = None,
     *,
     meta_test: int = 0,
     released: bool = False,
@@ -302,8 +294,7 @@ def mldg(
 
     def risk(number: int, state: dict[str, Tensor]) -> Tensor:
         part = rows[number]
-        logits = functional_call(network, state, (x[part],))
-        return cross_entropy(logits, y[part], None if weight is None else weight[part])
+        return cross_entropy(functional_call(network, state, (x[part],)), y[part])
 
     parts = [next(network.parameters()).new_zeros(())]
     for i, j in domain_pairs(torch.randperm(len(rows)).tolist(), meta_test):

@@ -25,18 +25,15 @@ GRID = (0.01, 0.03, 0.07, 0.1, 0.3, 0.7, 1.0)
 NEVER = -1e4
 
 
-def group_means(
-    losses: Tensor, group: Tensor, groups: int, weight: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """Return the weighted mean loss of each group, 0 for one without rows; and a mask of groups with rows.
+def group_means(losses: Tensor, group: Tensor, groups: int) -> tuple[Tensor, Tensor]:
+    """Return the mean loss of each group, 0 for one without rows; and a mask of groups with rows.
 
     `losses` has one loss a row, `group` numbers from 0 to `groups` - 1.
     """
-    weight = torch.ones_like(losses) if weight is None else weight
-    check_1d(losses=losses, weight=weight, group=group)
-    totals = losses.new_zeros(groups).index_add(0, group, losses * weight)
-    mass = losses.new_zeros(groups).index_add(0, group, weight.to(losses.dtype))
-    return totals / torch.where(mass > 0, mass, 1), mass > 0
+    check_1d(losses=losses, group=group)
+    totals = losses.new_zeros(groups).index_add(0, group, losses)
+    counts = losses.new_zeros(groups).index_add(0, group, torch.ones_like(losses))
+    return totals / counts.clamp(min=1), counts > 0
 
 
 def group_dro_log_q(
@@ -74,9 +71,9 @@ class GroupDRO(State):
         super().__init__(log_q=torch.full((groups,), 1 / groups).log(), bonus=bonus)
         self.eta, self.absent_grow = eta, absent_grow
 
-    def update(self, losses: Tensor, group: Tensor, weight: Tensor | None = None) -> Tensor:
+    def update(self, losses: Tensor, group: Tensor) -> Tensor:
         """Update q by a batch, and return the batch's loss."""
-        means, present = group_means(losses, group, len(self.log_q), weight)
+        means, present = group_means(losses, group, len(self.log_q))
         grows = present | self.absent_grow
         self.log_q.copy_(group_dro_log_q(self.log_q, means.detach(), self.eta, self.bonus, grows))
         return (self.log_q.exp() * means).sum()

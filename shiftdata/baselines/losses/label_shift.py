@@ -44,11 +44,10 @@ class ClassWeights(State):
         """Return the weight of each label."""
         return self.weights[y]
 
-    def update(self, logits: Tensor, y: Tensor, logits_target: Tensor, weight: Tensor | None = None) -> None:
+    def update(self, logits: Tensor, y: Tensor, logits_target: Tensor) -> None:
         """Count a batch's predictions."""
-        share = one_hot(y, logits.shape[1]).to(self.weights)
-        share = share if weight is None else share * weight[:, None]
-        self.confusion.add_(softmax(logits.detach(), 1).to(self.confusion).T @ share.to(self.confusion))
+        truth = one_hot(y, logits.shape[1]).to(self.confusion)
+        self.confusion.add_(softmax(logits.detach(), 1).to(self.confusion).T @ truth)
         self.observed.add_(softmax(logits_target.detach(), 1).to(self.observed).sum(0))
 
     def renew(self) -> None:

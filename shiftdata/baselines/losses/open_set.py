@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax, normalize, one_hot
 
-from shiftdata.baselines.losses.reduce import State, check_1d, mean
+from shiftdata.baselines.losses.reduce import State, check_1d
 from shiftdata.baselines.losses.target import entropy
 from shiftdata.baselines.losses.transport import TINY, balanced_transport, unbalanced_plan, unbalanced_scaling
 
@@ -31,7 +31,7 @@ def osbp(logits: Tensor) -> Tensor:
     return -(logs[:, -1] + logs[:, :-1].logsumexp(1)).mean() / 2
 
 
-def ovanet(logits_open: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
+def ovanet(logits_open: Tensor, y: Tensor) -> Tensor:
     """Return mean (-log p_y + max_{k != y} -log(1 - p_k)) / 2 (Saito and Saenko, ICCV 2021).
 
     `logits_open` (rows x 2 x classes) have a softmax of two for each class: 1 - p_k, then p_k. The loss of
@@ -40,7 +40,7 @@ def ovanet(logits_open: Tensor, y: Tensor, weight: Tensor | None = None) -> Tens
     logs = log_softmax(logits_open, 1)
     positive = -logs[:, 1].gather(1, y[:, None]).squeeze(1)
     rest = (-logs[:, 0]).masked_fill(one_hot(y, logs.shape[2]).bool(), -torch.inf)
-    return mean((positive + rest.amax(1)) / 2, weight)
+    return ((positive + rest.amax(1)) / 2).mean()
 
 
 def ovanet_unknown(logits: Tensor, logits_open: Tensor) -> Tensor:

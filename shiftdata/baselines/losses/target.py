@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax, one_hot
 
-from shiftdata.baselines.losses.reduce import State, cross_entropies, mean
+from shiftdata.baselines.losses.reduce import State, cross_entropies
 from shiftdata.data.arrays import one_of
 
 __all__ = ["RecentShares", "entropy", "fixmatch", "mcd", "pseudo_label", "sentry", "sentry_balance"]
@@ -21,9 +21,9 @@ def entropy(logits: Tensor) -> Tensor:
     return -(logs.exp() * logs).sum(1)
 
 
-def tent(logits: Tensor, weight: Tensor | None = None) -> Tensor:
+def tent(logits: Tensor) -> Tensor:
     """Return the mean entropy, minimised by batch norm's scale and shift in TENT (Wang et al., ICLR 2021)."""
-    return mean(entropy(logits), weight)
+    return entropy(logits).mean()
 
 
 def fixmatch(

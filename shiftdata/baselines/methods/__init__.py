@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 
 from shiftdata.baselines.method import _OWN, Method, Wrapper
-from shiftdata.baselines.training import setting_hint
 from shiftdata.errors import InputError, not_found
 
 #: The methods of each module. The class of "group-dro" is `GroupDRO`: the name without dashes, in any case.
@@ -21,13 +20,11 @@ _MODULES = {
     "zoo.adaptation": "iw-dann iw-cdan deepjdot mcd dare",
     "zoo.averages": "eoa ema",
     "zoo.clusters": "adaclust mmld",
-    "zoo.domains": "mmd sd eqrm rsc mldg",
-    "zoo.open_set": "osbp ovanet uan",
+    "zoo.domains": "mmd sd eqrm rsc mldg stablenet",
+    "zoo.open_set": "osbp ovanet uan uniot",
     "zoo.pictures": "erm-adv fact jigen",
     "zoo.self_training": "pseudo-label noisy-student sentry",
-    "zoo.stablenet": "stablenet",
     "zoo.styles": "mixstyle sagnet",
-    "zoo.uniot": "uniot",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 METHODS = tuple(sorted(_HOMES))
@@ -47,15 +44,12 @@ def method_class(name: str) -> type[Method]:
 
 
 def make_method(name: str | Method, *, variant: str = "fixed", **hyper: float) -> Method:
-    """Return a method by its name, with hyper-parameters; "rs+rw+dann" has two wrappers around it.
-
-    Each part that has the variant takes it; at least one must.
-    """
+    """Return a method by its name, with hyper-parameters; "rs+rw+dann" has two wrappers around it."""
     if isinstance(name, Method):
         if hyper or variant != "fixed":
-            hints = " ".join(filter(None, map(setting_hint, hyper)))
-            message = f"{type(name).__name__} is an instance already: give it its hyper-parameters itself."
-            raise InputError(f"{message} {hints}".rstrip())
+            raise InputError(
+                f"{type(name).__name__} is an instance already: give it its hyper-parameters itself"
+            )
         return name
     *around, inner = name.split("+")
     if issubclass(method_class(inner), Wrapper):
@@ -66,12 +60,8 @@ def make_method(name: str | Method, *, variant: str = "fixed", **hyper: float) -
             raise InputError(f"{name!r}: only wrappers go before a +, and {kind.__name__} is a method")
         wrappers.append(kind)
     of_wrappers = {key for wrapper in wrappers for key in wrapper.space()}
-    kind, own = method_class(inner), {key: hyper[key] for key in hyper.keys() - of_wrappers}
-    for_wrapper = variant not in kind.variants and any(variant in wrapper.variants for wrapper in wrappers)
-    method = kind(variant=kind.variants[0] if for_wrapper else variant, **own)
+    own = {key: hyper[key] for key in hyper.keys() - of_wrappers}
+    method = method_class(inner)(variant=variant, **own)
     for wrapper in reversed(wrappers):
-        own = {key: hyper[key] for key in hyper.keys() & wrapper.space().keys()}
-        method = wrapper(
-            method, variant=variant if variant in wrapper.variants else wrapper.variants[0], **own
-        )
+        method = wrapper(method, **{key: hyper[key] for key in hyper.keys() & wrapper.space().keys()})
     return method

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from shiftdata.baselines import losses
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup
+from shiftdata.baselines.method import Batch, Data, Hyper, Method
 from shiftdata.baselines.networks import Network
 
-#: Factors of rows: of the source's loss, and of the domain loss of source and target.
-Importance: TypeAlias = tuple[Tensor, Tensor, Tensor]
+#: Factors of source rows: of their own loss, and of the domain loss.
+Importance: TypeAlias = tuple[Tensor, Tensor]
 
 
 def discriminator(size: int, width: int, dropout: float) -> nn.Sequential:
@@ -25,10 +25,8 @@ def discriminator(size: int, width: int, dropout: float) -> nn.Sequential:
     return nn.Sequential(*layers, nn.Linear(width, 1), nn.Flatten(0))
 
 
-def both_features(method: Method, batch: Batch, joint: float) -> tuple[Tensor, Tensor]:
-    """Return the features of source and target, of one forward pass or of two."""
-    if not joint:
-        return method.network.features(batch.x), method.network.features(batch.unlabelled)
+def both_features(method: Method, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Return the features of source and target, of one forward pass: batch norm sees both together."""
     both = method.network.features(torch.cat([batch.x, batch.unlabelled]))
     return both[: len(batch.x)], both[len(batch.x) :]
 
@@ -42,39 +40,38 @@ class DANN(Method):
     slope = Hyper(10.0, source="Ganin et al.: total steps as T")
     width = Hyper(256, low=64, high=1024, log=True, source="DomainBed; RLSbench: 1024")
     dropout = Hyper(0.5, choices=(0.0, 0.1, 0.5), source="RLSbench; DomainBed's choices")
-    joint = Hyper(1, choices=(0, 1), source="Transfer-Learning-Library, RLSbench: 1; SMA: 0")
     #: The variants whose adversary is SMA's.
     sma: ClassVar[tuple[str, ...]] = ("code",)
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.discriminator = discriminator(self.read_size(), int(self.width), self.dropout)
 
     def loss(self, batch: Batch) -> Tensor:
-        z, z_target = both_features(self, batch, self.joint)
+        z, z_target = both_features(self, batch)
         logits, logits_target = self.network.head(z), self.network.head(z_target)
-        importance = self.importance(batch, logits, logits_target)
-        fitted = importance[0] * losses.cross_entropies(logits, batch.y)
+        of_loss, of_domain = self.importance(batch, logits, logits_target)
+        fitted = of_loss * losses.cross_entropies(logits, batch.y)
         read = torch.cat([self.read(z, logits), self.read(z_target, logits_target)])
         sma = self.variant in self.sma
         coefficient = 1.0 if sma else losses.reversal_schedule(batch.progress, self.slope)
         judged = self.discriminator(losses.reverse_gradient(read, coefficient))
         source, target = judged[: len(z)], judged[len(z) :]
-        domain = losses.dann(source, target, batch.weight, *importance[1:], "code" if sma else "fixed")
-        return losses.mean(fitted, batch.weight) + self.trade_off * domain
+        domain = losses.dann(source, target, of_domain, variant="code" if sma else "fixed")
+        return fitted.mean() + self.trade_off * domain
 
     def read_size(self) -> int:
         """Return the width of the discriminator's input."""
-        return self.sizes.features
+        return self.network.n_features
 
     def read(self, z: Tensor, logits: Tensor) -> Tensor:
         """Return the discriminator's input."""
         return z
 
     def importance(self, batch: Batch, logits: Tensor, logits_target: Tensor) -> Importance:
-        """Return the factors of rows: 1, but for CDAN+E and IW-DANN."""
-        ones = torch.ones_like(batch.weight)
-        return ones, ones, torch.ones_like(logits_target[:, 0])
+        """Return the factors of source rows: 1, but for IW-DANN."""
+        ones = torch.ones_like(logits[:, 0])
+        return ones, ones
 
 
 LARGEST, PROJECTED = 4096, 1024
@@ -83,26 +80,17 @@ LARGEST, PROJECTED = 4096, 1024
 class CDAN(DANN):
     """Conditional domain-adversarial training: the discriminator sees the prediction too; also CDANN."""
 
-    entropy = Hyper(0, choices=(0, 1), source="Long et al.: CDAN, and 1 for CDAN+E")
-
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        if self.read_size() < sizes.features * sizes.classes:
-            self.register_buffer("of_z", torch.randn(sizes.features, PROJECTED))
-            self.register_buffer("of_p", torch.randn(sizes.classes, PROJECTED))
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        if self.read_size() < network.n_features * data.classes:
+            self.register_buffer("of_z", torch.randn(network.n_features, PROJECTED))
+            self.register_buffer("of_p", torch.randn(data.classes, PROJECTED))
 
     def read_size(self) -> int:
-        size = self.sizes.features * self.sizes.classes
+        size = self.network.n_features * self.data.classes
         return PROJECTED if size > LARGEST else size
 
     def read(self, z: Tensor, logits: Tensor) -> Tensor:
         predicted = logits if self.variant in self.sma else logits.softmax(1).detach()
         matrices = dict(self.named_buffers(recurse=False))
         return losses.cdan_map(z, predicted, (matrices["of_z"], matrices["of_p"]) if matrices else None)
-
-    def importance(self, batch: Batch, logits: Tensor, logits_target: Tensor) -> Importance:
-        fitted, source, target = super().importance(batch, logits, logits_target)
-        if not self.entropy:
-            return fitted, source, target
-        weight = losses.cdan_weights(torch.cat([logits, logits_target]))
-        return fitted, source * weight[: len(logits)], target * weight[len(logits) :]

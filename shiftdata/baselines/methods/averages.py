@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from shiftdata.baselines import losses
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, TrainerAPI, Wrapper
+from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.method import Batch, Data, Hyper, Method, Stage, Wrapper
 from shiftdata.baselines.methods.batch_norm import batch_norms, batch_statistics
 from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError
@@ -18,13 +19,13 @@ BATCHES = 500
 
 
 @torch.no_grad()
-def renew_statistics(trainer: TrainerAPI) -> None:
+def renew_statistics(trainer: Trainer) -> None:
     """Pool batch norm's statistics over batches of the training set; frozen ones stay."""
     layers = batch_norms(trainer.network)
     if trainer.training.frozen_norm or not layers:
         return
     rows = trainer.data.rows[trainer.drawn(0)]
-    size = min(trainer.training.batch or len(rows), len(rows))
+    size = min(trainer.training.batch, len(rows))
     rows = rows[: BATCHES * size]
     rows = rows[:-1] if len(rows) % size == 1 else rows  # batch norm has no statistics of one row
     if not len(rows):
@@ -37,47 +38,40 @@ def renew_statistics(trainer: TrainerAPI) -> None:
 
 
 class Averaged(Wrapper):
-    """A wrapper with an average of weights."""
+    """A wrapper with an average of weights, over the stages that train the whole network (`whole`)."""
 
     average: losses.SWAD | losses.WeightAverage | losses.EMA
-    _is_active: bool | None = None
 
-    def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
-        super().__init__(inner, variant=variant, **given)
+    def __init__(self, inner: Method, **given: float) -> None:
+        super().__init__(inner, **given)
         if any(isinstance(part, Averaged) for part in inner.modules()):
             raise InputError("swad, eoa and ema all average the weights: take one of them")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        self.register_buffer("active", torch.tensor(False))
-        self.register_load_state_dict_post_hook(lambda *_: setattr(self, "_is_active", None))  # type: ignore[no-untyped-call]
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        weights = {id(weight) for weight in network.parameters() if weight.requires_grad}
+        self.whole = {stage.name for stage in self.stages() if weights <= set(map(id, self.trained(stage)))}
 
     def averaged(self) -> list[Tensor]:
         """Return the tensors to average: parameters of the network, and of the method's own modules."""
         return list(self.inner.parameters())
 
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
         if not stage.fresh:
             self.place(trainer)
         self.average.restart()
-        moved = {id(parameter) for parameter in self.inner.trained(stage)}
-        whole = all(id(weight) in moved for weight in self.network.parameters() if weight.requires_grad)
-        self.get_buffer("active").fill_(whole)
-        self._is_active = None
         super().begin(stage, trainer)
 
     def after_step(self, batch: Batch) -> None:
         super().after_step(batch)
-        if self._is_active is None:  # read once: each read of a GPU's memory waits for it
-            self._is_active = bool(self.get_buffer("active"))
-        if self._is_active:
+        if batch.stage in self.whole:
             self.average.update(self.averaged())
 
-    def finish(self, trainer: TrainerAPI) -> None:
+    def finish(self, trainer: Trainer) -> None:
         self.place(trainer)
         super().finish(trainer)
 
-    def place(self, trainer: TrainerAPI) -> bool:
+    def place(self, trainer: Trainer) -> bool:
         """Put the mean into the network, if there is one; nothing is averaged after it in this stage."""
         placed = self.average.copy_to(self.averaged())
         if placed:
@@ -98,25 +92,24 @@ class SWAD(Averaged):
     tolerance = Hyper(6, low=1, high=20, source="Cha et al.: N_e")
     ratio = Hyper(0.3, low=0.0, high=1.0, source="Cha et al.: r")
 
-    def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
-        super().__init__(inner, variant=variant, **given)
+    def __init__(self, inner: Method, **given: float) -> None:
+        super().__init__(inner, **given)
         self.needs = inner.needs | {"select"}
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.average = losses.SWAD(self.averaged(), int(self.converge), int(self.tolerance), self.ratio)
 
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
         if not trainer.training.evaluate_every:
             raise InputError("swad needs the validation loss: set evaluate_every above 0")
         super().begin(stage, trainer)
 
-    def evaluated(self, step: int, loss: float) -> None:
-        super().evaluated(step, loss)
-        if self.get_buffer("active"):
-            self.average.evaluated(loss)
+    def evaluated(self, loss: float) -> None:
+        super().evaluated(loss)
+        self.average.evaluated(loss)
 
-    def place(self, trainer: TrainerAPI) -> bool:
+    def place(self, trainer: Trainer) -> bool:
         placed = super().place(trainer)
         if placed:
             renew_statistics(trainer)

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from shiftdata.baselines import losses
+from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.averages import flat, in_place
-from shiftdata.baselines.method import Batch, Hyper, Setup, Stage, TrainerAPI
+from shiftdata.baselines.method import Batch, Data, Hyper, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network, evaluating
 from shiftdata.errors import InputError
@@ -49,15 +50,15 @@ class BNAdapt(ERM):
     variants = ("fixed", "code")
     code_version: ClassVar[int] = 2  # 2: evaluations predict with the adapted layers, source rows without
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.register_buffer("source", torch.zeros_like(flat(self._layers())))
         self.register_buffer("adapted", torch.tensor(False))
 
     def stages(self) -> Sequence[Stage]:
         return [Stage("train"), Stage("adapt", passes=1, adapts=True)]
 
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
         if stage.adapts and not self.get_buffer("adapted"):
             self.get_buffer("source").copy_(flat(self._layers()))
             self.get_buffer("adapted").fill_(True)
@@ -107,7 +108,7 @@ class TENT(BNAdapt):
         layers = batch_norms(self.network)
         return [weight for layer in layers for weight in (layer.weight, layer.bias) if weight is not None]
 
-    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         if batch.stage == "tent":
             for group in trainer.optimizer.param_groups:  # not the training's: it would undo the training
                 group["lr"], group["weight_decay"] = self.rate, 0.0

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from shiftdata.baselines import losses
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, TrainerAPI
+from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.method import Batch, Data, Hyper, Method
 from shiftdata.baselines.networks import Network
-from shiftdata.errors import InputError
 
 
 class AcrossDomains(Method):
@@ -26,7 +26,7 @@ class AcrossDomains(Method):
         """Return True if the share `anneal` of the steps is done (in DomainBed, of 5,000 steps)."""
         return progress >= self.hyper.get("anneal", 0)
 
-    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         if batch.step and self.annealed(batch.progress):
             steps = round(batch.step / batch.progress)
             if not self.annealed((batch.step - 1) / steps):
@@ -45,7 +45,7 @@ class Penalised(AcrossDomains):
         weight = self.hyper["trade_off"] if self.annealed(batch.progress) else self.early
         with torch.set_grad_enabled(torch.is_grad_enabled() and weight != 0):
             penalty = self.penalty(z, logits, batch)
-        return losses.cross_entropy(logits, batch.y, batch.weight) + weight * penalty
+        return losses.cross_entropy(logits, batch.y) + weight * penalty
 
     def penalty(self, z: Tensor, logits: Tensor, batch: Batch) -> Tensor:
         """Return the penalty of features and logits."""
@@ -82,7 +82,7 @@ class VREx(Penalised):
     anneal = Hyper(0.1, low=2e-4, high=1.0, log=True, source="DomainBed: 500 of 5,000 steps; 1 to 10,000")
 
     def penalty(self, z: Tensor, logits: Tensor, batch: Batch) -> Tensor:
-        return losses.vrex(losses.cross_entropies(logits, batch.y), batch.domain, batch.weight)
+        return losses.vrex(losses.cross_entropies(logits, batch.y), batch.domain)
 
 
 class Fishr(Penalised):
@@ -92,12 +92,9 @@ class Fishr(Penalised):
     anneal = Hyper(0.3, low=0.0, high=1.0, source="DomainBed: 1,500 of 5,000 steps; 0 to 5,000")
     gamma = Hyper(0.95, low=0.9, high=0.99, source="DomainBed: ema")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        if not isinstance(network.head, torch.nn.Linear):
-            raise InputError("fishr compares gradients of a linear head: give a torch.nn.Linear")
-        bias = network.head.bias is not None
-        self.fishr = losses.Fishr(sizes.classes, sizes.features, sizes.domains, self.gamma, bias)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        self.fishr = losses.Fishr(data.classes, network.n_features, data.domains, self.gamma)
 
     def penalty(self, z: Tensor, logits: Tensor, batch: Batch) -> Tensor:
         return self.fishr.update(z, logits, batch.y, batch.domain)
@@ -110,5 +107,4 @@ class Mixup(AcrossDomains):
 
     def loss(self, batch: Batch) -> Tensor:
         x, partner, lam = losses.mixup(batch.x, batch.domain, self.alpha)
-        mixed = losses.mixup_losses(self.network(x), batch.y, partner, lam)
-        return losses.mean(mixed, batch.weight)
+        return losses.mixup_losses(self.network(x), batch.y, partner, lam).mean()

@@ -1,8 +1,4 @@
-"""ERM, and the same with rows drawn or kept so that classes or groups weigh alike (BalancingGroups).
-
-With all rows in one batch RWY and RWG weigh the loss by what their sampler would draw a row by: the mean of
-the classes' (groups') mean losses, which is what their batches have on average.
-"""
+"""ERM, and the same with rows drawn or kept so that classes or groups weigh alike (BalancingGroups)."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ class ERM(Method):
     """Empirical risk minimisation, the mean loss; also known as DeepAll and source-only."""
 
     def loss(self, batch: Batch) -> Tensor:
-        return cross_entropy(self.network(batch.x), batch.y, batch.weight)
+        return cross_entropy(self.network(batch.x), batch.y)
 
 
 class ERMAug(Method):
@@ -26,7 +22,7 @@ class ERMAug(Method):
     strong_views = 1
 
     def loss(self, batch: Batch) -> Tensor:
-        return cross_entropy(self.network(batch.strong[0]), batch.y, batch.weight)
+        return cross_entropy(self.network(batch.strong[0]), batch.y)
 
 
 class RWY(ERM):

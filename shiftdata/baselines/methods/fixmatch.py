@@ -22,7 +22,7 @@ class FixMatch(Method):
     trade_off = Hyper(1.0, low=0.1, high=10.0, log=True, source="RLSbench; range: unlabelled WILDS")
 
     def loss(self, batch: Batch) -> Tensor:
-        fitted = losses.cross_entropy(self.network(batch.strong[0]), batch.y, batch.weight)
+        fitted = losses.cross_entropy(self.network(batch.strong[0]), batch.y)
         with torch.no_grad():
             weak = self.network(batch.unlabelled)
         strong = self.network(batch.target_strong[0])

@@ -1,17 +1,17 @@
 """Methods for groups: their worst loss, copies of errors, a last layer on balanced rows."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from shiftdata.baselines import losses
+from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses import jtt_weights
 from shiftdata.baselines.losses.groups import GRID
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, TrainerAPI
+from shiftdata.baselines.method import Batch, Data, Hyper, Method, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network
 from shiftdata.errors import InputError
@@ -36,14 +36,14 @@ class GroupDRO(Method):
         if variant == "code":
             self.sampler = "shuffle"
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        counts = getattr(sizes, f"{self.cells}_counts")
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        counts = torch.from_numpy(np.bincount(getattr(data, self.cells)))
         self.dro = losses.GroupDRO(len(counts), self.eta, self.bonus(counts), self.variant == "code")
 
     def loss(self, batch: Batch) -> Tensor:
         each = losses.cross_entropies(self.network(batch.x), batch.y)
-        return self.dro.update(each, getattr(batch, self.cells), batch.weight)
+        return self.dro.update(each, getattr(batch, self.cells))
 
     def bonus(self, counts: Tensor) -> Tensor:
         """Return C / sqrt(n_g): smaller groups, whose loss generalises worse, weigh more."""
@@ -58,10 +58,6 @@ class GroupDRODomains(GroupDRO):
     variants = ("fixed",)
     cells = "domain"
     eta = Hyper(0.01, low=1e-3, high=0.1, log=True, source="DomainBed")
-
-
-class ErrorSetWarning(UserWarning):
-    """The first model of JTT makes no error on the training set: there is nothing to copy."""
 
 
 class JTT(ERM):
@@ -80,11 +76,11 @@ class JTT(ERM):
     first = Hyper(0.15, choices=(0.05, 0.15, 0.25), source="SMA: 1, 3 or 5 of 20 epochs")
     up = Hyper(20, choices=(4, 20, 50, 100), source="SMA")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         if min(self.up, self.first) < 0 or self.up % 1 or self.total_copies < 1:
             raise InputError(f"jtt with first={self.first:g}, up={self.up:g}: give a share, and whole copies")
-        self.register_buffer("wrong", torch.zeros(sizes.rows, dtype=torch.bool))
+        self.register_buffer("wrong", torch.zeros(len(data.rows), dtype=torch.bool))
 
     @property
     def total_copies(self) -> int:
@@ -95,7 +91,7 @@ class JTT(ERM):
         again = max(0.0, 1 - self.first) if self.variant == "code" else 1.0
         return [Stage("identify", self.first), Stage("mark", 0.0), Stage("retrain", again, fresh=True)]
 
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
         if stage.name == "identify" and trainer.method.sampler != "shuffle":
             raise InputError(f"jtt chooses how often a row comes: leave {trainer.method.sampler!r} out")
         if stage.name != "mark":
@@ -103,14 +99,7 @@ class JTT(ERM):
         data = trainer.data
         wrong = trainer.scores(data.rows).argmax(axis=1) != data.y
         self.get_buffer("wrong").copy_(torch.from_numpy(wrong))
-        if not wrong.any():
-            warnings.warn(
-                f"jtt: the first model is right on all {len(wrong):,} training rows, so there is nothing to "
-                f"copy: lower first ({self.first:g}), or raise weight_decay",
-                ErrorSetWarning,
-                stacklevel=2,
-            )
-        elif self.total_copies > 1:
+        if wrong.any() and self.total_copies > 1:
             trainer.counts = jtt_weights(torch.from_numpy(wrong), self.total_copies).numpy()
 
     def report(self) -> dict[str, Any]:
@@ -132,28 +121,24 @@ class DFR(ERM):
     c = Hyper(0, choices=(0, *GRID), source="Kirichenko et al.: chosen by the worst group, here 0")
     fits = Hyper(20, low=1, high=50, source="Kirichenko et al.")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.register_buffer("chosen", torch.zeros(()))
 
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
         data = trainer.data
         if data.select is None or data.select_y is None or len(np.unique(data.select_y)) < 2:
             raise InputError("dfr fits the last layer on the validation set: give rows of two classes")
-        head = self.network.head
-        if not isinstance(head, nn.Linear) or head.bias is None:
-            raise InputError(f"dfr replaces a linear head with a bias, and this is a {type(head).__name__}")
 
-    def finish(self, trainer: TrainerAPI) -> None:
+    def finish(self, trainer: Trainer) -> None:
         data, head = trainer.data, self.network.head
         assert data.select is not None
         assert data.select_y is not None
-        assert isinstance(head, nn.Linear)
         groups = data.select_y if data.select_group is None else data.select_group
         columns = trainer.features(data.select), data.select_y, groups
         scale_by = torch.from_numpy(trainer.features(data.rows)) if self.variant == "code" else None
         z, y, group = (torch.from_numpy(column) for column in columns)
-        numbers = self.sizes.classes, self.c, int(self.fits), trainer.seed
+        numbers = self.data.classes, self.c, int(self.fits), trainer.seed
         weight, bias, c = losses.dfr(z, y, group, *numbers, scale_by=scale_by)
         with torch.no_grad():
             head.weight.copy_(weight)

@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.reduce import precise
-from shiftdata.baselines.method import Method, Setup, TrainerAPI, Wrapper
+from shiftdata.baselines.method import Data, Method, Wrapper
 from shiftdata.baselines.networks import Network
 from shiftdata.data.arrays import FloatArray, IntArray
 from shiftdata.errors import InputError
@@ -15,7 +16,7 @@ from shiftdata.evaluation.label_shift.estimators import log_ratios
 from shiftdata.evaluation.sampling import Reweighted, RowSampler, cells_of
 
 
-def pseudo_balanced(trainer: TrainerAPI, labels: Tensor, epoch: int, begins: bool) -> IntArray:
+def pseudo_balanced(trainer: Trainer, labels: Tensor, epoch: int, begins: bool) -> IntArray:
     """Draw rows of the target, each predicted class equally often; `labels` has the epoch's predictions."""
     if begins:
         labels.copy_(torch.from_numpy(trainer.scores(trainer.data.unlabelled).argmax(axis=1)))
@@ -27,8 +28,8 @@ def pseudo_balanced(trainer: TrainerAPI, labels: Tensor, epoch: int, begins: boo
 class RS(Wrapper):
     """Any method on rows drawn so that each class comes equally often, predicted classes on the target."""
 
-    def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
-        super().__init__(inner, variant=variant, **given)
+    def __init__(self, inner: Method, **given: float) -> None:
+        super().__init__(inner, **given)
         if inner.sampler not in ("shuffle", "rwy", "class-balanced"):
             raise InputError(
                 f"rs draws rows by class, and {type(inner).__name__} by a rule of its own "
@@ -36,23 +37,23 @@ class RS(Wrapper):
             )
         self.sampler = "rwy"
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         # A run that is resumed within an epoch must draw by the same predictions.
-        self.register_buffer("pseudo_labels", torch.zeros(sizes.target_rows, dtype=torch.int64))
+        self.register_buffer("pseudo_labels", torch.zeros(data.target_rows, dtype=torch.int64))
 
-    def target_rows(self, trainer: TrainerAPI, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
+    def target_rows(self, trainer: Trainer, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
         return pseudo_balanced(trainer, self.get_buffer("pseudo_labels"), epoch, begins)
 
 
-def trained_shares(rule: str, sizes: Setup) -> FloatArray:
+def trained_shares(rule: str, data: Data) -> FloatArray:
     """Return the label shares of the rows that a sampler draws."""
-    counts = sizes.class_counts.double()
+    drawn = np.arange(len(data.y))
     if rule in ("rwy", "suby", "class-balanced"):
-        counts = (counts > 0).double()
+        drawn = np.unique(data.y, return_index=True)[1]  # a row of each class
     elif rule in ("rwg", "subg", "uniform-groups"):
-        counts = torch.bincount(sizes.group_class, minlength=sizes.classes).double()
-    shares: FloatArray = (counts / counts.sum()).cpu().numpy()
+        drawn = np.unique(data.group, return_index=True)[1]
+    shares: FloatArray = np.bincount(data.y[drawn], minlength=data.classes) / len(drawn)
     return shares
 
 
@@ -65,8 +66,8 @@ class RW(Wrapper):
     estimator: ClassVar[str] = "rlls"
     code_version: ClassVar[int] = 2  # 2: estimated at every evaluation; source rows are not corrected
 
-    def __init__(self, inner: Method, *, variant: str = "fixed", **given: float) -> None:
-        super().__init__(inner, variant=variant, **given)
+    def __init__(self, inner: Method, **given: float) -> None:
+        super().__init__(inner, **given)
         if "unknown" in inner.needs:
             raise InputError(
                 f"rw estimates shares of known classes, and {type(inner).__name__} predicts unknown ones: "
@@ -74,11 +75,11 @@ class RW(Wrapper):
             )
         self.needs = inner.needs | {"target"}
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        self.register_buffer("log_ratio", torch.zeros(sizes.classes))
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        self.register_buffer("log_ratio", torch.zeros(data.classes))
 
-    def correct(self, trainer: TrainerAPI) -> None:
+    def correct(self, trainer: Trainer) -> None:
         super().correct(trainer)
         data = trainer.data
         rows, labels = data.rows, data.y
@@ -92,7 +93,7 @@ class RW(Wrapper):
         if not (np.isfinite(source).all() and np.isfinite(target).all()):
             raise InputError("rw got logits that are not finite: lower learning_rate")
         # The outermost wrapper's rule: in "rs+rw+dann" it is that of rs.
-        trained = trained_shares(trainer.method.sampler, self.sizes)
+        trained = trained_shares(trainer.method.sampler, data)
         ratios = log_ratios(self.estimator, source, labels, target, trained)
         self.get_buffer("log_ratio").copy_(torch.from_numpy(ratios))
 

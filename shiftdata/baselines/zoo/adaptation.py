@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from shiftdata.baselines import losses
+from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.reduce import precise
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, TrainerAPI
+from shiftdata.baselines.method import Batch, Data, Hyper, Method, Stage
 from shiftdata.baselines.methods.adversarial import CDAN, DANN, Importance, both_features
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network, evaluating
@@ -26,19 +27,18 @@ from shiftdata.errors import InputError
 class MCD(Method):
     """Maximum classifier discrepancy: heads differ on the target, the encoder learns not to let them."""
 
-    several_moves = True
     needs = frozenset({"target"})
     trade_off = Hyper(1.0, low=0.1, high=10.0, log=True, source="authors: 1; Transfer-Learning-Library: 10")
     moves = Hyper(4, choices=(1, 2, 3, 4), source="Saito et al.: 2 to 4 of digits, 4 of VisDA")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.other = copy.deepcopy(network.head)
         for module in self.other.modules():
             if isinstance(module, nn.Linear):
                 module.reset_parameters()  # equal heads would never disagree
 
-    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         # Without a gradient the optimiser leaves parameters alone, momenta and weight decay notwithstanding.
         heads = nn.ModuleList([self.network.head, self.other])
         fitted = trainer.descend(self.fitted(self.network.features(batch.x), batch))
@@ -54,7 +54,7 @@ class MCD(Method):
     def fitted(self, z: Tensor, batch: Batch) -> Tensor:
         """Return both heads' loss on the source."""
         heads = (self.network.head, self.other)
-        first, second = (losses.cross_entropy(head(z), batch.y, batch.weight) for head in heads)
+        first, second = (losses.cross_entropy(head(z), batch.y) for head in heads)
         return first + second
 
     def apart(self, z_target: Tensor) -> Tensor:
@@ -76,15 +76,14 @@ class DeepJDOT(Method):
     distance = Hyper(0.01, low=1e-3, high=1.0, log=True, source="authors' code", variants={"code": 0.56})
     label = Hyper(1.0, low=0.1, high=10.0, log=True, source="authors' code", variants={"code": 0.19})
     source = Hyper(1.0, low=0.1, high=10.0, log=True, source="authors' paper", variants={"code": 4.88})
-    joint = Hyper(1, choices=(0, 1), source="authors' code: 1")
 
     def loss(self, batch: Batch) -> Tensor:
         plan = self.plan(batch)
-        z, z_target = both_features(self, batch, self.joint)
+        z, z_target = both_features(self, batch)
         moved = losses.jdot(
             self.cost(batch, z, z_target, "code" if self.variant == "code" else "paper"), plan
         )
-        return self.source * losses.cross_entropy(self.network.head(z), batch.y, batch.weight) + moved
+        return self.source * losses.cross_entropy(self.network.head(z), batch.y) + moved
 
     @torch.no_grad()
     def plan(self, batch: Batch) -> Tensor:
@@ -123,16 +122,16 @@ class DARE(ERM):
     code_version: ClassVar[int] = 2  # 2: evaluations predict with the new head, source rows as the source's
     strength = Hyper(1.0, low=1e-3, high=1e3, log=True, source="scikit-learn's C of logistic regression")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.register_buffer("refitted", torch.tensor(False))
         # The heads of target and source: whitening is a part of them, the bias the last column.
-        self.register_buffer("heads", torch.zeros(2, sizes.classes, sizes.features + 1))
+        self.register_buffer("heads", torch.zeros(2, data.classes, network.n_features + 1))
 
     def reads_target(self, stage: Stage) -> bool:
         return False  # but all of it at the end
 
-    def finish(self, trainer: TrainerAPI) -> None:
+    def finish(self, trainer: Trainer) -> None:
         data, drawn, centred = trainer.data, trainer.drawn(0), self.variant == "fixed"
         z, z_target = (
             torch.from_numpy(trainer.features(rows)).double() for rows in (data.rows[drawn], data.unlabelled)
@@ -168,19 +167,18 @@ class IWDANN(DANN):
     sma = ()
     momentum = Hyper(0.5, low=0.0, high=1.0, source="Tachet des Combes et al.; RLSbench")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        self.weights = losses.ClassWeights(sizes.classes, self.momentum)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        self.weights = losses.ClassWeights(data.classes, self.momentum)
 
     def importance(self, batch: Batch, logits: Tensor, logits_target: Tensor) -> Importance:
-        fitted, source, target = super().importance(batch, logits, logits_target)
-        self.weights.update(logits, batch.y, logits_target, batch.weight)
+        self.weights.update(logits, batch.y, logits_target)
         weight = self.weights(batch.y)
         weight = weight.mean().expand_as(weight) if self.variant == "code" else weight
-        return fitted if self.variant == "paper" else weight, source * weight, target
+        return torch.ones_like(weight) if self.variant == "paper" else weight, weight
 
     def after_step(self, batch: Batch) -> None:
-        if (batch.step + 1) % math.ceil(self.sizes.rows / len(batch.x)) == 0:
+        if (batch.step + 1) % math.ceil(len(self.data.rows) / len(batch.x)) == 0:
             self.weights.renew()
 
 

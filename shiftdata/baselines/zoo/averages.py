@@ -1,35 +1,29 @@
 """Running means of the weights: plain (EoA; Arpit et al., NeurIPS 2022) and exponential."""
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from shiftdata.baselines import losses
+from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.averages import flat
-from shiftdata.baselines.method import Hyper, Setup, Stage, TrainerAPI
+from shiftdata.baselines.method import Data, Hyper, Stage
 from shiftdata.baselines.methods.averages import Averaged
 from shiftdata.baselines.methods.batch_norm import batch_norms
 from shiftdata.baselines.networks import Network
 
 
 class EoA(Averaged):
-    """Any method, validated and used with `losses.WeightAverage` of its weights and batch norm's statistics.
+    """Any method, validated and used with `losses.WeightAverage` of weights and batch norm's statistics."""
 
-    `code` (the port to DomainBed-v2) averages parameters alone.
-    """
-
-    variants: ClassVar[tuple[str, ...]] = ("fixed", "code")
     start = Hyper(100, low=1, high=1000, log=True, source="Arpit et al.: 100 of 5,000 steps")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.average = losses.WeightAverage(self.averaged(), int(self.start))
 
     def averaged(self) -> list[Tensor]:
         tensors = super().averaged()
-        if self.own_variant == "fixed":
-            for layer in batch_norms(self.network):
-                tensors += [each for each in (layer.running_mean, layer.running_var) if each is not None]
+        for layer in batch_norms(self.network):
+            tensors += [each for each in (layer.running_mean, layer.running_var) if each is not None]
         return tensors
 
     def predict(self, x: Tensor) -> Tensor:
@@ -44,14 +38,13 @@ class EoA(Averaged):
 class EMA(EoA):
     """Any method, validated and used with `losses.EMA` of its weights and batch norm's statistics."""
 
-    variants = ("fixed",)
     start = 0.0
     decay = Hyper(0.999, low=0.9, high=0.9999, log=True, source="Tarvainen and Valpola, 2017")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.average = losses.EMA(self.averaged(), self.decay, warm_up=True)
 
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
         super().begin(stage, trainer)
         self.average.average.copy_(flat(self.averaged()))  # a moving average begins where the weights do

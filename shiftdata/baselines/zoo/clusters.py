@@ -1,4 +1,4 @@
-"""k-means on principal axes, for methods that make domains of clusters."""
+"""Methods that make domains of clusters: k-means on principal axes."""
 
 import warnings
 from typing import Any
@@ -9,12 +9,13 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from shiftdata.baselines import losses
+from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.pictures import style
 from shiftdata.baselines.losses.reduce import precise
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, TrainerAPI
+from shiftdata.baselines.method import Batch, Data, Hyper, Method
 from shiftdata.baselines.methods.adversarial import discriminator
 from shiftdata.baselines.methods.erm import ERM
-from shiftdata.baselines.networks import Network, evaluating
+from shiftdata.baselines.networks import Network, hooked
 from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError
 from shiftdata.extras import require
@@ -43,7 +44,7 @@ def clusters_of(
     return principal.mean_, chosen, fitted
 
 
-AXES = 512
+AXES = 512  # of AdaClust's principal ones
 
 
 def begins_epoch(step: int, size: int, rows: int) -> bool:
@@ -74,25 +75,21 @@ class AdaClust(Method):
     multiple = Hyper(5, choices=(1, 3, 5), source="the authors: num_clusters, times the number of classes")
     offset = Hyper(8, choices=(8, 64, 512), source="the authors: offset")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        if min(self.multiple, self.offset) < 0:
-            raise InputError(f"adaclust with {self.hyper}: give numbers from 0 on")
-        self.number = min(sizes.rows, round(self.multiple * sizes.classes))
-        self.context = nn.Linear(sizes.features, sizes.classes, bias=False)
-        axes = min(sizes.rows, sizes.features)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        self.number = min(len(data.rows), round(self.multiple * data.classes))
+        self.context = nn.Linear(network.n_features, data.classes, bias=False)
+        axes = min(len(data.rows), network.n_features)
         self.left_out = min(int(self.offset), axes // 2)
         axes = min(AXES, axes - self.left_out)
-        self.register_buffer("origin", torch.zeros(sizes.features))
-        self.register_buffer("axes", torch.zeros(axes, sizes.features))
+        self.register_buffer("origin", torch.zeros(network.n_features))
+        self.register_buffer("axes", torch.zeros(axes, network.n_features))
         self.register_buffer("centres", torch.zeros(self.number, axes))
-        self.register_buffer("centroids", torch.zeros(self.number, sizes.features))
+        self.register_buffer("centroids", torch.zeros(self.number, network.n_features))
 
-    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
-        size = trainer.training.batch or self.sizes.rows
-        if self.number and begins_epoch(batch.step, size, self.sizes.rows):
-            with evaluating(self):
-                z = trainer.features(trainer.data.rows)
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
+        if self.number and begins_epoch(batch.step, trainer.training.batch, len(self.data.rows)):
+            z = trainer.features(trainer.data.rows)
             self.cluster(z, hash64(trainer.seed, "adaclust", batch.step) % 2**32)
         return super().step(batch, trainer)
 
@@ -123,13 +120,13 @@ class AdaClust(Method):
         return logits + added
 
     def loss(self, batch: Batch) -> Tensor:
-        return losses.cross_entropy(self.scores(self.network.features(batch.x)), batch.y, batch.weight)
+        return losses.cross_entropy(self.scores(self.network.features(batch.x)), batch.y)
 
     def predict(self, x: Tensor) -> Tensor:
         return self.scores(self.network.features(x))
 
 
-AXES = 256
+STYLE_AXES = 256  # of MMLD's principal ones
 MAPS = 2  # of the first ones
 
 
@@ -137,8 +134,8 @@ def renamed(new: IntArray, old: IntArray, number: int) -> IntArray:
     """Return new clusters, numbered so that as many rows as possible keep their old number."""
     shared = np.zeros((number, number), np.int64)
     np.add.at(shared, (new, old), 1)
-    _, name = require("scipy.optimize", "mmld").linear_sum_assignment(-shared)
-    chosen: IntArray = name[new]
+    _, numbers = require("scipy.optimize", "mmld").linear_sum_assignment(-shared)
+    chosen: IntArray = numbers[new]
     return chosen
 
 
@@ -160,41 +157,31 @@ class MMLD(ERM):
     width = Hyper(256, low=64, high=1024, log=True, source="as dann; authors: 1024")
     dropout = Hyper(0.5, choices=(0.0, 0.1, 0.5), source="authors: .5")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        if self.clusters < 1 or self.clusters != round(self.clusters):
-            raise InputError(f"mmld with clusters={self.clusters:g}: give a whole number from 1 on")
-        hidden = discriminator(sizes.features, int(self.width), self.dropout)[:-2]
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        hidden = discriminator(network.n_features, int(self.width), self.dropout)[:-2]
         self.adversary = nn.Sequential(hidden, nn.Linear(int(self.width), int(self.clusters)))
-        self.register_buffer("cluster", torch.full((sizes.rows,), -1))
+        self.register_buffer("cluster", torch.full((len(data.rows),), -1))
 
-    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
-        size, rows = trainer.training.batch or self.sizes.rows, self.sizes.rows
-        if self.trade_off and (not batch.step or batch.step * size // rows > (batch.step - 1) * size // rows):
-            with evaluating(self):
-                self.recluster(trainer, hash64(trainer.seed, "mmld", batch.step) % 2**32)
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
+        size, rows = trainer.training.batch, len(self.data.rows)
+        if self.trade_off and batch.step * size // rows > (batch.step - 1) * size // rows:
+            self.recluster(trainer, hash64(trainer.seed, "mmld", batch.step) % 2**32)
         return super().step(batch, trainer)
 
-    def recluster(self, trainer: TrainerAPI, seed: int) -> None:
+    def recluster(self, trainer: Trainer, seed: int) -> None:
         """Cluster the training set by the styles that its maps have now."""
         buffer, number = self.get_buffer("cluster"), int(self.clusters)
         styles = trainer.applied(self.styles, trainer.data.rows)
-        *_, fitted = clusters_of("mmld", styles, number, min(AXES, *styles.shape), seed)
+        *_, fitted = clusters_of("mmld", styles, number, min(STYLE_AXES, *styles.shape), seed)
         new, old = fitted.labels_.astype(np.int64), buffer.cpu().numpy()
         buffer.copy_(torch.from_numpy(new if old.min() < 0 else renamed(new, old, number)))
 
     def styles(self, x: Tensor) -> Tensor:
         """Return means and deviations of the channels of the first maps, a line a row."""
         seen: list[Tensor] = []
-        hooks = [
-            stage.register_forward_hook(lambda _, __, maps: seen.extend(style(maps)))
-            for stage in self.network.maps[:MAPS]
-        ]
-        try:
+        with hooked(self.network.maps[:MAPS], lambda _, __, maps: seen.extend(style(maps))):
             self.network.features(x)
-        finally:
-            for hook in hooks:
-                hook.remove()
         return torch.cat([part.flatten(1) for part in seen], 1)
 
     def loss(self, batch: Batch) -> Tensor:
@@ -207,7 +194,7 @@ class MMLD(ERM):
         if self.trade_off:
             judged = self.adversary(losses.reverse_gradient(z, risen))
             each = each + self.trade_off * self.domain_losses(judged, batch.row)
-        return losses.mean(each, batch.weight)
+        return each.mean()
 
     def domain_losses(self, judged: Tensor, rows: Tensor) -> Tensor:
         """Return the discriminator's loss on each row, each cluster with the same weight."""

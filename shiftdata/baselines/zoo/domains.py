@@ -4,6 +4,7 @@ MMD: features with one distribution in all domains, as Gaussian kernels see them
 SD: spectral decoupling, small logits so that no feature starves another (Pezeshki et al., 2021).
 EQRM: a quantile of the domains' risks instead of their mean (Eastwood et al., NeurIPS 2022).
 MLDG: a step on one domain must help on another (Li et al., AAAI 2018), to first order as in DomainBed.
+StableNet: rows weighed so that features become independent (Zhang et al., CVPR 2021).
 """
 
 import torch
@@ -11,8 +12,10 @@ from torch import Tensor
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.distributed import average
-from shiftdata.baselines.method import Batch, Hyper, Method, TrainerAPI
+from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.method import Batch, Data, Hyper, Method
 from shiftdata.baselines.methods.domains import AcrossDomains, Penalised
+from shiftdata.baselines.networks import Network
 
 
 class MMD(Penalised):
@@ -24,16 +27,14 @@ class MMD(Penalised):
         return losses.mmd(z, batch.domain)
 
 
-class SD(Method):
+class SD(Penalised):
     """ERM plus `losses.sd`."""
 
-    sampler = "per-domain"
+    needs = frozenset()
     trade_off = Hyper(0.1, low=1e-5, high=0.1, log=True, source="DomainBed: sd_reg")
 
-    def loss(self, batch: Batch) -> Tensor:
-        logits = self.network(batch.x)
-        fitted = losses.cross_entropy(logits, batch.y, batch.weight)
-        return fitted + self.trade_off * losses.sd(logits, batch.weight)
+    def penalty(self, z: Tensor, logits: Tensor, batch: Batch) -> Tensor:
+        return losses.sd(logits)
 
 
 class EQRM(AcrossDomains):
@@ -49,9 +50,9 @@ class EQRM(AcrossDomains):
     def loss(self, batch: Batch) -> Tensor:
         each = losses.cross_entropies(self.network(batch.x), batch.y)
         if not self.annealed(batch.progress):
-            return losses.mean(each, batch.weight)
+            return each.mean()
         implicit = self.variant == "fixed"
-        return losses.eqrm(each, batch.domain, self.quantile, batch.weight, implicit=implicit)
+        return losses.eqrm(each, batch.domain, self.quantile, implicit=implicit)
 
 
 class RSC(Method):
@@ -71,7 +72,7 @@ class RSC(Method):
         z, head = self.network.features(batch.x), self.network.head
         shares = self.features_muted, self.rows_muted
         mask = losses.rsc_mask(head, z, batch.y, *shares, strict=self.variant == "fixed")
-        return losses.cross_entropy(head(z * ~mask), batch.y, batch.weight)
+        return losses.cross_entropy(head(z * ~mask), batch.y)
 
 
 class MLDG(AcrossDomains):
@@ -80,7 +81,6 @@ class MLDG(AcrossDomains):
     `code` (DomainBed): the inner step is Adam's, and a batch without a pair of domains trains nothing.
     """
 
-    several_moves = True
     variants = ("fixed", "code")
     beta = Hyper(1.0, low=0.1, high=10.0, log=True, source="DomainBed: mldg_beta")
     meta_test = Hyper(
@@ -89,9 +89,9 @@ class MLDG(AcrossDomains):
 
     def loss(self, batch: Batch) -> Tensor:
         """Return ERM's loss, of a step in which there is nothing to meta-learn."""
-        return losses.cross_entropy(self.network(batch.x), batch.y, batch.weight)
+        return losses.cross_entropy(self.network(batch.x), batch.y)
 
-    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         meta_test, released = int(self.meta_test), self.variant == "code"
         if not released and (not self.beta or len(torch.unique(batch.domain)) <= max(1, meta_test)):
             return super().step(batch, trainer)
@@ -100,5 +100,26 @@ class MLDG(AcrossDomains):
         rows = batch.x, batch.y, batch.domain
         options = {"meta_test": meta_test, "released": released, "share": average}
         return trainer.descend(
-            losses.mldg(self.network, *rows, rates, self.beta, batch.weight, **options)  # type: ignore[arg-type]
+            losses.mldg(self.network, *rows, rates, self.beta, **options)  # type: ignore[arg-type]
         )
+
+
+class StableNet(Method):
+    """ERM with the weights of `losses.StableNet`; `code` draws features as released."""
+
+    variants = ("fixed", "code")
+    weight_steps = Hyper(20, choices=(20,), source="the authors: epochb")
+    rate = Hyper(1.0, low=0.1, high=10.0, log=True, source="the authors: lrbl 1, no range")
+    penalty = Hyper(70.0, low=10.0, high=700.0, log=True, source="the authors: lambdap 70, no range")
+    memory = Hyper(128, choices=(128,), source="the authors: n_feature, their batch")
+    keep = Hyper(0.9, low=0.5, high=0.99, source="the authors: presave_ratio .9, no range")
+
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        numbers = int(self.weight_steps), self.rate, self.penalty, int(self.memory), self.keep
+        self.weights = losses.StableNet(network.n_features, *numbers, released=self.variant == "code")
+
+    def loss(self, batch: Batch) -> Tensor:
+        z = self.network.features(batch.x)
+        weight = self.weights.update(z) if self.weight_steps else None
+        return losses.cross_entropy(self.network.head(z), batch.y, weight)

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from shiftdata.baselines import losses
+from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.pictures import crop_to_tiles, join_tiles, split_tiles, tile_orders
 from shiftdata.baselines.losses.reduce import precise
-from shiftdata.baselines.method import Batch, Hyper, Setup, Stage, TrainerAPI
+from shiftdata.baselines.method import Batch, Data, Hyper, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network, evaluating
-from shiftdata.errors import InputError
 
 
 class OfPictures(ERM):
@@ -25,11 +25,11 @@ class OfPictures(ERM):
 
     needs = frozenset({"pixels"})
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.register_buffer("ends", torch.tensor([0.0, 1.0]).view(2, 1, 1, 1).repeat(1, 3, 1, 1))
 
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
         black_white = torch.tensor([0, 255], dtype=torch.uint8).view(2, 1, 1, 1).repeat(1, 3, 1, 1)
         self.get_buffer("ends").copy_(trainer.prepared(black_white))
 
@@ -49,15 +49,10 @@ class OfPictures(ERM):
 class ERMAdv(OfPictures):
     """ERM on adversarial examples, reached by a few steps up each row's loss."""
 
-    needs = frozenset()
     radius = Hyper(0.5, low=0.01, high=2.0, log=True, source="RLSbench: eps")
     length = Hyper(1 / 3, low=0.01, high=1.0, log=True, source="RLSbench: step_size")
     moves = Hyper(3, choices=(1, 3, 10), source="RLSbench: iterations")
     plain = Hyper(0.1, low=0.0, high=1.0, source="RLSbench: the last tenth of the epochs")
-
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
-        if trainer.data.source.is_pictures:
-            super().begin(stage, trainer)
 
     def loss(self, batch: Batch) -> Tensor:
         if self.radius and batch.progress < 1 - self.plain:
@@ -65,19 +60,15 @@ class ERMAdv(OfPictures):
         return super().loss(batch)
 
     def attacked(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return examples near by, at which the network as it is has a larger loss."""
-        if not x.is_floating_point():
-            raise InputError("erm-adv moves pixels or numbers, and this backbone reads neither: take another")
-        of_pictures = x.ndim == 4
-        moved = origin = self.pictures(x) if of_pictures else x
+        """Return pictures near by, at which the network as it is has a larger loss."""
+        moved = origin = self.pictures(x)
         with evaluating(self):
             for _ in range(int(self.moves)):
                 moved = moved.detach().requires_grad_()
-                logits = self.network(self.read(moved) if of_pictures else moved)
-                (gradient,) = torch.autograd.grad(cross_entropy(logits, y, reduction="sum"), moved)
-                moved = losses.adversarial_step(moved, origin, gradient, self.length, self.radius)
-                moved = moved.clamp(0, 1) if of_pictures else moved
-        return (self.read(moved) if of_pictures else moved).detach()
+                loss = cross_entropy(self.network(self.read(moved)), y, reduction="sum")
+                (gradient,) = torch.autograd.grad(loss, moved)
+                moved = losses.adversarial_step(moved, origin, gradient, self.length, self.radius).clamp(0, 1)
+        return self.read(moved).detach()
 
 
 class FACT(OfPictures):
@@ -100,13 +91,8 @@ class FACT(OfPictures):
     temperature = Hyper(10.0, low=1.0, high=20.0, log=True, source="Xu et al.")
     decay = Hyper(0.9995, low=0.9, high=0.9999, source="Xu et al.")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        if not (0 <= self.strength <= 1 and self.temperature > 0):
-            raise InputError(
-                f"fact with strength={self.strength:g}, temperature={self.temperature:g}: "
-                "give 0 <= strength <= 1, temperature > 0"
-            )
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.teacher = copy.deepcopy(network).requires_grad_(False)
 
     def loss(self, batch: Batch) -> Tensor:
@@ -119,7 +105,7 @@ class FACT(OfPictures):
         settings = self.temperature, self.variant == "fixed"
         apart = losses.distillation(changed, of_own, *settings)
         apart = apart + losses.distillation(own, of_changed, *settings)
-        return losses.mean(fitted + self.weight(batch.progress) * apart, batch.weight)
+        return (fitted + self.weight(batch.progress) * apart).mean()
 
     def weight(self, progress: float) -> float:
         """Return the weight of the teacher's answers."""
@@ -166,17 +152,17 @@ class JiGen(OfPictures):
     whole = Hyper(0.9, low=0.5, high=1.0, source="Carlucci et al.: .9 for ResNet-18")
     grey = Hyper(0.1, low=0.0, high=0.5, source="the authors' code")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         self.register_buffer("orders", tile_orders())
-        self.order_head = nn.Linear(sizes.features, len(tile_orders()))
+        self.order_head = nn.Linear(network.n_features, len(tile_orders()))
 
     def loss(self, batch: Batch) -> Tensor:
         x, order = self.shuffled(crop_to_tiles(batch.x))
         z = self.network.features(x)
         fitted = losses.cross_entropies(self.network.head(z), batch.y)
         ordered = losses.cross_entropies(self.order_head(z), order)
-        return losses.mean(fitted + self.trade_off * ordered, batch.weight)
+        return (fitted + self.trade_off * ordered).mean()
 
     def predict(self, x: Tensor) -> Tensor:
         return super().predict(crop_to_tiles(x))

@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, dropout
 
 from shiftdata.baselines import losses
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, Stage, TrainerAPI
-from shiftdata.baselines.methods.adversarial import both_features
+from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.method import Batch, Data, Hyper, Method, Stage
 from shiftdata.baselines.methods.label_shift import pseudo_balanced
 from shiftdata.baselines.networks import Network
 from shiftdata.data.arrays import IntArray
@@ -28,16 +28,12 @@ class PseudoLabel(Method):
     tau = Hyper(0.9, low=0.7, high=0.95, source="RLSbench; range: unlabelled WILDS")
     trade_off = Hyper(1.0, low=0.1, high=10.0, log=True, source="RLSbench; range: unlabelled WILDS")
     ramp = Hyper(0.4, low=0.0, high=1.0, source="RLSbench: 40 % of the steps")
-    joint = Hyper(0, choices=(0, 1), source="0: the limit is ERM; RLSbench: 1")
 
     def loss(self, batch: Batch) -> Tensor:
-        z, z_target = both_features(self, batch, self.joint)
+        logits, logits_target = self.network(batch.x), self.network(batch.unlabelled)
         risen = min(1.0, batch.progress / self.ramp) if self.ramp else 1.0
-        target = losses.pseudo_label(self.network.head(z_target), self.tau)
-        return (
-            losses.cross_entropy(self.network.head(z), batch.y, batch.weight)
-            + self.trade_off * risen * target
-        )
+        target = losses.pseudo_label(logits_target, self.tau)
+        return losses.cross_entropy(logits, batch.y) + self.trade_off * risen * target
 
 
 TEACH, LABEL = "teach", "label"
@@ -53,9 +49,9 @@ class NoisyStudent(Method):
     rounds = Hyper(2, choices=(1, 2, 3), source="RLSbench: 2; Xie et al.: 3")
     dropout = Hyper(0.5, low=0.0, high=0.7, source="RLSbench")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        self.register_buffer("labels", torch.zeros(sizes.target_rows, dtype=torch.int64))
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        self.register_buffer("labels", torch.zeros(data.target_rows, dtype=torch.int64))
 
     def stages(self) -> Sequence[Stage]:
         stages = [Stage(TEACH)]
@@ -63,7 +59,7 @@ class NoisyStudent(Method):
             stages += [Stage(f"{LABEL} {number}", 0.0), Stage(f"student {number}", fresh=True)]
         return stages
 
-    def begin(self, stage: Stage, trainer: TrainerAPI) -> None:
+    def begin(self, stage: Stage, trainer: Trainer) -> None:
         if stage.name.startswith(LABEL):
             predicted = trainer.scores(trainer.data.unlabelled).argmax(axis=1)
             self.get_buffer("labels").copy_(torch.from_numpy(predicted))
@@ -73,8 +69,8 @@ class NoisyStudent(Method):
 
     def loss(self, batch: Batch) -> Tensor:
         if batch.stage == TEACH:
-            return losses.cross_entropy(self.network(batch.strong[0]), batch.y, batch.weight)
-        fitted = losses.cross_entropy(self.noisy(batch.strong[0]), batch.y, batch.weight)
+            return losses.cross_entropy(self.network(batch.strong[0]), batch.y)
+        fitted = losses.cross_entropy(self.noisy(batch.strong[0]), batch.y)
         labels = self.get_buffer("labels")[batch.target_row]
         return fitted + cross_entropy(self.noisy(batch.target_strong[0]), labels)
 
@@ -96,10 +92,10 @@ class SENTRY(Method):
     balance = Hyper(0.1, low=0.01, high=1.0, log=True, source="Prabhu et al., RLSbench")
     first = Hyper(1.0, low=0.0, high=1.0, source="Prabhu et al.: a source model", variants={"code": 0})
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        self.register_buffer("pseudo_labels", torch.zeros(sizes.target_rows, dtype=torch.int64))
-        self.recent = losses.RecentShares(sizes.classes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        self.register_buffer("pseudo_labels", torch.zeros(data.target_rows, dtype=torch.int64))
+        self.recent = losses.RecentShares(data.classes)
 
     def stages(self) -> Sequence[Stage]:
         return [Stage("source", self.first), Stage("adapt")]
@@ -107,11 +103,11 @@ class SENTRY(Method):
     def reads_target(self, stage: Stage) -> bool:
         return stage.name == "adapt"
 
-    def target_rows(self, trainer: TrainerAPI, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
+    def target_rows(self, trainer: Trainer, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
         return pseudo_balanced(trainer, self.get_buffer("pseudo_labels"), epoch, begins)
 
     def loss(self, batch: Batch) -> Tensor:
-        fitted = losses.cross_entropy(self.network(batch.x), batch.y, batch.weight)
+        fitted = losses.cross_entropy(self.network(batch.x), batch.y)
         if batch.stage == "source":
             return fitted
         weak = self.network(batch.unlabelled)

@@ -1,7 +1,5 @@
 """Methods that mix the style of rows."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -10,10 +8,11 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from shiftdata.baselines import losses
+from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.reduce import precise
-from shiftdata.baselines.method import Batch, Hyper, Method, Setup, TrainerAPI
+from shiftdata.baselines.method import Batch, Data, Hyper, Method
 from shiftdata.baselines.methods.erm import ERM
-from shiftdata.baselines.networks import Network
+from shiftdata.baselines.networks import Network, hooked
 from shiftdata.errors import InputError
 
 
@@ -31,36 +30,24 @@ class MixStyle(ERM):
     p = Hyper(0.5, low=0.2, high=0.8, source="Zhou et al.; range: NICO++'s repository")
     alpha = Hyper(0.1, choices=(0.1, 0.2, 0.3), source="Zhou et al.; choices: NICO++'s repository")
     layers = Hyper(12, choices=(12, 123, 23), source="Zhou et al.; choices: NICO++'s repository")
-    across = Hyper(1, choices=(0, 1), source="Zhou et al.: 1 where domains are known")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
         last = len(network.maps)
         if not all(0 < layer < last for layer in self._layers()):
             raise InputError(
                 f"mixstyle with layers={self.layers:g}: give stages from 1 to {last - 1}, a digit each; "
                 f"the network has {last} with feature maps, and the last is never mixed"
             )
-        if not (0 <= self.p <= 1 and self.alpha > 0):
-            raise InputError(f"mixstyle with p={self.p:g}, alpha={self.alpha:g}: give 0 <= p <= 1, alpha > 0")
 
     def loss(self, batch: Batch) -> Tensor:
-        with self._mixing(batch.domain if self.across else torch.zeros_like(batch.domain)):
+        layers = self._layers() if self.p else []  # without a draw: dropout draws from the same generator
+        parts = [self.network.maps[layer - 1] for layer in layers]
+        with hooked(parts, partial(self._mixed, batch.domain)):
             return super().loss(batch)
 
     def _layers(self) -> list[int]:
         return [int(digit) for digit in f"{self.layers:.0f}"]
-
-    @contextmanager
-    def _mixing(self, domain: Tensor) -> Iterator[None]:
-        layers = self._layers() if self.p else []  # without a draw: dropout draws from the same generator
-        mix = partial(self._mixed, domain)
-        hooks = [self.network.maps[layer - 1].register_forward_hook(mix) for layer in layers]
-        try:
-            yield
-        finally:
-            for hook in hooks:
-                hook.remove()
 
     def _mixed(self, domain: Tensor, stage: nn.Module, inputs: Any, x: Tensor) -> Tensor:
         if torch.rand(()) >= self.p or len(x) < 2 or x[0, 0].numel() < 2:
@@ -83,19 +70,14 @@ class SagNet(Method):
     DomainBed's form, on pooled features. With w_adv = 0 it is ERM on mixed styles.
     """
 
-    several_moves = True
     sampler = "per-domain"
     w_adv = Hyper(0.1, low=0.01, high=10.0, log=True, source="DomainBed: sag_w_adv")
 
-    def setup(self, network: Network, sizes: Setup) -> None:
-        super().setup(network, sizes)
-        if sizes.features < 2:
-            raise InputError(
-                "sagnet reads style from the variance of a row's features: give 2 or more, not 1"
-            )
-        self.style = nn.Linear(sizes.features, sizes.classes)
+    def setup(self, network: Network, data: Data) -> None:
+        super().setup(network, data)
+        self.style = nn.Linear(network.n_features, data.classes)
 
-    def step(self, batch: Batch, trainer: TrainerAPI) -> Tensor:
+    def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         total = trainer.descend(self.loss(batch))
         if self.w_adv:
             total = total + trainer.descend(self.style_loss(batch))
@@ -106,21 +88,19 @@ class SagNet(Method):
         """Return the loss of the content, with mixed styles."""
         z = self.network.features(batch.x)
         alpha, order = torch.rand(len(z)).to(z.device), torch.randperm(len(z)).to(z.device)
-        return losses.cross_entropy(
-            self.network.head(losses.style_mixed(z, alpha, order)), batch.y, batch.weight
-        )
+        return losses.cross_entropy(self.network.head(losses.style_mixed(z, alpha, order)), batch.y)
 
     def style_loss(self, batch: Batch) -> Tensor:
         """Return the loss of the style head, on features that it does not move."""
         with torch.no_grad():
             z = self._swapped(batch.x)
-        return losses.cross_entropy(self.style(z), batch.y, batch.weight)
+        return losses.cross_entropy(self.style(z), batch.y)
 
     def adversarial_loss(self, batch: Batch) -> Tensor:
         """Return the loss of the encoder, by the style head as it is."""
         fixed = {name: parameter.detach() for name, parameter in self.style.named_parameters()}
         logits = functional_call(self.style, fixed, (self._swapped(batch.x),))
-        return self.w_adv * losses.mean(losses.uniform_cross_entropies(logits), batch.weight)
+        return self.w_adv * losses.uniform_cross_entropies(logits).mean()
 
     def _swapped(self, x: Tensor) -> Tensor:
         z = self.network.features(x)

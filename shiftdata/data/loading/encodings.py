@@ -19,24 +19,6 @@ Floats: TypeAlias = NDArray[np.float32]
 
 GRAMS = (1, 2, 3, 4)  # characters
 BUCKETS = 4096
-LENGTH = 256  # bytes of a text that are read
-
-
-@dataclass(frozen=True)
-class TextBytes:
-    """The first bytes of each text, 0 after its end."""
-
-    length: int = LENGTH
-    modality = "text"
-    size = None
-
-    @property
-    def fingerprint(self) -> str:
-        return f"{self!r} 1"
-
-    def __call__(self, texts: Iterable[str]) -> NDArray[np.uint8]:
-        rows = [text.encode()[: self.length].ljust(self.length, b"\0") for text in texts]
-        return np.frombuffer(b"".join(rows), np.uint8).reshape(-1, self.length)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class Source:
     """The rows of a base for a loader.
 
     Either `array` has a line for each row of the base (`line_of` says which, if not the row's own number):
-    features, numbers, bytes of texts, or pixels as uint8. Or `metadata` names examples, which are decoded as
+    features, numbers, or pixels as uint8. Or `metadata` names examples, which are decoded as
     they are asked for, pictures in the height and width `size`. `pretraining` says what the network has seen
     whose features these are.
     """
@@ -64,7 +64,7 @@ class Source:
 
     def lines(self, rows: IntArray) -> NDArray[Any] | None:
         """Return the lines of rows of the base, where they are features or numbers."""
-        if self.array is None or self.array.ndim != 2 or self.array.dtype == np.uint8:
+        if self.array is None or self.array.ndim != 2:
             return None
         return self.array[rows if self.line_of is None else self.line_of[rows]]
 

@@ -7,7 +7,7 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build as build_dataset
-from shiftdata.data.loading.encodings import GRAMS, LENGTH, Columns, HashedNgrams, TextBytes
+from shiftdata.data.loading.encodings import GRAMS, Columns, HashedNgrams
 from shiftdata.data.loading.features import features_of
 from shiftdata.errors import InputError
 from tests.contracts.kinds import prepare
@@ -28,14 +28,6 @@ def test_ngrams_count_as_logarithms():
     assert values == pytest.approx(sorted(np.log1p(times) / np.log(2)), abs=1e-3)
 
 
-def test_bytes_of_a_text_end_in_zeros():
-    x = TextBytes()(["ab", "\N{SNOWMAN}" * LENGTH, ""])
-    assert x[0].tobytes() == b"ab" + bytes(LENGTH - 2)
-    assert x[1].tobytes() == ("\N{SNOWMAN}" * LENGTH).encode()[:LENGTH]
-    assert not x[2].any()
-    assert TextBytes(3)(["abcd"]).tolist() == [[97, 98, 99]]
-
-
 def test_columns_are_numbers_and_categories():
     columns = Columns({"age": "float32", "note": "string", "colour": ["red", "green", "blue"]})
     assert columns([[7, "new", 2], [1.5, "", 0]]).tolist() == [[7, 0, 0, 1], [1.5, 1, 0, 0]]
@@ -51,7 +43,7 @@ def test_they_encode_a_dataset(kind, tmp_path):
     folder = build_dataset(str(prepare(kind, tmp_path)), tmp_path / "out", workers=1, quiet=True)
     task = sd.task(folder)
     loader, rows = task.loader("train", batch_size=7), task.rows("train")
-    for encoder in (TextBytes(), HashedNgrams(64)) if kind == "text" else (Columns(loader.features),):
+    for encoder in (HashedNgrams(64),) if kind == "text" else (Columns(loader.features),):
         lines = features_of(task.metadata, rows, encoder, cache=tmp_path / "cache")
         assert lines.shape[0] == len(task.metadata)
         direct = [encoder(x) for x, _, _ in loader]

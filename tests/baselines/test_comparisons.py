@@ -1,0 +1,17 @@
+"""Losses equal plain loops of their formulas, and other packages where these are installed."""
+
+from __future__ import annotations
+
+import pytest
+
+from scripts.compare_losses import adaptation, domains
+
+COMPARISONS = (*domains.COMPARISONS, *adaptation.COMPARISONS)
+
+
+@pytest.mark.filterwarnings("ignore")  # of peers
+@pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda comparison: comparison.name)
+def test_a_loss_and_its_gradients_equal_those_of_its_oracle(comparison):
+    if missing := comparison.missing():
+        pytest.skip(f"{', '.join(missing)} not installed")
+    assert comparison.difference(seed=1) <= comparison.tolerance
