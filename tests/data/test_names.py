@@ -132,7 +132,7 @@ def test_numbers_stay_numbers():
     assert [csv_cell(value) for value in (-1.5, -2, 0, None)] == [-1.5, -2, 0, None]
 
 
-@pytest.mark.parametrize("layout", ["imagefolder", "wilds", "domainbed", "balancinggroups", "lists"])
+@pytest.mark.parametrize("layout", ["imagefolder", "wilds", "domainbed", "lists"])
 def test_an_export_has_no_formula_and_reads_back(copy, layout, tmp_path):
     import pandas as pd
 

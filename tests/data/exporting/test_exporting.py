@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import resource
 import signal
 import subprocess
@@ -17,7 +16,6 @@ from shiftdata.cli.app import main
 from shiftdata.data.exporting.examples import ending_of
 from shiftdata.data.exporting.folders import LAYOUTS
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.evaluation.export import chosen_task
 from tests.builders.test_build import files
 from tests.data.byte_ranges.server import ranges
 from tests.data.exporting.readers import read, rows_of
@@ -223,16 +221,6 @@ def test_files_end_as_their_bytes_begin(form, ending):
 # The command line and what names a task
 
 
-def test_a_config_gives_the_rows_that_load_dataset_gives(tiny):
-    for split in sd.info(tiny).canonical_splits:
-        task = chosen_task(tiny, config=split.name)
-        frozen = sd.task(sd.read_metadata(tiny, split.base), str(tiny / f"protocols/{split.name}.parquet"))
-        assert {name: task.keys(name) for name in task.sets} == {
-            name: frozen.keys(name) for name in frozen.sets
-        }
-        assert task.describe() == split.name
-
-
 def exported(
     capsys: pytest.CaptureFixture[str], dataset: Path, out: Path, *options: str
 ) -> tuple[int, str, str]:
@@ -243,7 +231,7 @@ def exported(
 def test_every_way_to_name_a_task(tiny, fair, tmp_path, capsys):
     fair.freeze(tmp_path / "frozen.parquet")
     ways = {
-        "config": ("--config", "gf_k2_mu10"),
+        "config": ("gf_k2_mu10",),
         "protocol": FAIR,
         "frozen": (str(tmp_path / "frozen.parquet"), "--base", "mini"),
     }
@@ -251,24 +239,16 @@ def test_every_way_to_name_a_task(tiny, fair, tmp_path, capsys):
         status, printed, errors = exported(capsys, tiny, tmp_path / way, *options)
         assert (status, errors) == (0, ""), way
         assert "as lists: train " in printed
-        record = sd.export(chosen_task(tiny, config="gf_k2_mu10"), "lists", tmp_path / "same").record
+        record = sd.export(sd.task(tiny, "gf_k2_mu10"), "lists", tmp_path / "same").record
         assert read("lists", tmp_path / way, record) == rows_of(fair)
-    status, printed, _ = exported(capsys, tiny, tmp_path / "config", "--config", "gf_k2_mu10")
+    status, printed, _ = exported(capsys, tiny, tmp_path / "config", "gf_k2_mu10")
     assert (status, printed.splitlines()[1][:20]) == (0, "it was there already")
-    sets = ("--sets", "train=source_train,target_test")
-    status, printed, _ = exported(capsys, tiny, tmp_path / "sets", "uda", "source=blue", "target=red", *sets)
-    assert status == 0
-    assert re.search(r"as lists: train \d+, target_test \d+\n", printed)
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--config", "gf_k2"), "unknown config 'gf_k2'; did you mean 'gf_k2_mu10'"),
-        (("--config", "gf_k2_mu10", "--base", "mini"), "config and base do not go together"),
-        (("--config", "gf_k2_mu10", *FAIR), "config and a protocol do not go together"),
-        (("--config", "gf_k2_mu10", "--config", "mini"), "takes one --config, got gf_k2_mu10, mini"),
-        (("--sets", "a=train,a=test"), "--sets gives each set its own name"),
+        (("--config", "gf_k2_mu10"), "--config is for tars: name the canonical split, as in export "),
         (("--base", "huge"), "unknown base 'huge'"),
     ],
 )

@@ -259,17 +259,12 @@ def test_the_command_line_takes_configs_protocols_and_frozen_tasks(tiny, tmp_pat
         "mini": ("", {}),
         CANONICAL: ("group-fairness k=2 mu=0.1", fair),
     }
-    assert run("uda", "source=blue", "target=red", "--sets", "train=source_train,test=target_test") == {
-        "uda_blue_red": (
-            sd.task(tiny, "uda", source="blue", target="red").describe(),
-            {"train": ["fit"], "test": ["test"]},
-        )
-    }
+    adapted = sd.task(tiny, "uda", source="blue", target="red")
+    roles = {name: list(rows.roles) for name, rows in adapted.sets.items()}
+    assert run("uda", "source=blue", "target=red") == {"uda_blue_red": (adapted.describe(), roles)}
     sd.task(tiny, CANONICAL).freeze(tmp_path / "my-task.parquet")
     assert list(run(str(tmp_path / "my-task.parquet"))) == ["my_task"]
     assert list(run("--base", "content")) == ["content"]
-    main(["export", str(tiny), "--to", "webdataset", "--sets", "a=train", "--quiet"])
-    assert "--sets goes with one task" in capsys.readouterr().err
 
 
 def test_sets_get_names_that_paths_and_datasets_take(tiny, fair, tmp_path):
