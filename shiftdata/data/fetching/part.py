@@ -105,11 +105,6 @@ class PartFetch:
             )
         return {}
 
-    def forget(self) -> None:
-        """Leave nothing behind, unless an earlier fetch was interrupted here."""
-        if not any((self.work / name).exists() for name in (IMAGES, "data")):
-            shutil.rmtree(self.work)
-
     def sizes(self) -> tuple[int, int]:
         """Return the bytes that are still to be fetched, and those that the disk must have room for."""
         whole = sum(record.bytes for record in self._whole_files().values())

@@ -14,10 +14,9 @@ import huggingface_hub.constants
 import pytest
 
 import shiftdata as sd
-from shiftdata.data.fetching.run import Fetch
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import NotFoundError
-from tests.data.fetching.conftest import copied, flip, same
+from tests.data.fetching.conftest import copied, fetched, flip, same
 
 pytest.importorskip("shiftdata.serve.app")
 serving = pytest.importorskip("tests.serve.serving")
@@ -45,7 +44,7 @@ def test_a_whole_dataset_and_every_byte_is_told(tiny, address):
 
 def test_the_catalog_of_a_mirror_is_enough(tiny, mirror, monkeypatch):
     monkeypatch.setenv("SHIFTDATA_CATALOG", f"{mirror.endpoint}/catalog.json")
-    outcome = Fetch(name="tiny").run()
+    outcome = fetched("tiny")
     assert same(outcome.target, tiny)
     assert list(outcome.sources.files) == [f"hf+{mirror.endpoint}/datasets/shift/tiny"]
 
@@ -79,8 +78,8 @@ def test_a_wrong_file_on_a_hub_comes_from_the_next_place(tiny, tmp_path, monkeyp
     flip(bad / "data/mini/test-00000-of-00001.parquet")
     with serving.serving(tmp_path / "served") as running:
         place = f"hf+{running.endpoint}/datasets/shift/tiny"
-        outcome = Fetch(name=str(tiny), places=[place], out=Path("out")).run()
-        part = Fetch(name=str(tiny), places=[place], out=Path("part"), select={"style": [2]}).run()
+        outcome = fetched(str(tiny), places=[place], out=Path("out"))
+        part = fetched(str(tiny), places=[place], out=Path("part"), select={"style": [2]})
     assert same(outcome.target, tiny)
     assert outcome.sources.files[str(tiny)] == 1
     assert same(part.target, sd.fetch(tiny, select={"style": [2]}, out="other"))

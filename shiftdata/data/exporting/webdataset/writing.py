@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict
@@ -25,7 +25,6 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import (
     ATTRIBUTION,
     MANIFEST,
-    RENDERINGS,
     data_file,
     index_file,
     is_tar,
@@ -118,9 +117,7 @@ def export(
     copied = [name for name in COPIED if name in opened.manifest.files]
     entries = entries_of(opened, configs, tasks or {})
     manifest = _manifest_of_tars(opened.manifest, entries)
-    if not overwrite and _is_whole(out, manifest, copied):
-        earlier = Manifest.read(out)  # the texts may have changed since
-        _describe(out, replace(manifest, sample=earlier.sample, files=earlier.files))
+    if not overwrite and _is_whole(out, manifest):
         return out
 
     def write(work: Path) -> None:
@@ -135,7 +132,8 @@ def export(
         shutil.rmtree(source.cache, ignore_errors=True)
         for left in work.rglob(".*"):  # by a writer that was killed
             left.unlink()
-        _describe(work, replace(manifest, sample=sample, files=_file_records(work)))
+        whole = replace(manifest, sample=sample, files=_file_records(work))
+        write_renderings(work, whole, renderings(whole))
 
     identity = content_hash(manifest.to_json(), str(shard_bytes))
     make_folder(out, identity, MANIFEST, write, lambda: _check_place(out, manifest, overwrite))
@@ -158,23 +156,15 @@ def _manifest_of_tars(manifest: Manifest, entries: Sequence[Entry]) -> Manifest:
     )
 
 
-def _is_whole(folder: Path, manifest: Manifest, copied: Iterable[str]) -> bool:
-    """Return True if a folder is a whole export of this content, by the same libraries."""
+def _is_whole(folder: Path, manifest: Manifest) -> bool:
+    """Return True if a folder is a whole export of this dataset, by the same libraries."""
     if not (folder / MANIFEST).is_file():
         return False
     earlier = Manifest.read(folder)
-    return (
-        earlier.is_webdataset
-        and set(copied) <= set(earlier.files)
-        and all(
-            getattr(earlier, name) == getattr(manifest, name)
-            for name in ("content_id", "recipe_id", "versions")
-        )
-        and all(
-            (folder / path).is_file() and (folder / path).stat().st_size == record.bytes
-            for path, record in earlier.files.items()
-            if path not in RENDERINGS  # they are written again
-        )
+    same = replace(manifest, sample=earlier.sample, files=earlier.files).to_json() == earlier.to_json()
+    return same and all(
+        (folder / path).is_file() and (folder / path).stat().st_size == record.bytes
+        for path, record in earlier.files.items()
     )
 
 
@@ -186,8 +176,8 @@ def _check_place(out: Path, manifest: Manifest, overwrite: bool) -> None:
         raise InputError(f"{out} exists and is not a WebDataset export: give another folder, or move it away")
     if not overwrite:
         raise InputError(
-            f"{out} is an export of other content than {manifest.name} {manifest.content_id[:12]}: "
-            "give another folder, or overwrite it (--overwrite)"
+            f"{out} is an export of other content than {manifest.name} {manifest.content_id[:12]}, or is "
+            "damaged: give another folder, or overwrite it (--overwrite)"
         )
 
 
@@ -249,7 +239,3 @@ def _file_records(work: Path) -> dict[str, FileRecord]:
         rows = pq.read_metadata(index).num_rows if index else None
         records[name] = FileRecord(bytes=path.stat().st_size, sha256=sha256_of(path), rows=rows)
     return records
-
-
-def _describe(folder: Path, manifest: Manifest) -> None:
-    write_renderings(folder, manifest, renderings(manifest))
