@@ -126,7 +126,7 @@ def test_ctrl_c_says_what_the_same_command_will_do(words, said, monkeypatch, cap
         raise KeyboardInterrupt
 
     monkeypatch.setattr("shiftdata.cli.list.list_datasets", stop)
-    monkeypatch.setattr("shiftdata.cli.fetch.Fetch.run", stop)
+    monkeypatch.setattr("shiftdata.cli.fetch.fetch", stop)
     status, _, errors = run(shiftdata.cli.app.main, capsys, *words)
     assert status == 130
     assert said in errors
