@@ -168,7 +168,6 @@ class PartFetch:
                         base,
                         verify=True,
                         cache=self.work / IMAGES,
-                        connections=self.jobs,
                         source=dataset.store,
                     )
                     readers[address] = stack.enter_context(reader)
