@@ -19,8 +19,6 @@ from shiftdata.data.loading.order import Ranks
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError
 
-#: Bytes of all features together.
-LIMIT = 20 << 30
 #: Examples that an encoder is given at once, always: sums of matrices depend on the size of a block.
 BLOCK = 32
 BATCH = 8 * BLOCK  # examples that are read, and lines that are written, together
@@ -72,7 +70,7 @@ def features_of(
     lines = np.unique(metadata.picture[rows])
     if cache is not False and metadata.dataset is not None:
         about = {"encoder": encoder.fingerprint, "size": encoder.size}
-        store = LineCache.of("features", metadata.dataset, metadata.base, about, root=cache, limit=LIMIT)
+        store = LineCache.of("features", metadata.dataset, metadata.base, about, cache)
         return _on_disk(metadata, lines, encoder, store, on_rows)
     key = encoder.fingerprint, lines.tobytes()
     if metadata not in _in_memory or _in_memory[metadata][0] != key:

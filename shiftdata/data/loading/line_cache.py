@@ -32,6 +32,8 @@ from shiftdata.stable import content_hash
 
 #: Raised where earlier files must not be read again.
 CACHE_VERSION = 4
+#: The most bytes of all arrays below one root.
+LIMIT = 20 << 30
 #: Seconds for which a folder that was used is left alone.
 IDLE = 3600.0
 #: Seconds to wait for another process that writes.
@@ -47,14 +49,14 @@ class LineCache:
     """The lines of one base's rows, as far as they are in a folder.
 
     It is an aid: where the folder cannot be read or written, or the disk is full, lines are computed as if
-    there were none. `about` names all that determines them apart from the rows. `limit` is for all arrays
-    below `root` together: those that nobody used for a while make room.
+    there were none. `about` names all that determines them apart from the rows. Arrays below `root` that
+    nobody used for a while make room for others.
     """
 
     def __init__(
-        self, kind: str, about: Mapping[str, Any], size: int, *, root: bool | str | Path = True, limit: int
+        self, kind: str, about: Mapping[str, Any], size: int, *, root: bool | str | Path = True
     ) -> None:
-        self.kind, self.size, self.limit = kind, size, limit
+        self.kind, self.size = kind, size
         self.root = cache_folder(kind) if root is True else absolute(Path(str(root)))
         self.about = json.dumps({**about, "rows": size, "version": CACHE_VERSION}, sort_keys=True)
         self.folder = self.root / content_hash(self.about)[:32]
@@ -65,7 +67,7 @@ class LineCache:
 
     @classmethod
     def of(
-        cls, kind: str, dataset: OpenDataset, base: str, about: Mapping[str, Any], **options: Any
+        cls, kind: str, dataset: OpenDataset, base: str, about: Mapping[str, Any], root: bool | str | Path
     ) -> LineCache:
         """Open the lines of a base's examples, as Pillow decodes them."""
         manifest = dataset.manifest
@@ -77,7 +79,7 @@ class LineCache:
             "base": base,
             "pillow": PIL.__version__,
         }
-        return cls(kind, {**about, **known}, sum(split.rows for split in splits.values()), **options)
+        return cls(kind, {**about, **known}, sum(split.rows for split in splits.values()), root=root)
 
     def absent(self, rows: IntArray) -> NDArray[np.bool_]:
         """Return a mask of the rows without a line, be it whole or damaged."""
@@ -154,7 +156,7 @@ class LineCache:
         """Make empty files for lines of that shape, if there is room for all that will come."""
         shape = self.size, *values.shape[1:]
         if not self._room(int(np.prod(shape)) * values.dtype.itemsize):
-            self.stop(f"{self.root} has the {self.limit:,} bytes of its limit")
+            self.stop(f"{self.root} has the {LIMIT:,} bytes of its limit")
             return False
         for name, dtype, size in ((CHECKS, np.dtype(np.uint64), (self.size,)), (ROWS, values.dtype, shape)):
             with whole_file(self.folder / name) as path:
@@ -176,7 +178,7 @@ class LineCache:
         """Return True if that many bytes fit into the limit, once folders that nobody uses have made room."""
         folders = [path for path in self.root.iterdir() if path.is_dir() and path != self.folder]
         sizes = {folder: _size(folder) for folder in folders}
-        left = self.limit - sum(sizes.values())
+        left = LIMIT - sum(sizes.values())
         for folder in sorted(sizes, key=_last_used):
             if left >= wanted or _last_used(folder) > time.time() - IDLE:
                 break

@@ -169,7 +169,6 @@ def loader(
             drop_last: leave out a last batch that is not full, and what ranks do not share evenly.
             decoded: keep decoded pictures on this machine, in this folder or (True) in that of the user's
                 cache; later epochs, and other runs over the same pictures, read them instead of decoding.
-            decoded_limit: the most bytes that are kept there.
             rank, world: this process among those that share an epoch; default: of `torch.distributed`.
             share: what ranks share: the rows of an "epoch", each for batches of its own, or every "batch".
 

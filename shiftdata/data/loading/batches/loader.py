@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 #: Ranks share the rows of an epoch, each for batches of its own, or the rows of every batch.
 Share: TypeAlias = Literal["epoch", "batch"]
-#: The most bytes of decoded pictures that are kept in a folder.
-DECODED_LIMIT = 10 * 2**30
 #: Changes when `decode` makes other pixels. simplejpeg and Pillow make the same ones.
 DECODING = 1
 #: x, y (unless labels are hidden), and what else is known of each example.
@@ -72,15 +70,13 @@ class Loader:
         batch_transform: BatchTransform | None = None,
         drop_last: bool = False,
         decoded: bool | str | Path = False,
-        decoded_limit: int = DECODED_LIMIT,
         rank: int | None = None,
         world: int | None = None,
         share: Share = "epoch",
     ) -> None:
-        if batch_size < 1 or (workers or 0) < 0 or decoded_limit < 0:
+        if batch_size < 1 or (workers or 0) < 0:
             raise InputError(
-                "batch_size must be at least 1, workers at least 0, decoded_limit too; got "
-                f"{batch_size}, {workers} and {decoded_limit}"
+                f"batch_size must be at least 1 and workers at least 0, got {batch_size} and {workers}"
             )
         if decoded and examples.modality != "image":
             raise InputError(f"decoded is for pictures, not for a {examples.modality}: leave it out")
@@ -102,7 +98,7 @@ class Loader:
         self._batch_transform = batch_transform
         self._epoch = self._done = self._start = 0
         self._decoded: LineCache | None = None
-        self._to_decoded = decoded, decoded_limit
+        self._decoded_folder = decoded
         self._shape: tuple[int, ...] | None = None
         # Weak, so that a loop that is left drops its iteration, and that its threads.
         self._running: weakref.ref[Generator[Batch]] | None = None
@@ -196,14 +192,12 @@ class Loader:
         self._epoch, self._done = epoch + 1, 0
 
     def _open_decoded(self) -> None:
-        folder, limit = self._to_decoded
-        if folder and self._decoded is None:
+        if self._decoded_folder and self._decoded is None:
             from shiftdata.data.loading.line_cache import LineCache
 
             reader, about = self.examples.reader, {"decoding": DECODING, "size": self.examples.size}
-            self._decoded = LineCache.of(
-                "decoded", reader.dataset, reader.base, about, root=folder, limit=limit
-            )
+            folder = self._decoded_folder
+            self._decoded = LineCache.of("decoded", reader.dataset, reader.base, about, folder)
             self._hashes = self.examples.hashes()
         elif self._decoded is not None:
             self._decoded.refresh()
