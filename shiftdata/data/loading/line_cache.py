@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import time
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
@@ -32,10 +30,6 @@ from shiftdata.stable import content_hash
 
 #: Raised where earlier files must not be read again.
 CACHE_VERSION = 4
-#: The most bytes of all arrays below one root.
-LIMIT = 20 << 30
-#: Seconds for which a folder that was used is left alone.
-IDLE = 3600.0
 #: Seconds to wait for another process that writes.
 LOCK_TIMEOUT = 10.0
 ROWS, CHECKS, ABOUT, LOCK = "rows.npy", "checks.npy", "about.json", ".lock"
@@ -49,8 +43,8 @@ class LineCache:
     """The lines of one base's rows, as far as they are in a folder.
 
     It is an aid: where the folder cannot be read or written, or the disk is full, lines are computed as if
-    there were none. `about` names all that determines them apart from the rows. Arrays below `root` that
-    nobody used for a while make room for others.
+    there were none. `about` names all that determines them apart from the rows. Nothing removes the arrays
+    but their user.
     """
 
     def __init__(
@@ -128,8 +122,6 @@ class LineCache:
             if len(x) != self.size or checks.shape != (self.size,) or checks.dtype != np.uint64:
                 raise ValueError("it has other rows")
             self.x, self._checks = x, checks
-            with suppress(OSError):  # it may be another user's
-                os.utime(self.folder / ABOUT)
         except (OSError, ValueError, EOFError) as error:
             self._throw_away(str(error))
 
@@ -143,28 +135,25 @@ class LineCache:
         self.refresh()
         if self.x is not None and (self.x.shape[1:], self.x.dtype) != (values.shape[1:], values.dtype):
             self._throw_away("it has lines of another shape")
-        if self.x is None and not self._create(values):
+        if self.x is None:
+            self._create(values)
+        if self.x is None:  # other files came in between, and were thrown away
             return False
-        assert self.x is not None
         new = self.missing(rows)
         checks = np.array([_checksum(line, row) for row, line in zip(rows, values, strict=True)], np.uint64)
         _write_at(self.folder / ROWS, self.x, rows[new], values[new])
         _write_at(self.folder / CHECKS, self._checks, rows[new], checks[new])
         return not self.missing(rows).any()
 
-    def _create(self, values: NDArray[Any]) -> bool:
-        """Make empty files for lines of that shape, if there is room for all that will come."""
+    def _create(self, values: NDArray[Any]) -> None:
+        """Make empty files for lines of that shape."""
         shape = self.size, *values.shape[1:]
-        if not self._room(int(np.prod(shape)) * values.dtype.itemsize):
-            self.stop(f"{self.root} has the {LIMIT:,} bytes of its limit")
-            return False
         for name, dtype, size in ((CHECKS, np.dtype(np.uint64), (self.size,)), (ROWS, values.dtype, shape)):
             with whole_file(self.folder / name) as path:
                 np.lib.format.open_memmap(path, "w+", dtype, size)
         with whole_file(self.folder / ABOUT) as path:
             path.write_text(self.about, encoding="utf-8")
         self.refresh()
-        return self.x is not None
 
     def _throw_away(self, reason: str) -> None:
         warnings.warn(f"{self.folder} is thrown away: {reason}", CacheWarning, stacklevel=2)
@@ -173,31 +162,6 @@ class LineCache:
         for name in (ABOUT, ROWS, CHECKS):
             with suppress(OSError):
                 (self.folder / name).unlink()
-
-    def _room(self, wanted: int) -> bool:
-        """Return True if that many bytes fit into the limit, once folders that nobody uses have made room."""
-        folders = [path for path in self.root.iterdir() if path.is_dir() and path != self.folder]
-        sizes = {folder: _size(folder) for folder in folders}
-        left = LIMIT - sum(sizes.values())
-        for folder in sorted(sizes, key=_last_used):
-            if left >= wanted or _last_used(folder) > time.time() - IDLE:
-                break
-            shutil.rmtree(folder, ignore_errors=True)
-            left += sizes[folder]
-        return left >= wanted
-
-
-def _size(folder: Path) -> int:
-    """Count the bytes on the disk: the files are sparse."""
-    with suppress(OSError):
-        return sum(path.stat().st_blocks * 512 for path in folder.iterdir())
-    return 0
-
-
-def _last_used(folder: Path) -> float:
-    with suppress(OSError):
-        return (folder / ABOUT).stat().st_mtime
-    return 0.0
 
 
 def _checksum(line: NDArray[Any], row: int) -> int:

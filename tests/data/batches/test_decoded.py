@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import shiftdata as sd
-from shiftdata.data.loading import line_cache
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.loading.line_cache import CacheWarning
 from shiftdata.errors import ChangedError, InputError
@@ -47,7 +46,7 @@ def shaken(x, generator):
 
 
 @pytest.mark.parametrize("number", range(8))
-def test_the_same_batches_with_and_without(task, tmp_path, number, monkeypatch):
+def test_the_same_batches_with_and_without(task, tmp_path, number):
     generator = rng("decoded", number)
 
     def drawn(*choices):
@@ -60,7 +59,6 @@ def test_the_same_batches_with_and_without(task, tmp_path, number, monkeypatch):
         "transform": drawn(None, shaken),
         "seed": number,
     } | drawn({}, {"rank": 1, "world": 3})
-    monkeypatch.setattr(line_cache, "LIMIT", drawn(20 * LINE, 10**9))
     plain = task.loader("validation", workers=0, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -121,7 +120,7 @@ def export(
         return out
 
     def write(work: Path) -> None:
-        source = Source(opened, work / ".fetched", on_samples)
+        source = Source(opened, on_samples)
         for entry in entries:
             for name, samples in entry.load().items():
                 _write_set(source, entry, name, samples, work, shard_bytes)
@@ -129,7 +128,6 @@ def export(
             (work / name).write_bytes(opened.read_file(name))
         sample = _sample(source, manifest, entries)
         opened.check_unchanged(force=True)
-        shutil.rmtree(source.cache, ignore_errors=True)
         for left in work.rglob(".*"):  # by a writer that was killed
             left.unlink()
         whole = replace(manifest, sample=sample, files=_file_records(work))
@@ -193,7 +191,7 @@ def _write_set(
     source.on_samples(len(samples.at) - sum(len(parts[at]) for at in missing))
     if not missing:
         return
-    with source.reader(entry, name, samples) as reader:
+    with source.reader(entry.base.name) as reader:
         for at in missing:
             part = samples.take(parts[at])
             places = write_tar(work / paths[at], source.read(reader, part))
@@ -220,7 +218,7 @@ def _sample(source: Source, manifest: Manifest, entries: Sequence[Entry]) -> dic
     sets = entry.load()
     name = next((name for name in sets if not entry.record.hides_labels(name)), next(iter(sets)))
     first = sets[name].take(np.zeros(1, np.int64))
-    with source.reader(entry, name, first) as reader:
+    with source.reader(entry.base.name) as reader:
         ((_, members),) = source.read(reader, first)
     read: dict[str, Callable[[bytes], Any]] = {"cls": json.loads, "json": json.loads, "txt": bytes.decode}
     return {

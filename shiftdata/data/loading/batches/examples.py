@@ -29,10 +29,6 @@ Job: TypeAlias = tuple[int, list[int], list[int], list[int]]
 Transform: TypeAlias = Callable[[Any, np.random.Generator], Any]
 Numbers: TypeAlias = NDArray[np.int64]
 
-#: Bytes of rows of a table that are kept once they are decoded, which takes longer than all else.
-MEMORY = 256 * 2**20
-OVERHEAD = 250  # bytes of each such row in addition to its features
-
 
 class Examples:
     """The examples of some rows of the metadata: `(x, y, metadata)` each, read when they are asked for.
@@ -85,7 +81,6 @@ class Examples:
         self.name, self.modality = metadata.name, dataset.manifest.roles.modality
         #: The type of each feature of a table, or the names of its categories, in the order of x.
         self.features = dict(dataset.manifest.roles.example) if self.modality == "table" else {}
-        self._in_memory: dict[int, NDArray[np.float32]] = {}
         self.transform, self.seed, self._decode = transform, seed, decode
         self.size = _size(size, self.modality if decode else "encoded bytes")
         positions = np.repeat(np.arange(len(indices)), 1 if counts is None else counts)
@@ -124,11 +119,8 @@ class Examples:
         self._times[:] = 0
 
     def read(self, numbers: Sequence[int]) -> list[Any]:
-        """Return the stored bytes of some examples, or their rows where these are in memory."""
-        missing = [number for number in numbers if number not in self._in_memory]
-        rows = self._rows[missing].tolist() if missing else []
-        data = dict(zip(missing, self.reader.read(rows), strict=True))
-        return [data[number] if number in data else self._in_memory[number] for number in numbers]
+        """Return the stored bytes of some examples."""
+        return self.reader.read(self._rows[numbers].tolist())
 
     def read_ahead(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Callable[[], list[Any]]]]:
         """Each job, and what reads the examples that are its second part: from afar those of many jobs."""
@@ -220,14 +212,8 @@ class Examples:
             return decode(data, size=self.size, out=out)
         if self.modality == "text":
             return data.decode()
-        if isinstance(data, bytes):
-            data = json.loads(data)
-            if "string" in self.features.values():
-                return data
-            data = np.array(data, np.float32)
-            if len(self._in_memory) < MEMORY // (OVERHEAD + data.nbytes):
-                self._in_memory[number] = data
-        return data.copy()
+        values = json.loads(data)
+        return values if "string" in self.features.values() else np.array(values, np.float32)
 
 
 class Draws:
