@@ -286,13 +286,6 @@ def test_an_interrupted_read_ends_at_once(server):
     assert b"KeyboardInterrupt" in told
 
 
-def test_rows_over_s3(tiny, whole, bucket):
-    fsspec.filesystem("s3").put(str(tiny), f"{bucket}/tiny", recursive=True)
-    reader = ExampleReader(f"s3://{bucket}/tiny", "mini", verify=True)
-    assert reader.read([5, 390, 6]) == [whole[5], whole[390], whole[6]]
-    reader.close()
-
-
 def test_a_manifest_with_rows_that_no_file_has_is_refused(copy):
     rows = Manifest.read(copy).files[TEST].rows
     edit_manifest(copy, lambda raw: raw["files"][TEST].update(rows=rows - 1))

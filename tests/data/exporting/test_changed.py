@@ -10,17 +10,12 @@ import pytest
 
 import shiftdata as sd
 from shiftdata.data.exporting.webdataset import export as export_tars
-from tests.builders.test_build import files
 from tests.data.byte_ranges.server import ranges
 
 
 def replace(place: Path, new: Path) -> None:
     shutil.rmtree(place)
     shutil.copytree(new, place)
-
-
-def fetch_part(place: Path, source: Path, label: str) -> None:
-    sd.fetch(source, select={"label": [label]}, out=place, replace=True)
 
 
 EXPORTS: dict[str, Callable[[sd.Task, Path], object]] = {
@@ -36,17 +31,6 @@ def test_a_dataset_that_was_rebuilt_in_place_is_refused(copy, other, form, tmp_p
     with pytest.raises(sd.errors.ChangedError, match=r"has changed since it was opened: .* Open it again"):
         EXPORTS[form](task, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("form", ["lists", "webdataset"])
-def test_another_part_in_the_same_folder_is_refused(tiny, form, tmp_path):
-    labels = sd.info(tiny).labels
-    fetch_part(tmp_path / "part", tiny, labels[0])
-    task = sd.task(tmp_path / "part", base="mini")
-    fetch_part(tmp_path / "part", tiny, labels[1])
-    with pytest.raises(sd.errors.ChangedError):
-        EXPORTS[form](task, tmp_path / "out")
-    EXPORTS[form](sd.task(tmp_path / "part", base="mini"), tmp_path / "out")
 
 
 def test_a_dataset_that_is_rebuilt_during_the_export_is_refused(copy, other, tmp_path, monkeypatch):
@@ -68,18 +52,6 @@ def test_a_dataset_that_is_rebuilt_during_the_export_is_refused(copy, other, tmp
         assert len(calls) >= 3
         assert not (tmp_path / name).exists()
         replace(copy, whole)
-
-
-@pytest.mark.parametrize("form", ["lists", "webdataset"])
-def test_another_working_directory_changes_nothing(tiny, other, form, tmp_path, monkeypatch):
-    for name, folder in (("here", tiny), ("there", other)):
-        shutil.copytree(folder, tmp_path / name / "shift" / "tiny")
-    monkeypatch.chdir(tmp_path / "here")
-    task = sd.task("tiny")
-    monkeypatch.chdir(tmp_path / "there")
-    EXPORTS[form](task, tmp_path / "out")
-    EXPORTS[form](sd.task(tiny), tmp_path / "expected")
-    assert files(tmp_path / "out") == files(tmp_path / "expected")
 
 
 @pytest.mark.parametrize("versions", [True, False])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import resource
 import signal
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import shiftdata as sd
 from shiftdata.cli.app import main
@@ -197,25 +199,12 @@ def test_rows_in_two_places_take_space_once_where_there_are_links(
     assert len({path.stat().st_ino for path in pictures}) == len(pictures) - (copies if links else 0)
 
 
-@pytest.mark.parametrize(
-    ("form", "ending"),
-    [
-        ("JPEG", ".jpg"),
-        ("PNG", ".png"),
-        ("WEBP", ".webp"),
-        ("GIF", ".gif"),
-        ("BMP", ".bmp"),
-        ("TIFF", ".tif"),
-    ],
-)
-def test_files_end_as_their_bytes_begin(form, ending):
-    import io
-
-    from PIL import Image
-
-    buffer = io.BytesIO()
-    Image.new("RGB", (3, 3)).save(buffer, form)
-    assert ending_of(buffer.getvalue()) == ending
+def test_files_end_as_their_bytes_begin():
+    forms = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp", "GIF": ".gif", "BMP": ".bmp", "TIFF": ".tif"}
+    for form, ending in forms.items():
+        buffer = io.BytesIO()
+        Image.new("RGB", (3, 3)).save(buffer, form)
+        assert ending_of(buffer.getvalue()) == ending
 
 
 # The command line and what names a task

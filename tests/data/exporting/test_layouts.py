@@ -84,20 +84,6 @@ def test_odd_names_come_back(odd, layout, tmp_path):
     assert read(layout, tmp_path / "out", record) == rows_of(task)
 
 
-def test_domainbed_finds_every_class_in_every_domain(drawn, tmp_path):
-    record = sd.export(drawn, "domainbed", tmp_path / "out").record
-    domains = sorted(path for path in (tmp_path / "out").iterdir() if path.is_dir())
-    assert [path.name for path in domains] == [of["folder"] for of in record["domain_to_nuisance"]]
-    files = Counter()
-    for domain in domains:
-        classes = sorted(path.name for path in domain.iterdir())
-        assert classes == [of["folder"] for of in record["class_to_label"]]
-        for path in domain.glob("*/*"):
-            key, sha256 = key_and_hash(path)
-            files[key, path.parent.name, domain.name, sha256] += 1
-    assert files == sum(rows_of(drawn).values(), Counter())
-
-
 def test_lists_of_domains_name_the_set_as_their_readers_do(drawn, tmp_path):
     record = sd.export(drawn, "lists", tmp_path / "out").record
     domains = [domain["folder"] for domain in record["domain_to_nuisance"]]
