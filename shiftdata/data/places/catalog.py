@@ -42,10 +42,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Catalog:
-    """Datasets by name; `where` is what it was read from."""
+    """Datasets by name."""
 
     entries: Mapping[str, Entry]
-    where: str = FILE_NAME
 
     @classmethod
     def read(cls, address: str | Path) -> Catalog:
@@ -69,7 +68,7 @@ class Catalog:
             raise InputError(f"{where} is not JSON: {error}") from error
         if not isinstance(raw, dict):
             raise InputError(f'{where} is not a catalog: {{"<name>": {{"manifest": .., "places": ..}}}}')
-        return cls({name: _entry(f"{where}: the entry {name!r}", name, raw[name]) for name in raw}, where)
+        return cls({name: _entry(f"{where}: the entry {name!r}", name, raw[name]) for name in raw})
 
     def to_json(self) -> str:
         """Write the text of the file: equal catalogs give equal bytes."""

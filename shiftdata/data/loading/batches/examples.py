@@ -40,9 +40,8 @@ class Examples:
     `task.table(...)`. torch's DataLoader takes it as it is, with workers too. `reader` is one with options of
     its own.
 
-    `only` chooses some positions among the rows, `names` has the names of labels, nuisances and groups by
-    their numbers. Where `hashes` of the keys are given, labels are hidden: examples are `(x, metadata)` with
-    key (the hash), nuisance and position.
+    `names` has the names of labels, nuisances and groups by their numbers. Where `hashes` of the keys are
+    given, labels are hidden: examples are `(x, metadata)` with key (the hash), nuisance and position.
 
     `transform` gets x and a generator keyed by seed, epoch, example, and how often the example came before in
     this epoch. `set_epoch` says which epoch it is, before workers start: then x is what a `Loader` of the
@@ -55,7 +54,6 @@ class Examples:
         indices: Numbers,
         counts: Numbers | None = None,
         *,
-        only: Numbers | None = None,
         hashes: Numbers | None = None,
         remapped: Numbers | None = None,
         reader: ExampleReader | None = None,
@@ -84,7 +82,6 @@ class Examples:
         self.transform, self.seed, self._decode = transform, seed, decode
         self.size = _size(size, self.modality if decode else "encoded bytes")
         positions = np.repeat(np.arange(len(indices)), 1 if counts is None else counts)
-        positions = positions if only is None else only
         self._rows = indices[positions]  # not public: neighbours in a file are of one group
         self.known = {"nuisance": metadata.nuisance[self._rows].astype(np.int64), "position": positions}
         self.labels: Numbers | None = None
