@@ -113,9 +113,14 @@ def _export_tars(
     sizes = [sum(split.rows for split in opened.manifest.splits_of(name).values()) for name in configs]
     sizes += [sum(map(len, chosen.sets.values())) for chosen in tasks.values()]
     with progress("export", sum(sizes) or opened.manifest.rows, "sample", quiet=quiet) as bar:
-        size, given = int(shard_mb * (1 << 20)), {"configs": configs, "tasks": tasks}
         folder = export_tars(
-            opened, out, **given, shard_bytes=size, overwrite=overwrite, on_samples=bar.update
+            opened,
+            out,
+            configs=configs,
+            tasks=tasks,
+            shard_bytes=int(shard_mb * (1 << 20)),
+            overwrite=overwrite,
+            on_samples=bar.update,
         )
     manifest = Manifest.read(folder)
     for config in manifest.bases:

@@ -56,8 +56,6 @@ def test_the_rows_of_tars_are_those_of_parquet(both_formats):
             ExampleReader(tars, base.name, verify=True) as second,
         ):
             assert second.read(orders[1].tolist()) == first.read(orders[0].tolist())
-            hashes = [reader.hashes(order) for reader, order in zip((first, second), orders, strict=True)]
-            np.testing.assert_array_equal(*hashes)
 
 
 @pytest.mark.parametrize(

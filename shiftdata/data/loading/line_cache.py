@@ -75,11 +75,6 @@ class LineCache:
         }
         return cls(kind, {**about, **known}, sum(split.rows for split in splits.values()), root=root)
 
-    def absent(self, rows: IntArray) -> NDArray[np.bool_]:
-        """Return a mask of the rows without a line, be it whole or damaged."""
-        mask: NDArray[np.bool_] = np.equal(self._checks[rows], 0)
-        return mask
-
     def missing(self, rows: IntArray) -> NDArray[np.bool_]:
         """Return a mask of the rows whose lines are not here whole."""
         if self.x is None:
@@ -87,14 +82,6 @@ class LineCache:
         x = np.asarray(self.x)  # lines of a memmap take longer to make
         pairs = zip(rows.tolist(), self._checks[rows].tolist(), strict=True)
         return np.array([not check or _checksum(x[row], row) != check for row, check in pairs], bool)
-
-    def take(self, rows: IntArray, out: NDArray[Any]) -> NDArray[np.bool_]:
-        """Copy the lines of some rows; return a mask of those that are whole."""
-        if (x := self.x) is None:  # another thread may throw it away meanwhile
-            return np.zeros(len(rows), bool)
-        np.take(x, rows, axis=0, out=out, mode="clip")
-        triples = zip(out, rows.tolist(), self._checks[rows].tolist(), strict=True)
-        return np.array([check != 0 and _checksum(line, row) == check for line, row, check in triples], bool)
 
     def put(self, rows: IntArray, values: NDArray[Any]) -> bool:
         """Write the lines of some rows; return True if all are here now. Lines by other processes stay."""

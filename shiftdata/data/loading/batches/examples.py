@@ -23,8 +23,8 @@ from shiftdata.stable import content_hash, hash64
 
 #: (x, y, what else is known), or where labels are hidden (x, what else is known).
 Example: TypeAlias = tuple[Any, ...]
-#: The number of a batch, which examples must be read, all that are in it, and how often each came before.
-Job: TypeAlias = tuple[int, list[int], list[int], list[int]]
+#: The number of a batch, its examples, and how often each came before.
+Job: TypeAlias = tuple[int, list[int], list[int]]
 #: Makes another x of one example's x, with a generator for what is random.
 Transform: TypeAlias = Callable[[Any, np.random.Generator], Any]
 Numbers: TypeAlias = NDArray[np.int64]
@@ -144,19 +144,11 @@ class Examples:
         keys: list[str] = self._keys.take(pa.array(numbers)).to_pylist()
         return keys
 
-    def rows(self, numbers: Sequence[int]) -> Numbers:
-        """Return the rows of the base that some examples are."""
-        return self._rows[numbers]
-
-    def hashes(self) -> NDArray[np.void]:
-        """Return the sha256 of each example as it is stored, by the metadata."""
-        return self.reader.hashes(self._rows)
-
     def identity(self) -> int:
         """Hash the rows of these examples and the seed."""
         return hash64("examples", self.seed, content_hash(self._rows.tobytes()))
 
-    def named(self, number: int, error: Exception) -> IntegrityError:
+    def _named(self, number: int, error: Exception) -> IntegrityError:
         """Name the example in an error."""
         position = self.known["position"][number]
         row = f"position {position:,}" if self.labels is None else f"row {self._rows[number]:,}"
@@ -193,10 +185,7 @@ class Examples:
         return self._epoch or 0
 
     def _example(self, number: int, data: bytes, times: int, epoch: int) -> Example:
-        try:
-            x = self.decoded(number, data) if self._decode else data
-        except IntegrityError as error:
-            raise self.named(number, error) from error
+        x = self.decoded(number, data) if self._decode else data
         x = self.transformed(x, number, times, epoch)
         known: dict[str, Any] = {name: int(column[number]) for name, column in self.known.items()}
         if self.labels is None:
@@ -206,7 +195,10 @@ class Examples:
     def decoded(self, number: int, data: Any, out: Pixels | None = None) -> Any:
         """Decode an example that was read; a picture is put into `out` if it fits."""
         if self.modality == "image":
-            return decode(data, size=self.size, out=out)
+            try:
+                return decode(data, size=self.size, out=out)
+            except IntegrityError as error:
+                raise self._named(number, error) from error
         if self.modality == "text":
             return data.decode()
         values = json.loads(data)

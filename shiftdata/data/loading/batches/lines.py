@@ -39,7 +39,7 @@ class Lines(Examples):
         self.array, self._rows, self.labels, self._keys = array, rows, labels, keys
         self.known = {"position": np.arange(len(rows)), **(known or {})}
         self.names, self.features = dict(names or {}), {}
-        self.name, self.modality = "an array", "table"
+        self.name, self.modality = "an array", "image" if array.ndim == 4 else "table"
         self.transform, self.seed, self.size = transform, seed, None
         self._epoch, self._times, self._decode = None, np.zeros(len(rows), np.int32), True
 

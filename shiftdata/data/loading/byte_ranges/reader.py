@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shiftdata.data.dataset import BELIEVED, DatasetName, OpenDataset, open_dataset
 from shiftdata.data.loading.byte_ranges.cache import Cache
@@ -134,13 +133,6 @@ class ExampleReader:
     def lengths(self, positions: Indices) -> Indices:
         """Return the number of bytes of each image at some positions."""
         return self._layout.lengths(positions)
-
-    def hashes(self, rows: Indices) -> NDArray[np.void]:
-        """Return the sha256 that the metadata gives the examples at some positions, 32 bytes each."""
-        hashes, order = np.empty(len(rows), "V32"), np.argsort(rows, kind="stable")
-        parts = self._layout.by_shard(rows[order])
-        hashes[order] = np.concatenate([self._layout.hashes(shard, part) for shard, part in parts])
-        return hashes
 
     @property
     def dataset(self) -> OpenDataset:
