@@ -84,22 +84,6 @@ def test_loaders_hand_out_the_same_examples(both_formats):
         assert by_key(far.loader(name, batch_size=16, workers=0)) == expected
 
 
-def test_an_unlabelled_set_of_tars_hides_labels(tiny, tars):
-    first, second = Manifest.read(tiny).nuisances[:2]
-    near, far = (sd.task(folder, "uda", source=first, target=second) for folder in (tiny, tars))
-    (hidden,) = (name for name, rows in near.sets.items() if rows.role == "unlabelled")
-
-    def shown(task):
-        batches = task.loader(hidden, batch_size=8, sampler="shuffle")
-        return {
-            int(key): x.numpy().tobytes()
-            for xs, known in batches
-            for x, key in zip(xs, known["key"], strict=True)
-        }
-
-    assert shown(far) == shown(near)
-
-
 # --- tasks in tars of their own
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import shutil
 import signal
@@ -11,7 +10,6 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +26,6 @@ from shiftdata.data.exporting.webdataset.order import stratified_order
 from shiftdata.data.exporting.webdataset.tar import write_tar
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import index_file
-from shiftdata.data.format.schema import example_hashes
 from shiftdata.errors import InputError, IntegrityError, MissingExtraError, NotFoundError, StorageError
 from tests.builders.test_build import files
 from tests.tiny import SMALL_TAR, edit_file
@@ -40,13 +37,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 @pytest.fixture
 def copied(tars, tmp_path):
     return Path(shutil.copytree(tars, tmp_path / "tiny_wds"))
-
-
-def parquet_hashes(folder, base):
-    """The keys of a base with the hashes that its data files have."""
-    roles = Manifest.read(folder).roles
-    tables = [pq.read_table(path) for path in folder.glob(f"data/{base}/*.parquet")]
-    return {pair for t in tables for pair in zip(t["key"].to_pylist(), example_hashes(t, roles), strict=True)}
 
 
 # --- the order of samples
@@ -80,18 +70,6 @@ def test_every_stretch_holds_every_label_in_its_share(made):
     # Each label has one row in each of its n parts of the whole, and so has each other label.
     share = np.arange(1, len(order) + 1)[:, None] * counts / len(order)
     assert (np.abs(seen - share) <= 1 + len(counts) * counts / len(order)).all()
-
-
-def test_batches_without_a_shuffle_are_as_mixed_as_iid_draws(tars):
-    labels, styles = [], []
-    for sample in sd.webdataset(tars, "extended", decode=None):
-        labels.append(int(sample["label"]))
-        styles.append(json.loads(sample["metadata"])["style"])
-    for values, size in ((labels, 8), (styles, 8), (list(zip(labels, styles, strict=True)), 32)):
-        batches = [values[at : at + size] for at in range(0, len(values) - size + 1, size)]
-        found = sum(len(set(batch)) for batch in batches) / len(batches)
-        iid = sum(1 - (1 - count / len(values)) ** size for count in Counter(values).values())
-        assert found > 0.97 * iid
 
 
 # --- the bytes of tars

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -108,24 +107,6 @@ def test_an_export_killed_before_its_last_move_is_only_moved(fair, tmp_path, mon
     before = {path.name: path.stat().st_ino for path in work.rglob("*.png")}
     sd.export(fair, "lists", out)
     assert {path.name: path.stat().st_ino for path in out.rglob("*.png")} == before
-
-
-@pytest.mark.slow
-def test_a_full_disk_is_said_and_the_same_command_goes_on(tiny, canonical, tmp_path):
-    sd.export(canonical, "imagefolder", tmp_path / "whole")
-    sizes = sorted(path.stat().st_size for path in (tmp_path / "whole").rglob("*.png"))
-
-    def limit() -> None:  # of any file: the kernel refuses the write, as a full disk does
-        resource.setrlimit(resource.RLIMIT_FSIZE, (sizes[-1] - 1, sizes[-1] - 1))
-
-    out = tmp_path / "full/out"
-    status, _, errors = finish(tiny, out, preexec_fn=limit)
-    assert status == 1
-    assert errors.startswith("error: no space left for")
-    assert "run the same command again" in errors
-    assert not out.exists()
-    assert finish(tiny, out)[0] == 0
-    assert files(out) == files(tmp_path / "whole")
 
 
 def test_pictures_that_are_not_as_the_metadata_says_are_never_exported(copy, tmp_path):

@@ -220,20 +220,6 @@ def test_an_export_that_broke_off_goes_on_and_ends_in_the_same_bytes(
     assert files(export(tiny, out, configs=["mini", CANONICAL], tasks=tasks)) == files(tars)
 
 
-@pytest.mark.slow
-def test_a_task_of_a_dataset_at_a_url_gives_the_same_bytes_and_fetches_only_its_pictures(tiny, tmp_path):
-    import fsspec
-
-    memory = fsspec.filesystem("memory")
-    memory.put(str(tiny), "/mirror/tiny", recursive=True)
-    try:
-        memory.rm("/mirror/tiny/data/extended", recursive=True)
-        far = export("memory://mirror/tiny", tmp_path / "far", configs=[CANONICAL])
-        assert files(far) == files(export(tiny, tmp_path / "near", configs=[CANONICAL]))
-    finally:
-        memory.rm("/mirror", recursive=True)
-
-
 def test_the_command_line_takes_configs_protocols_and_frozen_tasks(tiny, tmp_path, capsys):
     def run(*words):
         status = main(
