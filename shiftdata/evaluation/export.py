@@ -66,7 +66,7 @@ def export_tars(
     every = {base.name for base in opened.manifest.bases}
     bases = [name for name in configs if name in every]
     splits = {name: canonical_split(opened, name) for name in configs if name not in every}
-    if twice := {*splits} & {*(tasks or {})}:
+    if twice := {*every, *splits} & {*(tasks or {})}:
         raise InputError(f"{min(twice)} is a config of {opened.manifest.name}: give the task another name")
     sets = {name: _sets_of(of, config=name) for name, of in {**splits, **(tasks or {})}.items()}
     return webdataset.export(opened, out, configs=bases, tasks=sets, **options)

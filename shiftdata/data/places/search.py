@@ -85,5 +85,5 @@ def no_manifest(where: str) -> NotFoundError:
     """Make the error for a place without a manifest."""
     begun = "upload is not complete" if is_url(where) else "build has not finished"
     return NotFoundError(
-        f"{where} has no {FILE_NAME}: it is not a shiftdata dataset (perhaps a folder of some), or its {begun}"
+        f"{where} has no {FILE_NAME}: it is not a shiftdata dataset (nor is a folder of them), or its {begun}"
     )

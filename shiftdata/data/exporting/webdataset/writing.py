@@ -116,7 +116,7 @@ def export(
     copied = [name for name in COPIED if name in opened.manifest.files]
     entries = entries_of(opened, configs, tasks or {})
     manifest = _manifest_of_tars(opened.manifest, entries)
-    if not overwrite and _is_whole(out, manifest):
+    if _is_there(out, manifest, overwrite):
         return out
 
     def write(work: Path) -> None:
@@ -134,7 +134,7 @@ def export(
         write_renderings(work, whole, renderings(whole))
 
     identity = content_hash(manifest.to_json(), str(shard_bytes))
-    make_folder(out, identity, MANIFEST, write, lambda: _check_place(out, manifest, overwrite))
+    make_folder(out, identity, MANIFEST, write, lambda: _is_there(out, manifest, overwrite))
     return out
 
 
@@ -154,29 +154,23 @@ def _manifest_of_tars(manifest: Manifest, entries: Sequence[Entry]) -> Manifest:
     )
 
 
-def _is_whole(folder: Path, manifest: Manifest) -> bool:
-    """Return True if a folder is a whole export of this dataset, by the same libraries."""
-    if not (folder / MANIFEST).is_file():
-        return False
-    earlier = Manifest.read(folder)
-    same = replace(manifest, sample=earlier.sample, files=earlier.files).to_json() == earlier.to_json()
-    return same and all(
-        (folder / path).is_file() and (folder / path).stat().st_size == record.bytes
-        for path, record in earlier.files.items()
-    )
-
-
-def _check_place(out: Path, manifest: Manifest, overwrite: bool) -> None:
-    """Refuse a place with anything in it, except an earlier export that may be overwritten."""
+def _is_there(out: Path, manifest: Manifest, overwrite: bool) -> bool:
+    """Return True if this export is in its place already, whole; refuse a place that has anything else."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
-        return
-    if not (out / MANIFEST).is_file() or not Manifest.read(out).is_webdataset:
+        return False
+    earlier = Manifest.read(out) if (out / MANIFEST).is_file() else None
+    if earlier is None or not earlier.is_webdataset:
         raise InputError(f"{out} exists and is not a WebDataset export: give another folder, or move it away")
-    if not overwrite:
-        raise InputError(
-            f"{out} is an export of other content than {manifest.name} {manifest.content_id[:12]}, or is "
-            "damaged: give another folder, or overwrite it (--overwrite)"
-        )
+    if overwrite:
+        return False
+    same = replace(manifest, sample=earlier.sample, files=earlier.files).to_json() == earlier.to_json()
+    places = {out / path: record.bytes for path, record in earlier.files.items()}
+    if same and all(path.is_file() and path.stat().st_size == size for path, size in places.items()):
+        return True
+    raise InputError(
+        f"{out} is an export of other content than {manifest.name} {manifest.content_id[:12]}, or is damaged: "
+        "give another folder, or overwrite it (--overwrite)"
+    )
 
 
 def _write_set(
