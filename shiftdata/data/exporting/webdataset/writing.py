@@ -168,7 +168,7 @@ def _is_there(out: Path, manifest: Manifest, overwrite: bool) -> bool:
     if same and all(path.is_file() and path.stat().st_size == size for path, size in places.items()):
         return True
     raise InputError(
-        f"{out} is an export of other content than {manifest.name} {manifest.content_id[:12]}, or is damaged: "
+        f"{out} is an export of other content than {manifest.name} {manifest.content_id[:12]}, or damaged: "
         "give another folder, or overwrite it (--overwrite)"
     )
 
