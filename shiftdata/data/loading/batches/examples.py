@@ -23,8 +23,8 @@ from shiftdata.stable import content_hash, hash64
 
 #: (x, y, what else is known), or where labels are hidden (x, what else is known).
 Example: TypeAlias = tuple[Any, ...]
-#: The number of a batch, its examples, and how often each came before.
-Job: TypeAlias = tuple[int, list[int], list[int]]
+#: The examples of a batch, and how often each came before.
+Job: TypeAlias = tuple[list[int], list[int]]
 #: Makes another x of one example's x, with a generator for what is random.
 Transform: TypeAlias = Callable[[Any, np.random.Generator], Any]
 Numbers: TypeAlias = NDArray[np.int64]
@@ -120,10 +120,10 @@ class Examples:
         return self.reader.read(self._rows[numbers].tolist())
 
     def read_ahead(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Callable[[], list[Any]]]]:
-        """Each job, and what reads the examples that are its second part: from afar those of many jobs."""
+        """Each job, and what reads its examples: from afar those of many jobs."""
         if self.reader.ahead:
-            return read_ahead(self.reader, ((job, self._rows[job[1]]) for job in jobs))
-        return ((job, partial(self.read, job[1])) for job in jobs)
+            return read_ahead(self.reader, ((job, self._rows[job[0]]) for job in jobs))
+        return ((job, partial(self.read, job[0])) for job in jobs)
 
     def block(self, numbers: Sequence[int]) -> NDArray[Any] | None:
         """Return the x of several examples as one array, if they lie in memory."""

@@ -60,7 +60,7 @@ class Lines(Examples):
         return list(self.block(numbers))
 
     def read_ahead(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Any]]:
-        return ((job, partial(self.read, job[1])) for job in jobs)
+        return ((job, partial(self.read, job[0])) for job in jobs)
 
     def decoded(self, number: int, data: Any, out: Any = None) -> Any:
         return data

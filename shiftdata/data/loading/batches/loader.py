@@ -18,15 +18,13 @@ from shiftdata.data.loading.batches.decode import Pixels
 from shiftdata.data.loading.batches.examples import Examples, Job
 from shiftdata.data.loading.order import Batches, EpochSampler, InOrder, Ranks, RowSampler, Sampler
 from shiftdata.errors import InputError, not_found
-from shiftdata.stable import hash64, rng
+from shiftdata.stable import hash64
 from shiftdata.threads import ahead, available_cores
 
 #: Ranks share the rows of an epoch, each for batches of its own, or the rows of every batch.
 Share: TypeAlias = Literal["epoch", "batch"]
 #: x, y (unless labels are hidden), and what else is known of each example.
 Batch: TypeAlias = tuple[Any, ...]
-#: Makes another x of a whole batch's x, with a generator for what is random.
-BatchTransform: TypeAlias = Callable[[Any, np.random.Generator], Any]
 #: A job of a batch, and the function that reads its missing examples.
 _Ahead: TypeAlias = tuple[Job, Callable[[], list[Any]]]
 
@@ -42,8 +40,7 @@ class Loader:
 
     The batches depend only on seed, epoch, sampler and rank. With 0 `workers` the caller's thread decodes.
     A transform of the `examples` runs in the threads: the arrays, tensors or numbers that it makes are
-    stacked, anything else comes as a list. Then `batch_transform` gets each batch's x and a generator keyed
-    by seed, epoch, rank and batch.
+    stacked, anything else comes as a list.
     Beginning another iteration ends the one before, and an epoch that was left early begins again.
 
     `names` has the names of the numbers: `loader.names["group"][int(known["group"][0])]` is "bird / leaves".
@@ -60,7 +57,6 @@ class Loader:
         *,
         batch_size: int,
         workers: int | None = None,
-        batch_transform: BatchTransform | None = None,
         drop_last: bool = False,
         rank: int | None = None,
         world: int | None = None,
@@ -85,7 +81,6 @@ class Loader:
         # Only pictures are decoded outside of the interpreter's lock: one thread reads ahead of all else.
         most = available_cores() if examples.modality == "image" else 1
         self.workers = most if workers is None else workers
-        self._batch_transform = batch_transform
         self._epoch = self._done = self._start = 0
         self._shape: tuple[int, ...] | None = None
         # Weak, so that a loop that is left drops its iteration, and that its threads.
@@ -186,19 +181,16 @@ class Loader:
                 part = _part_of(len(wanted), self._part)
                 wanted, times = wanted[part], times[part]
             if number >= start:
-                yield number, wanted, times
+                yield wanted, times
 
     def _make(self, arrays: Arrays, epoch: int, job: _Ahead) -> Batch:
-        ((number, wanted, times), read), examples = job, self.examples
+        ((wanted, times), read), examples = job, self.examples
         x: Any = examples.block(wanted)
         if x is None:
             x = self._x(arrays, wanted, read())
         if examples.transform is not None:
             x = [examples.transformed(*each, epoch) for each in zip(x, wanted, times, strict=True)]
         x = stacked(x) if isinstance(x, list) else tensor(x.transpose(0, 3, 1, 2) if x.ndim == 4 else x)
-        if self._batch_transform is not None:
-            names = ("batch-transform", epoch, self.batches.ranks.rank, number)
-            x = self._batch_transform(x, rng(examples.seed, *names))
         known = {name: tensor(column[wanted]) for name, column in examples.known.items()}
         if examples.labels is None:
             return x, known
