@@ -101,7 +101,7 @@ def features_of(
     lines = np.unique(metadata.picture[rows])
     if cache is not False and metadata.dataset is not None:
         about = {"encoder": encoder.fingerprint, "size": encoder.size}
-        store = LineCache.of("features", metadata.dataset, metadata.base, about, cache)
+        store = LineCache.of(metadata.dataset, metadata.base, about, cache)
         ranks = Ranks.of() if share else Ranks()
         return _on_disk(metadata, lines, encoder, store, ranks, on_rows)
     key = encoder.fingerprint, lines.tobytes()

@@ -47,11 +47,9 @@ class LineCache:
     but their user.
     """
 
-    def __init__(
-        self, kind: str, about: Mapping[str, Any], size: int, *, root: bool | str | Path = True
-    ) -> None:
-        self.kind, self.size = kind, size
-        self.root = cache_folder(kind) if root is True else absolute(Path(str(root)))
+    def __init__(self, about: Mapping[str, Any], size: int, root: bool | str | Path) -> None:
+        self.size = size
+        self.root = cache_folder("features") if root is True else absolute(Path(str(root)))
         self.about = json.dumps({**about, "rows": size, "version": CACHE_VERSION}, sort_keys=True)
         self.folder = self.root / content_hash(self.about)[:32]
         self.x: NDArray[Any] | None = None
@@ -61,7 +59,7 @@ class LineCache:
 
     @classmethod
     def of(
-        cls, kind: str, dataset: OpenDataset, base: str, about: Mapping[str, Any], root: bool | str | Path
+        cls, dataset: OpenDataset, base: str, about: Mapping[str, Any], root: bool | str | Path
     ) -> LineCache:
         """Open the lines of a base's examples, as Pillow decodes them."""
         manifest = dataset.manifest
@@ -73,7 +71,7 @@ class LineCache:
             "base": base,
             "pillow": PIL.__version__,
         }
-        return cls(kind, {**about, **known}, sum(split.rows for split in splits.values()), root=root)
+        return cls({**about, **known}, sum(split.rows for split in splits.values()), root)
 
     def missing(self, rows: IntArray) -> NDArray[np.bool_]:
         """Return a mask of the rows whose lines are not here whole."""
@@ -115,7 +113,7 @@ class LineCache:
     def stop(self, reason: str) -> None:
         """Write no more lines, and warn once."""
         if self._writable:
-            warnings.warn(f"{self.kind}: nothing more is kept, {reason}", CacheWarning, stacklevel=2)
+            warnings.warn(f"features: nothing more is kept, {reason}", CacheWarning, stacklevel=2)
         self._writable = False
 
     def _write(self, rows: IntArray, values: NDArray[Any]) -> bool:

@@ -24,7 +24,7 @@ from tests.paths import ROOT
 
 
 def cache_of(folder, encoder="test", size=400):
-    return LineCache("features", {"encoder": encoder}, size, root=folder)
+    return LineCache({"encoder": encoder}, size, folder)
 
 
 class Pixels:
