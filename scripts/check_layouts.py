@@ -23,19 +23,19 @@ from typing import Any
 
 import shiftdata as sd
 
-#: What peers import for datasets of theirs that are not looked at here.
+#: Modules that peers import for datasets of theirs that are not read here.
 UNUSED = {"pytz": (), "transformers": ("BertTokenizer",)}
-#: What the peers' classes must give: set, key, label, domain, as often as the task; None: they do not say.
+#: The examples that a peer's class gives: set, key, label, domain; None: it does not say.
 Seen = Counter[tuple[str | None, str, str, str | None]]
 
 
 def torchvision_folder(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
     """torchvision: `ImageFolder` over each set; its numbers are those of `class_to_label`."""
     folder = importlib.import_module("torchvision.datasets.folder").ImageFolder
-    made = sd.export(task, "imagefolder", out)
+    exported = sd.export(task, "imagefolder", out)
     for name in task.sets:
         data = folder(str(out / name))
-        classes = made.record["class_to_label"]
+        classes = exported.record["class_to_label"]
         assert data.class_to_idx == {label["folder"]: label["class"] for label in classes}
         look_at(data)
         seen = Counter((name, key(path), data.classes[number], None) for path, number in data.samples)
@@ -44,12 +44,12 @@ def torchvision_folder(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
 
 def wilds(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
     """WILDS: a subclass as in docs/distribution.md, its subsets, metadata and groups."""
-    made = sd.export(task, "wilds", out)
-    data = wilds_class(made.record)(root_dir=str(out))
+    exported = sd.export(task, "wilds", out)
+    data = wilds_class(exported.record)(root_dir=str(out))
     groups = data._eval_grouper.metadata_to_group(data.metadata_array).tolist()
-    assert data.n_classes == len(made.record["class_to_label"])
-    assert data._eval_grouper.n_groups == len(made.record["class_to_label"]) * len(
-        made.record["domain_to_nuisance"]
+    assert data.n_classes == len(exported.record["class_to_label"])
+    assert data._eval_grouper.n_groups == len(exported.record["class_to_label"]) * len(
+        exported.record["domain_to_nuisance"]
     )
     right = data.y_array.clone()
     results, said = data.eval(right, data.y_array, data.metadata_array)
@@ -60,15 +60,15 @@ def wilds(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
         seen: Seen = Counter()
         for row in subset.indices.tolist():
             domain, y = data.metadata_array[row][:2].tolist()
-            assert groups[row] == y * len(made.record["domain_to_nuisance"]) + domain
+            assert groups[row] == y * len(exported.record["domain_to_nuisance"]) + domain
             maps = data.metadata_map
-            names = (maps["y"][y], maps[made.record["nuisance"]][domain])
+            names = (maps["y"][y], maps[exported.record["nuisance"]][domain])
             seen[ours, key(data._input_array[row]), *names] += 1
         yield seen, expected(task, [ours])
 
 
 def wilds_class(record: Any) -> Any:
-    """The subclass that a user writes."""
+    """Make the subclass that a user writes."""
     import pandas as pd
     import torch
     from PIL import Image
@@ -113,14 +113,14 @@ def wilds_class(record: Any) -> Any:
 def domainbed(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
     """DomainBed: `PACS`, which takes any four folders of domains, as it is."""
     peer = importlib.import_module("domainbed.datasets")
-    made = sd.export(task, "domainbed", out / "PACS")
+    exported = sd.export(task, "domainbed", out / "PACS")
     data = peer.PACS(str(out), [0], {"data_augmentation": True})
-    assert data.num_classes == len(made.record["class_to_label"])
+    assert data.num_classes == len(exported.record["class_to_label"])
     seen: Seen = Counter()
-    for domain, environment in zip(made.record["domain_to_nuisance"], data.datasets, strict=True):
+    for domain, environment in zip(exported.record["domain_to_nuisance"], data.datasets, strict=True):
         look_at(environment)
         for path, number in environment.samples:
-            label = made.record["class_to_label"][number]["name"]
+            label = exported.record["class_to_label"][number]["name"]
             seen[None, key(path), label, domain["name"]] += 1
     yield seen, Counter({(None, *rest): count for (_, *rest), count in expected(task, task.sets).items()})
 
@@ -179,8 +179,8 @@ def look_at(data: Any) -> None:
 
 
 def expected(task: sd.Task, sets: Any, *, domain: bool = True) -> Seen:
-    """What the task itself says."""
-    found: Seen = Counter()
+    """Count the rows of a task."""
+    counts: Seen = Counter()
     metadata = task.metadata
     for name in sets:
         rows = task.sets[name]
@@ -188,8 +188,8 @@ def expected(task: sd.Task, sets: Any, *, domain: bool = True) -> Seen:
         table = table if rows.counts is None else table.append_column("count", [rows.counts])
         for row in table.to_pylist():
             nuisance = metadata.nuisances[row[metadata.nuisance_column]] if domain else None
-            found[name, row["key"], metadata.labels[row["label"]], nuisance] += row.get("count", 1)
-    return found
+            counts[name, row["key"], metadata.labels[row["label"]], nuisance] += row.get("count", 1)
+    return counts
 
 
 def prepare(peer: str, checkout: Path | None, torchvision: Path | None) -> None:
@@ -225,7 +225,7 @@ def prepare(peer: str, checkout: Path | None, torchvision: Path | None) -> None:
 
 
 def scatter(src: Any, index: Any, dim_size: int, reduce: str) -> Any:
-    """What wilds uses of torch_scatter."""
+    """Take means, which is all that wilds uses of torch_scatter."""
     assert reduce == "mean"
     counts = index.bincount(minlength=dim_size).clamp(min=1)
     return src.new_zeros(dim_size).index_add(0, index, src) / counts
