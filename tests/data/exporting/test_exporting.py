@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import shiftdata as sd
 from shiftdata.cli.app import main
 from shiftdata.data.exporting.examples import ending_of
 from shiftdata.data.exporting.folders import LAYOUTS
+from shiftdata.data.exporting.webdataset import export as export_tars
 from shiftdata.errors import InputError, IntegrityError
 from tests.builders.test_build import files
 from tests.data.byte_ranges.server import ranges
@@ -118,6 +120,32 @@ def test_pictures_that_are_not_as_the_metadata_says_are_never_exported(copy, tmp
     with pytest.raises(IntegrityError, match=r"row \d+ does not have the sha256 that its metadata says"):
         sd.export(task, "lists", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def replace(place: Path, new: Path) -> None:
+    shutil.rmtree(place)
+    shutil.copytree(new, place)
+
+
+def test_a_dataset_that_is_rebuilt_during_the_export_is_refused(copy, other, tmp_path, monkeypatch):
+    monkeypatch.setattr("shiftdata.data.exporting.examples.BATCH_ROWS", 25)
+    for name, act in (
+        ("folder", lambda out, on: sd.export(sd.task(copy), "lists", out, on_images=on)),
+        ("tars", lambda out, on: export_tars(copy, out, on_samples=on)),
+    ):
+        whole = Path(shutil.copytree(copy, tmp_path / f"{name}-before"))
+        calls: list[int] = []
+
+        def on(count: int, calls: list[int] = calls) -> None:
+            calls.append(count)
+            if len(calls) == 3:
+                replace(copy, other)
+
+        with pytest.raises(sd.errors.ChangedError):
+            act(tmp_path / name, on)
+        assert len(calls) >= 3
+        assert not (tmp_path / name).exists()
+        replace(copy, whole)
 
 
 # What is there already
