@@ -291,3 +291,32 @@ def test_a_dataset_comes_from_s3_as_a_whole_and_in_part(tiny, bucket):
     assert same(sd.fetch(f"s3://{bucket}/tiny", out="whole"), tiny)
     part = sd.fetch(f"s3://{bucket}/tiny", out="part", config="gf_k2_mu10")
     assert same(part, sd.fetch(tiny, out="other", config="gf_k2_mu10"))
+
+
+@pytest.fixture
+def mirror(tiny_out, monkeypatch):
+    """A read-only mirror of the tiny dataset, asked by the real `huggingface_hub`."""
+    serving = pytest.importorskip("tests.serve.serving")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    with serving.serving(tiny_out) as running:
+        yield running
+
+
+def test_the_catalog_of_a_mirror_is_enough(tiny, mirror, monkeypatch):
+    monkeypatch.setenv("SHIFTDATA_CATALOG", f"{mirror.endpoint}/catalog.json")
+    outcome = fetched("tiny")
+    assert same(outcome.target, tiny)
+    assert list(outcome.sources.files) == [f"hf+{mirror.endpoint}/datasets/shift/tiny"]
+
+
+def test_a_name_without_a_catalog_is_asked_of_the_hub_of_the_environment(tiny, mirror, tmp_path):
+    from tests.serve.serving import client_env
+
+    home = tmp_path / "home"
+    home.mkdir()
+    command = [sys.executable, "-m", "shiftdata", "fetch", "tiny", "--quiet"]
+    environment = client_env(mirror.endpoint, home)
+    done = subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "from hf://datasets/shift/tiny" in done.stdout
+    assert same(home / "shift/tiny", tiny)
