@@ -23,19 +23,20 @@ from typing import Any
 
 import shiftdata as sd
 
-#: What peers import for datasets of theirs that are not looked at here.
+#: Modules that peers import for datasets of theirs that are not read here.
 UNUSED = {"pytz": (), "transformers": ("BertTokenizer",)}
-#: What the peers' classes must give: set, key, label, domain, as often as the task; None: they do not say.
+#: The examples that a peer's class gives: set, key, label, domain; None: it does not say.
 Seen = Counter[tuple[str | None, str, str, str | None]]
 
 
 def torchvision_folder(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
     """torchvision: `ImageFolder` over each set; its numbers are those of `class_to_label`."""
     folder = importlib.import_module("torchvision.datasets.folder").ImageFolder
-    made = sd.export(task, "imagefolder", out)
+    exported = sd.export(task, "imagefolder", out)
     for name in task.sets:
         data = folder(str(out / name))
-        assert data.class_to_idx == {one["folder"]: one["class"] for one in made.record["class_to_label"]}
+        classes = exported.record["class_to_label"]
+        assert data.class_to_idx == {label["folder"]: label["class"] for label in classes}
         look_at(data)
         seen = Counter((name, key(path), data.classes[number], None) for path, number in data.samples)
         yield seen, expected(task, [name], domain=False)
@@ -43,12 +44,12 @@ def torchvision_folder(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
 
 def wilds(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
     """WILDS: a subclass as in docs/distribution.md, its subsets, metadata and groups."""
-    made = sd.export(task, "wilds", out)
-    data = wilds_class(made.record)(root_dir=str(out))
+    exported = sd.export(task, "wilds", out)
+    data = wilds_class(exported.record)(root_dir=str(out))
     groups = data._eval_grouper.metadata_to_group(data.metadata_array).tolist()
-    assert data.n_classes == len(made.record["class_to_label"])
-    assert data._eval_grouper.n_groups == len(made.record["class_to_label"]) * len(
-        made.record["domain_to_nuisance"]
+    assert data.n_classes == len(exported.record["class_to_label"])
+    assert data._eval_grouper.n_groups == len(exported.record["class_to_label"]) * len(
+        exported.record["domain_to_nuisance"]
     )
     right = data.y_array.clone()
     results, said = data.eval(right, data.y_array, data.metadata_array)
@@ -59,15 +60,15 @@ def wilds(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
         seen: Seen = Counter()
         for row in subset.indices.tolist():
             domain, y = data.metadata_array[row][:2].tolist()
-            assert groups[row] == y * len(made.record["domain_to_nuisance"]) + domain
+            assert groups[row] == y * len(exported.record["domain_to_nuisance"]) + domain
             maps = data.metadata_map
-            names = (maps["y"][y], maps[made.record["nuisance"]][domain])
+            names = (maps["y"][y], maps[exported.record["nuisance"]][domain])
             seen[ours, key(data._input_array[row]), *names] += 1
         yield seen, expected(task, [ours])
 
 
 def wilds_class(record: Any) -> Any:
-    """The subclass that a user writes."""
+    """Make the subclass that a user writes."""
     import pandas as pd
     import torch
     from PIL import Image
@@ -86,11 +87,14 @@ def wilds_class(record: Any) -> Any:
             self._version, self._split_scheme = version, "official"
             self._data_dir = self.initialize_data_dir(root_dir, download=False)
             rows = pd.read_csv(f"{self._data_dir}/metadata.csv")
-            names = pd.read_csv(f"{self._data_dir}/names.csv", keep_default_na=False)
             self._input_array, self._split_array = rows["img_filename"].values, rows["split"].values
             self._y_array, self._y_size = torch.tensor(rows["y"].to_list()), 1
             fields = [record["nuisance"], "y"]
-            self._metadata_map = {one: names[names["column"] == one]["name"].tolist() for one in fields}
+            numbered = (record["domain_to_nuisance"], record["class_to_label"])
+            self._metadata_map = {
+                field: [value["name"] for value in values]
+                for field, values in zip(fields, numbered, strict=True)
+            }
             self._n_classes = len(self._metadata_map["y"])
             self._metadata_fields = list(fields)
             self._metadata_array = torch.tensor(rows[fields].values.tolist())
@@ -109,40 +113,16 @@ def wilds_class(record: Any) -> Any:
 def domainbed(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
     """DomainBed: `PACS`, which takes any four folders of domains, as it is."""
     peer = importlib.import_module("domainbed.datasets")
-    made = sd.export(task, "domainbed", out / "PACS")
+    exported = sd.export(task, "domainbed", out / "PACS")
     data = peer.PACS(str(out), [0], {"data_augmentation": True})
-    assert data.num_classes == len(made.record["class_to_label"])
+    assert data.num_classes == len(exported.record["class_to_label"])
     seen: Seen = Counter()
-    for one, environment in zip(made.record["domain_to_nuisance"], data.datasets, strict=True):
+    for domain, environment in zip(exported.record["domain_to_nuisance"], data.datasets, strict=True):
         look_at(environment)
         for path, number in environment.samples:
-            label = made.record["class_to_label"][number]["name"]
-            seen[None, key(path), label, one["name"]] += 1
+            label = exported.record["class_to_label"][number]["name"]
+            seen[None, key(path), label, domain["name"]] += 1
     yield seen, Counter({(None, *rest): count for (_, *rest), count in expected(task, task.sets).items()})
-
-
-def balancinggroups(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
-    """BalancingGroups: `Waterbirds` as it is, its group sizes, and its subset with equal groups."""
-    peer = importlib.import_module("datasets_of_balancinggroups")
-    made = sd.export(task, "balancinggroups", out / "made")
-    labels, domains = (
-        [one["name"] for one in numbered]
-        for numbered in (made.record["class_to_label"], made.record["domain_to_nuisance"])
-    )
-    (out / "waterbirds").mkdir()
-    (out / "waterbirds/waterbird_complete95_forest2water2").symlink_to(out / "made/images")
-    (out / "metadata_waterbirds.csv").symlink_to(out / f"made/metadata_{made.record['dataset']}.csv")
-    for split, name in (("tr", "train"), ("va", "validation"), ("te", "test")):
-        data = peer.Waterbirds(str(out), split)
-        look_at(data)
-        rows = zip(data.x, data.y, data.g, strict=True)
-        seen = Counter((name, key(path), labels[y], domains[a]) for path, y, a in rows)
-        wanted = expected(task, [name])
-        sizes = Counter((label, domain) for _, _, label, domain in wanted.elements())
-        assert data.group_sizes == [sizes[label, domain] for label in labels for domain in domains]
-        balanced = peer.Waterbirds(str(out), split, subsample_what="groups")
-        assert set(balanced.group_sizes) == {min(data.group_sizes)}
-        yield seen, wanted
 
 
 def tllib(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
@@ -160,16 +140,16 @@ def tllib(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
 def nico(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
     """NICO++: the lists of each domain, which name files from the working folder."""
     peer = importlib.import_module("domainbed.datasets")
-    sd.export(task, "lists", out)
-    classes, domains = ((out / f"{name}.txt").read_text().splitlines() for name in ("classes", "domains"))
+    record = sd.export(task, "lists", out).record
+    classes = (out / "classes.txt").read_text().splitlines()
     os.chdir(out)
     for phase, name in (("train", "train"), ("val", "validation"), ("test", "test")):
         seen: Seen = Counter()
-        for domain in domains:
-            names, numbers = peer._dataset_info(f"lists/{domain}_{phase}.txt")
+        for domain in record["domain_to_nuisance"]:
+            names, numbers = peer._dataset_info(f"lists/{domain['folder']}_{phase}.txt")
             look_at(peer.StandardDataset(names, numbers, peer.get_val_transformer()))
             seen.update(
-                (name, key(path), classes[number], domain)
+                (name, key(path), classes[number], domain["name"])
                 for path, number in zip(names, numbers, strict=True)
             )
         yield seen, expected(task, [name])
@@ -179,13 +159,11 @@ PEERS: dict[str, Callable[[sd.Task, Path], Iterator[tuple[Seen, Seen]]]] = {
     "torchvision": torchvision_folder,
     "wilds": wilds,
     "domainbed": domainbed,
-    "balancinggroups": balancinggroups,
     "tllib": tllib,
     "nico": nico,
 }
 #: Files of a checkout that are loaded by themselves, under a name of our own.
 FILES = {
-    "balancinggroups": ("datasets_of_balancinggroups", "datasets.py"),
     "tllib": ("tllib_imagelist", "tllib/vision/datasets/imagelist.py"),
 }
 
@@ -201,8 +179,8 @@ def look_at(data: Any) -> None:
 
 
 def expected(task: sd.Task, sets: Any, *, domain: bool = True) -> Seen:
-    """What the task itself says."""
-    found: Seen = Counter()
+    """Count the rows of a task."""
+    counts: Seen = Counter()
     metadata = task.metadata
     for name in sets:
         rows = task.sets[name]
@@ -210,8 +188,8 @@ def expected(task: sd.Task, sets: Any, *, domain: bool = True) -> Seen:
         table = table if rows.counts is None else table.append_column("count", [rows.counts])
         for row in table.to_pylist():
             nuisance = metadata.nuisances[row[metadata.nuisance_column]] if domain else None
-            found[name, row["key"], metadata.labels[row["label"]], nuisance] += row.get("count", 1)
-    return found
+            counts[name, row["key"], metadata.labels[row["label"]], nuisance] += row.get("count", 1)
+    return counts
 
 
 def prepare(peer: str, checkout: Path | None, torchvision: Path | None) -> None:
@@ -247,7 +225,7 @@ def prepare(peer: str, checkout: Path | None, torchvision: Path | None) -> None:
 
 
 def scatter(src: Any, index: Any, dim_size: int, reduce: str) -> Any:
-    """What wilds uses of torch_scatter."""
+    """Take means, which is all that wilds uses of torch_scatter."""
     assert reduce == "mean"
     counts = index.bincount(minlength=dim_size).clamp(min=1)
     return src.new_zeros(dim_size).index_add(0, index, src) / counts
@@ -259,14 +237,12 @@ def main() -> int:
     )
     parser.add_argument("peer", choices=PEERS)
     parser.add_argument("dataset")
-    parser.add_argument("--config", help="a canonical split or base (default: the default base)")
+    parser.add_argument("--config", help="a canonical split (default: the default base)")
     parser.add_argument("--checkout", type=Path, help="the peer's repository")
     parser.add_argument("--torchvision", type=Path, help="an unpacked wheel of it, if it does not import")
     options = parser.parse_args()
     prepare(options.peer, options.checkout, options.torchvision)
-    from shiftdata.evaluation.export import chosen_task
-
-    task = chosen_task(options.dataset, config=options.config)
+    task = sd.task(options.dataset, options.config)
     wrong = total = 0
     with tempfile.TemporaryDirectory() as scratch:
         for seen, wanted in PEERS[options.peer](task, Path(scratch) / "out"):

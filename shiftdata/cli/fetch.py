@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from shiftdata.cli.verbs import GOES_ON, dataset_argument, progress, quiet_option, verb
-from shiftdata.data.fetching.run import Fetch, Preview
+from shiftdata.data.fetching.run import Plan, fetch
+from shiftdata.data.fetching.sources import Sources
 
 #: Problems that are printed of one place; more would hide the others.
 MOST_PROBLEMS = 5
@@ -19,7 +20,6 @@ MOST_PROBLEMS = 5
     """
     examples:
       shiftdata fetch sma_emoji                                  the whole dataset, into shift/sma_emoji
-      shiftdata fetch sma_emoji --plan                           how much it is, and from where
       shiftdata fetch sma_emoji --config gf_k8_mu10              the rows of one canonical split
       shiftdata fetch sma_emoji --select style=amber,embers       two styles, by their byte ranges
       shiftdata fetch cns_emoji --select 'severity<=1.5' --split test
@@ -36,51 +36,39 @@ MOST_PROBLEMS = 5
 @click.option("--config", metavar="NAME", help="Only this base or canonical split.")
 @click.option("--select", multiple=True, metavar="CONDITION", help="Only rows with style=amber,embers ...")
 @click.option("--split", metavar="SPLIT,...", help="Only these splits, or sets of a canonical split.")
-@click.option("--plan", "plan_only", is_flag=True, help="Print what would be fetched, and stop.")
 @click.option("--offline", is_flag=True, help="Use no network; print exactly what is missing.")
 @click.option("--replace", is_flag=True, help="Replace another version that is in the folder.")
 @click.option("--jobs", type=click.IntRange(min=1), default=4, metavar="N", help="Files at a time.")
 @quiet_option
-def command(dataset: str, split: str | None, plan_only: bool, quiet: bool, **options: Any) -> None:
+def command(dataset: str, split: str | None, quiet: bool, **options: Any) -> None:
     """Download a dataset, or only a config, split or style of it.
 
     Every file is compared with the manifest; where one is missing or wrong, the next place is asked. Run the
     same command again to go on after an interruption, or to repair a damaged folder.
     """
-    splits = split.split(",") if split else None
+    plans: list[Plan] = []
     with ExitStack() as stack:
         # The metadata of a part comes before its plan, and can be much.
         bar = stack.enter_context(progress("metadata", None, "B", quiet=quiet))
 
-        def agree(preview: Preview) -> bool:
+        def begin(plan: Plan) -> None:
             nonlocal bar
             bar.close()
-            print("\n".join(_lines(job, preview)), flush=True)
-            hidden = quiet or plan_only or not preview.bytes
-            bar = stack.enter_context(progress("fetch", preview.bytes, "B", quiet=hidden))
-            return not plan_only
+            plans.append(plan)
+            print(f"{plan.title}\n  {plan.bytes / 1e6:,.1f} MB to fetch into {plan.target}")
+            for note in plan.notes:
+                print(f"  note: {note}")
+            bar = stack.enter_context(progress("fetch", plan.bytes, "B", quiet=quiet or not plan.bytes))
 
-        job = Fetch(name=dataset, split=splits, on_preview=agree, **options)
-        job.on_bytes = lambda count: bar.update(count)
-        job.run()
-    if not plan_only:
-        _print_summary(job)
-
-
-def _lines(job: Fetch, preview: Preview) -> list[str]:
-    files = f"{preview.files:,} files, " if preview.files else ""
-    here = f", {preview.here / 1e6:,.1f} MB are here already" if preview.here else ""
-    return [
-        preview.title,
-        f"  {files}{preview.bytes / 1e6:,.1f} MB to fetch{here}",
-        f"  into {job.target}, where {preview.free / 1e6:,.1f} MB are free",
-        *(f"  from {place}" for place in preview.places),
-        *(f"  note: {note}" for note in job.notes),
-    ]
+        splits = split.split(",") if split else None
+        folder = fetch(
+            dataset, split=splits, on_plan=begin, on_bytes=lambda count: bar.update(count), **options
+        )
+    _print_sources(plans[0].sources)
+    print(f"{folder}: load it with shiftdata.load_dataset({str(folder)!r})")
 
 
-def _print_summary(job: Fetch) -> None:
-    sources = job.sources
+def _print_sources(sources: Sources) -> None:
     for store in sources.stores:
         size, files = sources.sizes[store.address], sources.files[store.address]
         if size:
@@ -89,6 +77,3 @@ def _print_summary(job: Fetch) -> None:
         more = [f"{len(problems) - MOST_PROBLEMS:,} more problems"] if len(problems) > MOST_PROBLEMS else []
         for problem in [*problems[:MOST_PROBLEMS], *more]:
             print(f"  {store.address}: {problem}")
-    for note in job.notes:
-        print(note)
-    print(f"{job.target}: load it with shiftdata.load_dataset({str(job.target)!r})")

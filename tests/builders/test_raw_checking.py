@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,6 @@ from builders.raw.checking import check
 from builders.raw.counting import compare
 from builders.raw.sources import Counts, RawFile, Source
 from builders.recipe_files import load_recipe, recipe_names
-from scripts.regenerate_recipe_names import FILE, recipes
 from tests.builders.replicas import pacs
 from tests.paths import ROOT
 
@@ -159,7 +157,3 @@ def test_the_page_of_public_datasets_has_each_with_its_size_and_first_count():
         if one.counts and family is None:
             assert f"{one.counts[0].all:,}" in row
     assert set(rows) == {f"{family}<id>" for family in families}
-
-
-def test_the_recipes_that_errors_name_are_those_of_the_checkout():
-    assert json.loads(FILE.read_text(encoding="utf-8")) == recipes()

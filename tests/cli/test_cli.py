@@ -13,8 +13,6 @@ import shiftdata.cli.fetch
 import shiftdata.cli.list
 from builders.cli import app as builders_cli
 from builders.describe.contact_sheet import CELL, GAP, contact_sheet
-from builders.raw.sources import source
-from builders.recipe_files import embedded_recipes
 from shiftdata.cli.app import APP
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.evaluation.charts import margins
@@ -125,7 +123,7 @@ def test_ctrl_c_says_what_the_same_command_will_do(words, said, monkeypatch, cap
         raise KeyboardInterrupt
 
     monkeypatch.setattr("shiftdata.cli.list.list_datasets", stop)
-    monkeypatch.setattr("shiftdata.cli.fetch.Fetch.run", stop)
+    monkeypatch.setattr("shiftdata.cli.fetch.fetch", stop)
     status, _, errors = run(shiftdata.cli.app.main, capsys, *words)
     assert status == 130
     assert said in errors
@@ -192,17 +190,3 @@ def test_an_error_of_the_system_is_said_with_its_path_first(home, capsys, tiny, 
     status, _, error = run(shiftdata.cli.app.main, capsys, *words)
     assert status == 1
     assert re.search(r"^error: \S*none/p\.png: No such file or directory\. Check the path", error)
-
-
-@pytest.mark.parametrize("name", ["sma_brd", "shift/hub_pacs", "sma_glyphs"])
-def test_a_dataset_that_is_not_built_names_its_recipe_licence_and_commands(home, capsys, name):
-    status, _, error = run(shiftdata.cli.app.main, capsys, "info", name)
-    short = name.rpartition("/")[2]
-    assert status == 1
-    assert f"python -m builders build {short}\n" in error
-    if short in embedded_recipes():
-        assert "raw get" not in error
-    else:
-        raw = source(short)
-        assert f"python -m builders raw get {raw.name} " in error
-        assert f"(licence: {raw.license})" in error

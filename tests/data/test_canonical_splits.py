@@ -20,7 +20,7 @@ from shiftdata.data.format.front_matter import virtual_configs
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import CanonicalSet, Split
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.evaluation.export import chosen_task
+from shiftdata.evaluation.export import canonical_split
 from shiftdata.evaluation.verify import verify
 from tests.data.test_verification import retold, with_column
 from tests.shared import dataset_of
@@ -181,7 +181,7 @@ def test_a_whole_base_keeps_key_files_and_a_task_of_a_part_is_that_of_the_whole(
 
 def test_an_export_names_a_set_by_its_config(built):
     assert sd.task(built["domain"], "uda_night_paper").sets["target_train"].roles == ("unlabelled",)
-    task = chosen_task(built["domain"], config="uda_night_paper_source_train")
+    task = canonical_split(sd.open_dataset(built["domain"]), "uda_night_paper_source_train")
     assert list(task.sets) == ["source_train"]
     assert set(task.keys("source_train")) == set(frozen(built["domain"], "uda_night_paper")["source_train"])
     assert task.sets["source_train"].roles == ("fit",)

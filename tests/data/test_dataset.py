@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import shiftdata as sd
+from shiftdata.data.exporting.webdataset import export as export_tars
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from tests.data.byte_ranges.server import ranges
@@ -45,6 +46,7 @@ READS: dict[str, Callable[[sd.Task], object]] = {
     "dataset": lambda task: task.dataset("train")[0],
     "loader": lambda task: next(iter(task.loader("train", batch_size=4))),
     "export": lambda task: sd.export(task, "imagefolder", Path("out")),
+    "tars": lambda task: export_tars(task.metadata.dataset, Path("out")),
 }
 
 

@@ -88,15 +88,6 @@ def test_mini_is_part_of_extended_with_the_same_bytes_and_folds(in_tiny_out):
         assert (row["image"]["bytes"], row["fold"]) == (twin["image"]["bytes"], twin["fold"])
 
 
-def test_torch_reads_it(in_tiny_out):
-    torch = pytest.importorskip("torch")
-    data = datasets.load_dataset("shift/tiny", "gf_k2_mu10", split="train", streaming=True)
-    loader = torch.utils.data.DataLoader(
-        data.select_columns(["label", "style"]).with_format("torch"), batch_size=5
-    )
-    assert sum(len(batch["label"]) for batch in loader) == 16
-
-
 def test_our_load_dataset_gives_the_same(in_tiny_out):
     ours = shiftdata.load_dataset("tiny", "gf_k2_mu10", split="train", streaming=True)
     plain = datasets.load_dataset("shift/tiny", "gf_k2_mu10", split="train", streaming=True)

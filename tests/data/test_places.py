@@ -8,10 +8,9 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
-from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import fsspec
@@ -33,53 +32,9 @@ from shiftdata.errors import (
     ShiftdataError,
     StorageError,
 )
+from tests.data.byte_ranges.server import ranges
 from tests.serve import serving as mirror
 from tests.web import answering
-
-
-class Files(SimpleHTTPRequestHandler):
-    """Python's own file server; paths in `ways` are answered badly."""
-
-    ways: Mapping[str, list[str]] = {}
-    asked: list[str]
-
-    def do_GET(self) -> None:
-        self.asked.append(self.path)
-        waiting = self.ways.get(self.path, [])
-        way = waiting.pop(0) if waiting else "well"
-        if way == "well":
-            super().do_GET()
-            return
-        if way == "refused":
-            self.send_error(403)
-            return
-        data = Path(self.translate_path(self.path)).read_bytes()
-        told = len(data) // 2 if way == "short" else len(data)
-        self.send_response(200)
-        self.send_header("Content-Length", str(told))
-        self.end_headers()
-        self.wfile.write(data[: len(data) // 2])
-        self.close_connection = True
-
-    def log_message(self, *_: object) -> None:
-        """Stay quiet."""
-
-
-@contextmanager
-def files(
-    folder: Path,
-    *,
-    ways: Mapping[str, Sequence[str]] = {},
-    asked: list[str] | None = None,
-) -> Iterator[str]:
-    """A plain HTTP server of a folder.
-
-    `ways` says how a path is answered, a word a request; `asked` takes down what was asked for.
-    """
-    told = {"ways": {f"/{path}": [*each] for path, each in ways.items()}}
-    handler = type("Some", (Files,), told | {"asked": [] if asked is None else asked})
-    with answering(partial(handler, directory=str(folder))) as url:
-        yield url
 
 
 @contextmanager
@@ -154,31 +109,13 @@ def test_a_url_is_a_place(tiny, memory):
     assert (local.folder, local.address) == (tiny, str(tiny))
 
 
-def test_a_manifest_is_read_over_http(tiny):
-    with files(tiny.parent) as url:
-        assert shiftdata.info(f"{url}/tiny").name == "tiny"
-
-
-def test_what_a_url_does_not_give_is_said(tiny, at_once):
-    with files(tiny.parent, ways={"tiny/manifest.json": ["refused"]}) as url:
-        with pytest.raises(StorageError, match=r"http.*tiny/manifest\.json cannot be read \(.*403"):
-            shiftdata.info(f"{url}/tiny")
-        with pytest.raises(
-            NotFoundError, match=r"http.*/tin has no manifest\.json.*its upload is not complete"
-        ):
-            shiftdata.info(f"{url}/tin")
-    with pytest.raises(StorageError, match="check the address, the network, and that the server runs"):
-        shiftdata.info(f"{url}/tiny")  # the server is gone
-
-
 def test_an_error_that_passes_is_tried_again(tiny, at_once):
-    with files(tiny.parent, ways={"tiny/manifest.json": ["cut", "cut"]}) as url:
-        assert shiftdata.info(f"{url}/tiny").name == "tiny"
-    with (
-        files(tiny.parent, ways={"tiny/manifest.json": ["cut"] * 3}) as url,
-        pytest.raises(StorageError, match="cannot be read"),
-    ):
-        shiftdata.info(f"{url}/tiny")
+    with ranges(tiny.parent) as server:
+        server.faulty, server.faults = "manifest.json", ["cut", "cut"]
+        assert shiftdata.info(f"{server.url}/tiny").name == "tiny"
+        server.always = "cut"
+        with pytest.raises(StorageError, match="cannot be read"):
+            shiftdata.info(f"{server.url}/tiny")
 
 
 @pytest.mark.parametrize(
@@ -265,8 +202,7 @@ def refusing(status: int) -> AbstractContextManager[str]:
 REFUSALS = [
     (401, "status 401 .*the server refuses access; check your login or token"),
     (404, r"has no manifest\.json: it is not a shiftdata dataset"),
-    (429, "status 429 .*the server asks to wait"),
-    (503, "status 503 .*the server answers, and fails; try again later"),
+    (503, "status 503 .*try again later"),
 ]
 
 
@@ -293,7 +229,7 @@ def test_a_place_where_no_server_answers_is_said_to_be_unreachable(form, at_once
 
 
 @pytest.mark.parametrize(
-    ("status", "message"), [(403, "refuses access"), (404, "has no manifest"), (503, "fails; try again")]
+    ("status", "message"), [(403, "refuses access"), (404, "has no manifest"), (503, "try again later")]
 )
 def test_a_bucket_that_refuses_or_fails_is_told_from_one_without_a_dataset(
     status, message, at_once, monkeypatch

@@ -90,7 +90,7 @@ def attack(folder: Path, text: str) -> None:
             for read in (lambda: Catalog.read(path), lambda: look_up("toy", offline=True)):
                 with suppress(ShiftdataError):
                     read()
-            assert main(["fetch", "toy", "--offline", "--quiet", "--plan"]) in (0, 1)
+            assert main(["fetch", "toy", "--offline", "--quiet"]) in (0, 1)
             with suppress(ShiftdataError):
                 sd.fetch("lab/other", offline=True, out="other")
     assert SECRET not in b"".join(

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 import shiftdata as sd
 from shiftdata.cli.app import main
-from shiftdata.data.fetching.run import Fetch
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.errors import IntegrityError, ShiftdataError
@@ -53,12 +52,8 @@ def _command(*arguments: str) -> None:
     assert "\x1b" not in out.getvalue()
 
 
-def _plan(folder: Path) -> None:
-    _fetch(folder, on_preview=lambda preview: False)
-
-
 def _fetch(folder: Path, **options: Any) -> None:
-    Fetch(name=str(folder), out=folder.parent.parent / "work" / "out", offline=True, **options).run()
+    sd.fetch(folder, out=folder.parent.parent / "work" / "out", offline=True, **options)
 
 
 def _batch(folder: Path) -> None:
@@ -74,7 +69,6 @@ def _load(folder: Path) -> None:
 #: What each example tries, and what only a share of them does, since it takes long.
 READERS: dict[str, Callable[[Path], object]] = {
     "info": lambda folder: _command("info", str(folder)),
-    "plan": _plan,
     "task": lambda folder: sd.task(folder, "group-fairness", k=2, mu=0.1),
     "canonical": lambda folder: sd.task(folder, base="mini"),
     "files": lambda folder: verify(folder, deep=False),

@@ -31,10 +31,8 @@ from shiftdata.data.format.schema import FROZEN, SPLITS, metadata_schema
 from shiftdata.data.format.writer import (
     BYTES_PER_GROUP,
     ROWS_PER_GROUP,
-    SMALL_STRETCH,
     Indices,
     Ordered,
-    within_limits,
     write_keys,
     write_splits,
 )
@@ -46,7 +44,7 @@ from shiftdata.errors import InputError, IntegrityError
 #: In the staging folder: the whole's manifest and metadata, and images that came already.
 INDEX = ".index"
 IMAGES = ".images"
-#: As a build cuts them: pictures of one group in short stretches, all else in long ones.
+#: The most rows of a row group, as in a build.
 MOST_ROWS = {"image": ROWS_PER_GROUP, "text": 5000, "table": 5000}
 
 
@@ -103,11 +101,6 @@ class PartFetch:
                 f"no row of {self.selection.name} is selected by {self.description()}: nothing to fetch"
             )
         return {}
-
-    def forget(self) -> None:
-        """Leave nothing behind, unless an earlier fetch was interrupted here."""
-        if not any((self.work / name).exists() for name in (IMAGES, "data")):
-            shutil.rmtree(self.work)
 
     def sizes(self) -> tuple[int, int]:
         """Return the bytes that are still to be fetched, and those that the disk must have room for."""
@@ -172,7 +165,6 @@ class PartFetch:
                         base,
                         verify=True,
                         cache=self.work / IMAGES,
-                        connections=self.jobs,
                         source=dataset.store,
                     )
                     readers[address] = stack.enter_context(reader)
@@ -186,7 +178,7 @@ class PartFetch:
 
         chosen = self.tables[split].take(pa.array(rows))
         try:
-            groups = row_groups_in_order(chosen, self.manifest.roles.modality)
+            groups = row_groups_in_order(chosen, MOST_ROWS[self.manifest.roles.modality])
             ordered = Ordered.of_table(chosen, groups, read)
             self.files |= write_splits(self.work, self.manifest, base, {split: ordered})
         except NoPlaceError:
@@ -255,22 +247,13 @@ def purpose_of(written: bytes, selection: Selection | None, manifest: Manifest) 
     return json.dumps({"manifest": digest, "part": record}, sort_keys=True)
 
 
-def row_groups_in_order(rows: pa.Table, modality: str) -> list[Indices]:
-    """Cut rows of metadata into row groups, in their order, so that a filter by group skips what it can.
-
-    Rows of one row group of the whole are neighbours, and stay together as far as they fit.
-    """
-    lengths = rows["length"].to_numpy().astype(np.int64)
-    runs = [np.arange(len(lengths))]
-    if modality == "image":
-        numbers = pc.fill_null(rows["group"], -1).to_numpy()
-        runs = np.split(runs[0], np.flatnonzero(np.diff(numbers)) + 1)
-    groups: list[Indices] = []
-    for run in runs:
-        last = groups[-1] if groups else None
-        small = last is not None and max(len(last), len(run)) < SMALL_STRETCH
-        if last is not None and small and lengths[last].sum() + lengths[run].sum() <= BYTES_PER_GROUP:
-            groups[-1] = np.concatenate([last, run])
-        else:
-            groups += within_limits(run, lengths, MOST_ROWS[modality])
+def row_groups_in_order(rows: pa.Table, most: int) -> list[Indices]:
+    """Cut rows of metadata into row groups in their order, which is that of the whole: by group."""
+    ends = np.cumsum(rows["length"].to_numpy().astype(np.int64))
+    groups, start, before = [], 0, 0
+    while start < len(ends):
+        fits = int(np.searchsorted(ends, before + BYTES_PER_GROUP, side="right"))
+        stop = min(max(fits, start + 1), start + most, len(ends))
+        groups.append(np.arange(start, stop))
+        start, before = stop, int(ends[stop - 1])
     return groups

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from shiftdata.data.format.attribution import ATTRIBUTION
-from shiftdata.data.format.front_matter import Entry, cell, linked, loading_entries, task_category, yaml_lines
+from shiftdata.data.format.front_matter import Entry, linked, loading_entries, task_category, yaml_lines
 from shiftdata.data.format.licenses import hub_terms
 from shiftdata.data.format.manifest import Manifest
 
@@ -16,34 +15,20 @@ TEMPLATE = Path(__file__).with_name("part_card.md")
 def part_card(manifest: Manifest, words: str) -> str:
     """Render the README.md of a part; `words` is its selection."""
     part, base = manifest.part, manifest.bases[0]
-    configs = manifest.configs
-    return TEMPLATE.read_text(encoding="utf-8").format(
-        front="\n".join(yaml_lines(_front_matter(manifest))),
-        m=manifest,
-        citation=linked(manifest.citation),
-        content_id=part.content_id[:16] if part else "",
-        manifest=f"`{part.manifest[:16]}`" if part else "",
-        words=words,
-        config=part.config if part and part.config in configs else base.name,
-        rows="\n".join(_rows(manifest, words)),
-        attribution=ATTRIBUTION,
-    )
-
-
-def _rows(manifest: Manifest, words: str) -> Iterator[str]:
-    about = {name: split.summary for split in manifest.canonical_splits for name in split.configs}
-    about[manifest.default_base] = f"every row of the part: {words}"
-    for name, config in manifest.configs.items():
-        counts = ", ".join(f"{cell(split)} {size.rows:,}" for split, size in config.splits.items())
-        text = about.get(name, "the same rows without the examples")
-        yield f"| `{name}` | {counts} | {cell(text)} |"
-
-
-def _front_matter(manifest: Manifest) -> Entry:
-    return {
+    front: Entry = {
         "pretty_name": f"{manifest.title}: a part",
         **hub_terms(manifest.license.split(" AND ")),
         "task_categories": [task_category(manifest.roles.modality)],
         "tags": ["distribution-shift", manifest.family, "shiftdata"],
         **loading_entries(manifest),
     }
+    return TEMPLATE.read_text(encoding="utf-8").format(
+        front="\n".join(yaml_lines(front)),
+        m=manifest,
+        citation=linked(manifest.citation),
+        content_id=part.content_id[:16] if part else "",
+        manifest=f"`{part.manifest[:16]}`" if part else "",
+        words=words,
+        config=part.config if part and part.config in manifest.configs else base.name,
+        attribution=ATTRIBUTION,
+    )

@@ -16,6 +16,8 @@ from shiftdata.files import OUT_OF_SPACE
 
 #: Failures in a row after which a place is asked last; if it was slow, not at all.
 FAILURES = 3
+#: As many failures of a place that is not asked again.
+NEVER = 1 << 30
 #: Seconds after which a failure is a slow one.
 SLOW = 10.0
 
@@ -46,7 +48,6 @@ class Sources:
     problems: dict[str, list[str]] = field(default_factory=dict)
     _opened: dict[str, OpenDataset] = field(default_factory=dict)
     _failures: Counter[str] = field(default_factory=Counter)
-    _ruled_out: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def manifest(self) -> bytes:
@@ -60,7 +61,7 @@ class Sources:
     def order(self) -> list[Store]:
         """Return the places that may have it, those that keep failing last."""
         with self._lock:
-            able = [store for store in self.stores if store.address not in self._ruled_out]
+            able = [store for store in self.stores if self._failures[store.address] < NEVER]
             return sorted(able, key=lambda store: self._failures[store.address] >= FAILURES)
 
     def first(self, what: str, act: Callable[[OpenDataset], T]) -> tuple[T, Store]:
@@ -76,10 +77,11 @@ class Sources:
                     raise
                 self._failed(store, dataset, f"{what}: {in_a_line(error)}")
                 if time.monotonic() - began > SLOW and self._failures[store.address] >= FAILURES:
-                    self._rule_out(store, f"is not asked again: it was slow and failed {FAILURES} times")
+                    self._note(store, f"is not asked again: it was slow and failed {FAILURES} times", NEVER)
                 continue
             with self._lock:
-                self._failures[store.address] = 0
+                if self._failures[store.address] < NEVER:
+                    self._failures[store.address] = 0
             return result, store
         raise NoPlaceError(f"no place gave {what}:", self.reasons())
 
@@ -100,12 +102,12 @@ class Sources:
 
     def _open(self, store: Store) -> bytes | None:
         if self.offline and store.is_far:
-            self._rule_out(store, "not asked (offline)")
+            self._note(store, "not asked (offline)", NEVER)
             return None
         try:
             dataset, written = open_store(store)
         except MissingExtraError as error:  # the others may do
-            self._rule_out(store, in_a_line(error))
+            self._note(store, in_a_line(error), NEVER)
             return None
         except Exception as error:  # each backend has its own kinds
             self._note(store, f"manifest.json: {in_a_line(error)}", FAILURES)
@@ -116,19 +118,19 @@ class Sources:
                 self._opened[store.address] = dataset
                 return written
         digests = f"its manifest is {dataset.sha256[:12]}, not {self.wanted[:12]}"
-        self._rule_out(store, f"has another version: {digests}")
+        self._note(store, f"has another version: {digests}", NEVER)
         return None
 
     def _failed(self, store: Store, dataset: OpenDataset, why: str) -> None:
         """Note a failure; a place that has another version by now is not asked again."""
+        weight = 1
         try:
             dataset.check_unchanged()
         except ChangedError as changed:
-            self._rule_out(store, in_a_line(changed))
+            why, weight = in_a_line(changed), NEVER
         except Exception:  # it is away: the failure says so already
-            self._note(store, why)
-        else:
-            self._note(store, why)
+            pass
+        self._note(store, why, weight)
 
     def _note(self, store: Store, why: str, weight: int = 1) -> None:
         with self._lock:
@@ -136,9 +138,3 @@ class Sources:
             problems = self.problems.setdefault(store.address, [])
             if why not in problems:  # several threads may report the same
                 problems.append(why)
-
-    def _rule_out(self, store: Store, why: str) -> None:
-        with self._lock:
-            if store.address not in self._ruled_out:
-                self._ruled_out.add(store.address)
-                self.problems.setdefault(store.address, []).append(why)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -14,13 +15,14 @@ from numpy.typing import NDArray
 
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.batches import Examples, Loader
+from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.loading.line_cache import LineCache
 from shiftdata.data.loading.order import Ranks
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError
 
-#: Bytes of all features together.
-LIMIT = 20 << 30
+#: Changes when `decode` makes other pixels. simplejpeg and Pillow make the same ones.
+DECODING = 1
 #: Examples that an encoder is given at once, always: sums of matrices depend on the size of a block.
 BLOCK = 32
 BATCH = 8 * BLOCK  # examples that are read, and lines that are written, together
@@ -47,12 +49,39 @@ class Encoder(Protocol):
         """Encode pictures (uint8, n x height x width x 3), a list of texts, or rows of a table."""
 
 
+@dataclass(frozen=True)
+class Pixels:
+    """The decoded pictures themselves, as an encoder."""
+
+    size: int | tuple[int, int] | None = None
+    modality = "image"
+    fingerprint = f"pixels {DECODING}"
+
+    def __call__(self, pictures: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        return pictures
+
+
+def pixels_of(
+    metadata: Metadata,
+    rows: IntArray,
+    *,
+    size: int | tuple[int, int] | None = None,
+    cache: bool | str | Path = True,
+) -> NDArray[Any]:
+    """Decode the pictures of some rows of a base once; return them as `features_of` does.
+
+    Each rank decodes what it lacks: a loader may be made by one rank alone.
+    """
+    return features_of(metadata, rows, Pixels(size), cache=cache, share=False)
+
+
 def features_of(
     metadata: Metadata,
     rows: IntArray,
     encoder: Encoder,
     *,
     cache: bool | str | Path = True,
+    share: bool = True,
     on_rows: Callable[[int], object] = int,
 ) -> NDArray[Any]:
     """Encode some rows of a base; return an array with a line for each row of the base, filled for these.
@@ -62,18 +91,19 @@ def features_of(
     folder; or give a folder), and the array is a map of its file. Without a cache, or where it cannot be
     written, the array is in memory, of which only the lines that are filled take up room.
 
-    Where `torch.distributed` is set up, all ranks call this alike. Each computes a share, and what it still
-    lacks where ranks have no common disk. A line has the same bytes for any ranks, rows and batches: the
-    encoder gets blocks of one size and runs in one torch thread. `on_rows` gets how many lines became ready
-    since its last call.
+    Where `torch.distributed` is set up and ranks `share` the work, all call this alike. Each computes a part,
+    and what it still lacks where ranks have no common disk. A line has the same bytes for any ranks, rows
+    and batches: the encoder gets blocks of one size and runs in one torch thread. `on_rows` gets how many
+    lines became ready since its last call.
     """
     if not len(rows):
         raise InputError(f"no rows of {metadata.name} were given: give rows, such as task.rows('train')")
     lines = np.unique(metadata.picture[rows])
     if cache is not False and metadata.dataset is not None:
         about = {"encoder": encoder.fingerprint, "size": encoder.size}
-        store = LineCache.of("features", metadata.dataset, metadata.base, about, root=cache, limit=LIMIT)
-        return _on_disk(metadata, lines, encoder, store, on_rows)
+        store = LineCache.of(metadata.dataset, metadata.base, about, cache)
+        ranks = Ranks.of() if share else Ranks()
+        return _on_disk(metadata, lines, encoder, store, ranks, on_rows)
     key = encoder.fingerprint, lines.tobytes()
     if metadata not in _in_memory or _in_memory[metadata][0] != key:
         _in_memory[metadata] = key, _filled(_encoded(metadata, lines, encoder), len(metadata), on_rows)
@@ -87,10 +117,11 @@ def _on_disk(
     lines: IntArray,
     encoder: Encoder,
     store: LineCache,
+    ranks: Ranks,
     on_rows: Callable[[int], object],
 ) -> NDArray[Any]:
     """Fill the files; return their map, or an array in memory where they cannot be written."""
-    ranks, ready = Ranks.of(), 0
+    ready = 0
 
     def fill(lines: IntArray) -> int:
         written = 0
@@ -137,7 +168,10 @@ def _encoded(
     """Read and encode the examples of some rows, in batches."""
     if not len(lines):
         return
-    examples = Examples(metadata, lines, size=encoder.size)
+    # What is kept for later runs is of the bytes that the metadata names.
+    opened = metadata.dataset
+    reader = None if opened is None else ExampleReader(opened, metadata.base, verify=True)
+    examples = Examples(metadata, lines, size=encoder.size, reader=reader)
     if examples.modality != encoder.modality:
         raise InputError(
             f"{metadata.name} has examples of the modality {examples.modality}, and {encoder!r} is for "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +35,10 @@ def efficientnet() -> Any:
     return network
 
 
+@cache
 def weights_hash() -> str:
-    """Return the sha256 of the weights, computed again only if the file has changed."""
-    path = efficientnet_weights()
-    state = path.stat()
-    return _hash_of(path, state.st_ino, state.st_size, state.st_mtime_ns)
-
-
-@lru_cache(maxsize=1)
-def _hash_of(path: Path, *state: int) -> str:
-    return sha256_of(path)
+    """Return the sha256 of the weights."""
+    return sha256_of(efficientnet_weights())
 
 
 def fingerprint() -> str:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import time
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
@@ -32,8 +30,6 @@ from shiftdata.stable import content_hash
 
 #: Raised where earlier files must not be read again.
 CACHE_VERSION = 4
-#: Seconds for which a folder that was used is left alone.
-IDLE = 3600.0
 #: Seconds to wait for another process that writes.
 LOCK_TIMEOUT = 10.0
 ROWS, CHECKS, ABOUT, LOCK = "rows.npy", "checks.npy", "about.json", ".lock"
@@ -47,15 +43,13 @@ class LineCache:
     """The lines of one base's rows, as far as they are in a folder.
 
     It is an aid: where the folder cannot be read or written, or the disk is full, lines are computed as if
-    there were none. `about` names all that determines them apart from the rows. `limit` is for all arrays
-    below `root` together: those that nobody used for a while make room.
+    there were none. `about` names all that determines them apart from the rows. Nothing removes the arrays
+    but their user.
     """
 
-    def __init__(
-        self, kind: str, about: Mapping[str, Any], size: int, *, root: bool | str | Path = True, limit: int
-    ) -> None:
-        self.kind, self.size, self.limit = kind, size, limit
-        self.root = cache_folder(kind) if root is True else absolute(Path(str(root)))
+    def __init__(self, about: Mapping[str, Any], size: int, root: bool | str | Path) -> None:
+        self.size = size
+        self.root = cache_folder("features") if root is True else absolute(Path(str(root)))
         self.about = json.dumps({**about, "rows": size, "version": CACHE_VERSION}, sort_keys=True)
         self.folder = self.root / content_hash(self.about)[:32]
         self.x: NDArray[Any] | None = None
@@ -65,7 +59,7 @@ class LineCache:
 
     @classmethod
     def of(
-        cls, kind: str, dataset: OpenDataset, base: str, about: Mapping[str, Any], **options: Any
+        cls, dataset: OpenDataset, base: str, about: Mapping[str, Any], root: bool | str | Path
     ) -> LineCache:
         """Open the lines of a base's examples, as Pillow decodes them."""
         manifest = dataset.manifest
@@ -77,12 +71,7 @@ class LineCache:
             "base": base,
             "pillow": PIL.__version__,
         }
-        return cls(kind, {**about, **known}, sum(split.rows for split in splits.values()), **options)
-
-    def absent(self, rows: IntArray) -> NDArray[np.bool_]:
-        """Return a mask of the rows without a line, be it whole or damaged."""
-        mask: NDArray[np.bool_] = np.equal(self._checks[rows], 0)
-        return mask
+        return cls({**about, **known}, sum(split.rows for split in splits.values()), root)
 
     def missing(self, rows: IntArray) -> NDArray[np.bool_]:
         """Return a mask of the rows whose lines are not here whole."""
@@ -91,14 +80,6 @@ class LineCache:
         x = np.asarray(self.x)  # lines of a memmap take longer to make
         pairs = zip(rows.tolist(), self._checks[rows].tolist(), strict=True)
         return np.array([not check or _checksum(x[row], row) != check for row, check in pairs], bool)
-
-    def take(self, rows: IntArray, out: NDArray[Any]) -> NDArray[np.bool_]:
-        """Copy the lines of some rows; return a mask of those that are whole."""
-        if (x := self.x) is None:  # another thread may throw it away meanwhile
-            return np.zeros(len(rows), bool)
-        np.take(x, rows, axis=0, out=out, mode="clip")
-        triples = zip(out, rows.tolist(), self._checks[rows].tolist(), strict=True)
-        return np.array([check != 0 and _checksum(line, row) == check for line, row, check in triples], bool)
 
     def put(self, rows: IntArray, values: NDArray[Any]) -> bool:
         """Write the lines of some rows; return True if all are here now. Lines by other processes stay."""
@@ -126,43 +107,38 @@ class LineCache:
             if len(x) != self.size or checks.shape != (self.size,) or checks.dtype != np.uint64:
                 raise ValueError("it has other rows")
             self.x, self._checks = x, checks
-            with suppress(OSError):  # it may be another user's
-                os.utime(self.folder / ABOUT)
         except (OSError, ValueError, EOFError) as error:
             self._throw_away(str(error))
 
     def stop(self, reason: str) -> None:
         """Write no more lines, and warn once."""
         if self._writable:
-            warnings.warn(f"{self.kind}: nothing more is kept, {reason}", CacheWarning, stacklevel=2)
+            warnings.warn(f"features: nothing more is kept, {reason}", CacheWarning, stacklevel=2)
         self._writable = False
 
     def _write(self, rows: IntArray, values: NDArray[Any]) -> bool:
         self.refresh()
         if self.x is not None and (self.x.shape[1:], self.x.dtype) != (values.shape[1:], values.dtype):
             self._throw_away("it has lines of another shape")
-        if self.x is None and not self._create(values):
+        if self.x is None:
+            self._create(values)
+        if self.x is None:  # other files came in between, and were thrown away
             return False
-        assert self.x is not None
         new = self.missing(rows)
         checks = np.array([_checksum(line, row) for row, line in zip(rows, values, strict=True)], np.uint64)
         _write_at(self.folder / ROWS, self.x, rows[new], values[new])
         _write_at(self.folder / CHECKS, self._checks, rows[new], checks[new])
         return not self.missing(rows).any()
 
-    def _create(self, values: NDArray[Any]) -> bool:
-        """Make empty files for lines of that shape, if there is room for all that will come."""
+    def _create(self, values: NDArray[Any]) -> None:
+        """Make empty files for lines of that shape."""
         shape = self.size, *values.shape[1:]
-        if not self._room(int(np.prod(shape)) * values.dtype.itemsize):
-            self.stop(f"{self.root} has the {self.limit:,} bytes of its limit")
-            return False
         for name, dtype, size in ((CHECKS, np.dtype(np.uint64), (self.size,)), (ROWS, values.dtype, shape)):
             with whole_file(self.folder / name) as path:
                 np.lib.format.open_memmap(path, "w+", dtype, size)
         with whole_file(self.folder / ABOUT) as path:
             path.write_text(self.about, encoding="utf-8")
         self.refresh()
-        return self.x is not None
 
     def _throw_away(self, reason: str) -> None:
         warnings.warn(f"{self.folder} is thrown away: {reason}", CacheWarning, stacklevel=2)
@@ -171,31 +147,6 @@ class LineCache:
         for name in (ABOUT, ROWS, CHECKS):
             with suppress(OSError):
                 (self.folder / name).unlink()
-
-    def _room(self, wanted: int) -> bool:
-        """Return True if that many bytes fit into the limit, once folders that nobody uses have made room."""
-        folders = [path for path in self.root.iterdir() if path.is_dir() and path != self.folder]
-        sizes = {folder: _size(folder) for folder in folders}
-        left = self.limit - sum(sizes.values())
-        for folder in sorted(sizes, key=_last_used):
-            if left >= wanted or _last_used(folder) > time.time() - IDLE:
-                break
-            shutil.rmtree(folder, ignore_errors=True)
-            left += sizes[folder]
-        return left >= wanted
-
-
-def _size(folder: Path) -> int:
-    """Count the bytes on the disk: the files are sparse."""
-    with suppress(OSError):
-        return sum(path.stat().st_blocks * 512 for path in folder.iterdir())
-    return 0
-
-
-def _last_used(folder: Path) -> float:
-    with suppress(OSError):
-        return (folder / ABOUT).stat().st_mtime
-    return 0.0
 
 
 def _checksum(line: NDArray[Any], row: int) -> int:

@@ -10,13 +10,13 @@ from typing import Any
 
 from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.paths import OVERRIDES, README, data_files, metadata_file, protocol_file
+from shiftdata.data.format.paths import data_files, metadata_file, protocol_file
 from shiftdata.data.places.client import proxy_of
 from shiftdata.data.places.http import Http, Hub
 from shiftdata.data.places.hubs import token_for
-from shiftdata.data.places.search import is_offline, local_datasets
+from shiftdata.data.places.search import local_datasets
 from shiftdata.data.places.store import Store
-from shiftdata.errors import InputError, IntegrityError, StorageError, not_found
+from shiftdata.errors import InputError, IntegrityError, not_found
 from shiftdata.extras import require
 
 
@@ -75,47 +75,18 @@ def load_dataset(
             of your own task load a base with `split="all"`.
 
     """
-    import datasets
-
     opened = open_dataset(name)
     manifest = opened.manifest
-    if config is not None:
-        manifest.splits_of(config)  # an unknown name is answered here, with the nearest ones
+    config = config or manifest.default_base
     if config != "metadata":
         manifest.require_pixels(opened.address)
-    if config is not None and config not in manifest.configs:
+    if config not in manifest.configs:
         return _load_frozen(opened, config, split, streaming, options)
-    if "filters" in options:  # the card states the sizes of what its own filters keep
-        options = {"verification_mode": "no_checks"} | options
-    store = opened.store
-    by_name = isinstance(store, Hub) and store.repo.endpoint is None
-    # Offline, `datasets` loads what it has prepared before.
-    by_card = by_name and is_offline()
-    if not by_card and (by_name or store.folder is not None):
-        by_card = _card_is_right(opened)
-    if not by_card:  # the manifest says the same
-        config = config or manifest.default_base
-        chosen = manifest.configs[config]
-        if chosen.filters is not None:
-            options = {"filters": chosen.filters} | options
-        options = {"split": split, "streaming": streaming, **options}
-        return _load_files(opened, config, chosen.base, chosen.read, **options)
-    if isinstance(store, Hub):
-        # The commit whose manifest was read; offline, `datasets` knows only what it has prepared before.
-        pinned = {} if is_offline() else {"revision": store.revision}
-        source, options = store.repo.repo_id, pinned | _access(store) | options
-    else:
-        source = opened.address
-    return datasets.load_dataset(source, config, split=split, streaming=streaming, **options)
-
-
-def _card_is_right(opened: OpenDataset) -> bool:
-    """Return True if `datasets` loads by the card that the manifest lists, and nothing overrides it."""
-    try:
-        opened.read_file(README)
-    except (StorageError, IntegrityError):
-        return False
-    return not any(map(opened.store.has, OVERRIDES))
+    # By the files that the manifest lists: a card, and what overrides one, may have been changed.
+    chosen = manifest.configs[config]
+    filters = {} if chosen.filters is None else {"filters": chosen.filters}
+    given = {"split": split, "streaming": streaming, **filters, **options}
+    return _load_files(opened, config, chosen.base, chosen.read, **given)
 
 
 def _load_frozen(

@@ -13,6 +13,7 @@ from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.batches import Examples, Lines, Loader
 from shiftdata.data.loading.batches.examples import Transform
 from shiftdata.data.loading.byte_ranges import ExampleReader
+from shiftdata.data.loading.features import pixels_of
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError
 
@@ -56,11 +57,13 @@ class Source:
                 options["workers"] = 0  # a line is taken sooner than a thread is asked
             return Loader(Lines(self.array, lines, transform=transform, seed=seed), sampler, **options)
         assert self.metadata is not None
+        given: dict[str, Any] = {"transform": transform, "seed": seed}
+        if self.is_pictures and len(self.metadata) * int(np.prod(self.shape)) <= DECODED:
+            pixels = pixels_of(self.metadata, rows, size=self.size)
+            return Loader(Lines(pixels, self.metadata.picture[rows], **given), sampler, **options)
         # Nobody here reads keys or labels: rows replace the hashes of keys.
-        given: dict[str, Any] = {"transform": transform, "seed": seed, "size": self.size}
-        examples = Examples(self.metadata, rows, hashes=rows, reader=self._reader, **given)
-        small = self.is_pictures and len(self.metadata) * int(np.prod(self.shape)) <= DECODED
-        return Loader(examples, sampler, decoded=small, **options)
+        examples = Examples(self.metadata, rows, hashes=rows, reader=self._reader, size=self.size, **given)
+        return Loader(examples, sampler, **options)
 
     def lines(self, rows: IntArray) -> NDArray[Any] | None:
         """Return the lines of rows of the base, where they are features or numbers."""

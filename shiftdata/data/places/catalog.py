@@ -5,20 +5,18 @@ It is one small JSON file. With the hash every byte of a dataset can be checked,
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from shiftdata.data.format.names import is_path_part, line_fault
 from shiftdata.data.format.typed import read_json
 from shiftdata.data.places.hubs import config_folder
-from shiftdata.data.places.search import NAMESPACE, datasets_below, local_datasets, search_path, store_at
+from shiftdata.data.places.search import NAMESPACE, local_datasets, search_path, store_at
 from shiftdata.data.places.store import SHA256, MissingFileError, is_url
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError, not_found
 from shiftdata.files import absolute, write_text
@@ -44,10 +42,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Catalog:
-    """Datasets by name; `where` is what it was read from."""
+    """Datasets by name."""
 
     entries: Mapping[str, Entry]
-    where: str = FILE_NAME
 
     @classmethod
     def read(cls, address: str | Path) -> Catalog:
@@ -71,7 +68,7 @@ class Catalog:
             raise InputError(f"{where} is not JSON: {error}") from error
         if not isinstance(raw, dict):
             raise InputError(f'{where} is not a catalog: {{"<name>": {{"manifest": .., "places": ..}}}}')
-        return cls({name: _entry(f"{where}: the entry {name!r}", name, raw[name]) for name in raw}, where)
+        return cls({name: _entry(f"{where}: the entry {name!r}", name, raw[name]) for name in raw})
 
     def to_json(self) -> str:
         """Write the text of the file: equal catalogs give equal bytes."""
@@ -145,51 +142,23 @@ def unknown_dataset(
         offline: whether places far away were left out.
 
     """
-    named, short = catalogued(offline=offline), name.rpartition("/")[2]
-    names = {path.name for path in local_datasets()} | set(named)
+    names = {path.name for path in local_datasets()} | set(catalogued(offline=offline))
     folders = [f"{root}: {'not this one' if root.is_dir() else 'no such folder'}" for root in search_path()]
-    has = {named.get(name), named.get(short)}
-    catalogs = [f"catalog {note}" for note in notes] or [
-        f"catalog {address}: {'has places of it' if address in has else 'has no entry of this name'}"
-        for address in addresses()
-    ]
+    catalogs = [f"catalog {note}" for note in [*addresses(), *notes]]
+    catalogs = catalogs or [f"catalogs: none (${VARIABLE} is not set)"]
     advice = [
         "check the name; or give the folder or URL of the dataset itself",
         "SHIFTDATA_HOME=<the folder above the dataset's folder> adds a folder to those that are searched",
         f"{VARIABLE}=<file or URL of your lab's catalog.json> adds the datasets of a catalog",
+        "to build one, from a checkout of shiftdata: python -m builders list",
     ]
-    building = _build_advice(short)
-    advice = [*building, *advice] if short in recipes() else [*advice, *building]
     if offline:
         advice.insert(0, f"this is offline; with the network: shiftdata fetch {name}")
-    if below := datasets_below(Path(name)):
-        folders.append(f"./{name}: it is a folder of datasets; give {' or '.join(below)}")
-    lines = ["Looked in:", *folders, *(catalogs or [f"catalogs: none (${VARIABLE} is not set)"]), *reasons]
+    lines = ["Looked in:", *folders, *catalogs, *reasons]
     details = "\n  ".join(lines) + "\nWhat to do:\n  " + "\n  ".join(advice)
-    if short in names:
+    if name in names:
         return NotFoundError(f"the dataset {name!r} is known, and none of its places gave it. {details}")
     return not_found("dataset", name, names, details)
-
-
-def recipes() -> dict[str, Mapping[str, str]]:
-    """Return every recipe of a checkout by name: the raw dataset that it reads, if any, and its licence."""
-    text = files("shiftdata.data.places").joinpath("recipes.json").read_text(encoding="utf-8")
-    named: dict[str, Mapping[str, str]] = json.loads(text)
-    return named
-
-
-def _build_advice(name: str) -> list[str]:
-    """Say how the dataset of a recipe is built, or which recipes have similar names."""
-    recipe = recipes().get(name)
-    if recipe is None:
-        nearest = difflib.get_close_matches(name, recipes(), n=3)
-        listed = f" ({', '.join(nearest)}: similar names)" if nearest else ""
-        return [f"to build one, from a checkout of shiftdata: python -m builders list{listed}"]
-    raw = recipe.get("raw")
-    about = f"reads {raw} (licence: {recipe['license']})" if raw else "needs no download"
-    get = [f"  python -m builders raw get {raw}    gets the files, or says how to"] if raw else []
-    build = f"  python -m builders build {name}"
-    return [f"it is not built yet; a recipe of this name {about}. From a checkout:", *get, build]
 
 
 def place_fault(place: str, *, far: bool) -> str | None:

@@ -18,7 +18,7 @@ from shiftdata.data.places.client import Answer, Client, HttpError, NoRangesErro
 from shiftdata.data.places.hubs import HubRepo, hub_endpoint, origin_of, token_for
 from shiftdata.data.places.store import MOST_SMALL, SHA256, FileInfo, OnBytes, Store, append_ranges, is_hidden
 from shiftdata.errors import StorageError
-from shiftdata.files import open_new, write_bytes
+from shiftdata.files import open_new
 
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 #: Characters of a URL that are not escaped.
@@ -123,7 +123,7 @@ class Http(Store):
 
 
 class Hub(Http):
-    """A repo on a Hub, by its protocol; offline, the manifest is read from the cache of `huggingface_hub`."""
+    """A repo on a Hub, by its protocol."""
 
     def __init__(self, repo: HubRepo) -> None:
         self.repo = repo
@@ -137,14 +137,10 @@ class Hub(Http):
 
     def pinned(self, path: str) -> tuple[Hub, bytes]:
         """Return a small file, and this repo at the commit that the file was read from."""
-        if _is_off():
-            return self._pinned_in_cache(path)
         answer = self._try(path, lambda url: self._client.get(url, MOST_SMALL))
         commit = answer.headers.get("x-repo-commit", "")
         if not COMMIT.fullmatch(commit):
             raise self.failed(path, OSError("the server names no commit, so it is not a Hub"))
-        if self.repo.endpoint is None:
-            self._remember(commit, path, answer.body)
         return Hub(replace(self.repo, revision=commit)), answer.body
 
     def listing(self) -> dict[str, FileInfo] | None:
@@ -189,32 +185,6 @@ class Hub(Http):
         if _is_off():
             raise self.failed(path, OSError("the network is off (HF_HUB_OFFLINE is set)"))
         return super()._try(path, act)
-
-    def _pinned_in_cache(self, path: str) -> tuple[Hub, bytes]:
-        """Read a small file in the cache of `huggingface_hub`, and pin its commit."""
-        from huggingface_hub import try_to_load_from_cache
-
-        repo = self.repo
-        cached = try_to_load_from_cache(repo.repo_id, path, revision=repo.revision, repo_type="dataset")
-        file = Path(cached) if isinstance(cached, str) and repo.endpoint is None else None
-        if file is None or not file.is_file() or file.stat().st_size > MOST_SMALL:
-            raise self.failed(path, OSError("the network is off (HF_HUB_OFFLINE is set)"))
-        commit = file.parents[path.count("/")].name  # .../snapshots/<commit>/<path>
-        return Hub(replace(self.repo, revision=commit)), file.read_bytes()
-
-    def _remember(self, commit: str, path: str, data: bytes) -> None:
-        """Put a file of the Hub into its cache, where it is looked for without a network."""
-        from huggingface_hub import constants
-
-        folder = Path(constants.HF_HUB_CACHE) / f"datasets--{self.repo.repo_id.replace('/', '--')}"
-        revision = self.repo.revision or "main"
-        try:
-            if not (folder / "snapshots" / commit / path).exists():
-                write_bytes(folder / "snapshots" / commit / path, data)
-            if revision != commit and re.fullmatch(r"[\w.-]+", revision):
-                write_bytes(folder / "refs" / revision, commit.encode())
-        except OSError:  # a cache that cannot be written to is not needed
-            return
 
 
 class _Ranges(io.RawIOBase):

@@ -11,7 +11,7 @@ from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.data.places.http import Http, Hub
 from shiftdata.data.places.hubs import HubRepo
 from shiftdata.data.places.remote import Remote, filesystem
-from shiftdata.data.places.store import Folder, Store, is_hidden, is_url
+from shiftdata.data.places.store import Folder, Store, is_url
 from shiftdata.errors import InputError, NotFoundError
 
 NAMESPACE = "shift"
@@ -82,19 +82,8 @@ def is_offline() -> bool:
 
 
 def no_manifest(where: str) -> NotFoundError:
-    """Make the error for a place without a manifest; where it is a folder above datasets, they are named."""
-    below = [] if is_url(where) else datasets_below(Path(where))
-    if below:
-        return NotFoundError(
-            f"{where} has no {FILE_NAME}, but datasets in it have: give {' or '.join(below)}"
-        )
+    """Make the error for a place without a manifest."""
     begun = "upload is not complete" if is_url(where) else "build has not finished"
-    return NotFoundError(f"{where} has no {FILE_NAME}: it is not a shiftdata dataset, or its {begun}")
-
-
-def datasets_below(folder: Path, most: int = 5) -> list[str]:
-    """List some datasets in a folder or in its sub-folders, such as those of `build/`."""
-    manifests = sorted(path for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{FILE_NAME}"))
-    return [str(path.parent) for path in manifests if not is_hidden(path.relative_to(folder).as_posix())][
-        :most
-    ]
+    return NotFoundError(
+        f"{where} has no {FILE_NAME}: it is not a shiftdata dataset (nor is a folder of them), or its {begun}"
+    )

@@ -205,16 +205,11 @@ def status_of(error: BaseException | None) -> int | None:
 
 def advice(error: BaseException) -> str:
     """Say whether a server answered at all, and what to do next."""
-    status = status_of(error) or 0
     if is_unreachable(error):
         return "no server can be reached there; check the address, the network, and that the server runs"
-    if status in (401, 403):
+    if status_of(error) in (401, 403):
         return "the server refuses access; check your login or token, and that a repo of this name exists"
-    if status == 429:
-        return "the server asks to wait; try again later"
-    if status >= 500:
-        return "the server answers, and fails; try again later, or tell those who run it"
-    return "check the address, the network and your access"
+    return "check the address and the network, or try again later"
 
 
 def in_a_line(error: BaseException) -> str:

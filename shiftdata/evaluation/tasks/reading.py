@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,6 +71,7 @@ def dataset(
     size: int | tuple[int, int] | None = None,
     remap: bool = False,
     decode: bool = True,
+    decoded: bool | str | Path = False,
     features: NDArray[Any] | None = None,
     reader: ExampleReader | None = None,
 ) -> Examples:
@@ -87,6 +89,8 @@ def dataset(
         size: height and width to resize every picture to, or one number for both.
         remap: y from 0 to k - 1, k being "unknown", by `remapped`.
         decode: False gives x as encoded bytes.
+        decoded: keep decoded pictures on this machine, in this folder or (True) in that of the user's cache:
+            x is read from there, and later runs over the same pictures decode nothing.
         features: an array with a line for each row of the base: then x is its lines, and no file is read.
         reader: your own `ExampleReader`, with a cache or hashes checked.
 
@@ -99,6 +103,10 @@ def dataset(
     if not hidden:
         names["label"] = (*task.labels, "unknown") if remap else metadata.labels
         names["group"] = tuple(map(metadata.group_name, range(len(metadata.group_counts))))
+    if decoded:
+        from shiftdata.data.loading.features import pixels_of
+
+        features = pixels_of(metadata, task.rows(name, role), size=size, cache=decoded)
     if features is None:
         return Examples(
             metadata,
@@ -118,6 +126,7 @@ def dataset(
             f"features has {len(features):,} lines, the base {len(metadata):,} rows: give a line for each"
         )
     rows, positions = _examples(task, name, role)
+    lines = metadata.picture[rows] if decoded else rows
     y = metadata.label[rows].astype(np.int64)
     columns = {"nuisance": metadata.nuisance[rows].astype(np.int64), "position": positions}
     if hidden:
@@ -126,7 +135,7 @@ def dataset(
         columns["group"] = metadata.group[rows].astype(np.int64)
     return Lines(
         features,
-        rows,
+        lines,
         labels=None if hidden else task.remapped[y] if remap else y,
         keys=None if hidden else metadata.keys(rows),
         known=columns,
@@ -162,14 +171,10 @@ def loader(
             made; positions in the set; or None: every example in the stored order, as for a test.
         batch_size: examples in a batch, on each rank.
         seed: of the order and of the transforms.
-        options: those of `dataset` (transform, size, remap, features, reader), of the named sampler, and of
-            `Loader`:
+        options: those of `dataset` (transform, size, remap, decoded, features, reader), of the named sampler,
+            and of `Loader`:
             workers: threads that read and decode ahead; default: one a core for pictures, else one.
-            batch_transform: makes another x of a batch's x and a numpy generator, after `transform`.
             drop_last: leave out a last batch that is not full, and what ranks do not share evenly.
-            decoded: keep decoded pictures on this machine, in this folder or (True) in that of the user's
-                cache; later epochs, and other runs over the same pictures, read them instead of decoding.
-            decoded_limit: the most bytes that are kept there.
             rank, world: this process among those that share an epoch; default: of `torch.distributed`.
             share: what ranks share: the rows of an "epoch", each for batches of its own, or every "batch".
 

@@ -1,46 +1,17 @@
-"""Decoded pictures that are kept: the same batches with and without them, whatever happens to their files."""
+"""Decoded pictures that are kept: the same batches with and without them."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import shutil
-import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import shiftdata as sd
-from shiftdata.data.loading import line_cache
-from shiftdata.data.loading.byte_ranges import ExampleReader
-from shiftdata.data.loading.line_cache import CacheWarning
-from shiftdata.errors import ChangedError, InputError
+from shiftdata.data.loading.features import pixels_of
+from shiftdata.errors import InputError, IntegrityError
 from shiftdata.stable import rng
-from tests.data.batches.test_decode import encoded, picture
 from tests.data.batches.test_loader import TwoSizes, seen
-
-LINE = 24 * 24 * 3
-
-
-def kept(folder: Path) -> int:
-    """Count the pictures in a folder."""
-    return sum(int((np.load(path) != 0).sum()) for path in folder.rglob("checks.npy"))
-
-
-class Counting(ExampleReader):
-    """A reader that counts what it is asked for."""
-
-    asked = 0
-
-    def read(self, rows):
-        self.asked += len(rows)
-        return super().read(rows)
-
-
-def counting(task) -> Counting:
-    return Counting(task.metadata.dataset, task.metadata.base)
 
 
 def shaken(x, generator):
@@ -52,43 +23,30 @@ def shaken(x, generator):
 def test_the_same_batches_with_and_without(task, tmp_path, number):
     generator = rng("decoded", number)
 
-    def one_of(*choices):
+    def drawn(*choices):
         return choices[generator.integers(len(choices))]
 
     options = {
-        "sampler": one_of(None, "shuffle", "rwg"),
-        "batch_size": one_of(13, 64),
-        "size": one_of(None, 24, (8, 12)),
-        "transform": one_of(None, shaken),
+        "sampler": drawn(None, "shuffle", "rwg"),
+        "batch_size": drawn(13, 64),
+        "size": drawn(None, 24, (8, 12)),
+        "transform": drawn(None, shaken),
         "seed": number,
-    } | one_of({}, {"rank": 1, "world": 3})
-    limit = one_of(20 * LINE, 10**9)
+    } | drawn({}, {"rank": 1, "world": 3})
     plain = task.loader("validation", workers=0, **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for workers in (0, 2):  # two runs: the second starts with what the first one has kept
-            kept_for = {"decoded": tmp_path, "decoded_limit": limit, "workers": workers}
-            with task.loader("validation", **kept_for, **options) as loader:
-                for epoch in range(2):
-                    plain.set_epoch(epoch)
-                    assert seen(loader) == seen(plain)
+    for workers in (0, 2):  # two runs: the second starts with what the first one has kept
+        with task.loader("validation", decoded=tmp_path, workers=workers, **options) as loader:
+            for epoch in range(2):
+                plain.set_epoch(epoch)
+                assert seen(loader) == seen(plain)
 
 
-def test_pictures_are_read_once_and_later_runs_read_none(task, tmp_path):
-    reader, later = counting(task), counting(task)
-    with task.loader(sampler="shuffle", decoded=tmp_path, reader=reader) as loader:
-        first, second = seen(loader), seen(loader)
-    assert reader.asked == kept(tmp_path) == len(task.sets["train"])
-    with task.loader(sampler="shuffle", decoded=tmp_path, reader=later) as loader:
-        assert (seen(loader), seen(loader)) == (first, second)
-    assert later.asked == 0
-
-
-def test_another_size_is_kept_apart(task, tmp_path):
+def test_pictures_are_decoded_once_and_each_size_apart(task, tmp_path, monkeypatch):
     for size in (None, 12, (12, 16)):
-        list(task.loader(decoded=tmp_path, size=size))
         assert seen(task.loader(decoded=tmp_path, size=size)) == seen(task.loader(size=size))
-    assert kept(tmp_path) == 3 * len(task.sets["train"])
+    monkeypatch.setattr("shiftdata.data.loading.batches.examples.decode", None)
+    for size in (None, 12, (12, 16)):
+        assert seen(task.loader(decoded=tmp_path, size=size))
 
 
 def test_hidden_labels_and_resumed_epochs(tiny, tmp_path):
@@ -109,90 +67,19 @@ def test_hidden_labels_and_resumed_epochs(tiny, tmp_path):
     assert next(iter(again))[0].equal(next(batches)[0])
 
 
-def test_bytes_that_are_not_those_of_the_metadata_are_not_kept(task, tmp_path):
-    class Other(ExampleReader):
-        def read(self, rows):
-            return [encoded(picture(24, 24), "PNG") for _ in rows]
-
-    wrong = Other(task.metadata.dataset, task.metadata.base)
-    list(task.loader(decoded=tmp_path, reader=wrong))
-    assert kept(tmp_path) == 0
-    assert seen(task.loader(decoded=tmp_path)) == seen(task.loader())
-
-
-def test_a_dataset_that_has_changed_is_refused(copy, tmp_path):
-    loader = sd.task(copy).loader(batch_size=8, workers=0, decoded=tmp_path)
-    list(loader)
-    manifest = copy / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"version": "', '"version": "9'))
-    with pytest.raises(ChangedError):
-        next(iter(loader))
+def test_bytes_that_are_not_those_of_the_metadata_are_not_kept(copy, tmp_path):
+    task = sd.task(copy)
+    (shard,) = copy.glob("data/mini/train-*.parquet")
+    data = bytearray(shard.read_bytes())
+    data[data.index(b"IDAT") + 10] ^= 1
+    shard.write_bytes(data)
+    with pytest.raises(IntegrityError, match="does not have the sha256"):
+        task.loader(decoded=tmp_path)
 
 
-@pytest.mark.parametrize("damage", ["flipped", "torn", "gone"])
-def test_files_that_are_damaged_cost_a_decoding(task, tmp_path, damage):
-    list(task.loader(decoded=tmp_path, batch_size=16))
-    (path,) = tmp_path.rglob("rows.npy")
-    if damage == "gone":
-        path.unlink()
-    elif damage == "torn":
-        os.truncate(path, path.stat().st_size // 2)
-    else:
-        data = bytearray(path.read_bytes())
-        data[-LINE * 60 : -LINE * 60 + 10] = bytes(10)
-        path.write_bytes(data)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for _ in range(2):
-            loader = task.loader(decoded=tmp_path, batch_size=16)
-            assert seen(loader) == seen(task.loader(batch_size=16))
-    assert kept(tmp_path) == len(task.sets["train"])
-
-
-@pytest.mark.parametrize("refused", ["no folder", "full", "limit"])
-def test_a_folder_that_cannot_be_written_costs_a_warning(task, tmp_path, monkeypatch, refused):
-    folder, options = tmp_path / "kept", {}
-    if refused == "no folder":
-        folder.touch()
-    elif refused == "limit":
-        options = {"decoded_limit": 1000}
-    else:
-        monkeypatch.setattr(line_cache, "_write_at", full)
-    with pytest.warns(CacheWarning, match="nothing more is kept") as warned:
-        assert seen(task.loader(decoded=folder, workers=2, **options)) == seen(task.loader())
-    assert len(warned) == 1
-
-
-def full(*_):
-    raise OSError(28, "No space left on device")
-
-
-@pytest.mark.parametrize("transform", [None, lambda x, generator: x[:16, :16]])
-def test_pictures_of_several_sizes_are_not_kept(task, tmp_path, transform):
-    class Several(TwoSizes):
-        def hashes(self, rows):
-            return np.array([hashlib.sha256(data).digest() for data in self.read(rows)], "V32")
-
-    options = {"batch_size": 4, "workers": 0, "transform": transform}
-    reader = Several(task.metadata.dataset, "mini")
-    loader = task.loader(decoded=tmp_path, reader=reader, **options)
-    warns = pytest.warns(CacheWarning, match="the pictures differ in size")
-    if transform is None:
-        with warns, pytest.raises(InputError, match=r"\(20, 30\) and \(21, 30\): give size"):
-            next(iter(loader))
-    else:
-        with warns:
-            batches = seen(loader)
-        assert batches == seen(task.loader(reader=reader, **options))
-
-
-def test_texts_and_tables_are_refused(tasks):
-    with pytest.raises(InputError, match="decoded is for pictures"):
+def test_what_has_no_pictures_of_one_size_is_refused(task, tasks, tmp_path, monkeypatch):
+    monkeypatch.setattr("shiftdata.data.loading.features.ExampleReader", TwoSizes)
+    with pytest.raises(InputError, match=r"\(20, 30\) and \(21, 30\): give size"):
+        pixels_of(task.metadata, task.rows("train"), cache=tmp_path)
+    with pytest.raises(InputError, match="has examples of the modality text"):
         tasks["text"].loader(decoded=True)
-
-
-def test_the_default_folder_is_in_the_users_cache(task, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    list(task.loader("test", decoded=True))
-    assert kept(tmp_path / "shiftdata" / "decoded") == len(task.sets["test"])
-    shutil.rmtree(tmp_path)

@@ -17,15 +17,16 @@ from tests.web import answering
 
 @dataclass
 class Served:
-    """What was asked of a server, and how it is to answer for data files.
+    """The requests that a server got, and how it is to answer for the files whose path has `faulty`.
 
-    `faults` are words for the next requests of data, one each; `always` is for all that follow.
+    `faults` are words for the next requests of these, one each; `always` is for all that follow.
     """
 
     url: str = ""
     bodies: list[tuple[str, int]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     always: str = "well"
+    faulty: str = "/data/"
     versions: bool = False  # whether it sends an ETag
     busy: int = 0
     most_busy: int = 0
@@ -36,7 +37,7 @@ class Served:
 
     def next_fault(self, path: str) -> str:
         with self.lock:
-            return (self.faults.pop(0) if self.faults else self.always) if "/data/" in path else "well"
+            return (self.faults.pop(0) if self.faults else self.always) if self.faulty in path else "well"
 
 
 class Ranges(BaseHTTPRequestHandler):

@@ -70,21 +70,15 @@ def _domainbed(folder: Path, record: Mapping[str, Any]) -> Found:
 
 def _wilds(folder: Path, record: Mapping[str, Any]) -> Found:
     inner = folder / f"{record['dataset']}_v1.0"
-    names, nuisance = meanings(inner), record["nuisance"]
+    classes, domains, nuisance = record["class_to_label"], record["domain_to_nuisance"], record["nuisance"]
+    names: dict[str, str] = {}
     for row in cells(inner / "metadata.csv"):
-        shown = [names["split", row["split"]], names["y", row["y"]], names[nuisance, row[nuisance]]]
-        assert shown == [row["split_name"], row["label_name"], row[f"{nuisance}_name"]]
+        label, domain = classes[int(row["y"])]["name"], domains[int(row[nuisance])]["name"]
+        shown = [row["split_name"], label, domain]
+        assert names.setdefault(row["split"], shown[0]) == shown[0]
+        assert [row["label_name"], row[f"{nuisance}_name"]] == shown[1:]
         assert int(row["group"]) == int(row["y"]) * len(record["domain_to_nuisance"]) + int(row[nuisance])
         yield shown[0], inner / row["img_filename"], shown[1], shown[2]
-
-
-def _balancinggroups(folder: Path, record: Mapping[str, Any]) -> Found:
-    names = meanings(folder)
-    for number, row in enumerate(cells(folder / f"metadata_{record['dataset']}.csv")):
-        assert list(row) == ["id", "filename", "split", "y", "a"]
-        assert int(row["id"]) == number
-        label, nuisance = names["y", row["y"]], names["a", row["a"]]
-        yield names["split", row["split"]], folder / "images" / row["filename"], label, nuisance
 
 
 def _lists(folder: Path, record: Mapping[str, Any]) -> Found:
@@ -105,7 +99,6 @@ READERS: dict[str, Callable[[Path, Mapping[str, Any]], Found]] = {
     "imagefolder": _imagefolder,
     "domainbed": _domainbed,
     "wilds": _wilds,
-    "balancinggroups": _balancinggroups,
     "lists": _lists,
 }
 
@@ -118,7 +111,3 @@ def pairs(path: Path) -> list[tuple[str, int]]:
 def cells(path: Path) -> list[dict[str, str]]:
     with path.open(newline="", encoding="utf-8") as stream:
         return [{name: from_csv_cell(cell) for name, cell in row.items()} for row in csv.DictReader(stream)]
-
-
-def meanings(folder: Path) -> dict[tuple[str, str], str]:
-    return {(row["column"], row["number"]): row["name"] for row in cells(folder / "names.csv")}

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import os
-import re
-import resource
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import shiftdata as sd
 from shiftdata.cli.app import main
 from shiftdata.data.exporting.examples import ending_of
 from shiftdata.data.exporting.folders import LAYOUTS
+from shiftdata.data.exporting.webdataset import export as export_tars
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.evaluation.export import chosen_task
 from tests.builders.test_build import files
 from tests.data.byte_ranges.server import ranges
 from tests.data.exporting.readers import read, rows_of
@@ -110,24 +111,6 @@ def test_an_export_killed_before_its_last_move_is_only_moved(fair, tmp_path, mon
     assert {path.name: path.stat().st_ino for path in out.rglob("*.png")} == before
 
 
-@pytest.mark.slow
-def test_a_full_disk_is_said_and_the_same_command_goes_on(tiny, canonical, tmp_path):
-    sd.export(canonical, "imagefolder", tmp_path / "whole")
-    sizes = sorted(path.stat().st_size for path in (tmp_path / "whole").rglob("*.png"))
-
-    def limit() -> None:  # of any file: the kernel refuses the write, as a full disk does
-        resource.setrlimit(resource.RLIMIT_FSIZE, (sizes[-1] - 1, sizes[-1] - 1))
-
-    out = tmp_path / "full/out"
-    status, _, errors = finish(tiny, out, preexec_fn=limit)
-    assert status == 1
-    assert errors.startswith("error: no space left for")
-    assert "run the same command again" in errors
-    assert not out.exists()
-    assert finish(tiny, out)[0] == 0
-    assert files(out) == files(tmp_path / "whole")
-
-
 def test_pictures_that_are_not_as_the_metadata_says_are_never_exported(copy, tmp_path):
     task = sd.task(copy)
     (shard,) = copy.glob("data/mini/train-*.parquet")
@@ -137,6 +120,32 @@ def test_pictures_that_are_not_as_the_metadata_says_are_never_exported(copy, tmp
     with pytest.raises(IntegrityError, match=r"row \d+ does not have the sha256 that its metadata says"):
         sd.export(task, "lists", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def replace(place: Path, new: Path) -> None:
+    shutil.rmtree(place)
+    shutil.copytree(new, place)
+
+
+def test_a_dataset_that_is_rebuilt_during_the_export_is_refused(copy, other, tmp_path, monkeypatch):
+    monkeypatch.setattr("shiftdata.data.exporting.examples.BATCH_ROWS", 25)
+    for name, act in (
+        ("folder", lambda out, on: sd.export(sd.task(copy), "lists", out, on_images=on)),
+        ("tars", lambda out, on: export_tars(copy, out, on_samples=on)),
+    ):
+        whole = Path(shutil.copytree(copy, tmp_path / f"{name}-before"))
+        calls: list[int] = []
+
+        def on(count: int, calls: list[int] = calls) -> None:
+            calls.append(count)
+            if len(calls) == 3:
+                replace(copy, other)
+
+        with pytest.raises(sd.errors.ChangedError):
+            act(tmp_path / name, on)
+        assert len(calls) >= 3
+        assert not (tmp_path / name).exists()
+        replace(copy, whole)
 
 
 # What is there already
@@ -199,38 +208,15 @@ def test_rows_in_two_places_take_space_once_where_there_are_links(
     assert len({path.stat().st_ino for path in pictures}) == len(pictures) - (copies if links else 0)
 
 
-@pytest.mark.parametrize(
-    ("form", "ending"),
-    [
-        ("JPEG", ".jpg"),
-        ("PNG", ".png"),
-        ("WEBP", ".webp"),
-        ("GIF", ".gif"),
-        ("BMP", ".bmp"),
-        ("TIFF", ".tif"),
-    ],
-)
-def test_files_end_as_their_bytes_begin(form, ending):
-    import io
-
-    from PIL import Image
-
-    buffer = io.BytesIO()
-    Image.new("RGB", (3, 3)).save(buffer, form)
-    assert ending_of(buffer.getvalue()) == ending
+def test_files_end_as_their_bytes_begin():
+    forms = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp", "GIF": ".gif", "BMP": ".bmp", "TIFF": ".tif"}
+    for form, ending in forms.items():
+        buffer = io.BytesIO()
+        Image.new("RGB", (3, 3)).save(buffer, form)
+        assert ending_of(buffer.getvalue()) == ending
 
 
 # The command line and what names a task
-
-
-def test_a_config_gives_the_rows_that_load_dataset_gives(tiny):
-    for split in sd.info(tiny).canonical_splits:
-        task = chosen_task(tiny, config=split.name)
-        frozen = sd.task(sd.read_metadata(tiny, split.base), str(tiny / f"protocols/{split.name}.parquet"))
-        assert {name: task.keys(name) for name in task.sets} == {
-            name: frozen.keys(name) for name in frozen.sets
-        }
-        assert task.describe() == split.name
 
 
 def exported(
@@ -243,7 +229,7 @@ def exported(
 def test_every_way_to_name_a_task(tiny, fair, tmp_path, capsys):
     fair.freeze(tmp_path / "frozen.parquet")
     ways = {
-        "config": ("--config", "gf_k2_mu10"),
+        "config": ("gf_k2_mu10",),
         "protocol": FAIR,
         "frozen": (str(tmp_path / "frozen.parquet"), "--base", "mini"),
     }
@@ -251,24 +237,16 @@ def test_every_way_to_name_a_task(tiny, fair, tmp_path, capsys):
         status, printed, errors = exported(capsys, tiny, tmp_path / way, *options)
         assert (status, errors) == (0, ""), way
         assert "as lists: train " in printed
-        record = sd.export(chosen_task(tiny, config="gf_k2_mu10"), "lists", tmp_path / "same").record
+        record = sd.export(sd.task(tiny, "gf_k2_mu10"), "lists", tmp_path / "same").record
         assert read("lists", tmp_path / way, record) == rows_of(fair)
-    status, printed, _ = exported(capsys, tiny, tmp_path / "config", "--config", "gf_k2_mu10")
+    status, printed, _ = exported(capsys, tiny, tmp_path / "config", "gf_k2_mu10")
     assert (status, printed.splitlines()[1][:20]) == (0, "it was there already")
-    sets = ("--sets", "train=source_train,target_test")
-    status, printed, _ = exported(capsys, tiny, tmp_path / "sets", "uda", "source=blue", "target=red", *sets)
-    assert status == 0
-    assert re.search(r"as lists: train \d+, target_test \d+\n", printed)
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--config", "gf_k2"), "unknown config 'gf_k2'; did you mean 'gf_k2_mu10'"),
-        (("--config", "gf_k2_mu10", "--base", "mini"), "config and base do not go together"),
-        (("--config", "gf_k2_mu10", *FAIR), "config and a protocol do not go together"),
-        (("--config", "gf_k2_mu10", "--config", "mini"), "takes one --config, got gf_k2_mu10, mini"),
-        (("--sets", "a=train,a=test"), "--sets gives each set its own name"),
+        (("--config", "gf_k2_mu10"), "--config is for tars: name the canonical split, as in export "),
         (("--base", "huge"), "unknown base 'huge'"),
     ],
 )

@@ -6,10 +6,13 @@ import hashlib
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import shiftdata as sd
 from builders.make.build import build
+from shiftdata.data.fetching.run import Plan
 from shiftdata.data.places.catalog import Catalog, Entry
 from tests.contracts.kinds import KINDS, prepare
 from tests.data.byte_ranges.server import Served, ranges
@@ -56,9 +59,16 @@ def kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return build(str(prepare(request.param, scratch)), scratch / "out", workers=1, quiet=True)
 
 
-def same(one: Path, other: Path) -> bool:
-    """Whether two folders hold the same files, byte for byte."""
-    return contents(one) == contents(other)
+def fetched(name: str | Path, **options: Any) -> Plan:
+    """Fetch a dataset; return its plan, whose sources have counted what came."""
+    plans: list[Plan] = []
+    sd.fetch(name, on_plan=plans.append, **options)
+    return plans[0]
+
+
+def same(folder: Path, other: Path) -> bool:
+    """Return True if two folders hold the same files, byte for byte."""
+    return contents(folder) == contents(other)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -110,20 +110,6 @@ def test_a_base_comes_as_its_files_are(kind):
         checked(part, kind, name, pc.scalar(True))
 
 
-@pytest.mark.slow
-def test_severities_cut_trajectories(tmp_path_factory):
-    from builders.make.build import build
-    from tests.contracts.kinds import prepare
-
-    scratch = tmp_path_factory.mktemp("continuous")
-    whole = build(str(prepare("continuous", scratch)), scratch / "out", workers=1, quiet=True)
-    steps = Manifest.read(whole).severities
-    part = sd.fetch(whole, config="mini", select=[f"severity<={steps[1]}"], out="part")
-    checked(part, whole, "mini", pc.field("severity") <= steps[1])
-    only = sd.fetch(whole, config="mini", select={"severity": [steps[0], steps[2]]}, out="only")
-    checked(only, whole, "mini", pc.field("severity").isin([steps[0], steps[2]]))
-
-
 def test_a_canonical_split_is_its_frozen_keys(tiny):
     import datasets
 

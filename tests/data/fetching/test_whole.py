@@ -13,13 +13,12 @@ import fsspec
 import pytest
 
 import shiftdata as sd
-from shiftdata.data.fetching.run import Fetch
 from shiftdata.data.fetching.staging import staging
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.places import store
 from shiftdata.errors import InputError, NotFoundError, StorageError
 from shiftdata.evaluation.verify import verify
-from tests.data.fetching.conftest import contents, copied, flip, same
+from tests.data.fetching.conftest import contents, copied, fetched, flip, same
 from tests.tiny import edit_manifest
 
 TEST = "data/mini/test-00000-of-00001.parquet"
@@ -46,7 +45,7 @@ def test_a_place_that_answers_badly_hands_over_to_the_next(tiny, server, catalog
     catalogued(tiny, f"{server.url}/tiny", tiny)
     server.always = fault
     came: list[int] = []
-    outcome = Fetch(name="toy", jobs=1, on_bytes=came.append).run()
+    outcome = fetched("toy", jobs=1, on_bytes=came.append)
     assert same(outcome.target, tiny)
     problems = outcome.sources.problems[f"{server.url}/tiny"]
     data = [path for path in Manifest.read(tiny).files if path.startswith("data/")]
@@ -65,7 +64,7 @@ def test_a_file_begun_at_one_place_is_continued_at_another(
     catalogued(tiny, f"{server.url}/tiny", memory)
     server.faults, server.always = [begun, begun], "error"
     came: list[int] = []
-    outcome = Fetch(name="toy", jobs=1, on_bytes=came.append).run()
+    outcome = fetched("toy", jobs=1, on_bytes=came.append)
     assert same(outcome.target, tiny)
     assert server.fetched("/data/") > 10_000
     assert list(outcome.sources.problems) == [f"{server.url}/tiny"]
@@ -83,7 +82,7 @@ def test_wrong_bytes_in_the_first_place_come_from_the_second(tiny, tmp_path, cat
     flip(bad / TEST)
     (bad / "metadata/mini/test.parquet").unlink()
     catalogued(tiny, bad, tiny)
-    outcome = Fetch(name="toy", jobs=1).run()
+    outcome = fetched("toy", jobs=1)
     assert same(outcome.target, tiny)
     assert outcome.sources.problems[str(bad)] == [
         f"{TEST}: has a sha256 that the manifest does not know",
@@ -96,7 +95,7 @@ def test_another_version_is_named_and_skipped(tiny, tmp_path, catalogued):
     other = copied(tiny, tmp_path / "other")
     edit_manifest(other, lambda raw: raw.update(version="2.0.0"))
     catalogued(tiny, other, tmp_path / "nowhere", tiny)
-    outcome = Fetch(name="toy").run()
+    outcome = fetched("toy")
     assert same(outcome.target, tiny)
     assert "has another version: its manifest is" in outcome.sources.problems[str(other)][0]
     assert outcome.sources.problems[str(tmp_path / "nowhere")][0].startswith("manifest.json: does not exist")
@@ -104,7 +103,7 @@ def test_another_version_is_named_and_skipped(tiny, tmp_path, catalogued):
 
 def test_from_stands_in_front_and_a_name_on_the_search_path_is_found(tiny, tmp_path, monkeypatch):
     mine = copied(tiny, tmp_path / "mine")
-    outcome = Fetch(name="tiny", places=[str(mine)], out=Path("a")).run()
+    outcome = fetched("tiny", places=[str(mine)], out=Path("a"))
     assert outcome.sources.files[str(mine)] == len(Manifest.read(tiny).files)
     monkeypatch.setenv("SHIFTDATA_HOME", str(tiny.parent))
     assert same(sd.fetch("tiny"), tiny)
@@ -125,7 +124,7 @@ def test_what_is_here_stays_and_what_is_damaged_is_mended(tiny, catalogued):
     assert sum(came) == sum(files[path].bytes for path in (TEST, "README.md", "preview.jpg"))
     assert (folder / "metadata/mini/test.parquet").stat().st_ino == kept.st_ino
     again: list[int] = []
-    assert Fetch(name="toy", on_bytes=again.append).run().notes == ["everything is here already"]
+    assert fetched("toy", on_bytes=again.append).bytes == 0
     assert not again
 
 
@@ -185,16 +184,15 @@ def test_killed_it_goes_on_and_fetches_only_the_rest(tiny, server):
 def test_a_place_that_changes_meanwhile_is_refused(tiny, tmp_path, select):
     place = copied(tiny, tmp_path / "place")
 
-    def change(_: object) -> bool:
+    def change(_: object) -> None:
         raw = json.loads((place / "manifest.json").read_text())
         (place / "manifest.json").write_text(json.dumps({**raw, "version": "2.0.0"}))
         for path in (place / "data/mini").iterdir():
             flip(path)
         (place / "README.md").write_text("another")
-        return True
 
     with pytest.raises(StorageError, match=f"{place}: {place} has changed since it was opened"):
-        Fetch(name=str(place), select=select, out=Path("out"), on_preview=change).run()
+        sd.fetch(place, select=select, out="out", on_plan=change)
     assert not Path("out").exists()
 
 
@@ -250,7 +248,7 @@ def test_no_place_gives_a_file(tiny, tmp_path, catalogued):
     assert said.endswith("run the same command again to go on")
     shutil.copy(tiny / TEST, bad / TEST)
     came: list[int] = []
-    outcome = Fetch(name="toy", on_bytes=came.append).run()
+    outcome = fetched("toy", on_bytes=came.append)
     assert same(outcome.target, tiny)
     assert outcome.sources.files == {str(bad): 1}  # all else was kept
 
@@ -293,3 +291,32 @@ def test_a_dataset_comes_from_s3_as_a_whole_and_in_part(tiny, bucket):
     assert same(sd.fetch(f"s3://{bucket}/tiny", out="whole"), tiny)
     part = sd.fetch(f"s3://{bucket}/tiny", out="part", config="gf_k2_mu10")
     assert same(part, sd.fetch(tiny, out="other", config="gf_k2_mu10"))
+
+
+@pytest.fixture
+def mirror(tiny_out, monkeypatch):
+    """A read-only mirror of the tiny dataset, asked by the real `huggingface_hub`."""
+    serving = pytest.importorskip("tests.serve.serving")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    with serving.serving(tiny_out) as running:
+        yield running
+
+
+def test_the_catalog_of_a_mirror_is_enough(tiny, mirror, monkeypatch):
+    monkeypatch.setenv("SHIFTDATA_CATALOG", f"{mirror.endpoint}/catalog.json")
+    outcome = fetched("tiny")
+    assert same(outcome.target, tiny)
+    assert list(outcome.sources.files) == [f"hf+{mirror.endpoint}/datasets/shift/tiny"]
+
+
+def test_a_name_without_a_catalog_is_asked_of_the_hub_of_the_environment(tiny, mirror, tmp_path):
+    from tests.serve.serving import client_env
+
+    home = tmp_path / "home"
+    home.mkdir()
+    command = [sys.executable, "-m", "shiftdata", "fetch", "tiny", "--quiet"]
+    environment = client_env(mirror.endpoint, home)
+    done = subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "from hf://datasets/shift/tiny" in done.stdout
+    assert same(home / "shift/tiny", tiny)

@@ -23,8 +23,8 @@ from tests.contracts.kinds import prepare
 from tests.paths import ROOT
 
 
-def cache_of(folder, encoder="test", size=400, limit=10**9):
-    return LineCache("features", {"encoder": encoder}, size, root=folder, limit=limit)
+def cache_of(folder, encoder="test", size=400):
+    return LineCache({"encoder": encoder}, size, folder)
 
 
 class Pixels:
@@ -267,21 +267,6 @@ def test_ranks_share_the_work_and_all_see_all_lines(truth, ranks):
     assert blocks == [[4, 8, 7]] * 2
     for name in ("one", "two", "no"):
         assert all((np.load(out / f"{name}-{rank}.npy")[:200] == truth[:200]).all() for rank in range(2))
-
-
-def test_the_limit_makes_room_of_what_nobody_uses(tmp_path):
-    lines = np.ones((4, 2000))
-    old, new = (cache_of(tmp_path, name, 4, 150_000) for name in "ab")
-    assert old.put(np.arange(4), lines)
-    assert new.put(np.arange(2), lines[:2])
-    third = cache_of(tmp_path, "c", 4, 150_000)
-    with pytest.warns(CacheWarning, match="limit"):
-        assert not third.put(np.arange(4), lines)
-    hour = time.time() - 2 * line_cache.IDLE
-    os.utime(old.folder / ABOUT, (hour, hour))
-    assert cache_of(tmp_path, "c", 4, 150_000).put(np.arange(4), lines)
-    assert not old.folder.exists()
-    assert new.folder.exists()
 
 
 def lines_of(rows, writer=0):

@@ -2,5 +2,4 @@
 
 from shiftdata.data.exporting.folders.layouts import LAYOUTS as LAYOUTS
 from shiftdata.data.exporting.folders.writing import Exported as Exported
-from shiftdata.data.exporting.folders.writing import FolderOptions as FolderOptions
 from shiftdata.data.exporting.folders.writing import export as export

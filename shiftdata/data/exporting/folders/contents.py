@@ -21,8 +21,8 @@ from shiftdata.errors import InputError
 RECORD, KEYS = "shiftdata.json", "keys.csv"
 #: Files next to the folders and lists of any layout, whose names no folder may have.
 OWN_FILES = (RECORD, KEYS, ATTRIBUTION, README)
-#: Lists of names, next to which a set's list `<set>.txt` may lie.
-LISTS = ("classes", "domains")
+#: Next to it a set's list `<set>.txt` may lie.
+CLASSES = "classes"
 #: Columns of the metadata files that `Metadata` does not have.
 COLUMNS = ("sha256", "length", "license", "attribution")
 
@@ -71,11 +71,6 @@ class Contents:
     def nuisance(self) -> str:
         return self.manifest.roles.nuisance
 
-    def by_set(self) -> Iterator[tuple[str, list[int]]]:
-        """Yield each set with the positions of its entries."""
-        for name in self.folders:
-            yield name, [number for number, entry in enumerate(self.entries) if entry.set == name]
-
 
 def contents_of(named: NamedSets, *, by_folder: bool) -> Contents:
     """Collect what an export contains.
@@ -89,7 +84,7 @@ def contents_of(named: NamedSets, *, by_folder: bool) -> Contents:
     if not sets:
         raise InputError(f"{named.protocol} of {metadata.name} has no row to export: choose another task")
     rows = np.concatenate([of_set.rows for of_set in sets.values()])
-    folders = dict(zip(sets, folder_names(list(sets), [*OWN_FILES, *LISTS]), strict=True))
+    folders = dict(zip(sets, folder_names(list(sets), [*OWN_FILES, CLASSES]), strict=True))
     files = [*OWN_FILES, *(f"{folder}.txt" for folder in folders.values())]
     numbers = metadata.nuisance[rows]
     classes = _named(metadata.labels, metadata.label[rows], [], by_folder=by_folder)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
-import numpy as np
-
-from shiftdata.data.exporting.folders.contents import Contents, Entry, Name
+from shiftdata.data.exporting.folders.contents import CLASSES, Contents, Entry
 from shiftdata.data.exporting.folders.names import folder_names
 from shiftdata.data.format.paths import README
 from shiftdata.data.format.schema import SPLITS
@@ -18,8 +16,8 @@ from shiftdata.tables import csv_lines
 
 #: Text files by their paths, with their lines.
 Texts: TypeAlias = Iterator[tuple[str, Iterable[str]]]
-#: The paths of each entry's files.
-Paths: TypeAlias = Sequence[Sequence[str]]
+#: The entries of each set, each with the path of every copy.
+Placed: TypeAlias = Mapping[str, Sequence[tuple[Entry, Sequence[str]]]]
 
 #: What readers of one list per domain call the set.
 PHASES = {"validation": "val"}
@@ -30,14 +28,17 @@ class Layout:
 
     #: What is in its folder, and who reads it.
     about: str
-    #: Whether readers take an example's class from folders, and number these by their names.
+    #: True if readers take examples from folders: classes have the order of their folders' names, and a row
+    #: drawn several times is as many files.
     in_folders = False
+    #: True if each row must be in a domain.
+    needs_domains = False
 
-    def stems(self, contents: Contents, entry: Entry) -> Sequence[str]:
-        """Return the paths of an entry's files without their ending."""
-        return [f"images/{contents.classes[entry.label].folder}/{entry.key}"]
+    def stem(self, contents: Contents, entry: Entry) -> str:
+        """Return the path of an entry's file without its ending."""
+        return f"images/{contents.classes[entry.label].folder}/{entry.key}"
 
-    def texts(self, contents: Contents, paths: Paths) -> Texts:
+    def texts(self, contents: Contents, placed: Placed) -> Texts:
         """Yield the lists."""
         raise NotImplementedError
 
@@ -52,44 +53,30 @@ class ImageFolder(Layout):
     about = "<set>/<label>/<key>.jpg: torchvision's ImageFolder, `datasets`"
     in_folders = True
 
-    def stems(self, contents: Contents, entry: Entry) -> Sequence[str]:
-        folder = f"{contents.folders[entry.set]}/{contents.classes[entry.label].folder}"
-        return _copies(f"{folder}/{entry.key}", entry.times)
+    def stem(self, contents: Contents, entry: Entry) -> str:
+        return f"{contents.folders[entry.set]}/{contents.classes[entry.label].folder}/{entry.key}"
 
-    def texts(self, contents: Contents, paths: Paths) -> Texts:
-        yield README, _readme(contents)
+    def texts(self, contents: Contents, placed: Placed) -> Texts:
+        """Name the splits for `datasets`, which would guess them: a class `train` would become one.
+
+        No metadata.csv: where there is one, `datasets` gives no labels.
+        """
+        files = [{"split": _split(name), "path": f"{name}/**"} for name in contents.folders.values()]
+        configs = [{"config_name": "default", "data_files": files}]
+        about = f"{contents.manifest.title}, {contents.of.protocol}: `keys.csv` says more of each picture."
+        yield README, ["---", f"configs: {json.dumps(configs)}", "---", "", about]
 
     def check(self, contents: Contents) -> list[str]:
+        present: dict[str, set[int]] = {}
+        for entry in contents.entries:
+            present.setdefault(entry.set, set()).add(entry.label)
+        wanted = len(contents.classes)
         return [
-            f"{name} has {present} of {wanted} classes, and torchvision's ImageFolder numbers those it "
+            f"{name} has {len(labels)} of {wanted} classes, and torchvision's ImageFolder numbers those it "
             "finds: take labels by the folders' names"
-            for name, _, present, wanted in _lacking(contents, "classes")
+            for name, labels in present.items()
+            if len(labels) < wanted
         ]
-
-
-def _readme(contents: Contents) -> Iterable[str]:
-    """Name the splits for `datasets`, which would guess them: a class `train` would become one.
-
-    No metadata.csv: where there is one, `datasets` gives no labels.
-    """
-    files = [{"split": _split(name), "path": f"{name}/**"} for name in contents.folders.values()]
-    configs = [{"config_name": "default", "data_files": files}]
-    first = next(iter(contents.folders.values()))
-    manifest = contents.manifest
-    return [
-        "---",
-        f"configs: {json.dumps(configs)}",
-        "---",
-        "",
-        f"{manifest.title} ({manifest.name} {manifest.version}), {contents.of.protocol}, as folders:",
-        "`<set>/<class>/<key>`. `keys.csv` says more about each picture.",
-        "",
-        '- `datasets.load_dataset("<this folder>")` gives the sets as splits.',
-        f'- `torchvision.datasets.ImageFolder("<this folder>/{first}")` reads a set.',
-        "",
-        "Both number the classes by the sorted names of their folders; `class_to_label` in `shiftdata.json`",
-        "has the numbers of the dataset itself.",
-    ]
 
 
 def _split(name: str) -> str:
@@ -100,23 +87,18 @@ def _split(name: str) -> str:
 class DomainBed(Layout):
     """One folder per domain and class."""
 
-    about = "<domain>/<label>/<key>.jpg, all sets together: DomainBed"
-    in_folders = True
+    about = "<domain>/<label>/<key>.jpg, all sets together, and their lists: DomainBed"
+    in_folders = needs_domains = True
 
-    def stems(self, contents: Contents, entry: Entry) -> Sequence[str]:
-        folder = f"{contents.domains[entry.domain].folder}/{contents.classes[entry.label].folder}"
-        return _copies(f"{folder}/{entry.key}", entry.times)
+    def stem(self, contents: Contents, entry: Entry) -> str:
+        return f"{contents.domains[entry.domain].folder}/{contents.classes[entry.label].folder}/{entry.key}"
 
-    def texts(self, contents: Contents, paths: Paths) -> Texts:
-        for name, numbers in contents.by_set():
-            lines = [
-                f"{path} {contents.entries[number].label}" for number in numbers for path in paths[number]
-            ]
-            yield f"{contents.folders[name]}.txt", lines
+    def texts(self, contents: Contents, placed: Placed) -> Texts:
+        for name, entries in placed.items():
+            yield f"{contents.folders[name]}.txt", _lines(entries)
 
     def check(self, contents: Contents) -> list[str]:
         """Refuse a domain without one of the classes: an ImageFolder would number its classes otherwise."""
-        _check_domains(contents, "domainbed")
         present = {(entry.domain, entry.label) for entry in contents.entries}
         missing = [
             f"{domain.name}/{label.name}"
@@ -125,130 +107,45 @@ class DomainBed(Layout):
             if (at, number) not in present
         ]
         if missing:
-            shown = ", ".join(missing[:8]) + (" ..." if len(missing) > 8 else "")
             raise InputError(
-                f"{contents.of.protocol} has no row in {len(missing):,} cells of domain and class ({shown}), "
-                "and DomainBed numbers the classes of each domain by the folders it finds: choose a task "
-                "with every class in every domain, or the layout lists or wilds"
+                f"{contents.of.protocol} has no row in {len(missing):,} cells of domain and class (the first "
+                f"is {missing[0]}), and DomainBed numbers each domain's classes by the folders it finds: "
+                "choose a task with every class in every domain, or the layout lists or wilds"
             )
-        return [
-            "DomainBed cuts each domain itself; the sets of the task are in the lists next to the folders"
-        ]
+        return []
 
 
 class Wilds(Layout):
     """One CSV file with names and numbers."""
 
     about = "<name>_v1.0/metadata.csv with splits, labels and groups: WILDS"
+    needs_domains = True
 
-    def stems(self, contents: Contents, entry: Entry) -> Sequence[str]:
-        return [f"{_wilds_folder(contents)}/{stem}" for stem in super().stems(contents, entry)]
+    def stem(self, contents: Contents, entry: Entry) -> str:
+        return f"{_wilds_folder(contents)}/{super().stem(contents, entry)}"
 
-    def texts(self, contents: Contents, paths: Paths) -> Texts:
+    def texts(self, contents: Contents, placed: Placed) -> Texts:
         manifest, nuisance, folder = contents.manifest, contents.nuisance, _wilds_folder(contents)
         header = ["img_filename", "y", "split", nuisance, "group", "split_name", "label_name"]
-        rows = chain([[*header, f"{nuisance}_name"]], self._rows(contents, paths))
+        rows = chain([[*header, f"{nuisance}_name"]], self._rows(contents, placed))
         yield f"{folder}/metadata.csv", csv_lines(rows)
-        yield f"{folder}/names.csv", _meanings(contents, nuisance)
         about = f"{manifest.name} {manifest.version}, {contents.of.protocol}, content {manifest.content_id}"
         yield f"{folder}/RELEASE_v{folder.rpartition('_v')[2]}.txt", [about]
 
-    def _rows(self, contents: Contents, paths: Paths) -> Iterator[Sequence[Any]]:
+    def _rows(self, contents: Contents, placed: Placed) -> Iterator[Sequence[Any]]:
         splits = split_numbers(contents.folders)
-        for entry, (path,) in zip(contents.entries, paths, strict=True):
+        for entry, paths in chain.from_iterable(placed.values()):
             group = entry.label * len(contents.domains) + entry.domain
             numbers = [entry.label, splits[entry.set], entry.domain, group]
             names = [entry.set, contents.classes[entry.label].name, contents.domains[entry.domain].name]
-            yield from [[path.partition("/")[2], *numbers, *names]] * entry.times
-
-    def check(self, contents: Contents) -> list[str]:
-        _check_domains(contents, "wilds")
-        return []
+            for path in paths:
+                yield [path.partition("/")[2], *numbers, *names]
 
 
 def _wilds_folder(contents: Contents) -> str:
     """Name a dataset's folder as WILDS does; its versions have two numbers."""
     version = ".".join(contents.manifest.version.split(".")[:2])
     return f"{contents.manifest.name}_v{version}"
-
-
-class BalancingGroups(Layout):
-    """One CSV file with numbers."""
-
-    about = "metadata_<name>.csv with id, filename, split, y, a: BalancingGroups, SMA"
-
-    def texts(self, contents: Contents, paths: Paths) -> Texts:
-        header = ["id", "filename", "split", "y", "a"]
-        rows = ([number, *row] for number, row in enumerate(self._rows(contents, paths)))
-        yield f"metadata_{contents.manifest.name}.csv", csv_lines(chain([header], rows))
-        yield "names.csv", _meanings(contents, "a")
-
-    def _rows(self, contents: Contents, paths: Paths) -> Iterator[Sequence[Any]]:
-        splits = split_numbers(contents.folders)
-        for entry, (path,) in zip(contents.entries, paths, strict=True):
-            row = [path.removeprefix("images/"), splits[entry.set], entry.label, entry.domain]
-            yield from [row] * entry.times
-
-    def check(self, contents: Contents) -> list[str]:
-        _check_domains(contents, "balancinggroups")
-        unknown = [name for name in contents.folders if name not in SPLITS]
-        if unknown:
-            raise InputError(
-                f"balancinggroups knows the splits train, validation and test, and the task has "
-                f"{', '.join(unknown)}: say which set is which, as in --sets train={unknown[0]}"
-            )
-        return [
-            f"{name} has {present} of {wanted} values of {column}: code that counts the values of each "
-            "split, as the paper's does, cannot read it; use names.csv"
-            for name, column, present, wanted in _lacking(contents, "y", "a")
-        ]
-
-
-class Lists(Layout):
-    """One list per set, and one per set and domain."""
-
-    about = "<set>.txt, lists/<domain>_<set>.txt of `path label` lines: TLlib, DomainBed-v2, NICO++"
-
-    def texts(self, contents: Contents, paths: Paths) -> Texts:
-        yield "classes.txt", _names(contents.classes)
-        if contents.domains:
-            yield "domains.txt", _names(contents.domains)
-        pairs = [(name, at) for name in contents.folders for at in range(len(contents.domains))]
-        titles = [
-            f"{contents.domains[at].folder}_{PHASES.get(folder, folder)}"
-            for folder, at in ((contents.folders[name], at) for name, at in pairs)
-        ]
-        lists = dict(zip(pairs, folder_names(titles), strict=True))  # no two alike, whatever the names
-        for name, numbers in contents.by_set():
-            yield f"{contents.folders[name]}.txt", _lines(contents, paths, numbers)
-            for at in range(len(contents.domains)):
-                mine = [number for number in numbers if contents.entries[number].domain == at]
-                if mine:
-                    yield f"lists/{lists[name, at]}.txt", _lines(contents, paths, mine)
-
-
-def _names(names: Sequence[Name]) -> list[str]:
-    return [" ".join(name.name.split()) for name in names]
-
-
-def _lines(contents: Contents, paths: Paths, numbers: Sequence[int]) -> Iterator[str]:
-    for number in numbers:
-        entry = contents.entries[number]
-        yield from [f"{paths[number][0]} {entry.label}"] * entry.times
-
-
-LAYOUTS: dict[str, Layout] = {
-    "imagefolder": ImageFolder(),
-    "wilds": Wilds(),
-    "domainbed": DomainBed(),
-    "balancinggroups": BalancingGroups(),
-    "lists": Lists(),
-}
-
-
-def _copies(stem: str, count: int) -> list[str]:
-    """Return a path for each copy of a row drawn several times. Keys have no dot, so no two are equal."""
-    return [stem, *(f"{stem}.{number}" for number in range(2, count + 1))]
 
 
 def split_numbers(sets: Iterable[str]) -> dict[str, int]:
@@ -262,30 +159,34 @@ def split_numbers(sets: Iterable[str]) -> dict[str, int]:
     return {name: list(SPLITS).index(name) if name in SPLITS else next(more) for name in names}
 
 
-def _meanings(contents: Contents, domain_column: str) -> Iterator[str]:
-    """Write `names.csv`: the meaning of each number in a layout's CSV file, by column."""
-    named = [("y", number, label.name) for number, label in enumerate(contents.classes)]
-    named += [(domain_column, number, domain.name) for number, domain in enumerate(contents.domains)]
-    named += [("split", number, name) for name, number in split_numbers(contents.folders).items()]
-    return csv_lines([["column", "number", "name"], *named])
+class Lists(Layout):
+    """One list per set, and one per set and domain."""
+
+    about = "<set>.txt, lists/<domain>_<set>.txt of `path label` lines: TLlib, DomainBed-v2, NICO++"
+
+    def texts(self, contents: Contents, placed: Placed) -> Texts:
+        yield f"{CLASSES}.txt", [" ".join(label.name.split()) for label in contents.classes]
+        pairs = [(name, at) for name in placed for at in range(len(contents.domains))]
+        titles = [
+            f"{contents.domains[at].folder}_{PHASES.get(folder, folder)}"
+            for folder, at in ((contents.folders[name], at) for name, at in pairs)
+        ]
+        lists = dict(zip(pairs, folder_names(titles), strict=True))  # no two alike, whatever the names
+        for name, entries in placed.items():
+            yield f"{contents.folders[name]}.txt", _lines(entries)
+            for at in range(len(contents.domains)):
+                of_domain = [(entry, paths) for entry, paths in entries if entry.domain == at]
+                if of_domain:
+                    yield f"lists/{lists[name, at]}.txt", _lines(of_domain)
 
 
-def _lacking(contents: Contents, *columns: str) -> Iterator[tuple[str, str, int, int]]:
-    """Yield each set that lacks a class or domain, their column, how many it has and how many there are."""
-    wanted = (len(contents.classes), len(contents.domains))
-    for name, numbers in contents.by_set():
-        pairs = np.array([contents.entries[number][3:5] for number in numbers])
-        for column, values, count in zip(columns, pairs.T, wanted, strict=False):
-            if (present := len(np.unique(values))) < count:
-                yield name, column, present, count
+def _lines(entries: Iterable[tuple[Entry, Sequence[str]]]) -> Iterator[str]:
+    return (f"{path} {entry.label}" for entry, paths in entries for path in paths)
 
 
-def _check_domains(contents: Contents, layout: str) -> None:
-    """Refuse rows that are in no domain, where a layout must put each into one."""
-    without = sum(entry.domain < 0 for entry in contents.entries)
-    if without:
-        raise InputError(
-            f"{without:,} rows of {contents.manifest.name}/{contents.of.metadata.base} have no "
-            f"{contents.nuisance} (untouched content has none), and {layout} needs one for each row: choose "
-            "another base or task, or the layout imagefolder or lists"
-        )
+LAYOUTS: dict[str, Layout] = {
+    "imagefolder": ImageFolder(),
+    "wilds": Wilds(),
+    "domainbed": DomainBed(),
+    "lists": Lists(),
+}

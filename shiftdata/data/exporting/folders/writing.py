@@ -11,13 +11,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from shiftdata.data.exporting.examples import batches, ending_of
-from shiftdata.data.exporting.folders.contents import KEYS, RECORD, Contents, Name, contents_of
-from shiftdata.data.exporting.folders.layouts import LAYOUTS, Paths
+from shiftdata.data.exporting.folders.contents import KEYS, RECORD, Contents, Entry, Name, contents_of
+from shiftdata.data.exporting.folders.layouts import LAYOUTS, Layout
 from shiftdata.data.exporting.sets import NamedSets
 from shiftdata.data.format.attribution import attribution_text, credited
 from shiftdata.data.format.paths import ATTRIBUTION
@@ -37,14 +37,9 @@ KEY_COLUMNS = (
 )
 
 #: `shiftdata.json`: the dataset and its sets, the meaning of class and domain numbers, notes for readers.
-Record = Mapping[str, Any]
-
-
-class FolderOptions(TypedDict, total=False):
-    """Options of `export`."""
-
-    overwrite: bool
-    on_images: Callable[[int], object]
+Record: TypeAlias = Mapping[str, Any]
+#: The paths of each entry's copies.
+Paths: TypeAlias = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -76,19 +71,21 @@ def export(
     folder = contents.dataset.folder
     if folder is not None and out.resolve().is_relative_to(folder.resolve()):
         raise InputError(f"{out} lies inside the dataset {folder}: give a folder elsewhere")
+    if rules.needs_domains:
+        _check_domains(contents, layout)
     record = _record(contents, layout, rules.check(contents))
     if _is_there(out, record, overwrite):
         return Exported(out, record, None)
-    stems = [rules.stems(contents, entry) for entry in contents.entries]
+    stems = [_stems(rules, contents, entry) for entry in contents.entries]
 
     def write(work: Path) -> None:
         endings = _write_images(contents, stems, work, on_images)
-        paths = [
-            [f"{stem}{endings[entry.row]}" for stem in of_entry]
-            for entry, of_entry in zip(contents.entries, stems, strict=True)
-        ]
-        for name, lines in rules.texts(contents, paths):
+        placed: dict[str, list[tuple[Entry, list[str]]]] = {name: [] for name in contents.folders}
+        for entry, of_entry in zip(contents.entries, stems, strict=True):
+            placed[entry.set].append((entry, [f"{stem}{endings[entry.row]}" for stem in of_entry]))
+        for name, lines in rules.texts(contents, placed):
             _write(work / name, lines)
+        paths = [of_entry[0] for entries in placed.values() for _, of_entry in entries]
         _write(work / KEYS, csv_lines(chain([KEY_COLUMNS], _key_rows(contents, paths))))
         write_text(work / ATTRIBUTION, _attribution(contents))
         for left in work.glob(f".{RECORD}.*"):  # by a writer that was killed
@@ -97,7 +94,27 @@ def export(
         write_text(work / RECORD, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
 
     make_folder(out, record["export_id"], RECORD, write, lambda: _is_there(out, record, overwrite))
-    return Exported(out, record, sum(map(len, stems)))
+    return Exported(out, record, len({stem for of_entry in stems for stem in of_entry}))
+
+
+def _check_domains(contents: Contents, layout: str) -> None:
+    """Refuse rows that are in no domain."""
+    without = sum(entry.domain < 0 for entry in contents.entries)
+    if without:
+        raise InputError(
+            f"{without:,} rows of {contents.manifest.name}/{contents.of.metadata.base} have no "
+            f"{contents.nuisance} (untouched content has none), and {layout} needs one for each row: choose "
+            "another base or task, or the layout imagefolder or lists"
+        )
+
+
+def _stems(rules: Layout, contents: Contents, entry: Entry) -> list[str]:
+    """Return the path of each copy of a row: a file each, or in lists the same path again."""
+    stem = rules.stem(contents, entry)
+    if not rules.in_folders:
+        return [stem] * entry.times
+    # Keys have no dot, so no two are equal.
+    return [stem, *(f"{stem}.{number}" for number in range(2, entry.times + 1))]
 
 
 def _is_there(out: Path, record: Record, overwrite: bool) -> bool:
@@ -184,15 +201,10 @@ def _write(path: Path, lines: Iterable[str]) -> None:
 def _record(contents: Contents, layout: str, notes: Sequence[str]) -> Record:
     """Describe an export; `export_id` identifies its content."""
     sets, notes = {}, [*notes]
-    for name, numbers in contents.by_set():
-        examples = sum(contents.entries[number].times for number in numbers)
-        roles = list(contents.of.sets[name].roles)
-        sets[name] = {
-            "folder": contents.folders[name],
-            "roles": roles,
-            "examples": examples,
-            "rows": len(numbers),
-        }
+    for name, folder in contents.folders.items():
+        rows = contents.of.sets[name]
+        roles, examples = list(rows.roles), int(rows.times.sum())
+        sets[name] = {"folder": folder, "roles": roles, "examples": examples, "rows": len(rows.rows)}
         if roles[0] == "unlabelled":
             notes.append(f"{name} is unlabelled: a method must not see the labels that this layout gives it")
     fields: dict[str, Any] = {
@@ -222,20 +234,20 @@ def _numbered(ours: str, theirs: str, names: Sequence[Name]) -> list[dict[str, A
     ]
 
 
-def _key_rows(contents: Contents, paths: Paths) -> Iterator[Sequence[Any]]:
+def _key_rows(contents: Contents, paths: Sequence[str]) -> Iterator[Sequence[Any]]:
     """Yield the rows of `keys.csv`: each row of each set, with all that the dataset says of it."""
     rows = pa.array([entry.row for entry in contents.entries], pa.int64())
     table = contents.rows.take(rows)
     more = contents.of.metadata.take(["severity", "origin"], rows.to_numpy())
     columns = [table[name] for name in ("license", "attribution", "sha256")]
     columns += [more[name] for name in ("severity", "origin")]
-    for entry, of_entry, licence, credit, sha256, severity, origin in zip(
+    for entry, path, licence, credit, sha256, severity, origin in zip(
         contents.entries, paths, *(column.to_pylist() for column in columns), strict=True
     ):
         label = contents.classes[entry.label].name
         domain = contents.domains[entry.domain].name if entry.domain >= 0 else None
         group = entry.group if entry.group >= 0 else None
-        first = [entry.key, entry.set, of_entry[0], label, domain, group, severity, origin]
+        first = [entry.key, entry.set, path, label, domain, group, severity, origin]
         yield [*first, licence, credit, entry.times, sha256.hex()]
 
 

@@ -20,16 +20,6 @@ Json: TypeAlias = dict[str, Any]
 
 TYPES = {pa.float64(): "float64", pa.string(): "string"}
 
-MOST_NAMES = 60
-DRAWN = (
-    "- A row that a task drew several times lies in its tars as often: as `<key>`, `<key>+2`, .... The index "
-    "has its key, its `count`, and which `copy` a sample is.\n"
-)
-UNLABELLED = (
-    "- A set with the role `unlabelled` tells no classes: its samples have no `cls`, their keys are hashed, "
-    "and `json` and index are null but for key, nuisance and severity. Predictions on it are evaluated by "
-    "these keys.\n"
-)
 TEMPLATE = Path(__file__).with_name("card.md")
 
 
@@ -46,9 +36,6 @@ def card(manifest: Manifest) -> str:
     )
     example = next(iter(manifest.sample)) if roles.modality != "table" else "json"
     target = "cls" if not default.hides_labels(first) else "json"
-    counts = {
-        len(data_files(manifest.files, base.name, name)) for base in manifest.bases for name in base.splits
-    }
     return TEMPLATE.read_text(encoding="utf-8").format(
         m=manifest,
         citation=linked(manifest.citation),
@@ -60,20 +47,13 @@ def card(manifest: Manifest) -> str:
         how="of" if default.task else "base",
         set=first,
         braces=_braces(data_files(manifest.files, default.name, first)),
-        counts=f"{min(counts)} to {max(counts)} of them" if len(counts) > 1 else f"{max(counts)} of them",
         nuisance=roles.nuisance,
-        Nuisance=roles.nuisance.capitalize(),
         example={"table": "row", "text": "text"}.get(roles.modality, "image"),
         target="label" if target == "cls" else "info",
         pair=f'"{example}", "{target}"',
         members=", ".join(manifest.sample),
         files=", ".join(f"`<key>.{member}`" for member in manifest.sample),
-        tables="\n".join(_tables(manifest)),
-        tasks=_task_notes(manifest),
-        label_count=len(manifest.labels),
-        labels=_listed(manifest.labels),
-        nuisance_count=len(manifest.nuisances),
-        nuisances=_listed(manifest.nuisances),
+        configs="\n".join(_table(manifest)),
         attribution=f" [{ATTRIBUTION}]({ATTRIBUTION}) lists them." if ATTRIBUTION in manifest.files else "",
     )
 
@@ -84,40 +64,13 @@ def _braces(paths: Sequence[str]) -> str:
     return f"{{00000..{last}}}-of-{len(paths):05d}" if len(paths) > 1 else f"00000-of-{len(paths):05d}"
 
 
-def _tables(manifest: Manifest) -> Iterator[str]:
-    """A table of the whole bases, and one of the tasks with the role of each set."""
-    bases = [base for base in manifest.bases if base.task is None]
-    if bases:
-        splits = list(bases[0].splits)
-        yield f"| base | {' | '.join(splits)} | what it is |\n|---|{'---|' * len(splits)}---|"
-        for base in bases:
-            rows = [f"{base.splits[split].rows:,}" for split in splits]
-            yield f"| {' | '.join([f'`{base.name}`', *rows, cell(base.summary)])} |"
-        yield ""
-    tasks = [base for base in manifest.bases if base.task is not None]
-    if tasks:
-        yield "| canonical split or task | sets, their roles and samples | what it is |\n|---|---|---|"
-        for base in tasks:
-            sets = ", ".join(
-                f"`{name}` ({' and '.join(base.roles[name])}) {size.rows:,}"
-                for name, size in base.splits.items()
-            )
-            about = f"{cell(base.summary)} `{base.protocol}` on `{base.task.base if base.task else ''}`."
-            yield f"| {' | '.join([f'`{base.name}`', sets, about])} |"
-        yield ""
-
-
-def _task_notes(manifest: Manifest) -> str:
-    if not any(base.task for base in manifest.bases):
-        return ""
-    hidden = any(base.hides_labels(name) for base in manifest.bases for name in base.splits)
-    return DRAWN + (UNLABELLED if hidden else "")
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Names in a sentence, not more than can be read."""
-    more = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" and {more:,} more (manifest.json has all)" if more > 0 else "")
+def _table(manifest: Manifest) -> Iterator[str]:
+    """List the bases and tasks with their sets, and the roles of these."""
+    for base in manifest.bases:
+        roles = {name: f" ({' and '.join(of_set)})" for name, of_set in base.roles.items()}
+        sets = [f"`{name}`{roles.get(name, '')} {size.rows:,}" for name, size in base.splits.items()]
+        about = f" `{base.protocol}` on `{base.task.base}`." if base.task else ""
+        yield f"| `{base.name}` | {', '.join(sets)} | {cell(base.summary)}{about} |"
 
 
 def _front_matter(manifest: Manifest) -> Json:

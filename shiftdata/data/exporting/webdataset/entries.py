@@ -84,8 +84,6 @@ def entries_of(dataset: OpenDataset, configs: Sequence[str], tasks: Mapping[str,
     """List the bases and named sets of an export; without any of both, all bases."""
     manifest, rows = dataset.manifest, Rows(dataset)
     bases = [base.name for base in manifest.bases]
-    if twice := {*bases} & {*tasks}:
-        raise InputError(f"{min(twice)} is a config of {manifest.name}: give the task another name")
     whole = [manifest.base(name) for name in (dict.fromkeys(configs) if configs or tasks else bases)]
     entries = [Entry(base, base, _whole(rows, base)) for base in whole]
     return entries + [_entry_of_sets(rows, name, sets) for name, sets in tasks.items()]

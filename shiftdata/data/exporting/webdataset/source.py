@@ -6,14 +6,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import cached_property
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.exporting.examples import batches, ending_of
-from shiftdata.data.exporting.webdataset.entries import Entry, Samples
+from shiftdata.data.exporting.webdataset.entries import Samples
 from shiftdata.data.exporting.webdataset.tar import Members
 from shiftdata.data.format.schema import json_columns
 from shiftdata.data.loading.byte_ranges import ExampleReader
@@ -21,11 +18,10 @@ from shiftdata.threads import ahead
 
 
 class Source:
-    """The examples of a dataset; pictures that are not on this machine are fetched into `cache` first."""
+    """The examples of a dataset, as samples."""
 
-    def __init__(self, dataset: OpenDataset, cache: Path, on_samples: Callable[[int], object]) -> None:
+    def __init__(self, dataset: OpenDataset, on_samples: Callable[[int], object]) -> None:
         self.dataset = dataset
-        self.cache = cache
         self.on_samples = on_samples
         self._roles = dataset.manifest.roles
         self._columns = json_columns(self._roles.nuisance)
@@ -46,21 +42,9 @@ class Source:
                 for number, row, example in zip(part, rows, examples, strict=True):
                     yield names[number], self._members(row, example)
 
-    def reader(self, entry: Entry, name: str, samples: Samples) -> ExampleReader:
-        """Return a reader of the examples of a set.
-
-        Of a dataset elsewhere, its pictures are fetched first, in the order of their files: in the order of
-        samples each would be a request of its own.
-        """
-        dataset, base = self.dataset, entry.base.name
-        if dataset.folder is not None or self._roles.modality != "image":
-            return ExampleReader(dataset, base, verify=True)
-        folder = self.cache / entry.record.name / name
-        reader = ExampleReader(dataset, base, verify=True, cache=folder)
-        rows, first = np.unique(samples.at, return_index=True)
-        for part in batches(range(len(rows)), samples.rows["length"].to_numpy()[first]):
-            reader.read(rows[part].tolist())
-        return reader
+    def reader(self, base: str) -> ExampleReader:
+        """Return a reader of the examples of a base."""
+        return ExampleReader(self.dataset, base, verify=True)
 
     def _members(self, row: Mapping[str, Any], example: bytes) -> Members:
         """Return the files of a sample: the example, its label, and the row; a table's row has its example.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict
@@ -25,7 +24,6 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import (
     ATTRIBUTION,
     MANIFEST,
-    RENDERINGS,
     data_file,
     index_file,
     is_tar,
@@ -117,13 +115,11 @@ def export(
     copied = [name for name in COPIED if name in opened.manifest.files]
     entries = entries_of(opened, configs, tasks or {})
     manifest = _manifest_of_tars(opened.manifest, entries)
-    if not overwrite and _is_whole(out, manifest, copied):
-        earlier = Manifest.read(out)  # the texts may have changed since
-        _describe(out, replace(manifest, sample=earlier.sample, files=earlier.files))
+    if _is_there(out, manifest, overwrite):
         return out
 
     def write(work: Path) -> None:
-        source = Source(opened, work / ".fetched", on_samples)
+        source = Source(opened, on_samples)
         for entry in entries:
             for name, samples in entry.load().items():
                 _write_set(source, entry, name, samples, work, shard_bytes)
@@ -131,13 +127,13 @@ def export(
             (work / name).write_bytes(opened.read_file(name))
         sample = _sample(source, manifest, entries)
         opened.check_unchanged(force=True)
-        shutil.rmtree(source.cache, ignore_errors=True)
         for left in work.rglob(".*"):  # by a writer that was killed
             left.unlink()
-        _describe(work, replace(manifest, sample=sample, files=_file_records(work)))
+        whole = replace(manifest, sample=sample, files=_file_records(work))
+        write_renderings(work, whole, renderings(whole))
 
     identity = content_hash(manifest.to_json(), str(shard_bytes))
-    make_folder(out, identity, MANIFEST, write, lambda: _check_place(out, manifest, overwrite))
+    make_folder(out, identity, MANIFEST, write, lambda: _is_there(out, manifest, overwrite))
     return out
 
 
@@ -157,37 +153,23 @@ def _manifest_of_tars(manifest: Manifest, entries: Sequence[Entry]) -> Manifest:
     )
 
 
-def _is_whole(folder: Path, manifest: Manifest, copied: Iterable[str]) -> bool:
-    """Return True if a folder is a whole export of this content, by the same libraries."""
-    if not (folder / MANIFEST).is_file():
-        return False
-    earlier = Manifest.read(folder)
-    return (
-        earlier.is_webdataset
-        and set(copied) <= set(earlier.files)
-        and all(
-            getattr(earlier, name) == getattr(manifest, name)
-            for name in ("content_id", "recipe_id", "versions")
-        )
-        and all(
-            (folder / path).is_file() and (folder / path).stat().st_size == record.bytes
-            for path, record in earlier.files.items()
-            if path not in RENDERINGS  # they are written again
-        )
-    )
-
-
-def _check_place(out: Path, manifest: Manifest, overwrite: bool) -> None:
-    """Refuse a place with anything in it, except an earlier export that may be overwritten."""
+def _is_there(out: Path, manifest: Manifest, overwrite: bool) -> bool:
+    """Return True if this export is in its place already, whole; refuse a place that has anything else."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
-        return
-    if not (out / MANIFEST).is_file() or not Manifest.read(out).is_webdataset:
+        return False
+    earlier = Manifest.read(out) if (out / MANIFEST).is_file() else None
+    if earlier is None or not earlier.is_webdataset:
         raise InputError(f"{out} exists and is not a WebDataset export: give another folder, or move it away")
-    if not overwrite:
-        raise InputError(
-            f"{out} is an export of other content than {manifest.name} {manifest.content_id[:12]}: "
-            "give another folder, or overwrite it (--overwrite)"
-        )
+    if overwrite:
+        return False
+    same = replace(manifest, sample=earlier.sample, files=earlier.files).to_json() == earlier.to_json()
+    places = {out / path: record.bytes for path, record in earlier.files.items()}
+    if same and all(path.is_file() and path.stat().st_size == size for path, size in places.items()):
+        return True
+    raise InputError(
+        f"{out} is an export of other content than {manifest.name} {manifest.content_id[:12]}, or damaged: "
+        "give another folder, or overwrite it (--overwrite)"
+    )
 
 
 def _write_set(
@@ -202,7 +184,7 @@ def _write_set(
     source.on_samples(len(samples.at) - sum(len(parts[at]) for at in missing))
     if not missing:
         return
-    with source.reader(entry, name, samples) as reader:
+    with source.reader(entry.base.name) as reader:
         for at in missing:
             part = samples.take(parts[at])
             places = write_tar(work / paths[at], source.read(reader, part))
@@ -229,7 +211,7 @@ def _sample(source: Source, manifest: Manifest, entries: Sequence[Entry]) -> dic
     sets = entry.load()
     name = next((name for name in sets if not entry.record.hides_labels(name)), next(iter(sets)))
     first = sets[name].take(np.zeros(1, np.int64))
-    with source.reader(entry, name, first) as reader:
+    with source.reader(entry.base.name) as reader:
         ((_, members),) = source.read(reader, first)
     read: dict[str, Callable[[bytes], Any]] = {"cls": json.loads, "json": json.loads, "txt": bytes.decode}
     return {
@@ -248,7 +230,3 @@ def _file_records(work: Path) -> dict[str, FileRecord]:
         rows = pq.read_metadata(index).num_rows if index else None
         records[name] = FileRecord(bytes=path.stat().st_size, sha256=sha256_of(path), rows=rows)
     return records
-
-
-def _describe(folder: Path, manifest: Manifest) -> None:
-    write_renderings(folder, manifest, renderings(manifest))

@@ -56,7 +56,7 @@ def stacked(examples: list[Any]) -> Any:
     if len(shapes := {np.shape(x) for x in examples}) > 1:
         raise InputError(
             f"the transform makes x of several shapes, {sorted(shapes)}: let it make one, or give size=... "
-            "for pictures; or let it give lists, and make the batch of them in batch_transform"
+            "for pictures; or let it give lists, and make the batch of them in the loop"
         )
     if tensors:
         return torch.stack(examples)

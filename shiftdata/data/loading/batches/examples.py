@@ -23,15 +23,11 @@ from shiftdata.stable import content_hash, hash64
 
 #: (x, y, what else is known), or where labels are hidden (x, what else is known).
 Example: TypeAlias = tuple[Any, ...]
-#: The number of a batch, which examples must be read, all that are in it, and how often each came before.
-Job: TypeAlias = tuple[int, list[int], list[int], list[int]]
+#: The examples of a batch, and how often each came before.
+Job: TypeAlias = tuple[list[int], list[int]]
 #: Makes another x of one example's x, with a generator for what is random.
 Transform: TypeAlias = Callable[[Any, np.random.Generator], Any]
 Numbers: TypeAlias = NDArray[np.int64]
-
-#: Bytes of rows of a table that are kept once they are decoded, which takes longer than all else.
-MEMORY = 256 * 2**20
-OVERHEAD = 250  # bytes of each such row in addition to its features
 
 
 class Examples:
@@ -44,9 +40,8 @@ class Examples:
     `task.table(...)`. torch's DataLoader takes it as it is, with workers too. `reader` is one with options of
     its own.
 
-    `only` chooses some positions among the rows, `names` has the names of labels, nuisances and groups by
-    their numbers. Where `hashes` of the keys are given, labels are hidden: examples are `(x, metadata)` with
-    key (the hash), nuisance and position.
+    `names` has the names of labels, nuisances and groups by their numbers. Where `hashes` of the keys are
+    given, labels are hidden: examples are `(x, metadata)` with key (the hash), nuisance and position.
 
     `transform` gets x and a generator keyed by seed, epoch, example, and how often the example came before in
     this epoch. `set_epoch` says which epoch it is, before workers start: then x is what a `Loader` of the
@@ -59,7 +54,6 @@ class Examples:
         indices: Numbers,
         counts: Numbers | None = None,
         *,
-        only: Numbers | None = None,
         hashes: Numbers | None = None,
         remapped: Numbers | None = None,
         reader: ExampleReader | None = None,
@@ -85,11 +79,9 @@ class Examples:
         self.name, self.modality = metadata.name, dataset.manifest.roles.modality
         #: The type of each feature of a table, or the names of its categories, in the order of x.
         self.features = dict(dataset.manifest.roles.example) if self.modality == "table" else {}
-        self._in_memory: dict[int, NDArray[np.float32]] = {}
         self.transform, self.seed, self._decode = transform, seed, decode
         self.size = _size(size, self.modality if decode else "encoded bytes")
         positions = np.repeat(np.arange(len(indices)), 1 if counts is None else counts)
-        positions = positions if only is None else only
         self._rows = indices[positions]  # not public: neighbours in a file are of one group
         self.known = {"nuisance": metadata.nuisance[self._rows].astype(np.int64), "position": positions}
         self.labels: Numbers | None = None
@@ -124,17 +116,14 @@ class Examples:
         self._times[:] = 0
 
     def read(self, numbers: Sequence[int]) -> list[Any]:
-        """Return the stored bytes of some examples, or their rows where these are in memory."""
-        missing = [number for number in numbers if number not in self._in_memory]
-        rows = self._rows[missing].tolist() if missing else []
-        data = dict(zip(missing, self.reader.read(rows), strict=True))
-        return [data[number] if number in data else self._in_memory[number] for number in numbers]
+        """Return the stored bytes of some examples."""
+        return self.reader.read(self._rows[numbers].tolist())
 
     def read_ahead(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Callable[[], list[Any]]]]:
-        """Each job, and what reads the examples that are its second part: from afar those of many jobs."""
+        """Each job, and what reads its examples: from afar those of many jobs."""
         if self.reader.ahead:
-            return read_ahead(self.reader, ((job, self._rows[job[1]]) for job in jobs))
-        return ((job, partial(self.read, job[1])) for job in jobs)
+            return read_ahead(self.reader, ((job, self._rows[job[0]]) for job in jobs))
+        return ((job, partial(self.read, job[0])) for job in jobs)
 
     def block(self, numbers: Sequence[int]) -> NDArray[Any] | None:
         """Return the x of several examples as one array, if they lie in memory."""
@@ -155,19 +144,11 @@ class Examples:
         keys: list[str] = self._keys.take(pa.array(numbers)).to_pylist()
         return keys
 
-    def rows(self, numbers: Sequence[int]) -> Numbers:
-        """Return the rows of the base that some examples are."""
-        return self._rows[numbers]
-
-    def hashes(self) -> NDArray[np.void]:
-        """Return the sha256 of each example as it is stored, by the metadata."""
-        return self.reader.hashes(self._rows)
-
     def identity(self) -> int:
         """Hash the rows of these examples and the seed."""
         return hash64("examples", self.seed, content_hash(self._rows.tobytes()))
 
-    def named(self, number: int, error: Exception) -> IntegrityError:
+    def _named(self, number: int, error: Exception) -> IntegrityError:
         """Name the example in an error."""
         position = self.known["position"][number]
         row = f"position {position:,}" if self.labels is None else f"row {self._rows[number]:,}"
@@ -204,10 +185,7 @@ class Examples:
         return self._epoch or 0
 
     def _example(self, number: int, data: bytes, times: int, epoch: int) -> Example:
-        try:
-            x = self.decoded(number, data) if self._decode else data
-        except IntegrityError as error:
-            raise self.named(number, error) from error
+        x = self.decoded(number, data) if self._decode else data
         x = self.transformed(x, number, times, epoch)
         known: dict[str, Any] = {name: int(column[number]) for name, column in self.known.items()}
         if self.labels is None:
@@ -217,17 +195,14 @@ class Examples:
     def decoded(self, number: int, data: Any, out: Pixels | None = None) -> Any:
         """Decode an example that was read; a picture is put into `out` if it fits."""
         if self.modality == "image":
-            return decode(data, size=self.size, out=out)
+            try:
+                return decode(data, size=self.size, out=out)
+            except IntegrityError as error:
+                raise self._named(number, error) from error
         if self.modality == "text":
             return data.decode()
-        if isinstance(data, bytes):
-            data = json.loads(data)
-            if "string" in self.features.values():
-                return data
-            data = np.array(data, np.float32)
-            if len(self._in_memory) < MEMORY // (OVERHEAD + data.nbytes):
-                self._in_memory[number] = data
-        return data.copy()
+        values = json.loads(data)
+        return values if "string" in self.features.values() else np.array(values, np.float32)
 
 
 class Draws:

@@ -19,7 +19,7 @@ class Lines(Examples):
     """The lines `rows` of an array, which has a line for each row of the base.
 
     `known` are columns with an entry for each of the rows, `labels` their labels. Pixels are uint8, lines x
-    height x width x 3. What the array holds is not part of a loader's identity: name it by `identified_by`.
+    height x width x 3. What the array holds is not part of a loader's identity.
     """
 
     def __init__(
@@ -33,14 +33,13 @@ class Lines(Examples):
         names: Mapping[str, Sequence[str]] | None = None,
         transform: Transform | None = None,
         seed: int = 0,
-        identified_by: str = "",
     ) -> None:
         if len(rows) and not 0 <= rows.min() <= rows.max() < len(array):
             raise InputError(f"rows {rows.min()} to {rows.max()} of an array of {len(array):,} lines")
         self.array, self._rows, self.labels, self._keys = array, rows, labels, keys
         self.known = {"position": np.arange(len(rows)), **(known or {})}
         self.names, self.features = dict(names or {}), {}
-        self.name, self.modality = identified_by or "an array", "table"
+        self.name, self.modality = "an array", "image" if array.ndim == 4 else "table"
         self.transform, self.seed, self.size = transform, seed, None
         self._epoch, self._times, self._decode = None, np.zeros(len(rows), np.int32), True
 
@@ -61,7 +60,7 @@ class Lines(Examples):
         return list(self.block(numbers))
 
     def read_ahead(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Any]]:
-        return ((job, partial(self.read, job[1])) for job in jobs)
+        return ((job, partial(self.read, job[0])) for job in jobs)
 
     def decoded(self, number: int, data: Any, out: Any = None) -> Any:
         return data

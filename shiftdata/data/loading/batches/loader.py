@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property, partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,23 +17,14 @@ from shiftdata.data.loading.batches.arrays import Arrays, stacked, tensor, torch
 from shiftdata.data.loading.batches.decode import Pixels
 from shiftdata.data.loading.batches.examples import Examples, Job
 from shiftdata.data.loading.order import Batches, EpochSampler, InOrder, Ranks, RowSampler, Sampler
-from shiftdata.errors import InputError, IntegrityError, not_found
-from shiftdata.stable import hash64, rng
+from shiftdata.errors import InputError, not_found
+from shiftdata.stable import hash64
 from shiftdata.threads import ahead, available_cores
-
-if TYPE_CHECKING:
-    from shiftdata.data.loading.line_cache import LineCache
 
 #: Ranks share the rows of an epoch, each for batches of its own, or the rows of every batch.
 Share: TypeAlias = Literal["epoch", "batch"]
-#: The most bytes of decoded pictures that are kept in a folder.
-DECODED_LIMIT = 10 * 2**30
-#: Changes when `decode` makes other pixels. simplejpeg and Pillow make the same ones.
-DECODING = 1
 #: x, y (unless labels are hidden), and what else is known of each example.
 Batch: TypeAlias = tuple[Any, ...]
-#: Makes another x of a whole batch's x, with a generator for what is random.
-BatchTransform: TypeAlias = Callable[[Any, np.random.Generator], Any]
 #: A job of a batch, and the function that reads its missing examples.
 _Ahead: TypeAlias = tuple[Job, Callable[[], list[Any]]]
 
@@ -51,8 +40,7 @@ class Loader:
 
     The batches depend only on seed, epoch, sampler and rank. With 0 `workers` the caller's thread decodes.
     A transform of the `examples` runs in the threads: the arrays, tensors or numbers that it makes are
-    stacked, anything else comes as a list. Then `batch_transform` gets each batch's x and a generator keyed
-    by seed, epoch, rank and batch.
+    stacked, anything else comes as a list.
     Beginning another iteration ends the one before, and an epoch that was left early begins again.
 
     `names` has the names of the numbers: `loader.names["group"][int(known["group"][0])]` is "bird / leaves".
@@ -69,21 +57,15 @@ class Loader:
         *,
         batch_size: int,
         workers: int | None = None,
-        batch_transform: BatchTransform | None = None,
         drop_last: bool = False,
-        decoded: bool | str | Path = False,
-        decoded_limit: int = DECODED_LIMIT,
         rank: int | None = None,
         world: int | None = None,
         share: Share = "epoch",
     ) -> None:
-        if batch_size < 1 or (workers or 0) < 0 or decoded_limit < 0:
+        if batch_size < 1 or (workers or 0) < 0:
             raise InputError(
-                "batch_size must be at least 1, workers at least 0, decoded_limit too; got "
-                f"{batch_size}, {workers} and {decoded_limit}"
+                f"batch_size must be at least 1 and workers at least 0, got {batch_size} and {workers}"
             )
-        if decoded and examples.modality != "image":
-            raise InputError(f"decoded is for pictures, not for a {examples.modality}: leave it out")
         self.examples = examples
         if not isinstance(sampler, EpochSampler):
             sampler = InOrder(_positions(sampler, len(examples)))
@@ -99,10 +81,7 @@ class Loader:
         # Only pictures are decoded outside of the interpreter's lock: one thread reads ahead of all else.
         most = available_cores() if examples.modality == "image" else 1
         self.workers = most if workers is None else workers
-        self._batch_transform = batch_transform
         self._epoch = self._done = self._start = 0
-        self._decoded: LineCache | None = None
-        self._to_decoded = decoded, decoded_limit
         self._shape: tuple[int, ...] | None = None
         # Weak, so that a loop that is left drops its iteration, and that its threads.
         self._running: weakref.ref[Generator[Batch]] | None = None
@@ -158,7 +137,6 @@ class Loader:
         """End the iteration, its threads, and the reader."""
         self._stop()
         self.examples.close()
-        self._decoded = None
 
     def __enter__(self) -> Self:
         return self
@@ -178,7 +156,6 @@ class Loader:
     def _epoch_from(self, start: int) -> Generator[Batch]:
         self._done = start
         epoch = self._epoch
-        self._open_decoded()
         # The caller waits for a single batch in any case: no thread is begun for it.
         left = len(self) - start
         workers = min(self.workers, left) if left > 1 else 0
@@ -195,19 +172,6 @@ class Loader:
                 yield batch
         self._epoch, self._done = epoch + 1, 0
 
-    def _open_decoded(self) -> None:
-        folder, limit = self._to_decoded
-        if folder and self._decoded is None:
-            from shiftdata.data.loading.line_cache import LineCache
-
-            reader, about = self.examples.reader, {"decoding": DECODING, "size": self.examples.size}
-            self._decoded = LineCache.of(
-                "decoded", reader.dataset, reader.base, about, root=folder, limit=limit
-            )
-            self._hashes = self.examples.hashes()
-        elif self._decoded is not None:
-            self._decoded.refresh()
-
     def _jobs(self, epoch: int, start: int) -> Iterator[Job]:
         first = start if self.examples.transform is None else 0  # what came before counts for a transform
         seen = np.zeros(len(self.examples), np.int32)
@@ -217,95 +181,45 @@ class Loader:
                 part = _part_of(len(wanted), self._part)
                 wanted, times = wanted[part], times[part]
             if number >= start:
-                missing = wanted
-                if self._decoded is not None:
-                    absent = self._decoded.absent(self.examples.rows(wanted))
-                    missing = [number for number, gone in zip(wanted, absent, strict=True) if gone]
-                yield number, missing, wanted, times
+                yield wanted, times
 
     def _make(self, arrays: Arrays, epoch: int, job: _Ahead) -> Batch:
-        (number, _, wanted, times), examples = job[0], self.examples
+        ((wanted, times), read), examples = job, self.examples
         x: Any = examples.block(wanted)
         if x is None:
-            x = self._x(arrays, job)
+            x = self._x(arrays, wanted, read())
         if examples.transform is not None:
             x = [examples.transformed(*each, epoch) for each in zip(x, wanted, times, strict=True)]
         x = stacked(x) if isinstance(x, list) else tensor(x.transpose(0, 3, 1, 2) if x.ndim == 4 else x)
-        if self._batch_transform is not None:
-            names = ("batch-transform", epoch, self.batches.ranks.rank, number)
-            x = self._batch_transform(x, rng(examples.seed, *names))
         known = {name: tensor(column[wanted]) for name, column in examples.known.items()}
         if examples.labels is None:
             return x, known
         known["key"] = examples.keys(wanted)
         return x, tensor(examples.labels[wanted]), known
 
-    def _x(self, arrays: Arrays, job: _Ahead) -> Pixels | list[Any]:
-        """Return the x of a batch: pictures of one size in one array, else a list."""
-        wanted, pictures = job[0][2], self.examples.modality == "image"
-        store, batch, present = self._decoded, None, np.zeros(len(wanted), bool)
-        if store is not None and store.x is not None:
-            batch = arrays.new(len(wanted), *store.x.shape[1:])
-            present = store.take(self.examples.rows(wanted), batch)
-        elif self._shape is not None:
-            batch = arrays.new(len(wanted), *self._shape)
-        x = {} if batch is None else {place: batch[place] for place in np.flatnonzero(present).tolist()}
-        new: dict[int, bytes] = {}
-        for place, each, new[place] in self._decode(job, np.flatnonzero(~present).tolist(), batch):
-            x[place] = each
-        x = dict(sorted(x.items()))
-        if new and store is not None:
-            self._keep(store, {place: x[place] for place in new}, wanted, new)
-        shapes = {each.shape for each in x.values()} if pictures else set()
+    def _x(self, arrays: Arrays, wanted: list[int], data: Sequence[Any]) -> Pixels | list[Any]:
+        """Decode the examples of a batch: pictures of one size into one array, else a list."""
+        batch = None if self._shape is None else arrays.new(len(wanted), *self._shape)
+        x = [
+            self.examples.decoded(number, each, None if batch is None else batch[place])
+            for place, (number, each) in enumerate(zip(wanted, data, strict=True))
+        ]
+        if self.examples.modality != "image":
+            return x
+        shapes = {picture.shape for picture in x}
         if len(shapes) == 1:
             (shape,) = shapes
             if batch is None or batch.shape[1:] != shape:
                 # The first batch tells the size; the next are decoded in place.
                 self._shape, batch = shape, arrays.new(len(wanted), *shape)
-                np.stack(list(x.values()), out=batch)
+                np.stack(x, out=batch)
             return batch
-        if shapes and self.examples.transform is None:
+        if self.examples.transform is None:
             first, second, *_ = sorted(shapes)
             raise InputError(
                 f"pictures differ in size, such as {first[:2]} and {second[:2]}: give size=(height, width)"
             )
-        return list(x.values())
-
-    def _keep(
-        self,
-        store: LineCache,
-        pictures: Mapping[int, Pixels],
-        wanted: list[int],
-        data: Mapping[int, bytes],
-    ) -> None:
-        """Keep pictures that were just decoded, if their encoded bytes are those of the metadata."""
-        hashes = {place: self._hashes[wanted[place]].tobytes() for place in data}
-        whole = [place for place in data if hashlib.sha256(data[place]).digest() == hashes[place]]
-        shapes = {pictures[place].shape for place in whole}
-        if store.x is not None:
-            shapes.add(store.x.shape[1:])
-        if len(shapes) > 1:
-            store.stop("the pictures differ in size: give size=(height, width)")
-        elif whole:
-            rows = self.examples.rows([wanted[place] for place in whole])
-            store.put(rows, np.stack([pictures[place] for place in whole]))
-
-    def _decode(
-        self, job: _Ahead, places: Sequence[int], out: Pixels | None
-    ) -> Iterator[tuple[int, Any, Any]]:
-        """Read and decode the examples at some places of a batch: place, x and the bytes."""
-        (_, expected, wanted, _), read = job
-        if not places:
-            self.examples.check_unchanged()
-            return
-        missing = [wanted[place] for place in places]
-        data = read() if missing == expected else self.examples.read(missing)
-        for place, number, each in zip(places, missing, data, strict=True):
-            try:
-                x = self.examples.decoded(number, each, None if out is None else out[place])
-            except IntegrityError as error:
-                raise self.examples.named(number, error) from error
-            yield place, x, each
+        return x
 
 
 def _part_of(size: int, ranks: Ranks) -> slice:

@@ -101,13 +101,6 @@ class Layout:
 
     def pieces(self, shard: Shard, positions: Indices, *, hashes: bool) -> list[Piece]:
         """Locate the images at some positions of a shard, with their hashes on request."""
-        start, length = self.bounds(shard, positions)
-        sha256 = self.hashes(shard, positions).tolist() if hashes else [None] * len(start)
-        rows = (positions - shard.first).tolist()
-        return list(map(Piece, positions.tolist(), rows, start, length, sha256))
-
-    def bounds(self, shard: Shard, positions: Indices) -> tuple[list[int], list[int]]:
-        """Return the start and the length of the images at some positions of a shard."""
         at, end = positions - self.firsts[shard.split], shard.record.bytes
         start, length = (self._column(shard.split, name)[at] for name in ("offset", "length"))
         wrong = np.flatnonzero((start < 0) | (length < 0) | (start > end) | (length > end - start))
@@ -117,7 +110,9 @@ class Layout:
                 f"{self.dataset.address}: metadata puts row {positions[wrong[0]] - shard.first} of "
                 f"{shard.path} at the bytes {first} to {first + size} of {end}: fetch or build it again"
             )
-        return start.tolist(), length.tolist()
+        sha256 = self.hashes(shard, positions).tolist() if hashes else [None] * len(positions)
+        columns = (positions, positions - shard.first, start, length)
+        return list(map(Piece, *(column.tolist() for column in columns), sha256))
 
     def lengths(self, positions: Indices) -> Indices:
         """Return the number of bytes of each image at some positions."""

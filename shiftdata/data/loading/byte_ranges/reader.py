@@ -5,14 +5,11 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shiftdata.data.dataset import BELIEVED, DatasetName, OpenDataset, open_dataset
 from shiftdata.data.loading.byte_ranges.cache import Cache
@@ -25,7 +22,9 @@ from shiftdata.errors import InputError, IntegrityError, StorageError
 from shiftdata.threads import in_threads
 
 #: The attributes of a pickled reader; counts begin at 0 again.
-_CARRIED = ("ahead", "_verify", "_tolerance", "_connections", "_cache", "_layout", "_store")
+_CARRIED = ("ahead", "_verify", "_cache", "_layout", "_store")
+#: Requests that may be under way at once.
+CONNECTIONS = 16
 #: Requests for an image that arrives with another hash, or in an answer that is not right.
 TRIES = 3
 
@@ -35,14 +34,13 @@ class ReadStats:
     """Counts of one process since its reader was made, without metadata and manifest.
 
     `asked` are the bytes of the examples, `fetched` those that came from the shards by byte range, in
-    `requests`. `row_groups` were read instead where bytes cannot be addressed.
+    `requests`.
     """
 
     asked: int = 0
     fetched: int = 0
     requests: int = 0
     cache_hits: int = 0
-    row_groups: int = 0
 
 
 class ExampleReader:
@@ -57,8 +55,6 @@ class ExampleReader:
         verify: compare each example with its sha256.
         cache: a folder on this machine in which images from elsewhere are kept; processes may share it.
             Nothing removes them: delete the folder when you are done.
-        tolerance: images that lie nearer than this are fetched by one request, if few bytes are wasted.
-        connections: how many requests may be under way at once.
         ahead: the most bytes that a `Loader`, which knows the order of an epoch, fetches ahead of their turn
             and keeps in memory, where the examples are elsewhere (`windows.py`).
         source: the place of the examples, if not that of the manifest.
@@ -73,26 +69,18 @@ class ExampleReader:
         *,
         verify: bool = False,
         cache: Path | None = None,
-        tolerance: int = 64 * 2**10,
-        connections: int = 16,
         ahead: int = 256 * 2**20,
         source: Store | None = None,
         whole: bool = False,
     ) -> None:
-        if min(tolerance, ahead) < 0 or connections < 1:
-            raise InputError(
-                "tolerance and ahead must be at least 0, connections at least 1; "
-                f"got {tolerance}, {ahead} and {connections}"
-            )
+        if ahead < 0:
+            raise InputError(f"ahead must be at least 0, got {ahead}")
         opened = open_dataset(dataset)
         opened.check_unchanged()
         near = opened.store.folder is not None
         # Handles of its own: closing it must not close files that another thread reads.
         self._store = source or (copy.copy(opened.store) if near else opened.store)
         self._verify = verify
-        self._tolerance = tolerance
-        # Threads gain nothing where no answer is waited for.
-        self._connections = connections if self._store.folder is None else 1
         self._cache = Cache(cache) if cache is not None and self._store.folder is None else None
         self._layout = Layout.of(opened, base, whole=whole)
         #: 0 where reading ahead gains nothing: on this machine, and of row groups, which are kept in memory.
@@ -146,13 +134,6 @@ class ExampleReader:
         """Return the number of bytes of each image at some positions."""
         return self._layout.lengths(positions)
 
-    def hashes(self, rows: Indices) -> NDArray[np.void]:
-        """Return the sha256 that the metadata gives the examples at some positions, 32 bytes each."""
-        hashes, order = np.empty(len(rows), "V32"), np.argsort(rows, kind="stable")
-        parts = self._layout.by_shard(rows[order])
-        hashes[order] = np.concatenate([self._layout.hashes(shard, part) for shard, part in parts])
-        return hashes
-
     @property
     def dataset(self) -> OpenDataset:
         return self._layout.dataset
@@ -184,46 +165,47 @@ class ExampleReader:
         self._as_stored = self._layout.whole or not self._layout.members or not table
         self._lock = threading.Lock()
 
+    @property
+    def _connections(self) -> int:
+        """Threads gain nothing where no answer is waited for."""
+        return CONNECTIONS if self._store.folder is None else 1
+
     def _parts(self, positions: Indices) -> Iterator[dict[int, bytes]]:
         parts = self._layout.by_shard(positions)
         if not self._layout.has_bytes:
             for shard, rows in parts:
-                yield self._by_row_group(shard, rows)
+                verify = self._verify or not self.dataset.has_version
+                yield from self._row_groups.read(shard, rows, verify, self._connections)
             return
         original = dict(in_threads(self._is_original, [shard for shard, _ in parts], self._connections))
         missing: list[tuple[Shard, Sequence[Piece]]] = []
         for shard, rows in parts:
-            verify = self._verify or not original[shard.path]
-            if not verify and self._store.folder is not None:
-                near: dict[int, bytes] = {}
-                with suppress(StorageError):  # else it is read once more, and the error names the row
-                    near = self._near(shard, rows)
-                if near:
-                    yield near
-                    continue
-            pieces = self._layout.pieces(shard, rows, hashes=verify)
+            pieces = self._layout.pieces(shard, rows, hashes=self._verify or not original[shard.path])
+            if self._store.folder is not None:
+                yield self._near(shard, pieces)
+                continue
             cached = self._cached(shard, pieces)
             yield cached
             missing.append((shard, [piece for piece in pieces if piece.position not in cached]))
         yield from self._by_range(missing)
 
-    def _near(self, shard: Shard, positions: Indices) -> dict[int, bytes]:
-        """Read the images at some positions of a shard on this machine."""
-        start, length = self._layout.bounds(shard, positions)
-        data = self._store.ranges(shard.path, zip(start, length, strict=True))
-        self._count(fetched=sum(length), requests=len(data))
-        return dict(zip(positions.tolist(), data, strict=True))
+    def _near(self, shard: Shard, pieces: Sequence[Piece]) -> dict[int, bytes]:
+        """Read the images of a shard on this machine."""
+        data = self._store.ranges(shard.path, [(piece.start, piece.length) for piece in pieces])
+        if wrong := self._wrong(pieces, data):
+            raise wrong_hash(self._store, shard, wrong[0])
+        self._count(fetched=sum(map(len, data)), requests=len(data))
+        return {piece.position: image for piece, image in zip(pieces, data, strict=True)}
 
     def _by_range(self, parts: Sequence[tuple[Shard, Sequence[Piece]]]) -> Iterator[dict[int, bytes]]:
         def fetch(job: tuple[Shard, Span]) -> dict[int, bytes]:
             shard, span = job
             data = self._fetched(shard, span)
-            length = span.end - span.start if self._store.folder is None else sum(map(len, data))
-            self._count(fetched=length, requests=1)
+            self._count(fetched=span.end - span.start, requests=1)
             return {piece.position: image for piece, image in zip(span.pieces, data, strict=True)}
 
-        cut = partial(spans, tolerance=self._tolerance, neighbours=bool(self._layout.members))
-        jobs = [(shard, span) for shard, pieces in parts for span in cut(pieces)]
+        tars = bool(self._layout.members)
+        jobs = [(shard, span) for shard, pieces in parts for span in spans(pieces, neighbours=tars)]
         images: dict[int, bytes] = {}
         for part in in_threads(fetch, jobs, self._connections):
             yield part
@@ -239,36 +221,25 @@ class ExampleReader:
 
         A server that has given ranges may fail to do so once.
         """
-        tries = TRIES if self._store.folder is None else 1
-        for left in reversed(range(tries)):
+        for left in reversed(range(TRIES)):
             try:
-                data = self._bytes(shard, span)
+                data = self._store.range(shard.path, span.start, span.end)
             except StorageError as error:
                 passing = PoorAnswerError if not self.stats.requests else (PoorAnswerError, NoRangesError)
                 if left and isinstance(error, passing):
                     continue
                 rows = " to ".join(map(str, sorted({span.pieces[0].row, span.pieces[-1].row})))
                 raise StorageError(f"{error} (row {rows})") from error
-            pairs = zip(span.pieces, data, strict=True)
-            wrong = [piece.row for piece, image in pairs if not self._layout.fits(piece, image)]
+            images = [data[piece.start - span.start : piece.end - span.start] for piece in span.pieces]
+            wrong = self._wrong(span.pieces, images)
             if not wrong:
-                return data
+                return images
         raise wrong_hash(self._store, shard, wrong[0])
 
-    def _bytes(self, shard: Shard, span: Span) -> list[bytes]:
-        if self._store.folder is not None:
-            return [self._store.range(shard.path, piece.start, piece.end) for piece in span.pieces]
-        data = self._store.range(shard.path, span.start, span.end)
-        return [data[piece.start - span.start : piece.end - span.start] for piece in span.pieces]
-
-    def _by_row_group(self, shard: Shard, positions: Indices) -> dict[int, bytes]:
-        examples: dict[int, bytes] = {}
-        verify = self._verify or not self.dataset.has_version
-        read = self._row_groups.read(shard, positions, verify=verify, connections=self._connections)
-        for part, fresh in read:
-            examples |= part
-            self._count(row_groups=int(fresh))
-        return examples
+    def _wrong(self, pieces: Sequence[Piece], images: Sequence[bytes]) -> list[int]:
+        """List the rows whose images do not have the length, or the hash if it is known, of their pieces."""
+        pairs = zip(pieces, images, strict=True)
+        return [piece.row for piece, image in pairs if not self._layout.fits(piece, image)]
 
     def _cached(self, shard: Shard, pieces: Sequence[Piece]) -> dict[int, bytes]:
         if self._cache is None:

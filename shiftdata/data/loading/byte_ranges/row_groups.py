@@ -34,9 +34,9 @@ class RowGroups:
         self._lock = threading.Lock()
 
     def read(
-        self, shard: Shard, positions: Indices, *, verify: bool, connections: int
-    ) -> Iterator[tuple[dict[int, bytes], bool]]:
-        """Yield examples by position, a row group at a time, and True if it had to be read."""
+        self, shard: Shard, positions: Indices, verify: bool, connections: int
+    ) -> Iterator[dict[int, bytes]]:
+        """Yield examples by position, a row group at a time."""
         footer = self._footer(shard)
         sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
         firsts = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
@@ -44,14 +44,14 @@ class RowGroups:
         groups = np.searchsorted(firsts, rows, side="right") - 1
         hashes = self._layout.hashes(shard, positions).tolist() if verify else None
 
-        def read(group: int) -> tuple[dict[int, bytes], bool]:
-            examples, fresh = self._group(shard, group)
+        def read(group: int) -> dict[int, bytes]:
+            examples = self._group(shard, group)
             chosen = {}
             for number in np.flatnonzero(groups == group).tolist():
                 data = chosen[int(positions[number])] = examples[int(rows[number] - firsts[group])]
                 if hashes is not None and hashlib.sha256(data).digest() != hashes[number]:
                     raise wrong_hash(self._store, shard, rows[number])
-            return chosen, fresh
+            return chosen
 
         yield from in_threads(read, np.unique(groups).tolist(), connections)
 
@@ -66,13 +66,12 @@ class RowGroups:
             )
         return footer
 
-    def _group(self, shard: Shard, group: int) -> tuple[list[bytes], bool]:
-        """Return the examples of a row group, and True if they were read just now."""
+    def _group(self, shard: Shard, group: int) -> list[bytes]:
         key = shard.path, group
         with self._lock:
             if key in self._groups:
                 self._groups.move_to_end(key)
-                return self._groups[key], False
+                return self._groups[key]
         roles, footer = self._layout.dataset.manifest.roles, self._footer(shard)
 
         def act(file: IO[bytes]) -> pa.Table:
@@ -85,7 +84,7 @@ class RowGroups:
                 self._size += sum(map(len, examples))
             while self._size > MEMORY and len(self._groups) > 1:
                 self._size -= sum(map(len, self._groups.popitem(last=False)[1]))
-        return examples, True
+        return examples
 
     def _tried(self, shard: Shard, act: Callable[[IO[bytes]], Any]) -> Any:
         def once() -> Any:
