@@ -64,9 +64,9 @@ def measure(folder: Path, sets: list[str]) -> None:
         for _, _, known in task.loader(name, sampler="shuffle", batch_size=64, reader=reader):
             batch = batch or time.perf_counter() - begun
             images += len(known["key"])
-    needed = reader.stats.asked
+    needed = reader.stats["asked"]
     total = sum(counted)
-    beside = total - reader.stats.fetched
+    beside = total - reader.stats["fetched"]
     print(
         f"{'+'.join(sets)}: {images:,} images, {needed:,} bytes; fetched {total:,} in {len(counted):,} "
         f"requests (metadata and manifest {beside:,}): {total / needed:.3f}; "

@@ -65,9 +65,9 @@ def test_a_whole_epoch_is_few_requests(server, task):
     with loader(task) as far:
         rows = sum(len(y) for _, y, _ in far)
         stats = far.examples.reader.stats
-    assert stats.asked <= stats.fetched <= stats.asked * (1 + WASTE)
+    assert stats["asked"] <= stats["fetched"] <= stats["asked"] * (1 + WASTE)
     assert rows > 150
-    assert stats.requests < rows / 2  # the first batches alone, the others together
+    assert stats["requests"] < rows / 2  # the first batches alone, the others together
 
 
 def test_no_more_waits_than_the_limit(server, task):
@@ -78,7 +78,7 @@ def test_no_more_waits_than_the_limit(server, task):
     largest, handed = int(reader.lengths(rows.ravel()).max()) * 10, 0
     for batch, take in read_ahead(reader, enumerate(rows)):
         time.sleep(0.02)
-        assert reader.stats.fetched <= handed + limit + largest
+        assert reader.stats["fetched"] <= handed + limit + largest
         data = take()
         assert list(map(len, data)) == reader.lengths(rows[batch]).tolist()
         handed += sum(map(len, data))

@@ -110,9 +110,9 @@ def test_a_picture_costs_its_bytes_and_no_more(built, rows):
         request(running.port, "GET", f"{DATASET}/data/picture/{rows.base}/7")
         live = dataset_of(*running.library.heads()[0])
         reader = Rows.of(live, rows.base).reader
-        before, sent = reader.stats.fetched, running.sent
+        before, sent = reader.stats["fetched"], running.sent
         body = request(running.port, "GET", f"{DATASET}/data/picture/{rows.base}/8").body
-        assert running.sent - sent == reader.stats.fetched - before == len(body)
+        assert running.sent - sent == reader.stats["fetched"] - before == len(body)
 
 
 def test_a_stranger_scrolls_through_all_rows_and_opens_one(page, mirror, rows):

@@ -123,12 +123,10 @@ class Layout:
                 lengths[mine] = self._column(split, "length")[positions[mine] - first]
         return lengths
 
-    def fits(self, piece: Piece, data: bytes | None) -> bool:
+    def fits(self, piece: Piece, data: bytes) -> bool:
         """Return True if the bytes have the length of a piece, and the hash if it is known."""
-        if data is None or len(data) != piece.length:
-            return False
-        if piece.sha256 is None:
-            return True
+        if len(data) != piece.length or piece.sha256 is None:
+            return len(data) == piece.length
         try:
             example = self.example(piece.position, data)
         except IntegrityError:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import copy
 import threading
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from shiftdata.data.dataset import BELIEVED, DatasetName, OpenDataset, open_dataset
-from shiftdata.data.loading.byte_ranges.cache import Cache
 from shiftdata.data.loading.byte_ranges.layout import Indices, Layout, Shard, wrong_hash
 from shiftdata.data.loading.byte_ranges.ranges import Piece, Span, spans
 from shiftdata.data.loading.byte_ranges.row_groups import RowGroups
@@ -29,32 +29,20 @@ CONNECTIONS = 16
 TRIES = 3
 
 
-@dataclass(kw_only=True)
-class ReadStats:
-    """Counts of one process since its reader was made, without metadata and manifest.
-
-    `asked` are the bytes of the examples, `fetched` those that came from the shards by byte range, in
-    `requests`.
-    """
-
-    asked: int = 0
-    fetched: int = 0
-    requests: int = 0
-    cache_hits: int = 0
-
-
 class ExampleReader:
     """Reads the examples of a base of a dataset, wherever it is, and of no row that is not asked for.
 
     Many threads may use one reader. It can be pickled, and used after a fork: each process has its own
-    connections and `stats`. Once the dataset's manifest has changed, it refuses.
+    connections and `stats`, which count the bytes of examples (`asked`), those that came from the shards by
+    byte range (`fetched`), these `requests`, and `cache_hits`. Once the dataset's manifest has changed, it
+    refuses.
 
     Args:
         dataset: an opened dataset, or its name, folder or URL.
         base: `mini`, `content`, ...
         verify: compare each example with its sha256.
-        cache: a folder on this machine in which images from elsewhere are kept; processes may share it.
-            Nothing removes them: delete the folder when you are done.
+        cache: a folder on this machine in which images from elsewhere are kept, each compared with its
+            sha256; processes may share it. Nothing removes them: delete the folder when you are done.
         ahead: the most bytes that a `Loader`, which knows the order of an epoch, fetches ahead of their turn
             and keeps in memory, where the examples are elsewhere (`windows.py`).
         source: the place of the examples, if not that of the manifest.
@@ -81,7 +69,7 @@ class ExampleReader:
         # Handles of its own: closing it must not close files that another thread reads.
         self._store = source or (copy.copy(opened.store) if near else opened.store)
         self._verify = verify
-        self._cache = Cache(cache) if cache is not None and self._store.folder is None else None
+        self._cache = cache if self._store.folder is None else None
         self._layout = Layout.of(opened, base, whole=whole)
         #: 0 where reading ahead gains nothing: on this machine, and of row groups, which are kept in memory.
         self.ahead = ahead if self._store.folder is None and self._layout.has_bytes else 0
@@ -157,7 +145,7 @@ class ExampleReader:
         self._store.close()
 
     def _begin(self) -> None:
-        self.stats = ReadStats()
+        self.stats = Counter[str]()
         self._row_groups = RowGroups(self._layout, self._store)
         self._known: dict[str, bool] = {}
         table = self.dataset.manifest.roles.modality == "table"
@@ -180,7 +168,8 @@ class ExampleReader:
         original = dict(in_threads(self._is_original, [shard for shard, _ in parts], self._connections))
         missing: list[tuple[Shard, Sequence[Piece]]] = []
         for shard, rows in parts:
-            pieces = self._layout.pieces(shard, rows, hashes=self._verify or not original[shard.path])
+            verify = self._verify or self._cache is not None or not original[shard.path]
+            pieces = self._layout.pieces(shard, rows, hashes=verify)
             if self._store.folder is not None:
                 yield self._near(shard, pieces)
                 continue
@@ -202,19 +191,17 @@ class ExampleReader:
             shard, span = job
             data = self._fetched(shard, span)
             self._count(fetched=span.end - span.start, requests=1)
+            if self._cache is not None:
+                with suppress(OSError):  # full or read-only: images are fetched as if there were no cache
+                    for piece, image in zip(span.pieces, data, strict=True):
+                        place = self._place(shard, piece)
+                        place.parent.mkdir(parents=True, exist_ok=True)
+                        place.write_bytes(image)  # a torn one has another hash
             return {piece.position: image for piece, image in zip(span.pieces, data, strict=True)}
 
         tars = bool(self._layout.members)
         jobs = [(shard, span) for shard, pieces in parts for span in spans(pieces, neighbours=tars)]
-        images: dict[int, bytes] = {}
-        for part in in_threads(fetch, jobs, self._connections):
-            yield part
-            if self._cache is not None:
-                images |= part
-        for shard, pieces in parts:
-            if self._cache is not None and pieces:
-                new = [(piece.start, images[piece.position]) for piece in pieces]
-                self._cache.put(shard.record.sha256, new)
+        return in_threads(fetch, jobs, self._connections)
 
     def _fetched(self, shard: Shard, span: Span) -> list[bytes]:
         """Fetch the images of a span, again where one has a wrong hash or the answer was poor.
@@ -225,7 +212,7 @@ class ExampleReader:
             try:
                 data = self._store.range(shard.path, span.start, span.end)
             except StorageError as error:
-                passing = PoorAnswerError if not self.stats.requests else (PoorAnswerError, NoRangesError)
+                passing = PoorAnswerError if not self.stats["requests"] else (PoorAnswerError, NoRangesError)
                 if left and isinstance(error, passing):
                     continue
                 rows = " to ".join(map(str, sorted({span.pieces[0].row, span.pieces[-1].row})))
@@ -244,10 +231,19 @@ class ExampleReader:
     def _cached(self, shard: Shard, pieces: Sequence[Piece]) -> dict[int, bytes]:
         if self._cache is None:
             return {}
-        images = self._cache.get(shard.record.sha256, [piece.start for piece in pieces])
-        fitting = [piece for piece in pieces if self._layout.fits(piece, images.get(piece.start))]
-        self._count(cache_hits=len(fitting))
-        return {piece.position: images[piece.start] for piece in fitting}
+        images: dict[int, bytes] = {}
+        for piece in pieces:
+            with suppress(OSError):
+                data = self._place(shard, piece).read_bytes()
+                if self._layout.fits(piece, data):
+                    images[piece.position] = data
+        self._count(cache_hits=len(images))
+        return images
+
+    def _place(self, shard: Shard, piece: Piece) -> Path:
+        """Name the file of an image in the cache."""
+        assert self._cache is not None
+        return self._cache / shard.record.sha256 / str(piece.start)
 
     def _is_original(self, shard: Shard) -> tuple[str, bool]:
         """Refuse a shard that is not the manifest's, asked once; False where the place does not say."""
@@ -264,5 +260,4 @@ class ExampleReader:
 
     def _count(self, **more: int) -> None:
         with self._lock:
-            for name, number in more.items():
-                setattr(self.stats, name, getattr(self.stats, name) + number)
+            self.stats.update(more)
