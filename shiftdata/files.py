@@ -186,6 +186,14 @@ def _is_plain(path: Path) -> bool:
     return stat.S_ISDIR(mode) or stat.S_ISREG(mode)
 
 
+def link_or_copy(file: Path, target: Path) -> None:
+    """Give a file another place, without another copy of its bytes where the file system has links."""
+    try:
+        os.link(file, target)
+    except OSError:
+        shutil.copyfile(file, target)
+
+
 def refuse_links(root: Path, paths: Iterable[str]) -> None:
     """Refuse a folder in which one of these paths leads to a link, or to no regular file."""
     places = {"/".join(path.split("/")[:depth]) for path in paths for depth in range(1, path.count("/") + 2)}

@@ -15,7 +15,6 @@ from builders.describe.calibration import (
     calibration_warning,
 )
 from builders.describe.shortcuts import shortcut_table, warnings
-from shiftdata.data.format.attribution import ATTRIBUTION
 from shiftdata.data.format.front_matter import (
     cell,
     check_size,
@@ -26,7 +25,7 @@ from shiftdata.data.format.front_matter import (
 )
 from shiftdata.data.format.licenses import hub_terms
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.paths import protocol_file
+from shiftdata.data.format.paths import ATTRIBUTION, protocol_file
 from shiftdata.data.format.records import CanonicalSet, Split, by_reason
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.extras import require

@@ -18,12 +18,7 @@ from shiftdata.data.places.catalog import look_up, unknown_dataset
 from shiftdata.data.places.http import Hub
 from shiftdata.data.places.search import find, is_offline, no_manifest, store_at
 from shiftdata.data.places.store import MissingFileError, Store, in_a_line, is_url
-from shiftdata.errors import (
-    ChangedError,
-    IntegrityError,
-    MissingExtraError,
-    StorageError,
-)
+from shiftdata.errors import ChangedError, IntegrityError, MissingExtraError, StorageError
 
 #: Seconds for which a remote place without versions is believed to be unchanged.
 BELIEVED = 10.0
@@ -43,24 +38,17 @@ class OpenDataset:
         self.manifest = manifest
         self.sha256 = sha256
         self._version = version
-        self._begin()
+        self._checked = time.monotonic()
+        self._kept: dict[Any, Any] = {}
+        self._lock = threading.RLock()
 
-    def __getstate__(self) -> tuple[Any, ...]:
-        return self.store, self.manifest, self.sha256, self._version
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.store, self.manifest, self.sha256, self._version = state
-        self._begin()
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OpenDataset, (self.store, self.manifest, self.sha256, self._version)
 
     def __repr__(self) -> str:
         return (
             f"<{self.manifest.name} {self.manifest.version} at {self.address}, manifest {self.sha256[:12]}>"
         )
-
-    def _begin(self) -> None:
-        self._checked = time.monotonic()
-        self._kept: dict[Any, Any] = {}
-        self._lock = threading.RLock()
 
     @property
     def address(self) -> str:

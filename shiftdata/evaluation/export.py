@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any
 
 from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.data.exporting import folders, webdataset
@@ -49,7 +49,7 @@ def export_tars(
     *,
     configs: Sequence[str] = (),
     tasks: Mapping[str, Task] | None = None,
-    **options: Unpack[webdataset.TarOptions],
+    **options: Any,
 ) -> Path:
     """Write bases, canonical splits and tasks of a dataset as tars, as `webdataset.export` does.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shiftdata.data.format.attribution import ATTRIBUTION
 from shiftdata.data.format.front_matter import Entry, linked, loading_entries, task_category, yaml_lines
 from shiftdata.data.format.licenses import hub_terms
 from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import ATTRIBUTION
 
 TEMPLATE = Path(__file__).with_name("part_card.md")
 

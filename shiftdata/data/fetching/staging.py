@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from shiftdata.data.format.records import FileRecord
 from shiftdata.errors import InputError, StorageError
 from shiftdata.files import (
     clear_when_full,
+    link_or_copy,
     locked,
     move_below,
     open_regular,
@@ -98,20 +98,13 @@ def is_right(file: Path, record: FileRecord) -> bool:
     )
 
 
-def free_space(out: Path) -> int:
-    """Return the bytes that are free where a folder is, or will be."""
-    folder = out.absolute()
-    while not folder.exists():
-        folder = folder.parent
-    return shutil.disk_usage(folder).free
-
-
 PART_ADVICE = "free some, give another --out, or fetch a part (--config, --select, --split)"
 
 
 def check_space(out: Path, need: int, advice: str = PART_ADVICE) -> None:
     """Refuse to begin what cannot end."""
-    free = free_space(out)
+    place = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
+    free = shutil.disk_usage(place).free
     if need > free:
         raise StorageError(
             f"{out} needs {need / 1e6:,.1f} MB more, and {free / 1e6:,.1f} MB are free there: {advice}"
@@ -130,7 +123,7 @@ def install(work: Path, out: Path, state: State, files: Mapping[str, FileRecord]
     for path, record in files.items() if state == "other" else ():  # what the new version has unchanged
         if not (work / path).exists() and is_right(out / path, record):
             (work / path).parent.mkdir(parents=True, exist_ok=True)
-            _link(out / path, work / path)
+            link_or_copy(out / path, work / path)
     swap(work, real(out), work.with_name(f"{work.name}-replaced"))
     (out / PURPOSE).unlink()
 
@@ -140,10 +133,3 @@ def _move_into(work: Path, out: Path) -> None:
     for file in [*(path for path in gathered if path != work / FILE_NAME), work / FILE_NAME]:
         move_below(file, out, file.relative_to(work).as_posix())
     shutil.rmtree(work)
-
-
-def _link(file: Path, target: Path) -> None:
-    try:
-        os.link(file, target)
-    except OSError:  # a file system without links
-        shutil.copyfile(file, target)

@@ -11,9 +11,6 @@ from typing import Any
 from shiftdata.data.format.front_matter import cell
 from shiftdata.data.format.records import Credit
 
-#: The file that lists every licence and attribution of a dataset's rows.
-ATTRIBUTION = "ATTRIBUTION.md"
-
 #: The most credits that a manifest lists: the file has all of them.
 MOST_CREDITS = 50
 

@@ -16,9 +16,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from shiftdata.data.format.attribution import ATTRIBUTION
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
-from shiftdata.data.format.paths import data_files, protocol_file
+from shiftdata.data.format.paths import ATTRIBUTION, data_files, protocol_file
 from shiftdata.data.format.records import Base, CanonicalSplit, Split, by_reason
 from shiftdata.data.format.schema import FEATURE_TYPES, FROZEN, POINTER_COLUMNS, columns, example_type
 from shiftdata.errors import InputError

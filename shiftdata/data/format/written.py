@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from shiftdata.data.format.attribution import ATTRIBUTION, attribution_text, credited, terms
+from shiftdata.data.format.attribution import attribution_text, credited, terms
 from shiftdata.data.format.bounds import text_lengths
 from shiftdata.data.format.identity import base_content_id, dataset_content_id
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
-from shiftdata.data.format.paths import RENDERINGS, data_prefix, metadata_file
+from shiftdata.data.format.paths import ATTRIBUTION, RENDERINGS, data_prefix, metadata_file
 from shiftdata.data.format.records import FileRecord, Split, Untouched
 from shiftdata.data.format.schema import Roles, columns
 from shiftdata.data.format.writer import METADATA_ROWS_PER_GROUP, OFFSET_BYTES, Indices

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +20,7 @@ from shiftdata.data.loading.line_cache import LineCache
 from shiftdata.data.loading.order import Ranks
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError
+from shiftdata.threads import torch_threads
 
 #: Changes when `decode` makes other pixels. simplejpeg and Pillow make the same ones.
 DECODING = 1
@@ -177,8 +178,9 @@ def _encoded(
             f"{metadata.name} has examples of the modality {examples.modality}, and {encoder!r} is for "
             f"{encoder.modality}"
         )
+    one_thread = torch_threads() if "torch" in sys.modules else nullcontext()
     # By one process: the ranks have shared the lines already.
-    with Loader(examples, None, batch_size=BATCH, rank=0, world=1) as loader, _one_thread():
+    with Loader(examples, None, batch_size=BATCH, rank=0, world=1) as loader, one_thread:
         for x, _, known in loader:
             if not isinstance(x, list):
                 x = np.asarray(x)
@@ -205,17 +207,3 @@ def encoded(encoder: Callable[[Any], NDArray[Any]], x: Any) -> NDArray[Any]:
             )
         lines.append(values[:count])
     return np.concatenate(lines)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let torch compute in one thread, if it is used: sums depend on the number of threads."""
-    torch = sys.modules.get("torch")
-    threads = torch.get_num_threads() if torch else 1
-    try:
-        if torch:
-            torch.set_num_threads(1)
-        yield
-    finally:
-        if torch:
-            torch.set_num_threads(threads)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,8 +16,6 @@ from shiftdata.errors import IntegrityError
 
 #: Files of fewer bytes are read whole, once: most of their bytes are footer and columns anyway.
 SMALL = 1 << 18
-#: Bytes that contain most footers.
-TAIL = 12 << 10
 
 T = TypeVar("T")
 
@@ -78,7 +75,7 @@ def _opened(
             return whole()
         try:
             with dataset.store.open(path) as source:
-                footer = dataset.keep(("footer", path), lambda: _footer(source))
+                footer = dataset.keep(("footer", path), lambda: pq.read_metadata(source))
                 return checked(source, metadata=footer, pre_buffer=True)
         except NoRangesError:
             return whole()
@@ -87,15 +84,3 @@ def _opened(
         raise IntegrityError(
             f"{dataset.address}: {path} cannot be read ({error}): fetch or build the dataset again"
         ) from error
-
-
-def _footer(source: IO[bytes]) -> pq.FileMetaData:
-    """Read the footer of an open file from its last bytes: pyarrow would read at least 64 KiB."""
-    size = source.seek(0, io.SEEK_END)
-    source.seek(max(0, size - TAIL))
-    tail = source.read()
-    length = int.from_bytes(tail[-8:-4], "little") + 8
-    if len(tail) < min(length, size):
-        source.seek(max(0, size - length))
-        tail = source.read()
-    return pq.read_metadata(pa.BufferReader(tail))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,15 +18,8 @@ from shiftdata.data.metadata.rows import COLUMNS, Array, Metadata
 from shiftdata.errors import InputError, not_found
 
 
-class Frame(Protocol):
-    """A DataFrame of pandas or polars, a pyarrow table: anything with Arrow's PyCapsule interface."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None, /) -> object:
-        """The PyCapsule of its columns."""
-
-
 def metadata_from_table(
-    table: Frame,
+    table: Any,
     *,
     key: str = "key",
     label: str = "label",
@@ -43,8 +36,9 @@ def metadata_from_table(
     """Make metadata from a table: each argument names a column.
 
     Args:
-        table: one row an example, in any order: a DataFrame of pandas or polars, or a pyarrow table. Labels,
-            nuisances, keys and origins are texts, categories, whole numbers or booleans.
+        table: one row an example, in any order: a DataFrame of pandas or polars, a pyarrow table, or another
+            with Arrow's PyCapsule interface. Labels, nuisances, keys and origins are texts, categories, whole
+            numbers or booleans.
         key: unique names of the rows, which seed every draw. An index of pandas counts as a column if it has
             a name.
         label: the class.

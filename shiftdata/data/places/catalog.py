@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from shiftdata.data.format.names import is_path_part, line_fault
-from shiftdata.data.format.typed import read_json
+from shiftdata.data.format.typed import read_json, record
 from shiftdata.data.places.hubs import config_folder
 from shiftdata.data.places.search import NAMESPACE, local_datasets, search_path, store_at
 from shiftdata.data.places.store import SHA256, MissingFileError, is_url
@@ -135,12 +135,7 @@ def unknown_dataset(
 ) -> NotFoundError:
     """Make the error for a dataset that no place has.
 
-    Args:
-        name: what was looked for.
-        reasons: the places that were asked, a line each: why it did not come from there.
-        notes: what went wrong with catalogs.
-        offline: whether places far away were left out.
-
+    `reasons` has a line for each place that was asked, `notes` say what went wrong with catalogs.
     """
     names = {path.name for path in local_datasets()} | set(catalogued(offline=offline))
     folders = [f"{root}: {'not this one' if root.is_dir() else 'no such folder'}" for root in search_path()]
@@ -182,14 +177,12 @@ def place_fault(place: str, *, far: bool) -> str | None:
 def _entry(where: str, name: str, raw: Any) -> Entry:
     if name.count("/") > 1 or not all(map(is_path_part, name.split("/"))):
         raise InputError(f"{where}: a name is <name> or <owner>/<name> of letters, digits, '.', '_' and '-'")
-    if not isinstance(raw, dict) or set(raw) != {"manifest", "places"}:
-        raise InputError(f"{where} is {raw!r:.80}; it needs exactly manifest and places")
-    manifest, places = raw["manifest"], raw["places"]
-    if not isinstance(manifest, str) or not SHA256.fullmatch(manifest):
-        raise InputError(f"{where}: manifest is {manifest!r}; give its sha256, 64 digits of 0-9a-f")
-    texts = (
-        [place for place in places if place and isinstance(place, str)] if isinstance(places, list) else []
-    )
-    if not texts or texts != places:
-        raise InputError(f"{where}: places is {places!r}; give a list of at least one folder or URL")
-    return Entry(manifest, tuple(texts))
+    try:
+        entry = record(Entry, raw)
+    except ValueError as error:
+        raise InputError(f"{where}: {error}; it needs exactly manifest and places") from error
+    if not SHA256.fullmatch(entry.manifest):
+        raise InputError(f"{where}: manifest is {entry.manifest!r}; give its sha256, 64 digits of 0-9a-f")
+    if not entry.places or not all(entry.places):
+        raise InputError(f"{where}: places is {raw['places']!r}; give a list of at least one folder or URL")
+    return entry

@@ -40,12 +40,12 @@ def test_a_catalog_at_a_url():
         ('{"toy":\n oops}', "is not JSON: .*line 2 column 2"),
         ("[]", "is not a catalog"),
         (json.dumps({"a/b/c": GOOD}), "a name is <name> or <owner>/<name>"),
-        (json.dumps({"toy": ["x"]}), "the entry 'toy' is"),
+        (json.dumps({"toy": ["x"]}), "the entry 'toy': it must be an object"),
         (json.dumps({"toy": {**GOOD, "size": 3}}), "it needs exactly"),
         (json.dumps({"toy": {"places": ["/x"]}}), "it needs exactly manifest and places"),
         (json.dumps({"toy": {**GOOD, "manifest": "AB" * 32}}), "64 digits of 0-9a-f"),
         (json.dumps({"toy": {**GOOD, "places": []}}), "a list of at least one folder or URL"),
-        (json.dumps({"toy": {**GOOD, "places": "/x"}}), "a list of at least one folder or URL"),
+        (json.dumps({"toy": {**GOOD, "places": "/x"}}), "places is '/x', not a"),
     ],
 )
 def test_what_is_wrong_in_a_catalog_is_said(text, said):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -24,7 +22,7 @@ from shiftdata.data.format.paths import ATTRIBUTION
 from shiftdata.data.format.typed import read_json
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.errors import InputError, not_found
-from shiftdata.files import clear_when_full, make_folder, remove, write_text
+from shiftdata.files import clear_when_full, link_or_copy, make_folder, remove, write_text
 from shiftdata.stable import content_hash
 from shiftdata.tables import csv_lines
 from shiftdata.threads import ahead
@@ -147,7 +145,8 @@ def _write_images(
     places: dict[int, dict[str, None]] = {}  # of each row, each once
     for entry, of_entry in zip(contents.entries, stems, strict=True):
         places.setdefault(entry.row, {}).update(dict.fromkeys(of_entry))
-    left = {path.with_suffix("").as_posix(): work / path for path in _files_below(work)}
+    below = (path for path in work.rglob("*") if path.is_file())
+    left = {path.relative_to(work).with_suffix("").as_posix(): path for path in below}
     hashes = contents.rows["sha256"]
     endings: dict[int, str] = {}
 
@@ -175,10 +174,6 @@ def _write_images(
     return endings
 
 
-def _files_below(work: Path) -> Iterator[Path]:
-    return (path.relative_to(work) for path in work.rglob("*") if path.is_file())
-
-
 def _place(data: bytes, targets: Sequence[Path]) -> None:
     """Write a picture once, and link or copy it to its other places."""
     for target in targets:
@@ -186,10 +181,7 @@ def _place(data: bytes, targets: Sequence[Path]) -> None:
         remove(target)
     targets[0].write_bytes(data)
     for target in targets[1:]:
-        try:
-            os.link(targets[0], target)
-        except OSError:  # a file system without links
-            shutil.copyfile(targets[0], target)
+        link_or_copy(targets[0], target)
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:

@@ -4,5 +4,4 @@
 `shiftdata.data.loading.tars` reads them.
 """
 
-from shiftdata.data.exporting.webdataset.writing import TarOptions as TarOptions
 from shiftdata.data.exporting.webdataset.writing import export as export

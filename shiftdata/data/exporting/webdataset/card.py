@@ -8,12 +8,11 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from shiftdata.data.format.attribution import ATTRIBUTION
 from shiftdata.data.format.croissant import render_croissant
 from shiftdata.data.format.front_matter import cell, linked, split_entries, task_category, yaml_lines
 from shiftdata.data.format.licenses import hub_terms
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.paths import CROISSANT, README, data_files, data_prefix
+from shiftdata.data.format.paths import ATTRIBUTION, CROISSANT, README, data_files, data_prefix
 from shiftdata.data.format.schema import Feature, columns, json_columns
 
 Json: TypeAlias = dict[str, Any]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +25,8 @@ from shiftdata.errors import InputError, IntegrityError
 
 #: What samples of an unlabelled set keep, next to their nuisance: nothing that tells one class from another.
 SEEN = ("key", "severity", "sha256", "length", "count", "copy")
+#: Returns the metadata of each split of a base.
+RowsOf: TypeAlias = Callable[[str], Mapping[str, pa.Table]]
 
 
 @dataclass(frozen=True)
@@ -50,49 +54,36 @@ class Entry:
     load: Callable[[], Mapping[str, Samples]]
 
 
-class Rows:
-    """The rows of a dataset's bases, compared with their identity."""
-
-    def __init__(self, dataset: OpenDataset) -> None:
-        self.dataset = dataset
-        self._last: tuple[str, dict[str, pa.Table]] = ("", {})
-
-    def of(self, base: Base) -> dict[str, pa.Table]:
-        """Read the metadata of each split of a base; that of the last base stays in memory."""
-        if self._last[0] != base.name:
-            self._last = ("", {})
-            self._last = (base.name, self._read(base))
-        return self._last[1]
-
-    def _read(self, base: Base) -> dict[str, pa.Table]:
-        manifest = self.dataset.manifest
-        names = [*columns(manifest.roles.nuisance), "length", "sha256"]
-        tables = {
-            split: read_columns(self.dataset, metadata_file(base.name, split), names)
-            for split in in_order(base.splits)
-        }
-        self.dataset.check_unchanged(force=True)  # else these rows may be of another version
-        if base_content_id(pa.concat_tables(tables.values()), manifest, base) != base.content_id:
-            raise IntegrityError(
-                f"{self.dataset.address}: metadata/{base.name} has other rows than the manifest says: "
-                "fetch or build the dataset again"
-            )
-        return tables
+def _rows_of(dataset: OpenDataset, name: str) -> dict[str, pa.Table]:
+    """Read the metadata of each split of a base, and compare it with its identity."""
+    manifest, base = dataset.manifest, dataset.manifest.base(name)
+    names = [*columns(manifest.roles.nuisance), "length", "sha256"]
+    tables = {
+        split: read_columns(dataset, metadata_file(name, split), names) for split in in_order(base.splits)
+    }
+    dataset.check_unchanged(force=True)  # else these rows may be of another version
+    if base_content_id(pa.concat_tables(tables.values()), manifest, base) != base.content_id:
+        raise IntegrityError(
+            f"{dataset.address}: metadata/{name} has other rows than the manifest says: fetch or build the "
+            "dataset again"
+        )
+    return tables
 
 
 def entries_of(dataset: OpenDataset, configs: Sequence[str], tasks: Mapping[str, NamedSets]) -> list[Entry]:
     """List the bases and named sets of an export; without any of both, all bases."""
-    manifest, rows = dataset.manifest, Rows(dataset)
+    manifest = dataset.manifest
+    rows_of = lru_cache(maxsize=1)(partial(_rows_of, dataset))  # tables of one base are enough in memory
     bases = [base.name for base in manifest.bases]
     whole = [manifest.base(name) for name in (dict.fromkeys(configs) if configs or tasks else bases)]
-    entries = [Entry(base, base, _whole(rows, base)) for base in whole]
-    return entries + [_entry_of_sets(rows, name, sets) for name, sets in tasks.items()]
+    entries = [Entry(base, base, _whole(rows_of, base)) for base in whole]
+    return entries + [_entry_of_sets(dataset, rows_of, name, sets) for name, sets in tasks.items()]
 
 
-def _whole(rows: Rows, base: Base) -> Callable[[], Mapping[str, Samples]]:
+def _whole(rows_of: RowsOf, base: Base) -> Callable[[], Mapping[str, Samples]]:
     def load() -> Mapping[str, Samples]:
         samples, first = {}, 0
-        for split, table in rows.of(base).items():
+        for split, table in rows_of(base.name).items():
             samples[split] = Samples(table, np.arange(first, first + len(table)))
             first += len(table)
         return samples
@@ -100,12 +91,10 @@ def _whole(rows: Rows, base: Base) -> Callable[[], Mapping[str, Samples]]:
     return load
 
 
-def _entry_of_sets(rows: Rows, name: str, named: NamedSets) -> Entry:
-    manifest, dataset = rows.dataset.manifest, named.metadata.dataset
-    if dataset is None or dataset.sha256 != rows.dataset.sha256:
-        raise InputError(
-            f"the task {name} is not of {rows.dataset.address}, opened as it is now: make it again"
-        )
+def _entry_of_sets(dataset: OpenDataset, rows_of: RowsOf, name: str, named: NamedSets) -> Entry:
+    manifest, source = dataset.manifest, named.metadata.dataset
+    if source is None or source.sha256 != dataset.sha256:
+        raise InputError(f"the task {name} is not of {dataset.address}, opened as it is now: make it again")
     if not is_path_part(name):
         raise InputError(f"{name!r} cannot name a task in tars: use letters, digits, '_', '-' and '.'")
     base = manifest.base(named.metadata.base)
@@ -115,7 +104,7 @@ def _entry_of_sets(rows: Rows, name: str, named: NamedSets) -> Entry:
         raise InputError(f"{named.protocol} of {named.metadata.name} has no row to export")
 
     def load() -> Mapping[str, Samples]:
-        table = pa.concat_tables(rows.of(base).values())
+        table = pa.concat_tables(rows_of(base.name).values())
         return {safe: _drawn(table, of_set, manifest.roles.nuisance) for safe, of_set in sets.items()}
 
     samples = load()

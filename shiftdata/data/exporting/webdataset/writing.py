@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +21,7 @@ from shiftdata.data.exporting.webdataset.source import Source
 from shiftdata.data.exporting.webdataset.tar import BLOCK, write_tar
 from shiftdata.data.format.identity import dataset_content_id
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.paths import (
-    ATTRIBUTION,
-    MANIFEST,
-    data_file,
-    index_file,
-    is_tar,
-)
+from shiftdata.data.format.paths import ATTRIBUTION, MANIFEST, data_file, index_file, is_tar
 from shiftdata.data.format.records import FileRecord
 from shiftdata.data.format.schema import index_schema
 from shiftdata.data.format.written import row_bytes, write_renderings
@@ -41,14 +35,6 @@ BYTES_PER_SHARD = 256 << 20
 SHARDS, ROWS_PER_SHARD = 16, 8
 BYTES_BESIDE = 7 * BLOCK  # of a sample, next to its example and texts: headers, label, rests of blocks
 COPIED = ("preview.jpg", ATTRIBUTION)
-
-
-class TarOptions(TypedDict, total=False):
-    """Options of `export`."""
-
-    shard_bytes: int
-    overwrite: bool
-    on_samples: Callable[[int], object]
 
 
 def cut(order: Indices, sizes: Indices, shard_bytes: int) -> list[Indices]:
