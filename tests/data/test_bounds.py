@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from shiftdata.data.format import bounds
-from shiftdata.data.format.bounds import read_flat
-from shiftdata.data.format.page_headers import pages_fault
+from shiftdata.data.format.bounds import pages_fault, read_flat
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
 from shiftdata.evaluation.tasks.predictions import read_prediction_file
 from shiftdata.evaluation.verify import verify

@@ -22,7 +22,7 @@ import shiftdata as sd
 from builders.make.check import check
 from shiftdata.cli import app as cli
 from shiftdata.data.exporting.webdataset import export
-from shiftdata.data.exporting.webdataset.order import stratified_order
+from shiftdata.data.exporting.webdataset.samples import stratified_order
 from shiftdata.data.exporting.webdataset.tar import write_tar
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import index_file

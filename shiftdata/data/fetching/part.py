@@ -16,16 +16,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shiftdata.data.dataset import BELIEVED, OpenDataset
-from shiftdata.data.fetching.files import fetch_files
-from shiftdata.data.fetching.part_card import part_card
 from shiftdata.data.fetching.selection import Selection
-from shiftdata.data.fetching.sources import NoPlaceError, Sources
+from shiftdata.data.fetching.sources import NoPlaceError, Sources, fetch_files
 from shiftdata.data.fetching.staging import MANIFEST
 from shiftdata.data.format.bounds import read_bounded
 from shiftdata.data.format.conditions import condition_text
-from shiftdata.data.format.front_matter import virtual_configs
+from shiftdata.data.format.front_matter import (
+    Entry,
+    linked,
+    loading_entries,
+    task_category,
+    virtual_configs,
+    yaml_lines,
+)
+from shiftdata.data.format.licenses import hub_terms
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
-from shiftdata.data.format.paths import README, data_files, data_prefix, metadata_file, protocol_file
+from shiftdata.data.format.paths import (
+    ATTRIBUTION,
+    README,
+    data_files,
+    data_prefix,
+    metadata_file,
+    protocol_file,
+)
 from shiftdata.data.format.records import CanonicalSplit, FileRecord
 from shiftdata.data.format.schema import FROZEN, SPLITS, metadata_schema
 from shiftdata.data.format.writer import (
@@ -257,3 +270,28 @@ def row_groups_in_order(rows: pa.Table, most: int) -> list[Indices]:
         groups.append(np.arange(start, stop))
         start, before = stop, int(ends[stop - 1])
     return groups
+
+
+TEMPLATE = Path(__file__).with_name("part_card.md")
+
+
+def part_card(manifest: Manifest, words: str) -> str:
+    """Render the README.md of a part; `words` is its selection."""
+    part, base = manifest.part, manifest.bases[0]
+    front: Entry = {
+        "pretty_name": f"{manifest.title}: a part",
+        **hub_terms(manifest.license.split(" AND ")),
+        "task_categories": [task_category(manifest.roles.modality)],
+        "tags": ["distribution-shift", manifest.family, "shiftdata"],
+        **loading_entries(manifest),
+    }
+    return TEMPLATE.read_text(encoding="utf-8").format(
+        front="\n".join(yaml_lines(front)),
+        m=manifest,
+        citation=linked(manifest.citation),
+        content_id=part.content_id[:16] if part else "",
+        manifest=f"`{part.manifest[:16]}`" if part else "",
+        words=words,
+        config=part.config if part and part.config in manifest.configs else base.name,
+        attribution=ATTRIBUTION,
+    )

@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shiftdata.data.fetching.files import bytes_here, fetch_files
 from shiftdata.data.fetching.part import INDEX, PartFetch, purpose_of
 from shiftdata.data.fetching.selection import Select, Selection, parsed, selection_of
-from shiftdata.data.fetching.sources import NoPlaceError, Sources
+from shiftdata.data.fetching.sources import NoPlaceError, Sources, bytes_here, fetch_files
 from shiftdata.data.fetching.staging import (
     MANIFEST,
     State,

@@ -1,15 +1,20 @@
-"""Read columns of a dataset's Parquet file, here or far away, without the bytes of the others."""
+"""The rows of a base, column by column: of a table in memory, or of files here or far away."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.bounds import unpacked_fault
+from shiftdata.data.format.paths import in_order, row_files
 from shiftdata.data.places.client import NoRangesError
 from shiftdata.data.places.store import MissingFileError
 from shiftdata.errors import IntegrityError
@@ -84,3 +89,106 @@ def _opened(
         raise IntegrityError(
             f"{dataset.address}: {path} cannot be read ({error}): fetch or build the dataset again"
         ) from error
+
+
+Indices: TypeAlias = NDArray[np.int64]
+#: The rows that are read at once: a column of texts is in memory as a whole only if `take` returns it.
+BLOCK = 1_000_000
+
+
+def as_array(column: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
+    """Return numbers without nulls as an array; `to_numpy` would import pandas."""
+    chunks = [chunk for chunk in getattr(column, "chunks", [column]) if len(chunk)]
+    return np.concatenate([np.from_dlpack(chunk) for chunk in chunks]) if chunks else np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """Rows that are in memory: your own table."""
+
+    table: pa.Table
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.table.column_names)
+
+    def blocks(
+        self, names: Sequence[str], among: Indices | None = None, *, coded: Sequence[str] = ()
+    ) -> Iterator[tuple[slice, pa.Table]]:
+        """See `FileRows.blocks`."""
+        table = self.table.select(list(names))
+        table = table if among is None else table.take(pa.array(among))
+        yield slice(0, len(table)), table
+
+
+@dataclass(frozen=True, eq=False)
+class FileRows:
+    """Rows of a base in its metadata files, or in the indices of its tars, split after split."""
+
+    dataset: OpenDataset
+    base: str
+    names: list[str]
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        """The split of each file, in order."""
+        manifest = self.dataset.manifest
+        splits = in_order(manifest.base(self.base).splits)
+        return {path: split for split in splits for path in row_files(manifest.files, self.base, split)}
+
+    @cached_property
+    def groups(self) -> dict[str, Indices]:
+        """The ends of the row groups of each file, counted over all files; from their footers."""
+        ends, total = {}, 0
+        for path in self.files:
+            footer = read_footer(self.dataset, path, self.names)
+            sizes = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
+            ends[path] = total + np.cumsum([0, *sizes])
+            total = int(ends[path][-1])
+        return ends
+
+    @property
+    def splits(self) -> dict[str, int]:
+        """The number of rows of each split."""
+        sizes = dict.fromkeys(self.files.values(), 0)
+        for path, ends in self.groups.items():
+            sizes[self.files[path]] += int(ends[-1] - ends[0])
+        return sizes
+
+    def __len__(self) -> int:
+        return max((int(ends[-1]) for ends in self.groups.values()), default=0)
+
+    def blocks(
+        self, names: Sequence[str], among: Indices | None = None, *, coded: Sequence[str] = ()
+    ) -> Iterator[tuple[slice, pa.Table]]:
+        """Yield columns block by block, of all rows or of the sorted rows `among`, with their places there.
+
+        Row groups without any of the rows are not read. `coded` are texts that come with a dictionary, if
+        they are in files.
+        """
+        for number, (path, ends) in enumerate(self.groups.items()):
+            sizes, wanted = np.diff(ends), np.arange(len(ends) - 1)
+            if among is not None:
+                inside = np.searchsorted(among, ends)
+                wanted = np.flatnonzero(np.diff(inside))
+            firsts = np.cumsum(sizes[wanted]) - sizes[wanted]
+            most = 4 * BLOCK if coded else BLOCK  # fewer blocks repeat fewer texts
+            parts = np.split(wanted, np.flatnonzero(np.diff(firsts // most)) + 1)
+            for part in parts if len(wanted) or not number else ():  # at least one, if an empty one
+                table = read_columns(self.dataset, path, names, groups=part.tolist(), coded=coded)
+                table = table.select(list(names))
+                if among is None or not len(part):
+                    start = int(ends[part[0]]) if len(part) else 0
+                    yield slice(start, start + len(table)), table
+                    continue
+                mine = slice(int(inside[part[0]]), int(inside[part[-1] + 1]))
+                group = np.searchsorted(ends, among[mine], side="right") - 1
+                before = np.cumsum(sizes[part]) - sizes[part]  # in the table
+                at = among[mine] - ends[group] + before[np.searchsorted(part, group)]
+                # Rows may repeat: an equal number of rows need not be all of them.
+                every = len(at) == len(table) and (np.diff(at) == 1).all()
+                yield mine, table if every else table.take(pa.array(at))
+        self.dataset.check_unchanged()  # else these rows may be of another version

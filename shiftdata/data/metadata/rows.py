@@ -17,9 +17,9 @@ from shiftdata.data.format.conditions import number_of
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import TaskOf
 from shiftdata.data.format.schema import SPLITS
+from shiftdata.data.metadata.columns import FileRows, TableRows, as_array
 from shiftdata.data.metadata.folds import hashes64, strata
 from shiftdata.data.metadata.listing import Listing, listing_of
-from shiftdata.data.metadata.stored import FileRows, TableRows, as_array
 from shiftdata.errors import InputError, IntegrityError
 
 Array = NDArray[Any]

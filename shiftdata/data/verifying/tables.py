@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from shiftdata.data.format.bounds import flat_rows, unpacked_fault
-from shiftdata.data.format.page_headers import pages_fault
+from shiftdata.data.format.bounds import flat_rows, pages_fault, unpacked_fault
 from shiftdata.data.format.typed import read_json
 from shiftdata.data.format.written import plain_texts
 from shiftdata.data.verifying.files import LocalFile, Problem, first_line

@@ -25,7 +25,7 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.schema import SPLITS, example_bytes
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.loading.byte_ranges import reader as reader_module
-from shiftdata.data.loading.byte_ranges.ranges import LONGEST, WASTE, Piece, spans
+from shiftdata.data.loading.byte_ranges.layout import LONGEST, WASTE, Piece, spans
 from shiftdata.data.places import client
 from shiftdata.errors import InputError, IntegrityError, StorageError
 from tests.contracts.kinds import prepare

@@ -9,7 +9,7 @@ import pytest
 
 import shiftdata as sd
 from shiftdata.data.loading.byte_ranges import ExampleReader, read_ahead
-from shiftdata.data.loading.byte_ranges.ranges import WASTE
+from shiftdata.data.loading.byte_ranges.layout import WASTE
 from shiftdata.errors import StorageError
 from tests.data.byte_ranges.server import ranges
 from tests.data.test_places import at_once

@@ -15,8 +15,8 @@ from PIL import Image
 
 import shiftdata as sd
 from shiftdata.cli.app import main
-from shiftdata.data.exporting.examples import ending_of
 from shiftdata.data.exporting.folders import LAYOUTS
+from shiftdata.data.exporting.sets import ending_of
 from shiftdata.data.exporting.webdataset import export as export_tars
 from shiftdata.errors import InputError, IntegrityError
 from tests.builders.test_build import files
@@ -128,7 +128,7 @@ def replace(place: Path, new: Path) -> None:
 
 
 def test_a_dataset_that_is_rebuilt_during_the_export_is_refused(copy, other, tmp_path, monkeypatch):
-    monkeypatch.setattr("shiftdata.data.exporting.examples.BATCH_ROWS", 25)
+    monkeypatch.setattr("shiftdata.data.exporting.sets.BATCH_ROWS", 25)
     for name, act in (
         ("folder", lambda out, on: sd.export(sd.task(copy), "lists", out, on_images=on)),
         ("tars", lambda out, on: export_tars(copy, out, on_samples=on)),

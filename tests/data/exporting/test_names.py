@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shiftdata.data.exporting.folders.names import folder_names
+from shiftdata.data.exporting.folders.contents import folder_names
 
 NAMES = st.lists(st.text(max_size=300), max_size=8, unique=True)
 

@@ -15,9 +15,17 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build as build_dataset
-from shiftdata.data.loading import features, line_cache
-from shiftdata.data.loading.features import BLOCK, encoded, features_of
-from shiftdata.data.loading.line_cache import ABOUT, CHECKS, ROWS, CacheWarning, LineCache
+from shiftdata.data.loading import features
+from shiftdata.data.loading.features import (
+    ABOUT,
+    BLOCK,
+    CHECKS,
+    ROWS,
+    CacheWarning,
+    LineCache,
+    encoded,
+    features_of,
+)
 from shiftdata.errors import InputError
 from tests.contracts.kinds import prepare
 from tests.paths import ROOT
@@ -185,7 +193,7 @@ def test_what_is_torn_or_foreign_is_thrown_away_with_a_warning(task, truth, tmp_
 
 @pytest.mark.parametrize("writes", [0, 2])
 def test_a_full_disk_costs_a_warning(task, truth, tmp_path, monkeypatch, writes):
-    rows, write, calls, ready = task.rows("train"), line_cache._write_at, [], []
+    rows, write, calls, ready = task.rows("train"), features._write_at, [], []
 
     def full(*args):
         calls.append(1)
@@ -193,7 +201,7 @@ def test_a_full_disk_costs_a_warning(task, truth, tmp_path, monkeypatch, writes)
             raise OSError(errno.ENOSPC, "No space left on device")
         write(*args)
 
-    monkeypatch.setattr(line_cache, "_write_at", full)
+    monkeypatch.setattr(features, "_write_at", full)
     encoder = Pixels()
     with pytest.warns(CacheWarning, match="No space left"):
         x = features_of(task.metadata, rows, encoder, cache=tmp_path, on_rows=ready.append)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from shiftdata.data.dataset import OpenDataset
-from shiftdata.data.exporting.folders.names import folder_names
 from shiftdata.data.exporting.sets import NamedRows, NamedSets
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import ATTRIBUTION, README, in_order, metadata_file
@@ -143,3 +144,42 @@ def _rows(dataset: OpenDataset, base: str) -> pa.Table:
     parts = [read_columns(dataset, metadata_file(base, split), COLUMNS) for split in splits]
     dataset.check_unchanged(force=True)  # else these rows may be of another version than the sets
     return pa.concat_tables(parts).combine_chunks()
+
+
+#: What some file system refuses, and spaces: lists divide their lines by them.
+REFUSED = re.compile(r'[\s<>:"/\\|?*\x00-\x1f\x7f]+')
+LONGEST_NAME = 200  # bytes of UTF-8; file systems end at 255, and names are joined
+
+
+def folder_names(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
+    """Name a folder for each name, no two equal even where case does not count; most names stay.
+
+    `taken` are names in use. A name that can stay does, whatever comes before it.
+
+    >>> folder_names(["cat", "cat/dog", "Cat", "..", "cat_dog"])
+    ['cat', 'cat_dog-2', 'Cat-2', 'unnamed', 'cat_dog']
+    """
+    used = {_folded(name) for name in taken}
+    plain = [_plain(name) for name in names]
+    folders = dict.fromkeys(range(len(names)), "")
+    # Names that stay come first: another is changed only where it must be.
+    for at in sorted(folders, key=lambda at: plain[at] != names[at]):
+        number, folders[at] = 1, plain[at]
+        while _folded(folders[at]) in used:
+            number += 1
+            folders[at] = f"{plain[at]}-{number}"
+        used.add(_folded(folders[at]))
+    return list(folders.values())
+
+
+def _plain(name: str) -> str:
+    """Replace what is refused, and a first dot or two underscores, which hide a file from `datasets`."""
+    text = REFUSED.sub("_", unicodedata.normalize("NFC", name)).lstrip(".")
+    text = re.sub("^[=+@\uff1d\uff0b\uff0d\uff20-]", "_", text)  # a formula, or an option of a command
+    text = re.sub("^__+", "_", text)
+    cut = text.encode(errors="replace")[:LONGEST_NAME].decode(errors="ignore")
+    return cut.rstrip(".") or "unnamed"
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name.casefold())

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
-from shiftdata.data.exporting.folders.contents import CLASSES, Contents, Entry
-from shiftdata.data.exporting.folders.names import folder_names
+from shiftdata.data.exporting.folders.contents import CLASSES, Contents, Entry, folder_names
 from shiftdata.data.format.paths import README
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.errors import InputError

@@ -13,10 +13,9 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from shiftdata.data.exporting.examples import batches, ending_of
 from shiftdata.data.exporting.folders.contents import KEYS, RECORD, Contents, Entry, Name, contents_of
 from shiftdata.data.exporting.folders.layouts import LAYOUTS, Layout
-from shiftdata.data.exporting.sets import NamedSets
+from shiftdata.data.exporting.sets import NamedSets, batches, ending_of
 from shiftdata.data.format.attribution import attribution_text, credited
 from shiftdata.data.format.paths import ATTRIBUTION
 from shiftdata.data.format.typed import read_json

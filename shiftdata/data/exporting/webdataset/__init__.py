@@ -1,6 +1,6 @@
 """A dataset in WebDataset format: the same examples as tars, for training that reads from front to back.
 
-`writing` is the whole export, `source` makes samples, `order` their order, `tar` bytes, `card` the README.
+`writing` is the whole export, `samples` which rows in which order, `tar` their bytes, `card` the README.
 `shiftdata.data.loading.tars` reads them.
 """
 

@@ -15,10 +15,8 @@ import pyarrow.parquet as pq
 from shiftdata.data.dataset import DatasetName, open_dataset
 from shiftdata.data.exporting.sets import Indices, NamedSets
 from shiftdata.data.exporting.webdataset.card import renderings
-from shiftdata.data.exporting.webdataset.entries import Entry, Samples, entries_of
-from shiftdata.data.exporting.webdataset.order import order_of
-from shiftdata.data.exporting.webdataset.source import Source
-from shiftdata.data.exporting.webdataset.tar import BLOCK, write_tar
+from shiftdata.data.exporting.webdataset.samples import Entry, Samples, entries_of, order_of
+from shiftdata.data.exporting.webdataset.tar import BLOCK, Source, write_tar
 from shiftdata.data.format.identity import dataset_content_id
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import ATTRIBUTION, MANIFEST, data_file, index_file, is_tar

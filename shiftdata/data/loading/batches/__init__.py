@@ -2,6 +2,6 @@
 
 from shiftdata.data.loading.batches.examples import Example as Example
 from shiftdata.data.loading.batches.examples import Examples as Examples
-from shiftdata.data.loading.batches.lines import Lines as Lines
+from shiftdata.data.loading.batches.examples import Lines as Lines
 from shiftdata.data.loading.batches.loader import Batch as Batch
 from shiftdata.data.loading.batches.loader import Loader as Loader

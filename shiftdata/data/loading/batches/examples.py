@@ -1,4 +1,4 @@
-"""The examples of a set one by one: what torch calls a map-style dataset."""
+"""The examples of a set one by one, of a dataset or of an array: map-style datasets, as torch calls them."""
 
 from __future__ import annotations
 
@@ -239,3 +239,60 @@ def _size(given: int | tuple[int, int] | None, what: str) -> Size | None:
     if size is not None and what != "image":
         raise InputError(f"size is for pictures that are decoded, and these are {what}: leave it out")
     return size
+
+
+class Lines(Examples):
+    """The lines `rows` of an array, which has one for each row of the base: features, numbers or pixels.
+
+    `known` are columns with an entry for each of the rows, `labels` their labels. Pixels are uint8, lines x
+    height x width x 3. What the array holds is not part of a loader's identity.
+    """
+
+    def __init__(
+        self,
+        array: NDArray[Any],
+        rows: Numbers,
+        *,
+        labels: Numbers | None = None,
+        keys: pa.Array | None = None,
+        known: Mapping[str, Numbers] | None = None,
+        names: Mapping[str, Sequence[str]] | None = None,
+        transform: Transform | None = None,
+        seed: int = 0,
+    ) -> None:
+        if len(rows) and not 0 <= rows.min() <= rows.max() < len(array):
+            raise InputError(f"rows {rows.min()} to {rows.max()} of an array of {len(array):,} lines")
+        self.array, self._rows, self.labels, self._keys = array, rows, labels, keys
+        self.known = {"position": np.arange(len(rows)), **(known or {})}
+        self.names, self.features = dict(names or {}), {}
+        self.name, self.modality = "an array", "image" if array.ndim == 4 else "table"
+        self.transform, self.seed, self.size = transform, seed, None
+        self._epoch, self._times, self._decode = None, np.zeros(len(rows), np.int32), True
+
+    def identity(self) -> int:
+        shape, kind = str(self.array.shape[1:]), str(self.array.dtype)
+        return hash64("lines", self.seed, self.name, shape, kind, content_hash(self._rows.tobytes()))
+
+    def keys(self, numbers: Sequence[int]) -> list[str]:
+        if self._keys is None and "key" not in self.known:
+            return [str(row) for row in self._rows[numbers]]
+        return super().keys(numbers)
+
+    def block(self, numbers: Sequence[int]) -> NDArray[Any]:
+        """Return the x of several examples as one array."""
+        return np.take(self.array, self._rows[numbers], axis=0)
+
+    def read(self, numbers: Sequence[int]) -> list[Any]:
+        return list(self.block(numbers))
+
+    def read_ahead(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Any]]:
+        return ((job, partial(self.read, job[0])) for job in jobs)
+
+    def decoded(self, number: int, data: Any, out: Any = None) -> Any:
+        return data
+
+    def check_unchanged(self) -> None:
+        """Do nothing: the array is the caller's."""
+
+    def close(self) -> None:
+        """Do nothing: no file is open."""

@@ -13,8 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from shiftdata.data.dataset import BELIEVED, DatasetName, OpenDataset, open_dataset
-from shiftdata.data.loading.byte_ranges.layout import Indices, Layout, Shard, wrong_hash
-from shiftdata.data.loading.byte_ranges.ranges import Piece, Span, spans
+from shiftdata.data.loading.byte_ranges.layout import Indices, Layout, Piece, Shard, Span, spans, wrong_hash
 from shiftdata.data.loading.byte_ranges.row_groups import RowGroups
 from shiftdata.data.places.client import NoRangesError, PoorAnswerError
 from shiftdata.data.places.store import Store
