@@ -147,7 +147,7 @@ def _number(value: float) -> str:
 
 def describer() -> tuple[str, str, Describe]:
     """Return the name, the fingerprint and the function of frozen features."""
-    from shiftdata.data.loading.frozen import FEATURES, FrozenFeatures
+    from shiftdata.data.loading.encoders import FEATURES, FrozenFeatures
 
     features = FrozenFeatures()
     return FEATURES, features.fingerprint, features

@@ -20,11 +20,11 @@ from builders.describe.renderings import draft
 from builders.make import assign
 from builders.recipe import Recipe, SomeNuisances
 from builders.sample import Item
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import metadata_file, protocol_file
 from shiftdata.data.format.records import CanonicalSplit
 from shiftdata.data.format.schema import SPLITS
-from shiftdata.data.format.writer import Indices
 from shiftdata.data.format.written import sizes_of
 from shiftdata.data.metadata import Metadata, metadata_from_table
 from shiftdata.data.metadata.rows import COLUMNS, metadata_of
@@ -135,7 +135,7 @@ def freeze(recipe: Recipe, manifest: Manifest, folder: Path) -> list[CanonicalSp
 def _canonical_splits(
     recipe: Recipe,
     metadata: Metadata,
-    sizes: Indices,
+    sizes: IntArray,
     on_task: Callable[[Task, str], object] = lambda task, name: None,
 ) -> list[CanonicalSplit]:
     canonical, splits = canonical_task(metadata), list[CanonicalSplit]()

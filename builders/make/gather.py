@@ -17,9 +17,9 @@ from builders.filters.scoring import judged_samples
 from builders.recipe import Recipe
 from builders.sample import Item
 from builders.spool import Spool
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.records import by_reason
 from shiftdata.data.format.schema import SPLITS, columns, split_of_fold
-from shiftdata.data.format.writer import Indices
 from shiftdata.data.metadata.folds import hashes64, quantiles
 from shiftdata.errors import InputError
 
@@ -41,9 +41,9 @@ class Gathered:
     recipe: Recipe
     items: pa.Table
     rows: pa.Table
-    number: Indices
+    number: IntArray
     counts: Sequence[int]
-    cells: Indices
+    cells: IntArray
     dropped: Sequence[tuple[str, str]]
     judged: pa.Table | None
 
@@ -52,7 +52,7 @@ class Gathered:
         numbers: NDArray[np.int64] = self.items[name].to_numpy()[self.rows["item"].to_numpy()]
         return numbers
 
-    def table(self, places: Indices, params: pa.Array) -> pa.Table:
+    def table(self, places: IntArray, params: pa.Array) -> pa.Table:
         """The columns of the metadata, and sha256, of some rows that have these params."""
         rows = self.rows.take(pa.array(places))
         of_item = self.items.take(rows["item"])
@@ -189,7 +189,7 @@ def _item_table(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int
     )
 
 
-def _cells(recipe: Recipe, items: pa.Table, rows: pa.Table) -> Indices:
+def _cells(recipe: Recipe, items: pa.Table, rows: pa.Table) -> IntArray:
     """A number for each (split, label, nuisance, severity); untouched content is a nuisance too."""
     count = len(recipe.shift.nuisances) + 1
     item = rows["item"].to_numpy()
@@ -197,7 +197,7 @@ def _cells(recipe: Recipe, items: pa.Table, rows: pa.Table) -> Indices:
     steps = pa.array(recipe.severities, pa.float64())
     step = pc.fill_null(pc.index_in(rows["severity"], value_set=steps), len(steps)).to_numpy()
     group = items["split"].to_numpy() * len(recipe.album.labels) + items["label"].to_numpy()
-    cells: Indices = (group[item] * count + nuisance) * (len(steps) + 1) + step
+    cells: IntArray = (group[item] * count + nuisance) * (len(steps) + 1) + step
     return cells
 
 

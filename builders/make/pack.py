@@ -21,12 +21,13 @@ from builders.make.reorder import reordered
 from builders.make.shortcuts import measure
 from builders.recipe import Recipe, file_versions
 from builders.spool import Spool
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.identity import dropped_id
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import protocol_file
 from shiftdata.data.format.records import FileRecord
 from shiftdata.data.format.schema import SPLITS
-from shiftdata.data.format.writer import Indices, Ordered, write_dropped, write_metadata, write_splits
+from shiftdata.data.format.writer import Ordered, write_dropped, write_metadata, write_splits
 from shiftdata.data.format.written import file_records, finished
 from shiftdata.errors import InputError
 from shiftdata.threads import available_cores
@@ -111,7 +112,7 @@ def _write_base(
         return write_splits(folder, manifest, name, splits, workers=workers, on_rows=on_rows)
 
 
-def _row_groups(gathered: Gathered, base: str) -> dict[str, list[Indices]]:
+def _row_groups(gathered: Gathered, base: str) -> dict[str, list[IntArray]]:
     """The row groups of each split, as indices into the gathered rows."""
     modality = gathered.recipe.encoding.modality
     arrange = row_groups.row_groups if modality == "image" else row_groups.shuffled_row_groups

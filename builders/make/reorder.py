@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from builders.spool import Spool
-from shiftdata.data.format.writer import Indices
+from shiftdata.data.arrays import IntArray
 from shiftdata.errors import IntegrityError
 from shiftdata.files import clear_when_full, read_at
 from shiftdata.threads import ahead
@@ -31,8 +31,8 @@ COLUMNS = ("example", "params")
 class Run:
     """Rows in the order of their places, and by column the bounds of their values in the scratch file."""
 
-    places: Indices
-    bounds: Mapping[str, Indices]
+    places: IntArray
+    bounds: Mapping[str, IntArray]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Reordered:
 
 @contextmanager
 def reordered(
-    spool: Spool, blocks: Sequence[str], counts: Sequence[int], places: Indices, folder: Path
+    spool: Spool, blocks: Sequence[str], counts: Sequence[int], places: IntArray, folder: Path
 ) -> Iterator[Reordered]:
     """Some blocks with `counts` rows each, of which every row has a place: -1 for rows that are left out."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -79,14 +79,14 @@ def _whole(spool: Spool, blocks: Sequence[str], counts: Sequence[int]) -> Iterat
         yield table.select(COLUMNS)
 
 
-def _lies(values: pa.Array) -> tuple[Indices, pa.Buffer]:
+def _lies(values: pa.Array) -> tuple[IntArray, pa.Buffer]:
     """Return the offsets of values, the end of the last included, and the buffer of their bytes."""
     _, offsets, data = values.buffers()
     bounds = np.frombuffer(offsets, np.int32)[values.offset :][: len(values) + 1].astype(np.int64)
     return bounds, data if data is not None else pa.py_buffer(b"")
 
 
-def _together(blocks: Iterable[pa.Table], places: Indices) -> Iterator[tuple[pa.Table, Indices]]:
+def _together(blocks: Iterable[pa.Table], places: IntArray) -> Iterator[tuple[pa.Table, IntArray]]:
     """As many blocks at a time as make a run, and the places of their rows."""
     run: list[pa.Table] = []
     size = 0
@@ -101,7 +101,7 @@ def _together(blocks: Iterable[pa.Table], places: Indices) -> Iterator[tuple[pa.
         yield pa.concat_tables(run), places
 
 
-def _write_run(scratch: IO[bytes], rows: pa.Table, places: Indices) -> Run:
+def _write_run(scratch: IO[bytes], rows: pa.Table, places: IntArray) -> Run:
     """Append the values of rows that have a place, in the order of their places."""
     placed = np.flatnonzero(places >= 0)
     order = placed[np.argsort(places[placed])]

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.writer import (
     BYTES_PER_GROUP,
     ROWS_PER_GROUP,
     SMALL_STRETCH,
-    Indices,
     within_limits,
 )
 from shiftdata.data.metadata.folds import hashes64
@@ -34,7 +34,7 @@ class Rows:
     sizes: NDArray[np.int64]
 
 
-def row_groups(rows: Rows) -> list[Indices]:
+def row_groups(rows: Rows) -> list[IntArray]:
     """Cut a split into row groups: stretches of one group in quantile order, ordered by stable hash.
 
     Short stretches, so that a plain shuffle buffer meets many groups; of one group each, so that a filter
@@ -43,8 +43,8 @@ def row_groups(rows: Rows) -> list[Indices]:
     """
     order = np.lexsort((rows.quantiles, rows.cells))
     boundaries = np.flatnonzero(np.diff(rows.cells[order])) + 1
-    stretches: list[Indices] = []
-    small: dict[int, list[Indices]] = {}
+    stretches: list[IntArray] = []
+    small: dict[int, list[IntArray]] = {}
     for cell in np.split(order, boundaries):
         pieces = within_limits(cell, rows.sizes, ROWS_PER_GROUP)
         if len(cell) < SMALL_STRETCH:
@@ -52,10 +52,10 @@ def row_groups(rows: Rows) -> list[Indices]:
         else:
             stretches += pieces
 
-    def place(stretch: Indices) -> int:
+    def place(stretch: IntArray) -> int:
         return hash64("row-group", rows.keys[int(stretch[0])].as_py())
 
-    tiny: list[list[Indices]] = []
+    tiny: list[list[IntArray]] = []
     for cells in small.values():
         cells.sort(key=place)
         if sum(map(len, cells)) < SMALL_STRETCH:
@@ -67,7 +67,7 @@ def row_groups(rows: Rows) -> list[Indices]:
     return sorted(stretches, key=place)
 
 
-def shuffled_row_groups(rows: Rows) -> list[Indices]:
+def shuffled_row_groups(rows: Rows) -> list[IntArray]:
     """Cut a split of texts or features into row groups in stable-hash order.
 
     They are so small that skipping a group saves nothing, while every reader profits from mixed rows.
@@ -77,10 +77,10 @@ def shuffled_row_groups(rows: Rows) -> list[Indices]:
 
 
 def _joined(
-    cells: Sequence[Indices], sizes: NDArray[np.int64], most_rows: int = ROWS_PER_GROUP
-) -> Iterator[Indices]:
+    cells: Sequence[IntArray], sizes: NDArray[np.int64], most_rows: int = ROWS_PER_GROUP
+) -> Iterator[IntArray]:
     """Join small groups while they stay below the limits."""
-    pending: list[Indices] = []
+    pending: list[IntArray] = []
     for cell in cells:
         candidate = np.concatenate([*pending, cell])
         if pending and (len(candidate) > most_rows or sizes[candidate].sum() > BYTES_PER_GROUP):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from shiftdata.baselines.networks import Network, linear, mlp, small_cnn, small_resnet
-from shiftdata.data.loading.frozen import efficientnet
+from shiftdata.data.loading.encoders import efficientnet
 from shiftdata.errors import InputError, not_found
 from shiftdata.extras import require
 

@@ -15,9 +15,8 @@ from shiftdata.baselines.method import Data, Method
 from shiftdata.baselines.models import backbone_of
 from shiftdata.baselines.training import Training
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.loading.encodings import Columns, HashedNgrams
+from shiftdata.data.loading.encoders import PRETRAINING, Columns, FrozenFeatures, HashedNgrams
 from shiftdata.data.loading.features import Encoder, features_of
-from shiftdata.data.loading.frozen import PRETRAINING, FrozenFeatures
 from shiftdata.data.loading.sources import Source as Source
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError

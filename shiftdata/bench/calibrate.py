@@ -26,7 +26,7 @@ from shiftdata.data.dataset import DatasetName
 from shiftdata.data.format.records import Calibration, CanonicalSplit, Measure
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.format.typed import read_json, record
-from shiftdata.data.loading.frozen import FEATURES, FrozenFeatures
+from shiftdata.data.loading.encoders import FEATURES, FrozenFeatures
 from shiftdata.data.loading.sources import Source
 from shiftdata.data.metadata import Metadata, read_metadata
 from shiftdata.errors import InputError

@@ -25,7 +25,7 @@ from shiftdata.baselines.run import Run
 from shiftdata.bench.records import DONE, SCHEMA, evaluated, write_task
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.executors.base import measured
-from shiftdata.data.loading.frozen import PRETRAINING, fingerprint, weights_hash
+from shiftdata.data.loading.encoders import PRETRAINING, fingerprint, weights_hash
 from shiftdata.data.metadata import read_metadata
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.evaluation.protocols import task as make_task

@@ -17,7 +17,7 @@ from shiftdata.errors import InputError, ShiftdataError
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from shiftdata.data.executors.ranks import Rank
+    from shiftdata.data.executors.base import Rank
 
 #: The messages of Ctrl-C.
 STARTS_OVER = "interrupted: the same command starts again from the beginning"
@@ -123,7 +123,7 @@ def format_option(*formats: str) -> Callable[[Callable[..., Any]], Callable[...,
 
 def asked_rank(rank: int | None, world: int | None, slurm: bool) -> Rank | None:
     """Return the rank of --rank and --world, or with --slurm that of Slurm; None without them."""
-    from shiftdata.data.executors.ranks import Rank
+    from shiftdata.data.executors.base import Rank
 
     if slurm:
         if rank is not None or world is not None:

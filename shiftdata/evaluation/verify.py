@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any, Unpack
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import DatasetName
 from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.data.format.records import CanonicalSplit
-from shiftdata.data.format.writer import Indices
 from shiftdata.data.metadata import Metadata
 from shiftdata.data.verifying import Problem, audit
 from shiftdata.data.verifying.files import Listeners, LocalFile, first_line
@@ -52,7 +52,7 @@ def verify(
 
 
 def split_problems(
-    split: CanonicalSplit, rows_of: Callable[[bool], Metadata], sizes: Indices, frozen: LocalFile
+    split: CanonicalSplit, rows_of: Callable[[bool], Metadata], sizes: IntArray, frozen: LocalFile
 ) -> Iterator[Problem]:
     """Check that the protocol of a canonical split makes what is frozen, and what the manifest says of it."""
     if frozen.file is None:

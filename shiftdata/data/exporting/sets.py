@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.metadata import Metadata
-
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -22,13 +21,13 @@ class NamedRows:
     nothing else that tells the label is shown either.
     """
 
-    rows: Indices
+    rows: IntArray
     roles: Sequence[str]
-    counts: Indices | None = None
+    counts: IntArray | None = None
     hidden: pa.Array | None = None
 
     @property
-    def times(self) -> Indices:
+    def times(self) -> IntArray:
         """The count of each row."""
         return np.ones(len(self.rows), np.int64) if self.counts is None else self.counts
 

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import BELIEVED, OpenDataset
 from shiftdata.data.fetching.selection import Selection
 from shiftdata.data.fetching.sources import NoPlaceError, Sources, fetch_files
@@ -44,7 +45,6 @@ from shiftdata.data.format.schema import FROZEN, SPLITS, metadata_schema
 from shiftdata.data.format.writer import (
     BYTES_PER_GROUP,
     ROWS_PER_GROUP,
-    Indices,
     Ordered,
     write_keys,
     write_splits,
@@ -72,7 +72,7 @@ class PartFetch:
     work: Path
     jobs: int
     tables: dict[str, pa.Table] = field(default_factory=dict)
-    chosen: dict[str, Indices] = field(default_factory=dict)
+    chosen: dict[str, IntArray] = field(default_factory=dict)
     frozen: pa.Table | None = None
     files: dict[str, FileRecord] = field(default_factory=dict)
 
@@ -168,7 +168,7 @@ class PartFetch:
         splits = self.manifest.base(base).splits
         first = sum(splits[name].rows for name in SPLITS if name in splits and SPLITS[name] < SPLITS[split])
 
-        def read(numbers: Indices) -> list[bytes]:
+        def read(numbers: IntArray) -> list[bytes]:
             def act(dataset: OpenDataset) -> list[bytes]:
                 dataset.check_unchanged(believe=BELIEVED)
                 address = dataset.address
@@ -260,7 +260,7 @@ def purpose_of(written: bytes, selection: Selection | None, manifest: Manifest) 
     return json.dumps({"manifest": digest, "part": record}, sort_keys=True)
 
 
-def row_groups_in_order(rows: pa.Table, most: int) -> list[Indices]:
+def row_groups_in_order(rows: pa.Table, most: int) -> list[IntArray]:
     """Cut rows of metadata into row groups in their order, which is that of the whole: by group."""
     ends = np.cumsum(rows["length"].to_numpy().astype(np.int64))
     groups, start, before = [], 0, 0

@@ -144,26 +144,14 @@ def read_group(
 ) -> pa.Table:
     """Read columns of a row group of a file of `size` bytes; one that unpacks to far more is refused.
 
-    Texts that a file has once may come as numbers with a dictionary.
+    Texts come as numbers with a dictionary: a file may have one text once, and name it in every row.
     """
-    row_group, most = footer.row_group(group), max(4 * size, ALWAYS)
-    leaves = [row_group.column(number) for number in range(row_group.num_columns)]
-    coded = [
-        leaf.path_in_schema
-        for leaf in leaves
-        if leaf.physical_type == "BYTE_ARRAY"
-        and any("DICTIONARY" in encoding for encoding in leaf.encodings)
-        and leaf.path_in_schema.partition(".")[0] in columns
-    ]
-    unpacked = row_group.total_byte_size
+    unpacked, most = footer.row_group(group).total_byte_size, max(4 * size, ALWAYS)
+    texts = [field.name for field in footer.schema.to_arrow_schema() if field.type in TEXTS]
     if unpacked <= most:
-        read = pq.ParquetFile(file, metadata=footer, pre_buffer=True, read_dictionary=coded)
+        read = pq.ParquetFile(file, metadata=footer, pre_buffer=True, read_dictionary=texts)
         table = read.read_row_group(group, columns=list(columns))
-        for name in coded:
-            column = table[name.partition(".")[0]]
-            for field in name.split(".")[1:]:
-                column = pc.struct_field(column, field) if pa.types.is_struct(column.type) else column
-            unpacked += _text_bytes(column) if pa.types.is_dictionary(column.type) else 0
+        unpacked += sum(_text_bytes(table[name]) for name in texts if name in columns)
         if unpacked <= most:
             return table
     raise IntegrityError(f"a row group would unpack to {unpacked:,} bytes: it is not read")

@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import DROPPED, data_file, metadata_file
 from shiftdata.data.format.records import FileRecord
@@ -63,8 +63,6 @@ DISTINCT = {"key", "quantile", "params", "image", "text", "sha256", "offset"}
 #: In metadata, neighbours differ by little: these take fewer bytes as differences.
 DIFFERENCES = dict.fromkeys(("row", "offset", "length"), "DELTA_BINARY_PACKED")
 
-Indices = NDArray[np.int64]
-
 
 @dataclass(frozen=True)
 class Ordered:
@@ -74,14 +72,14 @@ class Ordered:
     `table` returns the columns of the metadata and `sha256`, and `examples` the encoded examples.
     """
 
-    lengths: Indices
-    groups: Indices
+    lengths: IntArray
+    groups: IntArray
     table: Callable[[int, int], pa.Table]
     examples: Callable[[int, int], pa.Array]
 
     @classmethod
     def of_table(
-        cls, rows: pa.Table, groups: Sequence[Indices], read: Callable[[Indices], Sequence[bytes]]
+        cls, rows: pa.Table, groups: Sequence[IntArray], read: Callable[[IntArray], Sequence[bytes]]
     ) -> Ordered:
         """Order rows by `groups`, those that share a row group; `read` returns their examples."""
         order = np.concatenate(groups)
@@ -100,7 +98,7 @@ class _Shard:
     path: str
     split: str
     start: int
-    groups: Indices
+    groups: IntArray
 
 
 def write_splits(
@@ -119,9 +117,9 @@ def write_splits(
     """
     schema = data_schema(manifest)
     shards = [shard for split, rows in splits.items() for shard in _shards(base, split, rows)]
-    offsets: dict[str, list[Indices]] = {split: [] for split in splits}
+    offsets: dict[str, list[IntArray]] = {split: [] for split in splits}
 
-    def write(shard: _Shard) -> tuple[Indices, FileRecord]:
+    def write(shard: _Shard) -> tuple[IntArray, FileRecord]:
         tables = _row_groups(splits[shard.split], shard, schema, manifest.roles)
         return _write_shard(folder / shard.path, schema, tables, on_rows)
 
@@ -159,7 +157,7 @@ def write_dropped(folder: Path, dropped: Mapping[str, Sequence[tuple[str, str]]]
         write_metadata(folder / DROPPED, [pa.table(columns_, names=["base", "key", "reason"])])
 
 
-def within_limits(rows: Indices, sizes: Indices, most_rows: int) -> list[Indices]:
+def within_limits(rows: IntArray, sizes: IntArray, most_rows: int) -> list[IntArray]:
     """Cut rows into stretches of about equal length below the limits of rows and bytes."""
     count = max(1, -(-len(rows) // most_rows))
     while True:
@@ -169,7 +167,7 @@ def within_limits(rows: Indices, sizes: Indices, most_rows: int) -> list[Indices
         count += 1
 
 
-def cut_into_shards(sizes: Indices) -> Indices:
+def cut_into_shards(sizes: IntArray) -> IntArray:
     """Return the shard of each of these consecutive row groups, with about equal bytes a shard."""
     sizes = np.maximum(sizes, BYTES_OF_GROUP)
     total = int(sizes.sum())
@@ -181,7 +179,7 @@ def cut_into_shards(sizes: Indices) -> Indices:
 
 def _write_shard(
     path: Path, schema: pa.Schema, groups: Iterable[pa.Table], on_rows: Callable[[int], object]
-) -> tuple[Indices, FileRecord]:
+) -> tuple[IntArray, FileRecord]:
     """Write a data file, a row group a table; return the offset of each image, -1 if there are none.
 
     Texts are compressed; images are not, nor are numbers, which are few in a row group.
@@ -194,7 +192,7 @@ def _write_shard(
     if images:
         del compression[name]
         compression |= {f"{name}.bytes": "none", f"{name}.path": "zstd"}
-    offsets: list[Indices] = []
+    offsets: list[IntArray] = []
 
     def on_group(group: pa.Table, start: int, content: bytearray) -> None:
         places = np.full(len(group), -1)
@@ -282,7 +280,7 @@ def _row_groups(rows: Ordered, shard: _Shard, schema: pa.Schema, roles: Roles) -
                 yield table.slice(end - count, count)
 
 
-def _pointed(rows: Ordered, offsets: Sequence[Indices], schema: pa.Schema) -> Iterator[pa.Table]:
+def _pointed(rows: Ordered, offsets: Sequence[IntArray], schema: pa.Schema) -> Iterator[pa.Table]:
     """Yield the metadata of a split whose examples were written at these offsets of each shard."""
     counts = [len(of_shard) for of_shard in offsets]
     shard = np.repeat(np.arange(len(counts)), counts)
@@ -317,7 +315,7 @@ def _example_columns(roles: Roles, keys: pa.StringArray, encoded: pa.BinaryArray
     return [pa.StructArray.from_arrays([encoded, names], fields=list(FEATURE_TYPES["image"]))]
 
 
-def _offsets(path: Path, content: bytearray, images: pa.BinaryArray) -> Indices:
+def _offsets(path: Path, content: bytearray, images: pa.BinaryArray) -> IntArray:
     """Return the offset of each image in the bytes of its row group."""
     bounds = np.frombuffer(images.buffers()[1], np.int32)[images.offset :][: len(images) + 1]
     data, end = memoryview(images.buffers()[2]), 0

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.attribution import attribution_text, credited, terms
 from shiftdata.data.format.bounds import text_lengths
 from shiftdata.data.format.identity import base_content_id, dataset_content_id
@@ -21,7 +22,7 @@ from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import ATTRIBUTION, RENDERINGS, data_prefix, metadata_file
 from shiftdata.data.format.records import FileRecord, Split, Untouched
 from shiftdata.data.format.schema import Roles, columns
-from shiftdata.data.format.writer import METADATA_ROWS_PER_GROUP, OFFSET_BYTES, Indices
+from shiftdata.data.format.writer import METADATA_ROWS_PER_GROUP, OFFSET_BYTES
 from shiftdata.files import sha256_of, write_text
 
 #: Columns of few distinct values.
@@ -78,7 +79,7 @@ def written_rows(path: Path) -> pa.Table:
         return file.read([name for name in file.schema_arrow.names if name != "params"])
 
 
-def sizes_of(file: Path, roles: Roles) -> Indices:
+def sizes_of(file: Path, roles: Roles) -> IntArray:
     """Return the bytes in memory of each row of a metadata file, read a few at a time: `params` are long."""
     texts = [name for name, kind in columns(roles.nuisance).items() if kind == pa.string()]
     with pq.ParquetFile(file, read_dictionary=texts) as opened:
@@ -131,7 +132,7 @@ def leak_warnings(manifest: Manifest) -> Iterator[str]:
             )
 
 
-def size_of(groups: Indices, sizes: Indices) -> Split:
+def size_of(groups: IntArray, sizes: IntArray) -> Split:
     """Return the size of rows, from the group (-1 for none) and the bytes of each."""
     counts = np.unique(groups[groups >= 0], return_counts=True)[1]
     return Split(
@@ -143,15 +144,15 @@ def size_of(groups: Indices, sizes: Indices) -> Split:
     )
 
 
-def groups_of(rows: pa.Table) -> Indices:
+def groups_of(rows: pa.Table) -> IntArray:
     """Return the group of each row of metadata, -1 for none."""
-    groups: Indices = pc.fill_null(rows["group"], -1).to_numpy().astype(np.int64)
+    groups: IntArray = pc.fill_null(rows["group"], -1).to_numpy().astype(np.int64)
     return groups
 
 
-def row_bytes(rows: pa.Table, roles: Roles) -> Indices:
+def row_bytes(rows: pa.Table, roles: Roles) -> IntArray:
     """Return the bytes of each row as `datasets` counts them: fixed widths, and texts with an offset."""
-    total: Indices = pc.fill_null(rows["length"], 0).to_numpy().astype(np.int64)
+    total: IntArray = pc.fill_null(rows["length"], 0).to_numpy().astype(np.int64)
     if roles.modality == "image":
         total += text_lengths(rows["key"]) + len(".jpg") + 2 * OFFSET_BYTES
     else:

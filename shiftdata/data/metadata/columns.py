@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.bounds import unpacked_fault
 from shiftdata.data.format.paths import in_order, row_files
@@ -91,7 +92,6 @@ def _opened(
         ) from error
 
 
-Indices: TypeAlias = NDArray[np.int64]
 #: The rows that are read at once: a column of texts is in memory as a whole only if `take` returns it.
 BLOCK = 1_000_000
 
@@ -116,7 +116,7 @@ class TableRows:
         return list(self.table.column_names)
 
     def blocks(
-        self, names: Sequence[str], among: Indices | None = None, *, coded: Sequence[str] = ()
+        self, names: Sequence[str], among: IntArray | None = None, *, coded: Sequence[str] = ()
     ) -> Iterator[tuple[slice, pa.Table]]:
         """See `FileRows.blocks`."""
         table = self.table.select(list(names))
@@ -140,7 +140,7 @@ class FileRows:
         return {path: split for split in splits for path in row_files(manifest.files, self.base, split)}
 
     @cached_property
-    def groups(self) -> dict[str, Indices]:
+    def groups(self) -> dict[str, IntArray]:
         """The ends of the row groups of each file, counted over all files; from their footers."""
         ends, total = {}, 0
         for path in self.files:
@@ -162,7 +162,7 @@ class FileRows:
         return max((int(ends[-1]) for ends in self.groups.values()), default=0)
 
     def blocks(
-        self, names: Sequence[str], among: Indices | None = None, *, coded: Sequence[str] = ()
+        self, names: Sequence[str], among: IntArray | None = None, *, coded: Sequence[str] = ()
     ) -> Iterator[tuple[slice, pa.Table]]:
         """Yield columns block by block, of all rows or of the sorted rows `among`, with their places there.
 

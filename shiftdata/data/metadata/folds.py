@@ -5,18 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.records import Clause
 from shiftdata.data.format.schema import SPLITS, split_of_fold
 from shiftdata.stable import ranks
 
-IntArray: TypeAlias = NDArray[np.int64]
 #: The fewest origins that reach every split.
 FEWEST = 4
 #: The most names that are Python texts at once, which take much memory.
@@ -110,7 +110,7 @@ def hashes64(names: Sequence[str] | pa.Array | pa.ChunkedArray, *salt: str | int
     return result
 
 
-def quantiles(cells: NDArray[np.int64], hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
+def quantiles(cells: IntArray, hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
     """Return (position + 1/2) / size of each row in its cell, positions by stable hash of its trajectory.
 
     A cell is a (split, group, severity): the rows of a trajectory have one quantile, a share of a group is a

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import (
@@ -28,7 +29,6 @@ from shiftdata.data.format.paths import (
 )
 from shiftdata.data.format.records import Base, CanonicalSplit
 from shiftdata.data.format.schema import metadata_schema
-from shiftdata.data.format.writer import Indices
 from shiftdata.data.format.written import leak_warnings, sizes_of
 from shiftdata.data.metadata.rows import Metadata, metadata_of
 from shiftdata.data.places.http import Hub
@@ -39,7 +39,6 @@ from shiftdata.data.verifying.manifest import (
     dropped_problems,
     manifest_problems,
     sample_problems,
-    shards_of,
 )
 from shiftdata.data.verifying.rows import (
     TERMS,
@@ -50,13 +49,12 @@ from shiftdata.data.verifying.rows import (
     origins_of,
     row_problems,
 )
-from shiftdata.data.verifying.shards import shard_problems
-from shiftdata.data.verifying.tables import read_table, statistics_problems
+from shiftdata.data.verifying.tables import read_table, shard_problems, shards_of, statistics_problems
 from shiftdata.data.verifying.tars import tar_problems
 
 #: Checks a canonical split, given its rows (with `params` if asked), their bytes in memory, and its key file.
 SplitCheck: TypeAlias = Callable[
-    [CanonicalSplit, Callable[[bool], Metadata], Indices, LocalFile], Iterator[Problem]
+    [CanonicalSplit, Callable[[bool], Metadata], IntArray, LocalFile], Iterator[Problem]
 ]
 
 
@@ -176,7 +174,7 @@ class _Audit:
         manifest, progress = self.manifest, self.files.progress
         paths = {metadata_file(base.name, split): split for split in base.splits}
         problems = list[Problem]()
-        tables, sizes, sources = dict[str, pa.Table](), dict[str, Indices](), dict[str, Path]()
+        tables, sizes, sources = dict[str, pa.Table](), dict[str, IntArray](), dict[str, Path]()
         for local in self.files.each(list(paths), keep=True):
             table, faults = read_table(local, metadata_schema(manifest), without="params", terms=TERMS)
             problems += [*local.problems, *faults]
@@ -213,7 +211,7 @@ class _Audit:
         self,
         base: Base,
         tables: Mapping[str, pa.Table],
-        sizes: Mapping[str, Indices],
+        sizes: Mapping[str, IntArray],
         sources: Mapping[str, Path],
     ) -> Iterator[Problem]:
         """Check the canonical splits of a base; with the `sizes` of its rows they are also recomputed."""

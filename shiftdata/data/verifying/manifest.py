@@ -7,7 +7,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,7 +26,6 @@ from shiftdata.data.format.paths import (
     metadata_file,
     protocol_file,
 )
-from shiftdata.data.format.records import Base
 from shiftdata.data.format.schema import columns
 from shiftdata.data.format.written import sample_of
 from shiftdata.data.verifying.files import LocalFile, Problem
@@ -88,27 +86,6 @@ def _faults(manifest: Manifest) -> Iterator[str]:
             rows = sum(files[path].rows or 0 for path in data_files(files, base.name, split))
             if rows != record.rows:
                 yield f"lists data files of {base.name}/{split} with {rows} rows, and {record.rows} in it"
-
-
-@dataclass(frozen=True)
-class Shard:
-    """A Parquet file of examples; `first` is the number of its first row in its split."""
-
-    path: str
-    split: str
-    first: int
-    rows: int
-
-
-def shards_of(manifest: Manifest, base: Base) -> list[Shard]:
-    """Return the data files of the splits of a base, withheld ones too."""
-    shards, files = [], manifest.all_files
-    for split in base.splits:
-        first = 0
-        for path in data_files(files, base.name, split):
-            shards.append(Shard(path, split, first, files[path].rows or 0))
-            first += shards[-1].rows
-    return shards
 
 
 FRONT = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)

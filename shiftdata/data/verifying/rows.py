@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.conditions import rows_matching
 from shiftdata.data.format.identity import base_content_id
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import metadata_file
 from shiftdata.data.format.records import Base, CanonicalSplit, Split
 from shiftdata.data.format.schema import FROZEN, KEY_PATTERN, SPLITS
-from shiftdata.data.format.writer import Indices
 from shiftdata.data.format.written import equal_apart, groups_of, plain_texts, size_of, untouched
 from shiftdata.data.verifying.files import LocalFile, Problem, first_line
 from shiftdata.data.verifying.tables import integers, read_table
@@ -174,7 +174,7 @@ PLACES = ("fold", "split", "base")  # of an origin
 MOST_EQUAL = 3  # keys of a set that a problem names
 
 
-def base_problems(rows: BaseRows, sizes: Mapping[str, Indices]) -> Iterator[Problem]:
+def base_problems(rows: BaseRows, sizes: Mapping[str, IntArray]) -> Iterator[Problem]:
     """Check the rows of a base together; `sizes` are their bytes in memory."""
     base, path = rows.base, f"metadata/{rows.base.name}"
     for split, table in rows.splits.items():

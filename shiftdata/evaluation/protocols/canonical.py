@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.conditions import pinned
 from shiftdata.data.format.front_matter import virtual_configs
 from shiftdata.data.format.records import GAPS, CanonicalSet, CanonicalSplit
 from shiftdata.data.format.schema import SPLITS
-from shiftdata.data.format.writer import Indices
 from shiftdata.data.format.written import size_of
 from shiftdata.evaluation.protocols.base import Protocol
 from shiftdata.evaluation.tasks import Task
@@ -16,7 +16,7 @@ from shiftdata.evaluation.tasks.rows import empty_groups
 
 
 def canonical_split(
-    protocol: Protocol, task: Task, base: str, sizes: Indices, *, virtual: bool
+    protocol: Protocol, task: Task, base: str, sizes: IntArray, *, virtual: bool
 ) -> CanonicalSplit:
     """Describe what a protocol made of a base, whose rows have `sizes`; `virtual` asks for configs."""
     rows, sets = task.metadata, {}

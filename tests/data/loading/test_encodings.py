@@ -7,7 +7,7 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build as build_dataset
-from shiftdata.data.loading.encodings import GRAMS, Columns, HashedNgrams
+from shiftdata.data.loading.encoders import GRAMS, Columns, HashedNgrams
 from shiftdata.data.loading.features import features_of
 from shiftdata.errors import InputError
 from tests.contracts.kinds import prepare

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import OpenDataset
-from shiftdata.data.exporting.sets import Indices, NamedRows, NamedSets
+from shiftdata.data.exporting.sets import NamedRows, NamedSets
 from shiftdata.data.format.identity import base_content_id, task_content_id
 from shiftdata.data.format.names import is_path_part
 from shiftdata.data.format.paths import in_order, metadata_file
@@ -40,9 +41,9 @@ class Samples:
     """The samples of one set: their rows as the index has them, and the positions of these in the base."""
 
     rows: pa.Table
-    at: Indices
+    at: IntArray
 
-    def take(self, places: Indices) -> Samples:
+    def take(self, places: IntArray) -> Samples:
         return Samples(self.rows.take(pa.array(places)), self.at[places])
 
     def names(self) -> list[str]:
@@ -159,7 +160,7 @@ def _drawn(table: pa.Table, of_set: NamedRows, nuisance: str) -> Samples:
     return Samples(samples, at)
 
 
-def order_of(samples: Samples, nuisance: str) -> Indices:
+def order_of(samples: Samples, nuisance: str) -> IntArray:
     """Order a set's samples: stratified, the copies of a row drawn several times far from each other."""
     rows = samples.rows
     strata = [
@@ -171,7 +172,7 @@ def order_of(samples: Samples, nuisance: str) -> Indices:
     return stratified_order(samples.names(), *strata)
 
 
-def stratified_order(keys: Sequence[str], *strata: NDArray[Any]) -> Indices:
+def stratified_order(keys: Sequence[str], *strata: NDArray[Any]) -> IntArray:
     """Order rows so that every stretch of them has each stratum in about its share of the whole.
 
     `strata` go from coarse to fine, such as label, nuisance and severity. Rows of the finest cell lie by
@@ -188,7 +189,7 @@ def stratified_order(keys: Sequence[str], *strata: NDArray[Any]) -> Indices:
     return np.lexsort((np.array(keys), place)).astype(np.int64)
 
 
-def _nested(rows: int, strata: Sequence[NDArray[Any]]) -> list[Indices]:
+def _nested(rows: int, strata: Sequence[NDArray[Any]]) -> list[IntArray]:
     """Number the cell of each row: by the first stratum, by the first two, ..."""
     cells = []
     cell = np.zeros(rows, np.int64)

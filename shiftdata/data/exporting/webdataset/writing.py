@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import DatasetName, open_dataset
-from shiftdata.data.exporting.sets import Indices, NamedSets
+from shiftdata.data.exporting.sets import NamedSets
 from shiftdata.data.exporting.webdataset.card import renderings
 from shiftdata.data.exporting.webdataset.samples import Entry, Samples, entries_of, order_of
 from shiftdata.data.exporting.webdataset.tar import BLOCK, Source, write_tar
@@ -35,7 +36,7 @@ BYTES_BESIDE = 7 * BLOCK  # of a sample, next to its example and texts: headers,
 COPIED = ("preview.jpg", ATTRIBUTION)
 
 
-def cut(order: Indices, sizes: Indices, shard_bytes: int) -> list[Indices]:
+def cut(order: IntArray, sizes: IntArray, shard_bytes: int) -> list[IntArray]:
     """Cut samples into tars of about equally many bytes, none with more than `shard_bytes`.
 
     Only one that is a single sample may be larger.
@@ -52,7 +53,7 @@ def cut(order: Indices, sizes: Indices, shard_bytes: int) -> list[Indices]:
     return [order[piece] for part in parts for piece in _pieces(part, sizes, shard_bytes)]
 
 
-def _pieces(part: Indices, sizes: Indices, shard_bytes: int) -> list[Indices]:
+def _pieces(part: IntArray, sizes: IntArray, shard_bytes: int) -> list[IntArray]:
     """Halve a part until it has no more bytes than are allowed."""
     if len(part) < 2 or sizes[part].sum() <= shard_bytes:
         return [part]

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.batches.decode import Pixels, Size, decode
 from shiftdata.data.loading.byte_ranges import ExampleReader, read_ahead
 from shiftdata.data.metadata import Metadata
@@ -27,7 +28,6 @@ Example: TypeAlias = tuple[Any, ...]
 Job: TypeAlias = tuple[list[int], list[int]]
 #: Makes another x of one example's x, with a generator for what is random.
 Transform: TypeAlias = Callable[[Any, np.random.Generator], Any]
-Numbers: TypeAlias = NDArray[np.int64]
 
 
 class Examples:
@@ -51,11 +51,11 @@ class Examples:
     def __init__(
         self,
         metadata: Metadata,
-        indices: Numbers,
-        counts: Numbers | None = None,
+        indices: IntArray,
+        counts: IntArray | None = None,
         *,
-        hashes: Numbers | None = None,
-        remapped: Numbers | None = None,
+        hashes: IntArray | None = None,
+        remapped: IntArray | None = None,
         reader: ExampleReader | None = None,
         transform: Transform | None = None,
         seed: int = 0,
@@ -84,7 +84,7 @@ class Examples:
         positions = np.repeat(np.arange(len(indices)), 1 if counts is None else counts)
         self._rows = indices[positions]  # not public: neighbours in a file are of one group
         self.known = {"nuisance": metadata.nuisance[self._rows].astype(np.int64), "position": positions}
-        self.labels: Numbers | None = None
+        self.labels: IntArray | None = None
         if hashes is not None:
             self.known["key"] = hashes[positions]
         else:
@@ -251,11 +251,11 @@ class Lines(Examples):
     def __init__(
         self,
         array: NDArray[Any],
-        rows: Numbers,
+        rows: IntArray,
         *,
-        labels: Numbers | None = None,
+        labels: IntArray | None = None,
         keys: pa.Array | None = None,
-        known: Mapping[str, Numbers] | None = None,
+        known: Mapping[str, IntArray] | None = None,
         names: Mapping[str, Sequence[str]] | None = None,
         transform: Transform | None = None,
         seed: int = 0,

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import data_files, in_order, row_files
@@ -88,9 +89,6 @@ def spans(pieces: Sequence[Piece], *, neighbours: bool = False) -> Iterator[Span
     yield Span(ordered[first:])
 
 
-Indices = NDArray[np.int64]
-
-
 @dataclass(frozen=True)
 class Shard:
     """A data file: the position in the base of its first row, and its record in the manifest."""
@@ -158,13 +156,13 @@ class Layout:
         """True if each example lies at bytes of its own; texts and tables in Parquet files do not."""
         return bool(self.members) or self.dataset.manifest.roles.modality == "image"
 
-    def by_shard(self, positions: Indices) -> list[tuple[Shard, Indices]]:
+    def by_shard(self, positions: IntArray) -> list[tuple[Shard, IntArray]]:
         """Sorted positions, cut by shard."""
         cuts = np.searchsorted(positions, [shard.first + shard.rows for shard in self.shards])
         parts = np.split(positions, cuts)
         return [(shard, part) for shard, part in zip(self.shards, parts, strict=False) if len(part)]
 
-    def pieces(self, shard: Shard, positions: Indices, *, hashes: bool) -> list[Piece]:
+    def pieces(self, shard: Shard, positions: IntArray, *, hashes: bool) -> list[Piece]:
         """Locate the images at some positions of a shard, with their hashes on request."""
         at, end = positions - self.firsts[shard.split], shard.record.bytes
         start, length = (self._column(shard.split, name)[at] for name in ("offset", "length"))
@@ -179,7 +177,7 @@ class Layout:
         columns = (positions, positions - shard.first, start, length)
         return list(map(Piece, *(column.tolist() for column in columns), sha256))
 
-    def lengths(self, positions: Indices) -> Indices:
+    def lengths(self, positions: IntArray) -> IntArray:
         """Return the number of bytes of each image at some positions."""
         lengths = np.empty(len(positions), np.int64)
         split_of = np.searchsorted(list(self.firsts.values()), positions, side="right") - 1
@@ -219,7 +217,7 @@ class Layout:
                 f"features of a row ({error!r:.200}): fetch or export it again"
             ) from error
 
-    def hashes(self, shard: Shard, positions: Indices) -> NDArray[np.void]:
+    def hashes(self, shard: Shard, positions: IntArray) -> NDArray[np.void]:
         """Return the sha256 of the examples at some positions of a shard, 32 bytes each."""
         hashes: NDArray[np.void] = self._column(shard.split, "sha256")[positions - self.firsts[shard.split]]
         return hashes
@@ -274,7 +272,7 @@ def example_member(manifest: Manifest) -> str:
     return "json" if manifest.roles.modality == "table" else next(iter(manifest.sample))
 
 
-def member_bounds(index: pa.Table, members: Sequence[str]) -> tuple[Indices, Indices]:
+def member_bounds(index: pa.Table, members: Sequence[str]) -> tuple[IntArray, IntArray]:
     """Return the start of the first of some members of each sample, and the end of the last."""
     starts = [index[f"{member}_offset"] for member in members]
     ends = [pc.add(start, index[f"{member}_length"]) for start, member in zip(starts, members, strict=True)]

@@ -12,8 +12,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import BELIEVED, DatasetName, OpenDataset, open_dataset
-from shiftdata.data.loading.byte_ranges.layout import Indices, Layout, Piece, Shard, Span, spans, wrong_hash
+from shiftdata.data.loading.byte_ranges.layout import Layout, Piece, Shard, Span, spans, wrong_hash
 from shiftdata.data.loading.byte_ranges.row_groups import RowGroups
 from shiftdata.data.places.client import NoRangesError, PoorAnswerError
 from shiftdata.data.places.store import Store
@@ -110,14 +111,14 @@ class ExampleReader:
         self._count(asked=sum(map(len, given)))
         return given
 
-    def parts(self, positions: Indices) -> Generator[dict[int, bytes]]:
+    def parts(self, positions: IntArray) -> Generator[dict[int, bytes]]:
         """Yield the examples at some sorted positions as they come, of all shards together."""
         self.check_unchanged()
         for part in self._parts(positions):
             yield part if self._as_stored else {row: self._layout.example(row, part[row]) for row in part}
         self.check_unchanged()  # again: what was opened just now may be of another version
 
-    def lengths(self, positions: Indices) -> Indices:
+    def lengths(self, positions: IntArray) -> IntArray:
         """Return the number of bytes of each image at some positions."""
         return self._layout.lengths(positions)
 
@@ -157,7 +158,7 @@ class ExampleReader:
         """Threads gain nothing where no answer is waited for."""
         return CONNECTIONS if self._store.folder is None else 1
 
-    def _parts(self, positions: Indices) -> Iterator[dict[int, bytes]]:
+    def _parts(self, positions: IntArray) -> Iterator[dict[int, bytes]]:
         parts = self._layout.by_shard(positions)
         if not self._layout.has_bytes:
             for shard, rows in parts:

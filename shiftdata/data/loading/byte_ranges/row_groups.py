@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.bounds import read_group
 from shiftdata.data.format.schema import example_bytes
-from shiftdata.data.loading.byte_ranges.layout import Indices, Layout, Shard, wrong_hash
+from shiftdata.data.loading.byte_ranges.layout import Layout, Shard, wrong_hash
 from shiftdata.data.places.store import Store
 from shiftdata.errors import IntegrityError
 from shiftdata.threads import in_threads
@@ -34,7 +35,7 @@ class RowGroups:
         self._lock = threading.Lock()
 
     def read(
-        self, shard: Shard, positions: Indices, verify: bool, connections: int
+        self, shard: Shard, positions: IntArray, verify: bool, connections: int
     ) -> Iterator[dict[int, bytes]]:
         """Yield examples by position, a row group at a time."""
         footer = self._footer(shard)

@@ -21,7 +21,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from shiftdata.data.loading.byte_ranges.layout import Indices
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.byte_ranges.reader import ExampleReader
 from shiftdata.errors import ShiftdataError
 from shiftdata.threads import futures
@@ -32,7 +32,7 @@ Examples: TypeAlias = dict[int, bytes]
 
 
 def read_ahead(
-    reader: ExampleReader, batches: Iterable[tuple[Job, Indices]]
+    reader: ExampleReader, batches: Iterable[tuple[Job, IntArray]]
 ) -> Generator[tuple[Job, Callable[[], list[bytes]]]]:
     """Each batch that has some rows, and what waits for their examples.
 
@@ -41,7 +41,7 @@ def read_ahead(
     """
     left = threading.Event()
 
-    def fetch(window: list[tuple[Job, Indices]]) -> Examples:
+    def fetch(window: list[tuple[Job, IntArray]]) -> Examples:
         examples: Examples = {}
         try:
             with closing(reader.parts(np.unique(np.concatenate([rows for _, rows in window])))) as parts:
@@ -63,9 +63,9 @@ def read_ahead(
 
 
 def _windows(
-    reader: ExampleReader, batches: Iterable[tuple[Job, Indices]]
-) -> Iterator[list[tuple[Job, Indices]]]:
-    window: list[tuple[Job, Indices]] = []
+    reader: ExampleReader, batches: Iterable[tuple[Job, IntArray]]
+) -> Iterator[list[tuple[Job, IntArray]]]:
+    window: list[tuple[Job, IntArray]] = []
     size = most = 0
     for job, rows in batches:
         more = max(int(reader.lengths(rows).sum()), 1)
@@ -78,6 +78,6 @@ def _windows(
         yield window
 
 
-def _take(reader: ExampleReader, rows: Indices, window: Future[Examples]) -> list[bytes]:
+def _take(reader: ExampleReader, rows: IntArray, window: Future[Examples]) -> list[bytes]:
     examples, wanted = window.result(), rows.tolist()
     return reader.chosen(wanted, examples) if examples.keys() >= set(wanted) else reader.read(wanted)
