@@ -284,4 +284,4 @@ def test_the_examples_of_the_page_of_docs_run(fair):
     (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     known = {"folder": fair.folders[0]}
     exec(compile(block, "report.md", "exec"), known)
-    assert known["summary"].sections[3].title.startswith("Group fairness")
+    assert known["result"].sections[3].title.startswith("Group fairness")
