@@ -28,7 +28,7 @@ def section(name: str) -> str:
 @pytest.mark.parametrize("name", steps.__all__)
 def test_the_page_has_every_option_and_default_of_a_step(name):
     rows = re.findall(r"^\| `(\w+)` \|(.*)$", section(name), re.MULTILINE)
-    fields = {one.name: one for one in dataclasses.fields(getattr(steps, name))}
+    fields = {field.name: field for field in dataclasses.fields(getattr(steps, name))}
     documented = {option for option, _ in rows} | {"dataset", "seed"}  # these are explained once, at the top
     assert set(fields) <= documented, name
     assert name in FRAMES or documented <= set(fields) | {"dataset", "seed"}
