@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import shiftdata as sd
-from shiftdata.data.metadata import stored
+from shiftdata.data.metadata import columns
 from shiftdata.evaluation.tasks.rows import counts_of
 from shiftdata.stable import hash64
 
@@ -16,9 +16,9 @@ from shiftdata.stable import hash64
 @pytest.fixture
 def read(monkeypatch):
     """The names of the columns that are read from now on."""
-    names, plain = [], stored.read_columns
+    names, plain = [], columns.read_columns
     monkeypatch.setattr(
-        stored, "read_columns", lambda *given, **more: names.extend(given[2]) or plain(*given, **more)
+        columns, "read_columns", lambda *given, **more: names.extend(given[2]) or plain(*given, **more)
     )
     return names
 
@@ -45,7 +45,7 @@ def test_stretches_of_few_rows_give_the_same(tiny, copy, monkeypatch, tmp_path):
     table, identity = whole.metadata.table, whole.freeze(tmp_path / "whole.parquet")
     for path in (copy / "metadata").rglob("*.parquet"):
         pq.write_table(pq.read_table(path), path, row_group_size=4)
-    monkeypatch.setattr(stored, "BLOCK", 7)
+    monkeypatch.setattr(columns, "BLOCK", 7)
     task = sd.task(str(copy), drawn, on_empty="report")
     rows = task.metadata
     assert rows.table.equals(table)

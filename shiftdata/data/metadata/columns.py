@@ -1,4 +1,4 @@
-"""The rows of a base, column by column: of a table in memory, or of files here or far away."""
+"""The rows of a base, column by column, in files that are here or far away."""
 
 from __future__ import annotations
 
@@ -100,28 +100,6 @@ def as_array(column: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
     """Return numbers without nulls as an array; `to_numpy` would import pandas."""
     chunks = [chunk for chunk in getattr(column, "chunks", [column]) if len(chunk)]
     return np.concatenate([np.from_dlpack(chunk) for chunk in chunks]) if chunks else np.empty(0, np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class TableRows:
-    """Rows that are in memory: your own table."""
-
-    table: pa.Table
-
-    def __len__(self) -> int:
-        return int(self.table.num_rows)
-
-    @property
-    def names(self) -> list[str]:
-        return list(self.table.column_names)
-
-    def blocks(
-        self, names: Sequence[str], among: IntArray | None = None, *, coded: Sequence[str] = ()
-    ) -> Iterator[tuple[slice, pa.Table]]:
-        """See `FileRows.blocks`."""
-        table = self.table.select(list(names))
-        table = table if among is None else table.take(pa.array(among))
-        yield slice(0, len(table)), table
 
 
 @dataclass(frozen=True, eq=False)

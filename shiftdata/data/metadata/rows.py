@@ -17,7 +17,7 @@ from shiftdata.data.format.conditions import number_of
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import TaskOf
 from shiftdata.data.format.schema import SPLITS
-from shiftdata.data.metadata.columns import FileRows, TableRows, as_array
+from shiftdata.data.metadata.columns import FileRows, as_array
 from shiftdata.data.metadata.folds import hashes64, strata
 from shiftdata.data.metadata.listing import Listing, listing_of
 from shiftdata.errors import InputError, IntegrityError
@@ -79,12 +79,8 @@ class Metadata:
     dataset: OpenDataset | None = None
     base: str = ""
 
-    @cached_property
-    def _rows(self) -> TableRows | FileRows:
-        return TableRows(self.source) if isinstance(self.source, pa.Table) else self.source
-
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.source)
 
     @cached_property
     def table(self) -> pa.Table:
@@ -94,20 +90,27 @@ class Metadata:
     @property
     def names(self) -> list[str]:
         """The columns of `take` and `table`."""
-        return self._rows.names
+        return self.source.column_names if isinstance(self.source, pa.Table) else self.source.names
 
     def take(self, names: Sequence[str], rows: Array | None = None) -> pa.Table:
         """Return columns of all rows, or of the given rows in their order; only their row groups are read."""
         if rows is None or (rows[1:] >= rows[:-1]).all():
-            return pa.concat_tables(part for _, part in self._rows.blocks(names, rows))
+            return pa.concat_tables(part for _, part in self.blocks(names, rows))
         order = np.argsort(rows, kind="stable")
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
         return self.take(names, rows[order]).take(pa.array(back))
 
-    def blocks(self, names: Sequence[str], among: Array | None = None) -> Iterator[tuple[slice, pa.Table]]:
-        """Yield columns block by block, of all rows or of the sorted rows `among`, with their places."""
-        return self._rows.blocks(names, among)
+    def blocks(
+        self, names: Sequence[str], among: Array | None = None, *, coded: Sequence[str] = ()
+    ) -> Iterator[tuple[slice, pa.Table]]:
+        """Yield columns as `FileRows.blocks` does; those of a table in memory in one block."""
+        if isinstance(self.source, FileRows):
+            yield from self.source.blocks(names, among, coded=coded)
+            return
+        table = self.source.select(list(names))
+        table = table if among is None else table.take(pa.array(among))
+        yield slice(0, len(table)), table
 
     def rows_of(self, keys: pa.Array) -> NDArray[np.int64]:
         """Return the row of each of these distinct keys, -1 for none, reading the keys batch by batch."""
@@ -132,7 +135,7 @@ class Metadata:
     def hashes(self, rows: Array, *salt: str | int) -> NDArray[np.uint64]:
         """Return a stable hash of the key of each of these sorted rows."""
         result = np.empty(len(rows), np.uint64)
-        for at, part in self._rows.blocks(["key"], rows):
+        for at, part in self.blocks(["key"], rows):
             result[at] = hashes64(part["key"], *salt)
         return result
 
@@ -165,13 +168,13 @@ class Metadata:
         dtype, missing = NUMBERS[column]
         if self.task is not None and missing is None:  # of an unlabelled set
             missing = -1
-        if column == "split" and isinstance(self._rows, FileRows) and self.task is None:
-            numbers = [list(SPLITS).index(split) for split in self._rows.splits]
-            return np.repeat(np.array(numbers, dtype), list(self._rows.splits.values()))
+        if column == "split" and isinstance(self.source, FileRows) and self.task is None:
+            numbers = [list(SPLITS).index(split) for split in self.source.splits]
+            return np.repeat(np.array(numbers, dtype), list(self.source.splits.values()))
         name = self.nuisance_column if column == "nuisance" else column
         limit = {"label": len(self.labels), "nuisance": len(self.nuisances)}.get(column)
         result = np.empty(len(self), dtype)
-        for at, part in self._rows.blocks([name]):
+        for at, part in self.blocks([name]):
             values = part[name]
             if column == "split":
                 values = pc.index_in(values, value_set=pa.array(list(SPLITS)))
@@ -211,7 +214,7 @@ class Metadata:
     def _coded(self, name: str) -> tuple[Array, pa.Array]:
         """Return the number of each row's text, by first occurrence, and the texts."""
         codes, texts, places = np.empty(len(self), np.int32), [], []
-        for at, part in self._rows.blocks([name], coded=[name]):
+        for at, part in self.blocks([name], coded=[name]):
             if part[name].null_count:
                 part = part.set_column(0, name, pc.fill_null(part[name].cast(pa.string()), ""))
             column = part[name] if pa.types.is_dictionary(part[name].type) else part[name].dictionary_encode()

@@ -40,9 +40,9 @@ def finish(dataset: object, out: Path, **more) -> tuple[int, str, str]:
 KILLED = """
 import os, signal, sys
 import shiftdata as sd
-from shiftdata.data.exporting import examples
+from shiftdata.data.exporting import sets
 
-examples.BATCH_ROWS = 25
+sets.BATCH_ROWS = 25
 left = int(sys.argv[3])
 
 def count(more):
