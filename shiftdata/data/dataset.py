@@ -79,10 +79,12 @@ class OpenDataset:
             raise IntegrityError(f"the manifest of {self.address} does not list {path}")
         data = self.store.read(path, record.bytes)
         if hashlib.sha256(data).hexdigest() != record.sha256:
-            raise IntegrityError(
-                f"{self.address}/{path} is not the file that the manifest lists: fetch or build it again"
-            )
+            raise self.damaged(f"{path} is not the file that the manifest lists")
         return data
+
+    def damaged(self, text: str) -> IntegrityError:
+        """Make the error for a dataset of which `text` says what is wrong."""
+        return IntegrityError(f"{self.address}: {text}: fetch or build the dataset again")
 
     def check_unchanged(self, *, believe: float = 0.0, force: bool = False) -> None:
         """Raise `ChangedError` if the place has another manifest now.

@@ -173,7 +173,7 @@ def test_a_backend_that_is_not_installed_is_named(monkeypatch, kind, package, hi
 
 def test_an_unknown_kind_of_url_is_said_with_what_is_known():
     with pytest.raises(
-        InputError, match=r"cannot read shift://x/y \(Protocol not known: shift\): give a folder"
+        InputError, match=r"cannot read shift://x/y \(Protocol not known: shift\): give a URL"
     ):
         shiftdata.info("shift://x/y")
 

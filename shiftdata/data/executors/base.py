@@ -96,8 +96,8 @@ def pack(name: str, value: object) -> bytes:
         return pickle.dumps(value)
     except Exception as error:  # whatever the `__reduce__` of anybody's class raises
         raise InputError(
-            f"{name} cannot be sent to another process ({error}): {value!r:.200}; use functions and classes "
-            "at the top of a module, and values that can be pickled"
+            f"{name} cannot be sent to another process ({error}): {value!r:.200}; use what can be pickled, "
+            "such as functions and classes at the top of a module"
         ) from error
 
 

@@ -115,10 +115,7 @@ def _load_frozen(
         loaded[each] = _load_files(opened, base, base, {each: sets[each].splits}, **given)
         if rows is not None and (pc.max(rows["count"]).as_py() or 0) > 1:
             if streaming:
-                raise InputError(
-                    f"{name}/{each} was drawn with replacement, which a stream of its rows cannot say: "
-                    "load it with streaming=False"
-                )
+                raise InputError(f"{name}/{each} was drawn with replacement: load it with streaming=False")
             place = pc.index_in(rows["key"], value_set=pa.array(loaded[each]["key"]))
             loaded[each] = loaded[each].select(np.repeat(place.to_numpy(), rows["count"].to_numpy()))
     if split is not None:
@@ -144,10 +141,7 @@ def _load_files(
         on_hub = f"hf://datasets/{store.repo.repo_id}@{store.revision}"
         place = on_hub if store.repo.endpoint is None else store.url("").rstrip("/")
     if manifest.is_webdataset:
-        raise InputError(
-            f"{place} is in WebDataset format: read it with `shiftdata.webdataset`, or load the Parquet "
-            "dataset"
-        )
+        raise InputError(f"{place} is in WebDataset format: read it with `shiftdata.webdataset`")
 
     def paths(split: str) -> list[str]:
         if config == "metadata":

@@ -65,7 +65,7 @@ def _opened(
                 raise IntegrityError(f"{dataset.address}: {path} {fault}")
             missing = [name for name in names if name not in file.schema_arrow.names]
             if missing:
-                raise IntegrityError(f"{dataset.address}: {path} lacks the columns {', '.join(missing)}")
+                raise dataset.damaged(f"{path} lacks the columns {', '.join(missing)}")
             return use(file)
 
     def whole() -> T:
@@ -87,9 +87,7 @@ def _opened(
             return whole()
     except (pa.ArrowInvalid, MissingFileError) as error:
         dataset.check_unchanged(force=True)
-        raise IntegrityError(
-            f"{dataset.address}: {path} cannot be read ({error}): fetch or build the dataset again"
-        ) from error
+        raise dataset.damaged(f"{path} cannot be read ({error})") from error
 
 
 #: The rows that are read at once: a column of texts is in memory as a whole only if `take` returns it.

@@ -48,23 +48,18 @@ class Listing:
 def listing_of(params: Iterable[pa.ChunkedArray], dataset: str) -> Listing:
     """Read the files and lists of all rows from their `params`."""
     files: list[str] = []
-    rows: dict[str, list[int]] = {}
-    places: dict[str, list[int]] = {}
+    places: dict[str, dict[int, int]] = {}  # of each list, by row
     for column in params:
         for text in column.to_pylist():
             file, lists = _file_and_lists(text)
             if file is None:
-                raise InputError(
-                    f"the rows of {dataset} do not have the names of their authors' files: this split is for "
-                    "datasets that were built from those"
-                )
+                raise InputError(f"the rows of {dataset} do not name their authors' files: build from them")
             for name, place in lists.items():
-                rows.setdefault(name, []).append(len(files))
-                places.setdefault(name, []).append(place)
+                places.setdefault(name, {})[len(files)] = place
             files.append(file.rpartition("/")[2])
-    every = {name: np.full(len(files), -1, np.int64) for name in rows}
+    every = {name: np.full(len(files), -1, np.int64) for name in places}
     for name, column in every.items():
-        column[rows[name]] = places[name]
+        column[list(places[name])] = list(places[name].values())
     return Listing(pa.chunked_array([pa.array(files, pa.large_string())]), every)
 
 

@@ -184,11 +184,18 @@ class Metadata:
                 values = pc.fill_null(values, missing)
             result[at] = as_array(values)
         if limit is not None and self.dataset is not None and result.max(initial=-1) >= limit:
-            raise IntegrityError(
-                f"{self.dataset.address}: metadata/{self.base} has {name} {result.max()}, and the manifest "
-                f"lists {limit}: fetch or build the dataset again"
-            )
+            given = f"metadata/{self.base} has {name} {result.max()}"
+            raise self.dataset.damaged(f"{given}, and the manifest lists {limit}")
         return result
+
+    def with_examples(self) -> OpenDataset:
+        """Return the dataset that has the examples of these rows."""
+        if self.dataset is None:
+            raise InputError(
+                f"{self.name} is a table of your own, without examples: make the task from a dataset, by its "
+                "name, folder or URL"
+            )
+        return self.dataset
 
     @property
     def label(self) -> Array:

@@ -334,10 +334,7 @@ def _check_range(
         if given != str(first) or (answer.length or 0) > most:
             raise PoorAnswerError(f"{url} gives another range than was asked for")
     elif first > 0:
-        raise NoRangesError(
-            f"{url}: the server gives no byte ranges: download the dataset and read the folder, or serve it "
-            "by a server that knows Range"
-        )
+        raise NoRangesError(f"{url}: the server gives no byte ranges: `shiftdata fetch` the dataset")
 
 
 @cache

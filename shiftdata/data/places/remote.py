@@ -144,8 +144,6 @@ def filesystem(url: str) -> tuple[Any, str]:
         hint = install_hint(MODULES[protocol]) if protocol in MODULES else str(error)
         raise MissingExtraError(f"cannot read {url}: {protocol} URLs need another package: {hint}") from error
     except ValueError as error:
-        raise InputError(
-            f"cannot read {url} ({error}): give a folder, a name, or a URL that fsspec knows, "
-            "such as https://..., hf://datasets/..., s3://..."
-        ) from error
+        known = "such as https://..., hf://datasets/..., s3://..."
+        raise InputError(f"cannot read {url} ({error}): give a URL that fsspec knows, {known}") from error
     return system, str(root).rstrip("/")

@@ -66,10 +66,7 @@ def store_at(address: str | Path) -> Store:
     if protocol in ("file", "local") and "::" not in text:
         return Folder(Path(filesystem(text)[1]))
     if re.match(r"[^/]*://[^/]*:[^/]*@", text):
-        raise InputError(
-            "the address contains a password: leave it out, and keep it where the tool of that kind of place "
-            "looks for it (environment, configuration file)"
-        )
+        raise InputError("the address contains a password: set it in the environment or a configuration file")
     if protocol == "hf" or protocol.startswith("hf+"):
         return Hub(HubRepo.parse(text))
     return Remote(text.rstrip("/"))

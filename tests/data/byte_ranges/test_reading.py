@@ -188,7 +188,7 @@ def test_what_passes_is_tried_again(server, whole, at_once, fault, monkeypatch):
         ("error", StorageError, "cannot be read .*500"),
         ("flipped", IntegrityError, "row 7 does not have the sha256 .* fetch or build"),
         ("elsewhere", StorageError, "gives another range"),
-        ("whole", StorageError, "gives no byte ranges: download the dataset"),
+        ("whole", StorageError, "gives no byte ranges: `shiftdata fetch`"),
     ],
 )
 def test_what_stays_wrong_names_shard_and_row(server, at_once, fault, kind, said):

@@ -130,7 +130,7 @@ def test_datasets_without_pictures_are_refused(tiny, fair, tmp_path):
     own = sd.metadata_from_table(
         fair.metadata.table.select(["key", "label", "style"]), nuisance="style", name="own"
     )
-    with pytest.raises(InputError, match="own is a table of your own, without pictures to export"):
+    with pytest.raises(InputError, match="own is a table of your own, without examples"):
         sd.export(sd.task(own), "lists", tmp_path / "out")
     with pytest.raises(InputError, match=r"unknown layout 'imagefolders'; did you mean 'imagefolder'"):
         sd.export(fair, "imagefolders", tmp_path / "out")

@@ -96,22 +96,16 @@ def contents_of(named: NamedSets, *, by_folder: bool) -> Contents:
 
 def _pictures(metadata: Metadata) -> OpenDataset:
     """Return the dataset of pictures behind metadata, or raise an error that says what to do."""
-    dataset = metadata.dataset
-    if dataset is None:
-        raise InputError(
-            f"{metadata.name} is a table of your own, without pictures to export: make the task from a "
-            "dataset by its name, folder or URL"
-        )
+    dataset = metadata.with_examples()
     dataset.check_unchanged(force=True)
     manifest = dataset.manifest
     manifest.require_pixels(dataset.address)
     if manifest.is_webdataset:
         raise InputError(f"{manifest.name} is in WebDataset format: export the Parquet dataset")
     if manifest.roles.modality != "image":
-        examples = {"text": "texts", "table": "rows of a table"}[manifest.roles.modality]
         raise InputError(
-            f"the examples of {manifest.name} are {examples}, and this layout is for pictures: export it "
-            "with `--to webdataset`, or read its Parquet files with pandas, polars or `datasets`"
+            f"{manifest.name} has the modality {manifest.roles.modality}, and this layout is for pictures: "
+            "export it with `--to webdataset`"
         )
     return dataset
 

@@ -27,7 +27,7 @@ from shiftdata.data.format.schema import columns
 from shiftdata.data.format.written import groups_of, row_bytes, size_of
 from shiftdata.data.loading.byte_ranges.layout import sample_names
 from shiftdata.data.metadata.columns import read_columns
-from shiftdata.errors import InputError, IntegrityError
+from shiftdata.errors import InputError
 from shiftdata.stable import uniform
 
 #: What samples of an unlabelled set keep, next to their nuisance: nothing that tells one class from another.
@@ -70,10 +70,7 @@ def _rows_of(dataset: OpenDataset, name: str) -> dict[str, pa.Table]:
     }
     dataset.check_unchanged(force=True)  # else these rows may be of another version
     if base_content_id(pa.concat_tables(tables.values()), manifest, base) != base.content_id:
-        raise IntegrityError(
-            f"{dataset.address}: metadata/{name} has other rows than the manifest says: fetch or build the "
-            "dataset again"
-        )
+        raise dataset.damaged(f"metadata/{name} has other rows than the manifest says")
     return tables
 
 

@@ -63,12 +63,7 @@ class Examples:
         decode: bool = True,
         names: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        dataset = metadata.dataset
-        if dataset is None:
-            raise InputError(
-                f"{metadata.name} is a table of your own, without examples to read: make the task from a "
-                "dataset, by its name, folder or URL"
-            )
+        dataset = metadata.with_examples()
         self.reader = reader or ExampleReader(dataset, metadata.base)
         if (self.reader.dataset.sha256, self.reader.base) != (dataset.sha256, metadata.base):
             raise InputError(

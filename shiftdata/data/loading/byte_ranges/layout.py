@@ -139,9 +139,9 @@ class Layout:
                 shards.append(Shard(path, split, total, record.rows or 0, record))
                 total += shards[-1].rows
             if total - firsts[split] != splits[split].rows:
-                raise IntegrityError(
-                    f"{dataset.address}: the manifest lists {total - firsts[split]} rows in the files of "
-                    f"{base}/{split} and {splits[split].rows} in the split: fetch or build it again"
+                raise dataset.damaged(
+                    f"the manifest lists {total - firsts[split]} rows in the files of {base}/{split} and "
+                    f"{splits[split].rows} in the split"
                 )
         members: tuple[str, ...] = ()
         if manifest.is_webdataset:
@@ -169,10 +169,8 @@ class Layout:
         wrong = np.flatnonzero((start < 0) | (length < 0) | (start > end) | (length > end - start))
         if len(wrong):
             first, size = int(start[wrong[0]]), int(length[wrong[0]])
-            raise IntegrityError(
-                f"{self.dataset.address}: metadata puts row {positions[wrong[0]] - shard.first} of "
-                f"{shard.path} at the bytes {first} to {first + size} of {end}: fetch or build it again"
-            )
+            row = f"row {positions[wrong[0]] - shard.first} of {shard.path}"
+            raise self.dataset.damaged(f"metadata puts {row} at the bytes {first} to {first + size} of {end}")
         sha256 = self.hashes(shard, positions).tolist() if hashes else [None] * len(positions)
         columns = (positions, positions - shard.first, start, length)
         return list(map(Piece, *(column.tolist() for column in columns), sha256))
@@ -212,10 +210,8 @@ class Layout:
             values = read_json(data)
             return features_as_bytes([values[name] for name in roles.example])
         except (ValueError, TypeError, KeyError) as error:
-            raise IntegrityError(
-                f"{self.dataset.address}: the JSON of row {position} of {self.base} does not have the "
-                f"features of a row ({error!r:.200}): fetch or export it again"
-            ) from error
+            text = f"the JSON of row {position} of {self.base} does not have the features of a row"
+            raise self.dataset.damaged(f"{text} ({error!r:.200})") from error
 
     def hashes(self, shard: Shard, positions: IntArray) -> NDArray[np.void]:
         """Return the sha256 of the examples at some positions of a shard, 32 bytes each."""
@@ -234,8 +230,8 @@ class Layout:
         try:
             hashes = table["sha256"].cast(pa.binary(32)).combine_chunks()
         except pa.ArrowInvalid as error:
-            where = f"{self.dataset.address}: a file of the rows of {self.base}/{split}"
-            raise IntegrityError(f"{where} has a sha256 not of 32 bytes") from error
+            text = f"a file of the rows of {self.base}/{split} has a sha256 not of 32 bytes"
+            raise self.dataset.damaged(text) from error
         return np.ndarray(len(hashes), "V32", hashes.buffers()[1])  # no object each: there may be many
 
     def _places(self, split: str) -> dict[str, NDArray[Any]]:
@@ -260,10 +256,8 @@ class Layout:
         expected = manifest.base(self.base).splits[split].rows
         if len(table) != expected or any(table[name].null_count for name in names):
             files = paths[0] if len(paths) == 1 else f"{paths[0]} to {paths[-1]}"
-            raise IntegrityError(
-                f"{self.dataset.address}: {files} has {len(table)} rows of {expected}, or rows without a "
-                "pointer: fetch or build the dataset again"
-            )
+            text = f"{files} has {len(table)} rows of {expected}, or rows without a pointer"
+            raise self.dataset.damaged(text)
         return table.select(wanted)
 
 

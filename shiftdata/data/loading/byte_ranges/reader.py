@@ -22,7 +22,7 @@ from shiftdata.data.format.schema import example_bytes
 from shiftdata.data.loading.byte_ranges.layout import Layout, Piece, Shard, Span, spans, wrong_hash
 from shiftdata.data.places.client import NoRangesError, PoorAnswerError
 from shiftdata.data.places.store import Store
-from shiftdata.errors import InputError, IntegrityError, StorageError
+from shiftdata.errors import InputError, StorageError
 from shiftdata.threads import in_threads
 
 #: The attributes of a pickled reader; counts begin at 0 again.
@@ -255,10 +255,7 @@ class ExampleReader:
             info = self._store.info(shard.path)
             self.check_unchanged(believe=0)  # after the look at the shard: it is of this manifest, or gone
             if info.size not in (None, shard.record.bytes) or info.sha256 not in (None, shard.record.sha256):
-                raise IntegrityError(
-                    f"{self._store.address}/{shard.path} is not the file that the manifest lists: fetch or "
-                    "build it again"
-                )
+                raise self.dataset.damaged(f"{shard.path} is not the file that the manifest lists")
             self._known[shard.path] = info.size is not None and self.dataset.has_version
         return shard.path, self._known[shard.path]
 
@@ -304,14 +301,11 @@ class RowGroups:
         yield from in_threads(read, np.unique(groups).tolist(), connections)
 
     def _footer(self, shard: Shard) -> pq.FileMetaData:
-        address = f"{self._store.address}/{shard.path}"
-        dataset = self._layout.dataset
-        footer = dataset.keep(("footer", address), lambda: self._tried(shard, pq.read_metadata))
+        key, dataset = ("footer", self._store.address, shard.path), self._layout.dataset
+        footer = dataset.keep(key, lambda: self._tried(shard, pq.read_metadata))
         if footer.num_rows != shard.rows:
-            raise IntegrityError(
-                f"{address} has {footer.num_rows} rows, the manifest says {shard.rows}: fetch or build the "
-                "dataset again"
-            )
+            text = f"{shard.path} has {footer.num_rows} rows, the manifest says {shard.rows}"
+            raise dataset.damaged(text)
         return footer
 
     def _group(self, shard: Shard, group: int) -> list[bytes]:

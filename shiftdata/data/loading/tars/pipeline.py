@@ -77,10 +77,8 @@ class Samples:
             self._chosen = torch.from_numpy(self._chosen).share_memory_()  # workers that live on see it
         self._begun = (-1, 0)  # how often an epoch was chosen, and iterations of this process since
         if self.size < 1:
-            raise InputError(
-                f"the {len(self.index):,} samples of {base}/{split} are too few for {self.ranks.world} ranks "
-                "with drop_last: leave it out"
-            )
+            few = f"{len(self.index):,} samples for {self.ranks.world} ranks"
+            raise InputError(f"{base}/{split} has {few}: leave out drop_last")
 
     @property
     def index(self) -> pa.Table:
