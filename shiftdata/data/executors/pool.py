@@ -116,7 +116,6 @@ def _answering(workers: Iterable[_Worker]) -> list[_Worker]:
 
 
 def _serve(connection: Connection) -> None:
-    """Do jobs until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a worker at once
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     with suppress(EOFError, OSError):  # the parent has closed the connection

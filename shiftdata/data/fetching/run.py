@@ -174,7 +174,6 @@ class _Fetch:
             install(folder, self.target, state, files)
 
     def part(self, selection: Selection) -> None:
-        """Fetch the rows of a selection."""
         digest = hashlib.sha256(self.written).hexdigest()
         state = self._state_of_part(selection.record(digest, self.manifest))
         if state == "same":

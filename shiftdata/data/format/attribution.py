@@ -48,7 +48,6 @@ INTRODUCTION = (
 
 
 def _section(license_: str, held: Sequence[Credit]) -> Iterator[str]:
-    """Yield the section of a licence."""
     yield f"## {cell(license_)}"
     links = [f"<https://spdx.org/licenses/{name}.html>" for name in _listed_by_spdx(license_)]
     text = f"Text: {', '.join(links)}." if links else "SPDX has no text of it: ask those who are named here."

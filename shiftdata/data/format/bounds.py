@@ -91,7 +91,7 @@ def flat_rows(
     rows, unpacked = 0, 0
     texts = [field.name for field in schema if field.type in TEXTS]
     with pq.ParquetFile(stream, metadata=footer, read_dictionary=texts) as file:
-        tables = [_decoded_rows(file.schema_arrow.empty_table().select(list(columns)), coded)]
+        tables = [plain_texts(file.schema_arrow.empty_table().select(list(columns)), coded)]
         for group in range(file.num_row_groups):
             for batch in file.iter_batches(count, [group], columns=list(columns), use_threads=False):
                 table = pa.Table.from_batches([batch])
@@ -99,7 +99,7 @@ def flat_rows(
                 unpacked += len(table) * width
                 unpacked += sum(_text_bytes(of) for of in table.columns if pa.types.is_dictionary(of.type))
                 check(rows, unpacked)
-                tables.append(_decoded_rows(table.select(list(columns)), coded))
+                tables.append(plain_texts(table.select(list(columns)), coded))
     return pa.concat_tables(tables)
 
 
@@ -131,12 +131,11 @@ def _has_offsets(kind: pa.DataType) -> bool:
     return plain in TEXTS or bool(pa.types.is_null(kind))
 
 
-def _decoded_rows(table: pa.Table, coded: Sequence[str]) -> pa.Table:
-    for number, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type) and field.name not in coded:
-            plain = table[field.name].cast(field.type.value_type)
-            table = table.set_column(number, field.with_type(field.type.value_type), plain)
-    return table
+def plain_texts(rows: pa.Table, coded: Sequence[str] = ()) -> pa.Table:
+    """Return rows whose dictionaries, but for those of `coded`, are texts again, as filters compare them."""
+    kinds = {field.name: field.type for field in rows.schema}
+    kinds |= {name: getattr(kind, "value_type", kind) for name, kind in kinds.items() if name not in coded}
+    return rows.cast(pa.schema(kinds, metadata=rows.schema.metadata))
 
 
 def read_group(

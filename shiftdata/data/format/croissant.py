@@ -336,7 +336,6 @@ def _counts(splits: Mapping[str, Split]) -> str:
 
 
 def _meanings_of(manifest: Manifest) -> dict[str, str]:
-    """Return the meaning of each column of this dataset."""
     roles = manifest.roles
     meanings = MEANINGS | {roles.nuisance: MEANINGS["nuisance"]}
     if roles.modality == "table":
@@ -359,7 +358,6 @@ def _field_of(identifier: str, kind: Kind, about: str) -> Json:
 
 
 def _file_object(manifest: Manifest, path: str) -> Json:
-    """Describe a file of the dataset."""
     record, encoding = manifest.files[path], ENCODINGS[path.rpartition(".")[2]]
     entry = {"@type": "cr:FileObject", "@id": path, "name": path, "contentUrl": path, "sha256": record.sha256}
     return entry | {"contentSize": f"{record.bytes} B", "encodingFormat": encoding}

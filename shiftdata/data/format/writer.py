@@ -138,7 +138,6 @@ def write_splits(
 
 
 def _shards(base: str, split: str, rows: Ordered) -> list[_Shard]:
-    """Plan the data files of a split."""
     starts = np.cumsum(rows.groups) - rows.groups
     number = cut_into_shards(np.add.reduceat(rows.lengths, starts))
     cuts = np.flatnonzero(np.diff(number)) + 1
@@ -301,7 +300,6 @@ def _pointed(rows: Ordered, offsets: Sequence[IntArray], schema: pa.Schema) -> I
 
 
 def _example_columns(roles: Roles, keys: pa.StringArray, encoded: pa.BinaryArray) -> list[pa.Array]:
-    """Return the columns of encoded examples."""
     if roles.modality == "text":
         return [encoded.cast(pa.string())]
     if roles.modality == "table":

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.attribution import attribution_text, credited, terms
-from shiftdata.data.format.bounds import text_lengths
+from shiftdata.data.format.bounds import plain_texts, text_lengths
 from shiftdata.data.format.identity import base_content_id, dataset_content_id
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import ATTRIBUTION, RENDERINGS, data_prefix, metadata_file
@@ -177,12 +177,6 @@ def file_records(folder: Path, names: Sequence[str]) -> dict[str, FileRecord]:
         )
         for name in names
     }
-
-
-def plain_texts(rows: pa.Table) -> pa.Table:
-    """Return rows whose dictionaries are texts again, as filters compare them."""
-    types = [getattr(kind, "value_type", kind) for kind in rows.schema.types]
-    return rows.cast(pa.schema(zip(rows.schema.names, types, strict=True)))
 
 
 def sample_of(manifest: Manifest, file: Path) -> dict[str, Any]:

@@ -138,7 +138,6 @@ class LineCache:
         return not self.missing(rows).any()
 
     def _create(self, values: NDArray[Any]) -> None:
-        """Make empty files for lines of that shape."""
         shape = self.size, *values.shape[1:]
         for name, dtype, size in ((CHECKS, np.dtype(np.uint64), (self.size,)), (ROWS, values.dtype, shape)):
             with whole_file(self.folder / name) as path:

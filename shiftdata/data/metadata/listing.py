@@ -64,7 +64,6 @@ def listing_of(params: Iterable[pa.ChunkedArray], dataset: str) -> Listing:
 
 
 def _file_and_lists(params: str | None) -> tuple[str | None, Mapping[str, int]]:
-    """Return the file of a row, and its places in lists."""
     try:
         values = json.loads(params or "{}")
         lists = {name: int(place) for name, place in values.get("lists", {}).items()}

@@ -236,7 +236,6 @@ def _info(answer: Answer) -> FileInfo:
 
 
 def _entry(entry: dict[str, Any]) -> FileInfo:
-    """Read a file in the list of a Hub."""
     sha256 = entry["lfs"]["oid"] if entry.get("lfs") else None
     git = None if sha256 else entry.get("oid")
     size = entry["size"]

@@ -88,10 +88,6 @@ class Store(ABC):
     def listing(self) -> dict[str, FileInfo] | None:
         """List every file but hidden ones; None where the store cannot."""
 
-    def names(self) -> set[str] | None:
-        listing = self.listing()
-        return None if listing is None else set(listing)
-
     @abstractmethod
     def info(self, path: str) -> FileInfo:
         """Ask for the facts of a file."""

@@ -125,12 +125,12 @@ def _differences(manifest: Manifest, published: Manifest) -> Iterator[Problem]:
 def _extra_files(files: Files) -> Iterator[Problem]:
     """Report files that the manifest does not list, and a manifest that lies elsewhere."""
     store, listed = files.dataset.store, {*files.dataset.manifest.files, FILE_NAME}
-    names = store.names()
+    names = store.listing()
     if names is None:
         text = "extra files could not be looked for: the place gives no list of its files"
         files.progress.report("on_note", text)
         return
-    for path in sorted(names - listed):
+    for path in sorted(set(names) - listed):
         # A link to a folder of listed files is not extra: each of them is refused if it leads out.
         if not any(name.startswith(f"{path}/") for name in listed):
             text = "is not in the manifest: an extra file; delete it, or build the dataset again"

@@ -14,13 +14,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shiftdata.data.arrays import IntArray
+from shiftdata.data.format.bounds import plain_texts
 from shiftdata.data.format.conditions import rows_matching
 from shiftdata.data.format.identity import base_content_id
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import metadata_file
 from shiftdata.data.format.records import Base, CanonicalSplit, Split
 from shiftdata.data.format.schema import FROZEN, KEY_PATTERN, SPLITS
-from shiftdata.data.format.written import equal_apart, groups_of, plain_texts, size_of, untouched
+from shiftdata.data.format.written import equal_apart, groups_of, size_of, untouched
 from shiftdata.data.verifying.files import LocalFile, Problem, first_line
 from shiftdata.data.verifying.tables import integers, read_table
 

@@ -19,13 +19,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from PIL import Image
 
-from shiftdata.data.format.bounds import flat_rows, pages_fault, unpacked_fault
+from shiftdata.data.format.bounds import flat_rows, pages_fault, plain_texts, unpacked_fault
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import data_files
 from shiftdata.data.format.records import Base
 from shiftdata.data.format.schema import Modality, columns, data_schema, example_bytes
 from shiftdata.data.format.typed import read_json
-from shiftdata.data.format.written import plain_texts
 from shiftdata.data.verifying.files import LocalFile, Problem, Progress, first_line
 from shiftdata.errors import IntegrityError
 from shiftdata.threads import ahead, available_cores

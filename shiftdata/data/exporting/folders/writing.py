@@ -95,7 +95,6 @@ def export(
 
 
 def _check_domains(contents: Contents, layout: str) -> None:
-    """Refuse rows that are in no domain."""
     without = sum(entry.domain < 0 for entry in contents.entries)
     if without:
         raise InputError(

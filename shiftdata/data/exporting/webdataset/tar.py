@@ -78,7 +78,6 @@ class Source:
                     yield names[number], self._members(row, example)
 
     def reader(self, base: str) -> ExampleReader:
-        """Return a reader of the examples of a base."""
         return ExampleReader(self.dataset, base, verify=True)
 
     def _members(self, row: Mapping[str, Any], example: bytes) -> Members:

@@ -129,7 +129,6 @@ class Examples:
         self.reader.check_unchanged()
 
     def close(self) -> None:
-        """Close the reader."""
         self.reader.close()
 
     def keys(self, numbers: Sequence[int]) -> list[str]:
@@ -144,7 +143,6 @@ class Examples:
         return hash64("examples", self.seed, content_hash(self._rows.tobytes()))
 
     def _named(self, number: int, error: Exception) -> IntegrityError:
-        """Name the example in an error."""
         position = self.known["position"][number]
         row = f"position {position:,}" if self.labels is None else f"row {self._rows[number]:,}"
         return IntegrityError(

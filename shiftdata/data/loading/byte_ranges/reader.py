@@ -183,7 +183,6 @@ class ExampleReader:
         yield from self._by_range(missing)
 
     def _near(self, shard: Shard, pieces: Sequence[Piece]) -> dict[int, bytes]:
-        """Read the images of a shard on this machine."""
         data = self._store.ranges(shard.path, [(piece.start, piece.length) for piece in pieces])
         if wrong := self._wrong(pieces, data):
             raise wrong_hash(self._store, shard, wrong[0])
