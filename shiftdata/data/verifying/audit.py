@@ -30,6 +30,7 @@ from shiftdata.data.format.paths import (
 from shiftdata.data.format.records import Base, CanonicalSplit
 from shiftdata.data.format.schema import metadata_schema
 from shiftdata.data.format.written import leak_warnings, sizes_of
+from shiftdata.data.loading.byte_ranges.layout import shards_of
 from shiftdata.data.metadata.rows import Metadata, metadata_of
 from shiftdata.data.places.http import Hub
 from shiftdata.data.verifying.files import Files, Listeners, LocalFile, Problem, Progress
@@ -49,7 +50,7 @@ from shiftdata.data.verifying.rows import (
     origins_of,
     row_problems,
 )
-from shiftdata.data.verifying.tables import read_table, shard_problems, shards_of, statistics_problems
+from shiftdata.data.verifying.tables import read_table, shard_problems, statistics_problems
 from shiftdata.data.verifying.tars import tar_problems
 
 #: Checks a canonical split, given its rows (with `params` if asked), their bytes in memory, and its key file.
@@ -184,7 +185,8 @@ class _Audit:
                 sizes[split] = sizes_of(local.file, manifest.roles)
                 problems += statistics_problems(local.path, local.file, table)
                 progress.checked["rows"] += len(table)
-        shards = shards_of(manifest, base)
+        files = manifest.all_files  # withheld ones too
+        shards = [shard for split in base.splits for shard in shards_of(files, base.name, [split])]
         for shard, local in zip(shards, self.files.each([shard.path for shard in shards]), strict=True):
             source = sources.get(shard.split)
             faults = [*local.problems, *shard_problems(shard, local, source, manifest, progress)]

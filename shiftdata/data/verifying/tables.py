@@ -7,7 +7,6 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,10 +20,9 @@ from PIL import Image
 
 from shiftdata.data.format.bounds import flat_rows, pages_fault, plain_texts, unpacked_fault
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.paths import data_files
-from shiftdata.data.format.records import Base
 from shiftdata.data.format.schema import Modality, columns, data_schema, example_bytes
 from shiftdata.data.format.typed import read_json
+from shiftdata.data.loading.byte_ranges.layout import Shard
 from shiftdata.data.verifying.files import LocalFile, Problem, Progress, first_line
 from shiftdata.errors import IntegrityError
 from shiftdata.threads import ahead, available_cores
@@ -172,27 +170,6 @@ def _is_true(stated: Any, values: pa.ChunkedArray) -> bool:
 #: Rows that are checked at a time: few where each is an image.
 IMAGES_AT_A_TIME = 64
 ROWS_AT_A_TIME = 5_000
-
-
-@dataclass(frozen=True)
-class Shard:
-    """A Parquet file of examples; `first` is the number of its first row in its split."""
-
-    path: str
-    split: str
-    first: int
-    rows: int
-
-
-def shards_of(manifest: Manifest, base: Base) -> list[Shard]:
-    """Return the data files of the splits of a base, withheld ones too."""
-    shards, files = [], manifest.all_files
-    for split in base.splits:
-        first = 0
-        for path in data_files(files, base.name, split):
-            shards.append(Shard(path, split, first, files[path].rows or 0))
-            first += shards[-1].rows
-    return shards
 
 
 def shard_problems(

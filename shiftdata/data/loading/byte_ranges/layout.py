@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -91,13 +91,23 @@ def spans(pieces: Sequence[Piece], *, neighbours: bool = False) -> Iterator[Span
 
 @dataclass(frozen=True)
 class Shard:
-    """A data file: the position in the base of its first row, and its record in the manifest."""
+    """A data file: its first row, counted over the files before it, and its record in the manifest."""
 
     path: str
     split: str
     first: int
     rows: int
     record: FileRecord
+
+
+def shards_of(files: Mapping[str, FileRecord], base: str, splits: Iterable[str]) -> list[Shard]:
+    """Return the data files of some splits, one split after the other."""
+    shards, first = list[Shard](), 0
+    for split in splits:
+        for path in data_files(files, base, split):
+            shards.append(Shard(path, split, first, files[path].rows or 0, files[path]))
+            first += shards[-1].rows
+    return shards
 
 
 def wrong_hash(store: Store, shard: Shard, row: int) -> IntegrityError:
@@ -130,19 +140,15 @@ class Layout:
         manifest = dataset.manifest
         splits = manifest.base(base).splits
         manifest.require_pixels(dataset.address)
-        shards: list[Shard] = []
+        shards = shards_of(manifest.files, base, in_order(splits))
         firsts, total = {}, 0
         for split in in_order(splits):
+            rows = sum(shard.rows for shard in shards if shard.split == split)
+            if rows != splits[split].rows:
+                text = f"the manifest lists {rows} rows in the files of {base}/{split}"
+                raise dataset.damaged(f"{text} and {splits[split].rows} in the split")
             firsts[split] = total
-            for path in data_files(manifest.files, base, split):
-                record = manifest.files[path]
-                shards.append(Shard(path, split, total, record.rows or 0, record))
-                total += shards[-1].rows
-            if total - firsts[split] != splits[split].rows:
-                raise dataset.damaged(
-                    f"the manifest lists {total - firsts[split]} rows in the files of {base}/{split} and "
-                    f"{splits[split].rows} in the split"
-                )
+            total += rows
         members: tuple[str, ...] = ()
         if manifest.is_webdataset:
             members = tuple(manifest.sample) if whole else (example_member(manifest),)
