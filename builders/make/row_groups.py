@@ -10,12 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.format.writer import (
-    BYTES_PER_GROUP,
-    ROWS_PER_GROUP,
-    SMALL_STRETCH,
-    within_limits,
-)
+from shiftdata.data.format.writer import BYTES_PER_GROUP, ROWS_PER_GROUP, SMALL_STRETCH, within_limits
 from shiftdata.data.metadata.folds import hashes64
 from shiftdata.stable import hash64
 

@@ -42,18 +42,13 @@ from shiftdata.data.format.paths import (
 )
 from shiftdata.data.format.records import CanonicalSplit, FileRecord
 from shiftdata.data.format.schema import FROZEN, SPLITS, metadata_schema
-from shiftdata.data.format.writer import (
-    BYTES_PER_GROUP,
-    ROWS_PER_GROUP,
-    Ordered,
-    write_keys,
-    write_splits,
-)
+from shiftdata.data.format.writer import BYTES_PER_GROUP, ROWS_PER_GROUP, Ordered, write_keys, write_splits
 from shiftdata.data.format.written import finished, write_renderings
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.places.store import OnBytes
 from shiftdata.errors import InputError, IntegrityError
 
+TEMPLATE = Path(__file__).with_name("part_card.md")
 #: In the staging folder: the whole's manifest and metadata, and images that came already.
 INDEX = ".index"
 IMAGES = ".images"
@@ -270,9 +265,6 @@ def row_groups_in_order(rows: pa.Table, most: int) -> list[IntArray]:
         groups.append(np.arange(start, stop))
         start, before = stop, int(ends[stop - 1])
     return groups
-
-
-TEMPLATE = Path(__file__).with_name("part_card.md")
 
 
 def part_card(manifest: Manifest, words: str) -> str:

@@ -22,14 +22,7 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics.chance import WorstByChance, worst_by_chance
 from shiftdata.evaluation.metrics.clusters import Clusters
 from shiftdata.evaluation.metrics.records import Record, number
-from shiftdata.evaluation.metrics.statistics import (
-    accuracies,
-    count_correct,
-    normal,
-    reach,
-    spread,
-    wilson,
-)
+from shiftdata.evaluation.metrics.statistics import accuracies, count_correct, normal, reach, spread, wilson
 from shiftdata.tables import aligned, markdown
 
 #: Groups that `str` shows at most.
