@@ -143,5 +143,5 @@ def test_tables_are_refused_with_what_to_do(tmp_path):
 
     (tmp_path / "recipe").mkdir()
     table = build(str(prepare("table", tmp_path / "recipe")), tmp_path, workers=1, quiet=True)
-    with pytest.raises(InputError, match=r"are rows of a table, .* is for pictures: export it with `--to"):
+    with pytest.raises(InputError, match=r"has the modality table, .* is for pictures: export it with `--to"):
         sd.export(sd.task(table), "wilds", tmp_path / "out")
