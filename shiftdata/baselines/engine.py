@@ -115,7 +115,6 @@ class Trainer:
 
     def validation_scores(self) -> Floats:
         """`source_scores` of the validation set, which a method's `correct` shares with the evaluation."""
-        assert self.data.select is not None
         if self._validation is None:
             self._validation = self.source_scores(self.data.select)
         return self._validation
@@ -187,7 +186,7 @@ class Trainer:
     def steps_of(self, stage: Stage) -> int:
         """Return how many steps a stage has."""
         if stage.passes:
-            return math.ceil(stage.passes * self.data.target_rows / self.training.batch)
+            return math.ceil(stage.passes * len(self.data.target) / self.training.batch)
         return round(stage.share * self.training.steps)
 
     @property
@@ -257,7 +256,7 @@ class Trainer:
         data, method, target = self.data, self.method, self.data.target
         fit = self._loader(data.rows, self.sampler, method.strong_views, self.seed)
         self._loaders, self._batches = {"fit": fit}, {"fit": _endless(fit)}
-        if target is not None and "target" in method.needs:
+        if "target" in method.needs:
             if not len(target):
                 raise InputError(f"{type(method).__name__} reads unlabelled rows, and the set has none")
             shuffled = data.target_sampler or FixedRows(np.arange(len(target)), seed=self.seed + 1)
@@ -296,7 +295,7 @@ class Trainer:
             _freeze_norms(self.network.encoder)
         kind, is_mixed = torch.device(self.device).type, self.training.precision == "bfloat16"
         with torch.autocast(kind, torch.bfloat16, enabled=is_mixed):
-            loss = self._loss_of(batch)
+            loss = self.method.step(batch, self)
         self._schedule.step()
         progress.done, progress.total = progress.done + 1, progress.total + 1
         self.method.after_step(batch)
@@ -304,16 +303,6 @@ class Trainer:
         due = every and (progress.total % every == 0 or progress.done == self.steps_of(stage))
         if due and not stage.adapts:
             self._evaluate(loss)
-
-    def _loss_of(self, batch: Batch) -> Tensor:
-        try:
-            return self.method.step(batch, self)
-        except ValueError as error:
-            if "more than 1 value per channel" not in str(error):
-                raise
-            raise InputError(
-                "batch norm has no statistics of a batch of one row: take a larger batch, or frozen_norm=True"
-            ) from error
 
     def _watch(self, loss: Tensor) -> None:
         """Stop a run whose loss is not finite; checked on an accelerator once in `CHECK_EVERY` steps."""
@@ -330,7 +319,7 @@ class Trainer:
     def _evaluate(self, loss: Tensor) -> None:
         """Record the validation loss of the weights as they are, and predictions as if training ended."""
         data, step = self.data, self.progress.total
-        if data.select is None or data.select_y is None:
+        if not len(data.select):
             raise InputError("evaluate_every needs a set with the role 'select': the task has none")
         self._validation = None
         scores = torch.from_numpy(self.validation_scores()).double()

@@ -19,7 +19,6 @@ from shiftdata.baselines.losses.averages import flat, in_place
 from shiftdata.baselines.method import Batch, Data, Hyper, Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.networks import Network, evaluating
-from shiftdata.errors import InputError
 
 
 def batch_norms(network: nn.Module) -> list[_BatchNorm]:
@@ -74,8 +73,6 @@ class BNAdapt(ERM):
     def loss(self, batch: Batch) -> Tensor:
         if batch.stage == "train":
             return super().loss(batch)
-        if len(batch.unlabelled) < 2:
-            raise InputError(f"{type(self).__name__} takes statistics of target batches: give 2 rows or more")
         is_tent = batch.stage == "tent"
         with batch_statistics(self.network, self.variant == "fixed"), torch.set_grad_enabled(is_tent):
             logits = self.network(batch.unlabelled)
