@@ -295,7 +295,7 @@ class Trainer:
             _freeze_norms(self.network.encoder)
         kind, is_mixed = torch.device(self.device).type, self.training.precision == "bfloat16"
         with torch.autocast(kind, torch.bfloat16, enabled=is_mixed):
-            loss = self.method.step(batch, self)
+            loss = self._loss_of(batch)
         self._schedule.step()
         progress.done, progress.total = progress.done + 1, progress.total + 1
         self.method.after_step(batch)
@@ -303,6 +303,16 @@ class Trainer:
         due = every and (progress.total % every == 0 or progress.done == self.steps_of(stage))
         if due and not stage.adapts:
             self._evaluate(loss)
+
+    def _loss_of(self, batch: Batch) -> Tensor:
+        try:
+            return self.method.step(batch, self)
+        except ValueError as error:
+            if "more than 1 value per channel" not in str(error):
+                raise
+            raise InputError(
+                "batch norm has no statistics of a batch of one row: take a larger batch, or frozen_norm=True"
+            ) from error
 
     def _watch(self, loss: Tensor) -> None:
         """Stop a run whose loss is not finite; checked on an accelerator once in `CHECK_EVERY` steps."""

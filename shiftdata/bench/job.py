@@ -280,14 +280,17 @@ def _sets(task: Task, role: Role) -> list[str]:
 
 def _heads(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
     task, training = task_of(runs[0].job.task), runs[0].job.training
-
-    def spec(job: Job) -> HeadSpec:
-        numbers = {
-            name: getattr(job.training, name) for name in ("learning_rate", "weight_decay", "momentum")
-        }
-        return HeadSpec(method=job.method, seed=job.seed, hyper=dict(job.hyper), **numbers)
-
-    specs = [spec(run.job) for run in runs]
+    specs = [
+        HeadSpec(
+            method=job.method,
+            learning_rate=job.training.learning_rate,
+            weight_decay=job.training.weight_decay,
+            momentum=job.training.momentum,
+            seed=job.seed,
+            hyper=dict(job.hyper),
+        )
+        for job in (run.job for run in runs)
+    ]
     with measured() as cost:
         grid = train_grid(task, specs, steps=training.steps, every=training.evaluate_every)
     cost |= {name: cost[name] / len(runs) for name in ("seconds", "processor_seconds")}

@@ -257,7 +257,7 @@ def _drop_other_code(folder: Path, sweep: Sweep, device: str) -> None:
             (run.job.study, *(run.about[name] for name in PLACE)): code_in(run.about)
             for run in needed(sweep, records, device)
         }
-        code = [code_in(json.loads(about)) for about in records.column("about")]
+        code = map(code_in, records.about)
         places = zip(*map(records.column, ("study", *PLACE)), strict=True)
         mask = [current.get(place, stored) == stored for place, stored in zip(places, code, strict=True)]
         if not all(mask):

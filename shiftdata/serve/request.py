@@ -18,7 +18,7 @@ from shiftdata.errors import StorageError
 from shiftdata.serve.connections import Connections, Limits
 from shiftdata.serve.folders import Commit, Library, Repo
 from shiftdata.serve.names import Refusal, no_repo
-from shiftdata.serve.turns import turns
+from shiftdata.serve.turns import TURNS, Turns
 
 #: A Host header: an IPv6 address in brackets, a name or an IPv4 address; and perhaps a port.
 HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,253}))(?::[0-9]{1,5})?")
@@ -87,7 +87,7 @@ class Mirror:
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        self.turns = turns()
+        self.turns = {kind: Turns(*limits) for kind, limits in TURNS.items()}
         self.connections = Connections(self.limits)
         self.known_as = Hosts(self.hosts)
 

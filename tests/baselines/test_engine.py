@@ -76,7 +76,7 @@ def test_frozen_norms_keep_their_statistics_and_train_their_weights(data):
 
 
 def test_one_row_has_no_batch_statistics(data):
-    with pytest.raises(ValueError, match="more than 1 value per channel"):
+    with pytest.raises(InputError, match="a batch of one row: take a larger batch"):
         trainer_of(make_method("erm"), data, backbone="mlp-bn", batch=1).run()
     trainer_of(make_method("erm"), data, backbone="mlp-bn", batch=1, frozen_norm=True).run()
     trainer_of(make_method("erm"), data, batch=1).run()

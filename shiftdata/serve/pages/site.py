@@ -78,7 +78,7 @@ def _write_dataset(dataset: OpenDataset, folder: Path, each: int, begin: Begin) 
     if request.is_file() and request.read_text(encoding="utf-8") == identity:
         return
     request.unlink(missing_ok=True)
-    place = Place(root="../", here="", up="index.html", each=each)
+    place = Place(each=each)
     parts = list(_parts(dataset, place))
     step = begin(dataset.manifest.name, len(parts) + 1)
     for name, make in parts:
