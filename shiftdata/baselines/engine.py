@@ -16,7 +16,7 @@ from torch import Tensor
 from shiftdata.baselines.distributed import GradientSharing, SharedEncoder, gathered, same_everywhere
 from shiftdata.baselines.method import Batch, Data, Method, Stage
 from shiftdata.baselines.models import Floats, Prepare
-from shiftdata.baselines.networks import Network, evaluating
+from shiftdata.baselines.networks import Network, batch_norms, evaluating
 from shiftdata.baselines.training import TRAINING, DivergedError, Training, optimizer_of, schedule_of
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.augment import DomainBed, Shift, Strong, Views
@@ -291,8 +291,9 @@ class Trainer:
         generator = torch.default_generator if self.device == "cpu" else torch
         generator.manual_seed(hash64(self.seed, "baselines", "step", progress.total, 0))
         self.method.train()
-        if self.training.frozen_norm:
-            _freeze_norms(self.network.encoder)
+        # Frozen norms use and keep their running statistics; their weights are trained all the same.
+        for layer in batch_norms(self.network.encoder) if self.training.frozen_norm else ():
+            layer.eval()
         kind, is_mixed = torch.device(self.device).type, self.training.precision == "bfloat16"
         with torch.autocast(kind, torch.bfloat16, enabled=is_mixed):
             loss = self._loss_of(batch)
@@ -434,10 +435,3 @@ def transform_of(training: Training, source: Source, strong_views: int = 0) -> A
     if strong_views:
         return Views(weak, *[Strong(weak)] * strong_views)
     return None if training.augment == "none" or not (training.shift or training.flip) else weak
-
-
-def _freeze_norms(encoder: torch.nn.Module) -> None:
-    """Let batch norms use and keep their running statistics; their weights are trained all the same."""
-    for module in encoder.modules():  # nested ones too
-        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
-            module.eval()

@@ -102,11 +102,6 @@ class HeadResults:
     predicted: list[NDArray[np.int16]]
     failed: dict[int, str]
 
-    def scores(self, run: int, x: Floats) -> Floats:
-        """Return a run's logits, a column a class."""
-        logits: Floats = x @ self.weights[run, :, :-1].T + self.weights[run, :, -1]
-        return logits
-
 
 def first_stage(spec: HeadSpec, steps: int) -> int:
     """Return the steps of a first model that is thrown away: JTT's, whose errors weigh more in the second."""

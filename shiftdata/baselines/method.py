@@ -60,10 +60,6 @@ class Data:
     #: Test rows that each evaluation predicts too, for rules that choose a step; methods do not use them.
     tested: IntArray | None = None
 
-    @property
-    def domains(self) -> int:
-        return int(self.domain.max(initial=-1)) + 1
-
 
 @dataclass(frozen=True)
 class Hyper:

@@ -123,6 +123,10 @@ class TaskSets:
         _, domain = np.unique(metadata.nuisance[rows], return_inverse=True)
         sampler = self._sampler(training.batch, int(domain.max()) + 1, seed)
         assert isinstance(sampler, RowSampler | CellBatches)  # batches were not asked for
+        target, target_sampler = no_rows(), None
+        if self.target is not None and len(target := self._drawn(self.target, "unlabelled")):
+            target_sampler = task.sampler("shuffle", self.target, role="unlabelled", seed=seed + 1)
+        assert target_sampler is None or isinstance(target_sampler, RowSampler)  # batches were not asked for
         select = no_rows() if self.select is None else task.rows(self.select)
         select = select[np.isin(metadata.label[select], task.label_ids)]
         return Data(
@@ -133,8 +137,8 @@ class TaskSets:
             group,
             domain,
             sampler,
-            target=no_rows() if self.target is None else self._drawn(self.target, "unlabelled"),
-            target_sampler=self._target_sampler(seed + 1),
+            target=target,
+            target_sampler=target_sampler,
             select=select,
             select_y=task.remapped[metadata.label[select]],
             select_group=metadata.group[select],
@@ -154,13 +158,6 @@ class TaskSets:
         """Return the rows of a set, each as often as it was drawn."""
         rows, counts = self.task.rows(name, role), counts_of(self.task, name, role)
         return rows if counts is None else np.repeat(rows, counts)
-
-    def _target_sampler(self, seed: int) -> RowSampler | None:
-        if self.target is None or not len(self.task.rows(self.target, "unlabelled")):
-            return None
-        sampler = self.task.sampler("shuffle", self.target, role="unlabelled", seed=seed)
-        assert isinstance(sampler, RowSampler)
-        return sampler
 
 
 def check_rows(rows: IntArray, outputs: IntArray) -> None:

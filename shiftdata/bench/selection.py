@@ -172,8 +172,9 @@ def _select(records: Records, study: Study, runs: Sequence[int], name: str) -> S
             raise InputError(f"{several}: take another")
         last = {seed: records.steps(run)[-1] for (_, seed), run in done.items()}
         return selected(numbers[0], math.nan, len(last), last)
-    if rule.role == "select":
-        _check_unseen(records, study, [*done.values()], len(numbers) > 1)
+    has_choice = len(numbers) > 1 or any(len(records.steps(run)) > 1 for run in done.values())
+    if rule.role == "select" and has_choice and records.about[min(done.values())].get("trains_on_select"):
+        raise InputError(f"{study.method} trains on the validation set: its score there cannot choose")
     # Trials are compared over the seeds that all of them have; of a single one, a failed seed does not count.
     common = [{seeds[run] for run in runs if trials[run] == trial} for trial in numbers]
     shared = set.intersection(*common) if len(numbers) > 1 else {seed for _, seed in done}
@@ -190,13 +191,6 @@ def _select(records: Records, study: Study, runs: Sequence[int], name: str) -> S
     compared = sum(len(of) for (_, seed), of in scores.items() if seed in shared)
     steps = {seed: step for (trial, seed), (step, _) in best.items() if trial == winner}
     return selected(winner, score, compared, steps)
-
-
-def _check_unseen(records: Records, study: Study, runs: Sequence[int], several: bool) -> None:
-    """Refuse to choose by rows that the method was trained on."""
-    several = several or any(len(records.steps(run)) > 1 for run in runs)
-    if several and records.about[runs[0]].get("trains_on_select"):
-        raise InputError(f"{study.method} trains on the validation set: its score there cannot choose")
 
 
 def _best(scores: Mapping[int, float]) -> tuple[int, float]:

@@ -11,19 +11,13 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.averages import flat, in_place
 from shiftdata.baselines.method import Batch, Data, Hyper, Stage
 from shiftdata.baselines.methods.erm import ERM
-from shiftdata.baselines.networks import Network, evaluating
-
-
-def batch_norms(network: nn.Module) -> list[_BatchNorm]:
-    """Return the layers with statistics of a batch."""
-    return [layer for layer in network.modules() if isinstance(layer, _BatchNorm)]
+from shiftdata.baselines.networks import Network, batch_norms, evaluating
 
 
 @contextmanager

@@ -148,9 +148,7 @@ class Board:
             }
             for number, table in enumerate(self.tables)
         ]
-        main = [part for part, table in zip(parts, self.tables, strict=True) if not table.oracle]
-        oracles = [part for part in parts if part not in main]
-        return render_alone("board.html", main=main, oracles=oracles, refused=self.refused)
+        return render_alone("board.html", parts=parts, refused=self.refused)
 
     __str__ = to_markdown
 

@@ -125,6 +125,11 @@ def cover(rows: Rows, label: int, step: int) -> bytes:
     return sprite([None if row is None else pictures[row] for row in wanted], COVER, columns)
 
 
+def wall(rows: Rows, at: Indices) -> bytes:
+    """Return the pictures of a group as a sprite."""
+    return sprite(rows.examples(at), SIDE, COLUMNS)
+
+
 def _is_continuous(manifest: Manifest) -> bool:
     return len(manifest.severities) > 1
 

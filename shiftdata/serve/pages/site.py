@@ -22,9 +22,8 @@ from shiftdata.evaluation.pages.shell import ROOMS, data_script, write_assets
 from shiftdata.files import write_text
 from shiftdata.serve.pages.catalog import Entry, card_picture, catalog_page
 from shiftdata.serve.pages.counts import base_names, counts_of
-from shiftdata.serve.pages.pages import COLUMNS, SIDE, Place, cover, pages_of, tasks_of
+from shiftdata.serve.pages.pages import Place, cover, pages_of, tasks_of, wall
 from shiftdata.serve.pages.rows import Indices, Rows
-from shiftdata.serve.pages.sprites import sprite
 
 #: The request that a dataset's folder was made for; it is written last.
 REQUEST = "made.json"
@@ -107,30 +106,20 @@ def _parts(dataset: OpenDataset, place: Place) -> Iterator[Part]:
         sample = place.sample(rows)
         yield _script(f"keys/{base}", partial(_keys, rows, sample))
         for label in sorted({label for label, _ in sample}):
-            mine = {nuisance: at for (own, nuisance), at in sample.items() if own == label}
-            yield from _of_label(rows, label, mine)
-
-
-def _of_label(rows: Rows, label: int, sample: Mapping[int, Indices]) -> Iterator[Part]:
-    """Return the files of one label: its rows, its line of the matrix, the pictures of its groups."""
-    name = f"{rows.base}-{label}"
-    yield _script(f"rows/{name}", partial(_details, rows, sample))
-    if rows.has_pictures:
-        for step in range(len(rows.severities) if rows.is_continuous else 1):
-            yield f"data/covers/{name}-{step}.webp", partial(cover, rows, label, step)
-        for nuisance, at in sorted(sample.items()):
-            yield f"data/groups/{name}-{nuisance}.webp", partial(_group, rows, at)
+            name = f"{base}-{label}"
+            mine = {nuisance: at for (own, nuisance), at in sorted(sample.items()) if own == label}
+            yield _script(f"rows/{name}", partial(_details, rows, mine))
+            if rows.has_pictures:
+                for step in range(len(rows.severities) if rows.is_continuous else 1):
+                    yield f"data/covers/{name}-{step}.webp", partial(cover, rows, label, step)
+                for nuisance, at in mine.items():
+                    yield f"data/groups/{name}-{nuisance}.webp", partial(wall, rows, at)
 
 
 def _details(rows: Rows, sample: Mapping[int, Indices]) -> dict[int, list[dict[str, Any]]]:
     """Return all that is known of some rows of a label, by nuisance; read at once."""
-    order = sorted(sample)
-    records = iter(rows.details(np.concatenate([sample[nuisance] for nuisance in order])))
-    return {nuisance: [next(records) for _ in sample[nuisance]] for nuisance in order}
-
-
-def _group(rows: Rows, at: Indices) -> bytes:
-    return sprite(rows.examples(at), SIDE, COLUMNS)
+    records = iter(rows.details(np.concatenate([*sample.values()])))
+    return {nuisance: [next(records) for _ in at] for nuisance, at in sample.items()}
 
 
 def _keys(rows: Rows, sample: Mapping[tuple[int, int], Indices]) -> dict[str, tuple[int, int]]:
