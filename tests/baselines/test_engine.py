@@ -12,12 +12,7 @@ from shiftdata.baselines.method import Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.training import optimizer_of
 from shiftdata.errors import InputError
-from tests.baselines.problems import problem, same, trainer_of, weights_of
-
-
-@pytest.fixture(scope="module")
-def data():
-    return problem()
+from tests.baselines.problems import same, trainer_of, weights_of
 
 
 @pytest.mark.parametrize(("batch", "steps"), [(30, 2), (32, 2), (59, 2), (60, 1)])
