@@ -104,14 +104,9 @@ def calibrate(
 ) -> Calibration:
     """Train a small model for the canonical splits of a dataset's default base, judge it, write the record.
 
-    Args:
-        dataset: a name, a folder, or an opened dataset.
-        out: the JSON file of the record, written after each training. Measures in it of the same build with
-            the same settings are taken over, so that a calibration that was stopped goes on.
-        modes: "scratch", "frozen" (pictures only); default: all that its examples allow.
-        training: settings of each training.
-        on_job: gets the next job, the number of trainings that are done, and the number of all.
-
+    The record is the JSON file `out`, written after each training. Measures in it of the same build with the
+    same settings are taken over, so that a calibration that was stopped goes on. `modes` are by default all
+    that the examples allow. `on_job` gets the next job, the number of trainings done, and that of all.
     """
     torch = require("torch", "a calibration")
     metadata, out = read_metadata(dataset), Path(out)

@@ -27,7 +27,6 @@ from shiftdata.errors import InputError, NotFoundError, not_found
 from shiftdata.extras import require
 from shiftdata.stable import hash64, uniform
 
-Kind: TypeAlias = Literal["defaults", "random", "tpe"]
 #: Random trials before TPE's model.
 STARTUP = 5
 TRAINING_NUMBERS = frozenset(
@@ -46,7 +45,7 @@ class Search:
     ..), and replaces ranges of methods.
     """
 
-    kind: Kind = "defaults"
+    kind: Literal["defaults", "random", "tpe"] = "defaults"
     trials: int = 1
     seeds: int = 1
     seeds_of: Literal["each", "best"] = "each"

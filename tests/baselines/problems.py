@@ -141,5 +141,5 @@ def weights_of(trainer: Trainer) -> list[torch.Tensor]:
 
 
 def same(first: Trainer, second: Trainer) -> bool:
-    """Whether two networks are equal bit for bit."""
+    """Compare two networks bit for bit."""
     return all(torch.equal(*pair) for pair in zip(weights_of(first), weights_of(second), strict=True))

@@ -28,7 +28,7 @@ ready = partial(problems.ready, sizes=(8, 7), progress=0.9, step=18, backbone="s
 
 @pytest.fixture
 def mixtures(monkeypatch):
-    """What is mixed from now on: maps, partners and shares. What comes out is 0."""
+    """The maps, partners and shares that are mixed from now on, into zeros."""
     mixtures = []
     monkeypatch.setattr(
         losses, "mixstyle", lambda *given: mixtures.append(given) or torch.zeros_like(given[0])

@@ -154,12 +154,9 @@ class Board:
 
 
 def leaderboard(*places: str | Path, data: str | Path | None = None) -> Board:
-    """Judge every submission in files or folders, and rank them on each task.
+    """Judge every submission in files of `shiftdata submit` or folders of them, and rank them on each task.
 
-    Args:
-        places: Files of `shiftdata submit`, or folders of them.
-        data: A folder with datasets by name, such as build/shift; by default they are looked for by name.
-
+    `data` is a folder with datasets by name, such as build/shift; by default they are looked for by name.
     """
 
     @cache

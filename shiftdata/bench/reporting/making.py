@@ -79,13 +79,9 @@ class Report:
 
 
 def report(records: Records, rules: Sequence[str] = (), *, baseline: str = "erm") -> Report:
-    """Report on one sweep or several. Nothing is trained.
+    """Report on one sweep or several, by rules of `RULES`, by default those that the sweeps name.
 
-    Args:
-        records: From `Records.read`.
-        rules: Names in `RULES`; by default those that the sweeps name.
-        baseline: The method to compare others with; the first method if it is not there.
-
+    Methods are compared with the `baseline`, or with the first one if it is not there. Nothing is trained.
     """
     if not len(records):
         raise InputError("there is no run to report on: these folders have no records yet")

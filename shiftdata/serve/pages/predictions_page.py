@@ -196,14 +196,8 @@ def predictions_page(
 ) -> Path:
     """Write pages on the predictions of some methods for a set of a task, and return the front one.
 
-    Args:
-        task: the task.
-        predictions: by method, in any form that `task.evaluate` takes.
-        out: a folder.
-        name: the set. [default: the first that tests]
-        remap: numbers count the task's labels.
-        begin: is called with the page's name and its steps, and gives what to call at each step.
-
+    `predictions` are by method, in any form that `task.evaluate` takes (`remap` as there); `name` is the set,
+    by default the first that tests. `begin` gets the page's name and its steps, and returns the call of each.
     """
     compared = Compared.of(task, predictions, name, remap=remap)
     shown = compared.shown()

@@ -43,14 +43,10 @@ def write_gallery(
     each: int = 8,
     begin: Begin = lambda name, steps: lambda: None,
 ) -> Path:
-    """Write the pages of some datasets and a front page below `out`, and return the front page.
+    """Write the pages of some datasets and a front page of these alone below `out`; return the front page.
 
-    Args:
-        datasets: names, folders, URLs or opened datasets.
-        out: a folder; the front page lists the datasets of this call alone.
-        each: how many rows of each group, or trajectories of a continuous shift, the pages show.
-        begin: is called with a dataset's name and its steps, and gives what to call at each step.
-
+    The pages show `each` rows of each group, or trajectories of a continuous shift. `begin` gets a dataset's
+    name and its steps, and gives what to call at each step.
     """
     if each < 1:
         raise InputError(f"each={each}: at least 1 row of a group is shown")
