@@ -110,15 +110,16 @@ class Metadata:
         return self._rows.blocks(names, among)
 
     def rows_of(self, keys: pa.Array) -> NDArray[np.int64]:
-        """Return the row of each of these distinct keys, -1 for none, reading the keys batch by batch."""
+        """Return the row of each of these distinct keys, -1 for none, reading the keys block by block."""
         kind, result, first = pa.schema({"key": pa.large_string()}), np.full(len(keys), -1, np.int64), 0
         keys = keys.cast(kind.types[0])
-        batches = (batch for _, part in self.blocks(["key"]) for batch in part.cast(kind).to_batches())
+        parts = (part.cast(kind) for _, part in self.blocks(["key"]))
         if len(self) <= BLOCK:
-            places = (pc.index_in(batch["key"], value_set=keys) for batch in batches)
-        else:  # a scanner builds the table of keys once, not for each batch; but it imports pandas
+            places = (pc.index_in(part["key"], value_set=keys) for part in parts)
+        else:  # a scanner builds the table of keys once, not for each part; but it imports pandas
             from pyarrow.dataset import Scanner
 
+            batches = (batch for part in parts for batch in part.to_batches())
             place = pc.index_in(pc.field("key"), options=pc.SetLookupOptions(value_set=keys))
             columns = {"place": place}
             scanner = Scanner.from_batches(batches, schema=kind, columns=columns, use_threads=False)
