@@ -17,7 +17,6 @@ from shiftdata.evaluation.sampling.cells import cells_of as cells_of
 from shiftdata.evaluation.sampling.cells import row_weights as row_weights
 from shiftdata.evaluation.sampling.registry import SAMPLERS as SAMPLERS
 from shiftdata.evaluation.sampling.registry import make_sampler as make_sampler
-from shiftdata.evaluation.sampling.rows import DirichletTarget as DirichletTarget
 from shiftdata.evaluation.sampling.rows import Reweighted as Reweighted
 from shiftdata.evaluation.sampling.rows import Subsampled as Subsampled
 from shiftdata.evaluation.sampling.rows import dirichlet_marginal as dirichlet_marginal

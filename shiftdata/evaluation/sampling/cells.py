@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shiftdata.data.arrays import FloatArray, IntArray, as_ids, one_of
 from shiftdata.errors import InputError
@@ -23,12 +23,8 @@ LARGEST_ID = 10_000_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cells:
-    """Rows by cell. Cell number c, named `ids[c]`, owns `order[starts[c] : starts[c] + counts[c]]`.
+    """Rows by cell. Cell number c, named `ids[c]`, owns `order[starts[c] : starts[c] + counts[c]]`."""
 
-    `expected` are the ids that should be there, `ids` those that have rows, `dropped` the others.
-    """
-
-    expected: IntArray
     ids: IntArray
     counts: IntArray
     starts: IntArray
@@ -40,15 +36,6 @@ class Cells:
     @property
     def n_rows(self) -> int:
         return len(self.order)
-
-    @property
-    def present(self) -> NDArray[np.bool_]:
-        """A mask of the expected ids that have rows."""
-        return np.isin(self.expected, self.ids)
-
-    @property
-    def dropped(self) -> tuple[int, ...]:
-        return tuple(self.expected[~self.present].tolist())
 
     def draw(self, cells: IntArray, generator: np.random.Generator) -> IntArray:
         """Draw a row of each of the given cells, uniformly, with replacement."""
@@ -78,8 +65,8 @@ def cells_of(
     """Sort rows by their label or group number; `expected` are all from 0 to the largest if not given.
 
     >>> cells = cells_of([1, 0, 1, 3], on_empty="drop")
-    >>> cells.ids.tolist(), cells.counts.tolist(), cells.order.tolist(), cells.dropped
-    ([0, 1, 3], [1, 2, 1], [1, 0, 2, 3], (2,))
+    >>> cells.ids.tolist(), cells.counts.tolist(), cells.order.tolist()
+    ([0, 1, 3], [1, 2, 1], [1, 0, 2, 3])
     """
     one_of("on_empty", on_empty, ("error", "drop"))
     numbers = _small_ids(f"{kind}s", codes)
@@ -105,7 +92,6 @@ def cells_of(
     place = np.zeros(len(table), dtype=narrowest(len(ids)))
     place[ids] = np.arange(len(ids))
     return Cells(
-        expected=wanted,
         ids=ids,
         counts=counts,
         starts=np.cumsum(counts) - counts,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.sampling import SAMPLERS, Sampler, make_sampler
 from shiftdata.evaluation.tasks.rows import TaskRows, counts_of, hashes_of, hides_labels, row_set
 from shiftdata.evaluation.tasks.sets import Indices, Role, different
@@ -45,6 +45,9 @@ def sampler(
             f"the sampler {rule!r} needs {needs}s, which are hidden in {name}: its role is unlabelled. "
             f"Use one of {', '.join(usable)}, with pseudo_labels=... for pseudo-balanced"
         )
+    known = inspect.signature(make_sampler).parameters.keys()
+    if unknown := options.keys() - known:
+        raise not_found("option", min(unknown), known)
     metadata, rows = task.metadata, _examples(task, name, role)[0]
     given: dict[str, Any] = {"nuisances": metadata.nuisance[rows]}
     if needs == "nuisance":
