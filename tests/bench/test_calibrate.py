@@ -100,7 +100,7 @@ def test_a_ceiling_shares_no_origin_with_its_test_and_sees_the_tested_domain(tin
 
 def test_the_ceiling_of_a_label_shift_has_the_label_shares_of_its_test(tiny, monkeypatch):
     metadata = read_metadata(tiny)
-    words = "label-shift source={0} target={1} alpha=1 seed=0".format(*metadata.nuisances)
+    words = "label-shift source={} target={} alpha=1 seed=0".format(*metadata.nuisances)
     plan = planned(metadata, [split(tiny, "shift", words)])
     (ceiling,) = (job for job in plan.jobs if job.trained == "ceiling")
     monkeypatch.setattr(calibration, "fit", lambda source, rows, targets, sampler, **options: sampler)

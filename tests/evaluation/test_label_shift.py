@@ -401,8 +401,6 @@ def test_reweighted_predictions_are_more_often_right(prior):
 def test_reweighting_the_worked_example():
     estimate = bbse(PREDICTED, LABELS, TARGET)  # weights .75 and 2, marginal .6 and .4
     assert reweight([[0.5, 0.5]], estimate)[0].tolist() == pytest.approx([0.75 / 2.75, 2 / 2.75])
-    balanced = reweight([[0.5, 0.5]], estimate, trained_on="balanced")
-    assert balanced[0].tolist() == pytest.approx([0.6, 0.4])
 
 
 def test_reweighting_with_the_truth_is_bayes_rule():
@@ -420,8 +418,6 @@ def test_unusable_input_of_reweighting_is_refused():
         reweight([[0.5, 0.5], [0.0, 1.0]], estimate)
     with pytest.raises(InputError, match="have 3 classes, the estimate 2"):
         reweight([[0.5, 0.5, 0.0]], estimate)
-    with pytest.raises(InputError, match="trained_on must be 'source' or 'balanced'"):
-        reweight([[0.5, 0.5]], estimate, trained_on="target")
     lacking = mean_prediction([[0.2, 0.8]], [1], [[0.3, 0.7]])
     assert np.isnan(lacking.weights[0])
     with pytest.raises(InputError, match="classes 0 have no weight"):

@@ -130,10 +130,6 @@ class LabelShift(Protocol):
         return (replace(self, alpha=None), draw)
 
     @property
-    def in_order(self) -> str:
-        return f"{super().in_order}; what chooses rows goes between its cut (alpha=none) and its draw"
-
-    @property
     def advice(self) -> str:
         if self.alpha is None:
             return super().advice

@@ -26,7 +26,7 @@ rows = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 6
 @given(rows)
 def test_it_is_the_accuracy_of_the_rows_of_each_group(rows):
     labels, predictions, groups = np.array(rows).T
-    result = group_accuracy(labels, predictions, groups, n_groups=8, n_classes=5)
+    result = group_accuracy(labels, predictions, groups, n_groups=8)
     for group in range(8):
         own = groups == group
         assert result.n[group] == own.sum()
