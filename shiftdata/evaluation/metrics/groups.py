@@ -146,7 +146,7 @@ class GroupAccuracy(Record):
     @property
     def std(self) -> float:
         """The standard deviation over groups or domains: by K - 1 as NICO++ says; its tables show it by K."""
-        return spread(self.accuracy, "nico++")
+        return spread(self.accuracy)
 
     def without_empty(self) -> GroupAccuracy:
         """Leave out the groups without rows; the others keep their names."""

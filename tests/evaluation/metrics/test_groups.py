@@ -98,7 +98,7 @@ NICO_ROWS = [
 def test_nico_prints_the_population_std_and_defines_the_sample_one(accuracies, average, printed):
     result = of(np.array(accuracies) / 100)
     assert 100 * result.mean == pytest.approx(average, abs=0.011)
-    assert 100 * spread(result.accuracy, "nico++-tables") == pytest.approx(printed, abs=0.011)
+    assert 100 * spread(result.accuracy, ddof=0) == pytest.approx(printed, abs=0.011)
     assert result.std == pytest.approx(np.std(result.accuracy, ddof=1))
 
 
