@@ -371,30 +371,6 @@ def test_estimators_recover_a_drawn_marginal(method, options, prior):
     assert interval(errors - baseline)[1] < 0
 
 
-def test_mlls_needs_calibration_and_gets_it():
-    bias = np.array([1.0, 0.5, 0, -0.5, -1.0])
-    raw, corrected = [], []
-    for seed in range(15):
-        world = World(seed)
-        given = distorted(world.source, 3, bias), world.labels, distorted(world.target, 3, bias)
-        raw.append(world.error(mlls(*given)))
-        corrected.append(world.error(mlls(*given, calibrate=True)))
-    assert interval(np.subtract(raw, corrected))[0] > 0.05
-    assert np.mean(corrected) < 0.4 * np.mean(raw)
-
-
-@pytest.mark.parametrize("prior", [None, [0.4, 0.3, 0.15, 0.1, 0.05]], ids=["balanced", "imbalanced"])
-def test_reweighted_predictions_are_more_often_right(prior):
-    gains = []
-    for seed in range(15):
-        world = World(seed, alpha=0.5, radius=1.2, prior=prior)
-        adapted = reweight(world.target, rlls(*world.given))
-        gains.append(
-            (adapted.argmax(axis=1) == world.true).mean() - (world.target.argmax(axis=1) == world.true).mean()
-        )
-    assert interval(gains)[0] > 0.02
-
-
 # --- re-weighting ---------------------------------------------------------------------------------
 
 

@@ -49,18 +49,14 @@ def sampler(
     if unknown := options.keys() - known:
         raise not_found("option", min(unknown), known)
     metadata, rows = task.metadata, _examples(task, name, role)[0]
-    given: dict[str, Any] = {"nuisances": metadata.nuisance[rows]}
-    if needs == "nuisance":
-        given["nuisance_ids"] = different(given["nuisances"])
-    elif needs == "pseudo_label":
-        given["label_ids"] = task.label_ids
-    elif needs == "label":
-        given = {"labels": metadata.label[rows]}
-        given["label_ids"] = different(given["labels"])
-    elif needs == "group":
-        given = {"groups": metadata.group[rows]}
-        promised = np.flatnonzero(row_set(task, name).expected)
-        given["group_ids"] = np.union1d(promised, different(given["groups"]))
+    # Rules that need no numbers, or predicted ones, take the nuisances for the number of rows.
+    by = needs if needs in ("label", "group") else "nuisance"
+    numbers = getattr(metadata, by)[rows]
+    ids = task.label_ids if needs == "pseudo_label" else different(numbers)
+    if needs == "group":
+        ids = np.union1d(np.flatnonzero(row_set(task, name).expected), ids)
+    kind = "label" if needs == "pseudo_label" else by
+    given: dict[str, Any] = {f"{by}s": numbers, f"{kind}_ids": ids}
     return make_sampler(rule, **(given | options))
 
 
