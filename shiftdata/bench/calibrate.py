@@ -181,8 +181,7 @@ def read_sources(plan: Plan, mode: Mode) -> dict[str, Source]:
 def train_model(source: Source, job: Job, training: Training) -> Model:
     """Train the model of a job; groups without a row are left out of the draw."""
     labels, groups = job.base.label[job.rows], job.base.group[job.rows]
-    ids = {"label_ids": np.unique(labels).tolist(), "group_ids": np.unique(groups).tolist()}
-    sampler = make_sampler(job.rule, labels=labels, groups=groups, **ids)
+    sampler = make_sampler(job.rule, labels=labels, groups=groups, on_empty="drop")
     if job.marginal is not None:  # as many rows, with these shares of the labels
         _, label, counts = np.unique(labels, return_inverse=True, return_counts=True)
         generator = rng("calibrate", "label-shares")

@@ -275,10 +275,10 @@ def test_an_empty_group_is_never_passed_over_in_silence(name):
     with pytest.raises(InputError, match=f"2 of 8 {by}s have no row: 2, 3. Pass on_empty='drop'"):
         sampler_of(name, **options)
     with pytest.raises(InputError, match=f"3 of 9 {by}s have no row: 2, 3, 8"):
-        sampler_of(name, **options, label_ids=range(9), group_ids=range(9), nuisance_ids=range(9))
+        sampler_of(name, **options, ids=range(9))
     dropping = sampler_of(name, **options, on_empty="drop")
     assert set(codes[flat(dropping)].tolist()) <= {0, 1, 4, 5, 6, 7}
-    named = {f"{by}_ids": [0, 1, 5, 4, 6, 7]}
+    named = {"ids": [0, 1, 5, 4, 6, 7]}
     assert list(sampler_of(name, **options, **named)) == list(dropping.items_of(0))
 
 
@@ -474,7 +474,7 @@ def test_what_a_rule_needs_is_asked_for(name):
         ("subg", {"groups": GROUPS + 10**9}, "groups must be consecutive numbers"),
         ("subg", {"on_empty": "ignore"}, "on_empty must be 'error' or 'drop'"),
         ("rwg", {"batch_size": 0}, "batch_size must be at least 1, got 0"),
-        ("subg", {"group_ids": range(4)}, "some rows are of group 4, 5, not among the 4 of group_ids"),
+        ("subg", {"ids": range(4)}, "some rows are of group 4, 5, not among the 4 of ids"),
         ("rwg", {"rank": 2, "world": 2}, "rank and world together"),
         ("rwg", {"rank": 0}, "rank and world together"),
     ],

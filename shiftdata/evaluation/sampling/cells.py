@@ -73,20 +73,20 @@ def cells_of(
     table = np.bincount(numbers)
     wanted = np.arange(len(table))
     if expected is not None:
-        wanted = np.unique(_small_ids(f"{kind}_ids", np.asarray(expected)))
+        wanted = np.unique(_small_ids("ids", np.asarray(expected)))
         table = np.bincount(numbers, minlength=int(wanted.max()) + 1)
     if table[wanted].sum() < len(numbers):
         strays = np.setdiff1d(np.flatnonzero(table), wanted)
         raise InputError(
-            f"some rows are of {kind} {_shown(strays)}, not among the {len(wanted)} of {kind}_ids: "
-            f"leave those rows out, or name their {kind}s too"
+            f"some rows are of {kind} {_shown(strays)}, not among the {len(wanted)} of ids: leave "
+            f"those rows out, or name their {kind}s too"
         )
     sizes = table[wanted]
     empty = wanted[sizes == 0]
     if empty.size and on_empty == "error":
         raise InputError(
             f"{empty.size} of {len(wanted)} {kind}s have no row: {_shown(empty)}. Pass on_empty='drop' to "
-            f"sample from the others, or {kind}_ids=... with the {kind}s that should be there"
+            f"sample from the others, or ids=... with the {kind}s that should be there"
         )
     ids, counts = wanted[sizes > 0], sizes[sizes > 0]
     place = np.zeros(len(table), dtype=narrowest(len(ids)))

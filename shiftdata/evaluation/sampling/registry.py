@@ -57,10 +57,8 @@ def make_sampler(
     drop_last: bool = False,
     rank: int | None = None,
     world: int | None = None,
+    ids: Sequence[int] | None = None,
     on_empty: OnEmpty = "error",
-    label_ids: Sequence[int] | None = None,
-    group_ids: Sequence[int] | None = None,
-    nuisance_ids: Sequence[int] | None = None,
 ) -> Sampler:
     """Make a sampler of `SAMPLERS`: of row numbers, or with `batch_size`, of lists of them.
 
@@ -78,8 +76,9 @@ def make_sampler(
         batch_size: Rows in a batch; the result is then for `DataLoader(batch_sampler=...)`.
         drop_last: Leave out a last batch that is not full, and what ranks do not share evenly.
         rank, world: This process among those that share an epoch; default: of `torch.distributed`.
-        on_empty: Labels or groups without rows are an "error", or a reason to "drop" them.
-        label_ids, group_ids, nuisance_ids: Those that should have rows; default: all from 0 to the largest.
+        ids: The labels, groups or nuisances, of which the rule needs one, that should have rows; default: all
+            from 0 to the largest.
+        on_empty: Those without rows are an "error", or "drop" them.
 
     """
     if name not in SAMPLERS:
@@ -93,9 +92,8 @@ def make_sampler(
     if rule.needs is None:
         rows: Any = np.arange(len(np.asarray(next(iter(codes.values())))))
     else:
-        expected = {"group": group_ids, "nuisance": nuisance_ids}.get(rule.needs, label_ids)
         kind = rule.needs.removeprefix("pseudo_")
-        rows = cells_of(codes[rule.needs], kind=kind, expected=expected, on_empty=on_empty)
+        rows = cells_of(codes[rule.needs], kind=kind, expected=ids, on_empty=on_empty)
     batches = {"batch_size": batch_size} if rule.makes_batches else {}
     sampler: Sampler = rule.make(rows, seed=seed, names=names, **batches)
     if isinstance(sampler, RowSampler) and batch_size is not None:

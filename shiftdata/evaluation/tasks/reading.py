@@ -55,8 +55,7 @@ def sampler(
     ids = task.label_ids if needs == "pseudo_label" else different(numbers)
     if needs == "group":
         ids = np.union1d(np.flatnonzero(row_set(task, name).expected), ids)
-    kind = "label" if needs == "pseudo_label" else by
-    given: dict[str, Any] = {f"{by}s": numbers, f"{kind}_ids": ids}
+    given: dict[str, Any] = {f"{by}s": numbers, "ids": ids}
     return make_sampler(rule, **(given | options))
 
 
