@@ -278,7 +278,7 @@ def test_bbse_refuses_classes_that_are_nearly_predicted_alike(apart, refused):
 
 
 def test_a_rare_class_that_is_well_predicted_can_be_estimated():
-    """What counts is the condition given the class, 1e6, and not that of the joint matrix, 1e9."""
+    """The condition given the class, 1e6, decides, and not that of the joint matrix, 1e9."""
     prediction = np.array([[0.5 + 5e-7, 0.5 - 5e-7], [0.5 - 5e-7, 0.5 + 5e-7]])
     labels = np.array([0] * 1000 + [1])
     assert bbse(prediction[labels], labels, prediction).marginal == pytest.approx([0.5, 0.5], abs=1e-4)

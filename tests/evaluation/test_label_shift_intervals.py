@@ -97,7 +97,7 @@ def test_with_a_classifier_that_is_always_right_they_are_wilsons():
 
 
 def coverage(method: str, seeds: range, scale: float, n: int, **options) -> float:
-    """How often the intervals hold the true shares."""
+    """Return the share of intervals that hold the true share."""
     hits = []
     for seed in seeds:
         world = World(seed, n=n, n_classes=3 + seed % 3, alpha=[0.15, 0.5, 2][seed % 3], radius=2.5)
