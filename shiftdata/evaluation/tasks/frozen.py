@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,7 @@ import pyarrow.parquet as pq
 
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.paths import in_order, row_files
-from shiftdata.data.format.typed import read_json
+from shiftdata.data.format.typed import read_json, record
 from shiftdata.data.format.writer import KEYS_PER_GROUP, write_keys
 from shiftdata.data.metadata import Metadata
 from shiftdata.data.metadata.columns import read_columns
@@ -51,14 +50,10 @@ class Frozen:
         if text is None:
             return cls()
         try:
-            raw: dict[str, Any] = read_json(text)
-            raw["roles"] = {name: tuple(roles) for name, roles in raw["roles"].items()}
-            raw |= {name: tuple(raw[name]) for name in ("history", "metrics", "notes")}
-            raw["empty"] = {name: tuple(groups) for name, groups in raw["empty"].items()}
-            return cls(**raw)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return record(cls, read_json(text))
+        except ValueError as error:
             raise InputError(
-                f"{path} was frozen by another version of shiftdata ({error!r}): freeze the task again"
+                f"{path} was frozen by another version of shiftdata ({error}): freeze the task again"
             ) from error
 
 
