@@ -95,21 +95,23 @@ class Content:
         for split, wanted in CONTENT.items():
             base = Base(name="", summary="", listed=True, per_group=round(wanted / assign.SHARES[split]))
             items = assign.pick(every, fold_of, base)
-            picked |= {one.key: one for one in items if split_of_fold(fold_of[one.origin]) == split}
+            picked |= {item.key: item for item in items if split_of_fold(fold_of[item.origin]) == split}
         train = [split_of_fold(fold_of[one.origin]) == "train" for one in picked.values()]
         return Content(recipe, tuple(picked.values()), np.array(train))
 
     @cached_property
     def samples(self) -> list[Sample]:
         """The content as the recipe prepares it."""
-        made = iter(Sample(item=one, key=one.key, example=self.recipe.album.load(one)) for one in self.items)
+        made = iter(
+            Sample(item=item, key=item.key, example=self.recipe.album.load(item)) for item in self.items
+        )
         for step in self.recipe.prepare:
             made = step(made)
         return list(made)
 
     @cached_property
     def labels(self) -> IntArray:
-        return np.array([self.recipe.album.labels.index(one.label) for one in self.items])
+        return np.array([self.recipe.album.labels.index(item.label) for item in self.items])
 
     def painted(self, strengths: Mapping[str, float]) -> dict[str, NDArray[np.uint8]]:
         """Small pixels of all content in some styles."""
@@ -140,7 +142,7 @@ class Content:
 
     @cached_property
     def untouched(self) -> NDArray[np.uint8]:
-        return np.stack([small(one.image) for one in self.samples])
+        return np.stack([small(sample.image) for sample in self.samples])
 
 
 def small(picture: Image.Image) -> NDArray[np.uint8]:
@@ -271,7 +273,10 @@ def main() -> int:
     now = pictures.recalls(seed=0)
     pictures.paint(dict.fromkeys(now, STRENGTHS[0]))
     recalls = [pictures.recalls(seed=0), now]
-    print("styles named at full strength, and now:", [f"{np.mean([*one.values()]):.3f}" for one in recalls])
+    print(
+        "styles named at full strength, and now:",
+        [f"{np.mean([*recall.values()]):.3f}" for recall in recalls],
+    )
     write(path, measured, recalls)
     return 0
 

@@ -58,20 +58,23 @@ def line(text: str) -> Image.Image:
 
 
 def beside(pictures: list[Image.Image]) -> Image.Image:
-    width, height = sum(one.width + PADDING for one in pictures), max(one.height for one in pictures)
+    width, height = (
+        sum(picture.width + PADDING for picture in pictures),
+        max(picture.height for picture in pictures),
+    )
     sheet, x = Image.new("RGB", (width, height), PAPER), 0
-    for one in pictures:
-        sheet.paste(one, (x, 0))
-        x += one.width + PADDING
+    for picture in pictures:
+        sheet.paste(picture, (x, 0))
+        x += picture.width + PADDING
     return sheet
 
 
 def above(*pictures: Image.Image) -> Image.Image:
-    width, height = max(one.width for one in pictures), sum(one.height for one in pictures)
+    width, height = max(picture.width for picture in pictures), sum(picture.height for picture in pictures)
     sheet, y = Image.new("RGB", (width, height), PAPER), 0
-    for one in pictures:
-        sheet.paste(one, (0, y))
-        y += one.height
+    for picture in pictures:
+        sheet.paste(picture, (0, y))
+        y += picture.height
     return sheet
 
 

@@ -74,8 +74,8 @@ class Block:
     def text(self) -> str:
         return aligned(self.header, self.body, self.numeric)
 
-    def html(self, title: str) -> str:
-        """Return a table with its names as heads."""
+    def html(self, title: str, *, shown: bool = True) -> str:
+        """Return a table with its names as heads; a caption not `shown` is for screen readers alone."""
         heads = [
             _element("th", name, 'scope="col" class="n"' if right else 'scope="col"') if name else "<td></td>"
             for name, right in zip(self.header, self.numeric, strict=True)
@@ -88,7 +88,7 @@ class Block:
         return "\n".join(
             [
                 f'<table class="{kind}">',
-                _element("caption", title, ""),
+                _element("caption", title, "" if shown else 'class="sr"'),
                 f"<thead><tr>{''.join(heads)}</tr></thead>",
                 "<tbody>",
                 *lines,

@@ -14,5 +14,5 @@ def a_third(cases: Iterable[Any]) -> list[Any]:
     """The cases, two thirds of them marked slow: always the same, whatever is added."""
     return [
         pytest.param(*of, marks=[pytest.mark.slow] if hash64("thirds", *map(str, of)) % 3 else [])
-        for of in (one if isinstance(one, tuple) else (one,) for one in cases)
+        for of in (case if isinstance(case, tuple) else (case,) for case in cases)
     ]

@@ -69,7 +69,7 @@ def score(
     def missing(some: Sequence[ToScore]) -> list[ToScore]:
         nonlocal there
         there = spool.listing()
-        lacking = [job for job in some if any(lacks(one, job) for one in scorers)]
+        lacking = [job for job in some if any(lacks(scorer, job) for scorer in scorers)]
         return lacking if spool.is_open() else []
 
     left = missing(jobs)

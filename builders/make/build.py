@@ -182,9 +182,9 @@ class _Build:
     def _check_others(self) -> dict[str, str]:
         """Refuse to work with processes that have other code or libraries; return those of this one."""
         node = node_versions(self.reference)
-        for other in statuses(self.spool):
-            if other.is_at_work and other.node and other.recipe_id == self.recipe.recipe_id():
-                check_alike(f"this process works with {other}, and", node, other.node)
+        for status in statuses(self.spool):
+            if status.is_at_work and status.node and status.recipe_id == self.recipe.recipe_id():
+                check_alike(f"this process works with {status}, and", node, status.node)
         return node
 
     def _render(self, state: _State, reporter: Reporter) -> Rendered | None:

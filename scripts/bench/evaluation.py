@@ -120,7 +120,9 @@ def write(folder: Path, rows: int) -> None:
         stretches = _stretches(low, high, per_group, split)
         path = metadata_file(BASE, split)
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        files[path] = write_metadata(folder / path, (pa.table(one, schema=schema) for one in stretches))
+        files[path] = write_metadata(
+            folder / path, (pa.table(stretch, schema=schema) for stretch in stretches)
+        )
     (folder / FILE_NAME).write_text(_manifest(roles, files).to_json())
 
 

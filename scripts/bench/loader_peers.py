@@ -116,7 +116,7 @@ def hf_map(out: Path, workers: int, decoder: str) -> Any:
     if decoder == "turbo":
         data = data.cast_column("image", datasets.Image(decode=False))
         data = data.with_transform(
-            lambda rows: rows | {"image": [by_turbo(one["bytes"]) for one in rows["image"]]}
+            lambda rows: rows | {"image": [by_turbo(row["bytes"]) for row in rows["image"]]}
         )
     else:
         data = data.with_format("torch")

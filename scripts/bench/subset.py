@@ -85,7 +85,7 @@ def make(folder: Path, count: int, pixels: int) -> None:
     origin = [f"label-{a}_noto-thing-{c}" for a, _, c in names]
     keys = [f"{one}-style-{b}" for one, b in zip(origin, style.tolist(), strict=True)]
     own = pa.table({"key": keys, "label": label, "style": style, "origin": origin})
-    labels, styles = ([f"{what}{n}" for n in range(20)] for what in ("label", "style"))
+    labels, styles = ([f"{name}{n}" for n in range(20)] for name in ("label", "style"))
     read = metadata_from_table(own, nuisance="style", origin="origin", labels=labels, nuisances=styles)
     which = (content * 7 + style * 31 + label) % DIFFERENT
     draft = Manifest(

@@ -53,7 +53,7 @@ def _failures(accuracy: Sheet, failures: Sheet) -> Iterator[Finding]:
     """Table 3: shares of a whole, and what they can be beside the accuracies of table 2."""
     for model in failures.rows():
         shares = failures.along("", model, SCALES)
-        known = [one for one in shares if one is not None]
+        known = [share for share in shares if share is not None]
         if len(known) == len(SCALES):
             rest = box(lambda x: float(1 - x.sum()))
             yield from judge(known[0], rest, known[1:], "what the shares at the other scales leave of 1")
@@ -65,7 +65,7 @@ def _possible(model: str, shares: Sequence[Printed], cells: Sequence[Printed | N
 
     The share of all trajectories that fail follows from scale 0, where errors and failures are the same.
     """
-    known = [one for one in cells if one is not None]
+    known = [cell for cell in cells if cell is not None]
     if len(known) < len(SCALES):
         return []
     value = np.array([one.value for one in known])
@@ -89,13 +89,13 @@ def _sizes(sheet: Sheet) -> Iterator[Finding]:
         rows = [row for name in names for row in sheet.rows("accuracy drop") if _is(row, name)]
         drops = [one for row in rows if (one := sheet.get(row, "avg", "accuracy drop"))]
         if len(drops) == len(names):
-            rho = spearman(range(len(drops)), [one.value for one in drops])
+            rho = spearman(range(len(drops)), [drop.value for drop in drops])
             yield from statement(
                 drops[-1],
                 "claim of section A.3: larger models of a family lose less",
                 rho < 0,
                 claim=f"{family}: less with size",
-                found=", ".join(one.text for one in drops),
+                found=", ".join(drop.text for drop in drops),
                 note="two digits distinguish few sizes",
             )
 
@@ -113,7 +113,7 @@ def _filtering(sheet: Sheet, text: Sheet) -> Iterator[Finding]:
     for row in rows:
         cells = [one for one in sheet.along("", row, stages) if one is not None]
         if len(cells) == len(stages):
-            first, classified, easy, final = (one.value for one in cells)
+            first, classified, easy, final = (cell.value for cell in cells)
             yield from statement(
                 cells[2], "easy images are among those after stage (ii), the final ones between them",
                 easy <= final <= classified <= first,
@@ -123,10 +123,10 @@ def _filtering(sheet: Sheet, text: Sheet) -> Iterator[Finding]:
     for stage in stages:
         cells = [one for row in rows if (one := sheet.get(row, stage))]
         if cells:
-            values = [one.value for one in cells]
+            values = [cell.value for cell in cells]
             yield from statement(
                 cells[-1], "fewer images are left at higher scales", values == sorted(values, reverse=True),
-                claim="falling", found=", ".join(one.text for one in cells),
+                claim="falling", found=", ".join(cell.text for cell in cells),
             )  # fmt: skip
     pairs = [sheet.get(row, stage) for stage in stages[1:3] for row in rows]
     left = box(lambda x: float((x[: len(x) // 2] - x[len(x) // 2 :]).sum() / 1000))
@@ -139,7 +139,7 @@ def _weather(sheet: Sheet) -> Iterator[Finding]:
     rows = [row for row in sheet.rows() if row != "Total"]
     images = [sheet.get(row, "#images") for row in rows]
     yield from sum_of(sheet.get("Total", "#images"), images, "shifts")
-    counts = [one.value for one in images if one is not None]
+    counts = [image.value for image in images if image is not None]
     if len(counts) == len(rows) and counts:
         accuracy = [sheet.get(row, "Accuracy") for row in rows]
         yield from weighted(sheet.get("Total", "Accuracy"), accuracy, counts, "mean weighted by images")

@@ -164,7 +164,7 @@ def _standing(book: Book, setting: str) -> dict[str, float]:
             for method in methods
         }
     return {
-        method: float(np.mean([one.value for one in cells if one is not None]))
+        method: float(np.mean([cell.value for cell in cells if cell is not None]))
         for method, cells in rows.items()
         if None not in cells
     }

@@ -115,7 +115,7 @@ def _means(sheet: Sheet) -> dict[tuple[str, str], float]:
         for method in sheet.columns(part):
             cells = [one for row in rows if (one := sheet.get(row, method, part))]
             if len(cells) == len(rows):
-                found[method, part] = sum(one.value for one in cells) / len(cells)
+                found[method, part] = sum(cell.value for cell in cells) / len(cells)
     return found
 
 

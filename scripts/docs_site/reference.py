@@ -24,6 +24,7 @@ MODULES = {
     "shiftdata.evaluation.label_shift": "",
     "shiftdata.evaluation.meters": "How far apart two sets of rows are.",
     "shiftdata.baselines": "Reference methods, and methods of one's own.",
+    "shiftdata.baselines.losses": "Formulas and sources of what `from shiftdata import losses` has.",
     "shiftdata.bench": "Sweeps, records, reports.",
     "shiftdata.bench.papers": "The papers' numbers.",
 }

@@ -37,7 +37,7 @@ def _targets(text: Text) -> Table:
     for line, row in text.above(text.find("Table 1."))[1:]:
         dataset, _, targets = cells_of(row)
         listed = re.sub(r"\([^)]*\)", "", targets).replace(" and ", ", ")
-        count = len([one for one in listed.split(",") if one.strip()])
+        count = len([part for part in listed.split(",") if part.strip()])
         table.add([str(count)], ["targets"], Cell("", dataset, "", "count", "", "domains", line))
     return table
 

@@ -427,6 +427,8 @@ def _chunks(
         # Runs whose first stages have equal lengths go into one chunk.
         runs = sorted(same, key=lambda run: specs[run].hyper.get("first", 0.0))
         width = max(len(part.x), 0 if part.dual else part.x.shape[1])
+        # A step of the dual form touches five float32 arrays a run: A, its momentum, F0, F and P. The primal
+        # form touches no more.
         size = max(1, min(WORKING_SET // (5 * 4 * rows.classes * width), -(-len(runs) // workers)))
         for at in range(0, len(runs), size):
             yield part, runs[at : at + size], weight

@@ -160,7 +160,8 @@ def test_other_thresholds_score_nothing_again_and_are_another_recipe(folder, tmp
     again = build(str(recipe), tmp_path, workers=1, quiet=True, replace=True, keep_spool=True)
     assert calls(recipe) == before
     fewer = [
-        sum(one.rows for one in Manifest.read(at).base("extended").splits.values()) for at in (again, folder)
+        sum(split.rows for split in Manifest.read(at).base("extended").splits.values())
+        for at in (again, folder)
     ]
     assert fewer[0] < fewer[1]
     recipe.write_text(recipe.read_text().replace("ink-1", "ink-2"))

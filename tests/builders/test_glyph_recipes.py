@@ -87,4 +87,4 @@ def test_every_group_of_a_fairness_split_has_60_test_rows_at_least():
     letters, counts = np.unique([item.label for item in tested], return_counts=True)
     assert len(letters) == 20
     assert counts.min() >= 60
-    assert any(isinstance(one, GroupFairness) and one.k == 8 for one in recipe.protocols)
+    assert any(isinstance(protocol, GroupFairness) and protocol.k == 8 for protocol in recipe.protocols)

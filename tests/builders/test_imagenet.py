@@ -40,8 +40,12 @@ class TestBreeds:
     def test_the_four_datasets_are_those_of_the_authors_generator(self, name):
         superclasses = breeds(name)
         assert short_hash(superclasses) == HASHES[name]
-        assert all(not {*one.source} & {*one.target} for one in superclasses)
-        assert len({one.name for one in superclasses}) == len(superclasses) == int(re.sub("[a-z]", "", name))
+        assert all(not {*superclass.source} & {*superclass.target} for superclass in superclasses)
+        assert (
+            len({superclass.name for superclass in superclasses})
+            == len(superclasses)
+            == int(re.sub("[a-z]", "", name))
+        )
 
     def test_the_table_is_written_as_it_is_read(self, tmp_path):
         from builders.raw.breeds import TABLE
@@ -58,8 +62,8 @@ def raw(tmp_path_factory) -> Path:
 
 class TestTrees:
     def test_rows_have_the_superclass_the_half_and_the_list(self, raw):
-        of = {number: (one.name, half) for one in breeds("living17")
-              for half, numbers in ((1, one.source), (2, one.target)) for number in numbers}  # fmt: skip
+        of = {number: (breed.name, half) for breed in breeds("living17")
+              for half, numbers in ((1, breed.source), (2, breed.target)) for number in numbers}  # fmt: skip
         for item in album_of("living17", raw).items():
             name, half = of[item.source["class"]]
             file = str(item.source["file"])

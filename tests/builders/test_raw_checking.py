@@ -59,7 +59,7 @@ def album() -> RawAlbum:
 
 
 def problems(known: Source, album: RawAlbum, place: Path, *, read: bool = False) -> list[str]:
-    return [one.what for one in check(known, album, place, read=read).problems]
+    return [problem.what for problem in check(known, album, place, read=read).problems]
 
 
 def test_a_whole_tree_is_well_and_its_lists_are_noted(known, album, tree):
@@ -67,7 +67,7 @@ def test_a_whole_tree_is_well_and_its_lists_are_noted(known, album, tree):
     assert report.problems == []
     assert report.by_domain() == known.counts[0].domains
     assert report.expected == [f"{sum(known.counts[0].domains.values())} by the replica"]
-    (note,) = [one for one in report.findings if one.what.startswith("other files")]
+    (note,) = [finding for finding in report.findings if finding.what.startswith("other files")]
     assert "PACS/photo_train_kfold.txt" in note.files
 
 

@@ -72,7 +72,7 @@ OF_EACH_KIND = {
 
 
 def some(names: Iterable[str]) -> list[Any]:
-    return [one if one in OF_EACH_KIND else pytest.param(one, marks=pytest.mark.slow) for one in names]
+    return [name if name in OF_EACH_KIND else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
 @pytest.fixture(scope="module", params=some(REPLICAS))

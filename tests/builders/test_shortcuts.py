@@ -108,7 +108,7 @@ def made(folder: Path, draw: Draw, frame: str, workers: int = 1) -> Path:
 def numbers(folder: Path) -> dict[tuple[str, str], float]:
     shortcuts = Manifest.read(folder).shortcuts
     assert shortcuts is not None
-    return {(one.target, one.name): one.alone for one in shortcuts.traces}
+    return {(trace.target, trace.name): trace.alone for trace in shortcuts.traces}
 
 
 @pytest.mark.parametrize(

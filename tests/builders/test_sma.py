@@ -37,19 +37,19 @@ def openml(tmp_path_factory) -> Path:
 
 def test_a_content_picture_and_its_stylized_ones_share_an_origin_and_styles_are_never_read(code_layout):
     items = album(code_layout).items()
-    assert {one.label for one in items} == {"otter", "sea_wave"}
-    assert {one.nuisance for one in items} == {None, "wave", "land_art"}
-    of_origin = Counter(one.origin for one in items)
+    assert {item.label for item in items} == {"otter", "sea_wave"}
+    assert {item.nuisance for item in items} == {None, "wave", "land_art"}
+    of_origin = Counter(item.origin for item in items)
     assert (of_origin["otter/0"], of_origin["sea_wave/0"]) == (2, 3)  # one lacks a style
-    assert not any("styles/" in one.source["file"] for one in items)
-    assert {one.source["style_picture"] for one in items if one.origin == "otter/1" and one.nuisance} == {
+    assert not any("styles/" in item.source["file"] for item in items)
+    assert {item.source["style_picture"] for item in items if item.origin == "otter/1" and item.nuisance} == {
         "1.jpg"
     }
 
 
 def test_mini_and_extended_beside_each_other_are_one_dataset_with_the_authors_mini(openml):
     items = album(openml).items()
-    bases = Counter(one.bases for one in items)
+    bases = Counter(item.bases for item in items)
     mini = len(sma.LABELS) * (sma.EACH - 1) * 2
     assert bases == {("extended", "mini"): mini, ("extended",): len(sma.LABELS) * 2}
     recipe = load_recipe("sma_awa")
@@ -80,6 +80,6 @@ def test_a_flat_name_gives_style_and_origin(tmp_path, name):
             rows.append({"FILE_NAME": file, "CATEGORY": label})
     put(tmp_path, "AWA_STY_Mini/labels.csv", sma.table(rows))
     items = album(tmp_path).items()
-    origins = {one.origin: {two.nuisance for two in items if two.origin == one.origin} for one in items}
+    origins = {item.origin: {two.nuisance for two in items if two.origin == item.origin} for item in items}
     assert list(origins.values()) == [{"wave", "land_art"}] * 4
-    assert {one.label for one in items} == {"otter", "sea_wave", "zebra"}
+    assert {item.label for item in items} == {"otter", "sea_wave", "zebra"}

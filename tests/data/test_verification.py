@@ -21,7 +21,8 @@ from shiftdata.cli.app import main
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import IntegrityError
 from shiftdata.evaluation.verify import verify
-from tests.data.test_places import at_once, files, memory
+from tests.data.byte_ranges.server import ranges
+from tests.data.test_places import at_once, memory
 from tests.shared import dataset_of
 from tests.tiny import edit_file, edit_manifest
 
@@ -458,13 +459,14 @@ def test_what_a_server_does_not_give_is_named(copy, at_once, tmp_path, monkeypat
     (tmp_path / "scratch").mkdir()
     shard = SHARD.replace("mini", "extended")
     (copy / "metadata/content/test.parquet").unlink()
-    ways = {f"tiny/{SHARD}": ["cut"] * 9, f"tiny/{shard}": ["short"] * 9, f"tiny/{FROZEN}": ["refused"]}
-    ways["tiny/metadata/mini/train.parquet"] = ["cut", "cut"]  # and then well
-    with files(copy.parent, ways=ways) as url:
-        problems = [problem for problem in verify(f"{url}/tiny") if problem.key is None]
+    faults = {SHARD: ["cut"] * 9, shard: ["short"] * 9, FROZEN: ["refused"]}
+    faults["metadata/mini/train.parquet"] = ["cut", "cut"]  # and then well
+    with ranges(copy.parent) as server:
+        server.faults_of = {f"/tiny/{path}": words for path, words in faults.items()}
+        problems = [problem for problem in verify(f"{server.url}/tiny") if problem.key is None]
     lines = "\n".join(map(str, problems))
     assert len(problems) == 4
-    assert f"{shard}: could not be fetched (OSError: " in lines
+    assert f"{shard}: could not be fetched (" in lines
     assert f"{SHARD}: could not be fetched (" in lines
     assert "metadata/content/test.parquet: is missing" in lines
     assert f"{FROZEN}: could not be fetched (HttpError: status 403" in lines
@@ -472,11 +474,10 @@ def test_what_a_server_does_not_give_is_named(copy, at_once, tmp_path, monkeypat
 
 
 def test_every_remote_file_is_fetched_once(tiny):
-    asked: list[str] = []
     sizes: list[int] = []
-    with files(tiny.parent, asked=asked) as url:
-        assert verify(f"{url}/tiny", on_bytes=sizes.append) == []
+    with ranges(tiny.parent) as server:
+        assert verify(f"{server.url}/tiny", on_bytes=sizes.append) == []
     manifest = Manifest.read(tiny)
-    fetched = sorted(path for path in asked if Path(path).suffix)  # not the pages that list folders
+    fetched = sorted(path for path, _ in server.bodies)
     assert fetched == sorted(f"/tiny/{path}" for path in ["manifest.json", *manifest.files])
     assert sum(sizes) == sum(record.bytes for record in manifest.files.values())

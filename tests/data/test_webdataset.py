@@ -225,7 +225,7 @@ def test_the_tars_are_found_by_the_name_of_the_dataset(copy, tars, monkeypatch):
     monkeypatch.chdir(copy)
     for name in ("tiny", "tiny_wds", "shift/tiny", copy):
         assert sum(1 for _ in sd.webdataset(name, decode=None)) == 200
-    assert [one.name for one in sd.list_datasets()] == ["tiny", "tiny_wds"]
+    assert [dataset.name for dataset in sd.list_datasets()] == ["tiny", "tiny_wds"]
     assert list(sd.info("tiny_wds").configs) == ["mini", "content", "extended"]
 
 

@@ -1,6 +1,6 @@
 """Losses of shift and generalisation as functions of tensors, for a training loop of your own.
 
-Each is documented with its formula and source, and with an example, in docs/losses.md.
+Docstrings have the formulas and sources; docs/losses.md has an example of each.
 """
 
 from shiftdata.baselines.losses.adversarial import *

@@ -179,6 +179,8 @@ class SWAD(Average):
         if not size:
             return
         slot, oldest = count % self.slots, count - self.slots
+        # The slot is about to be overwritten: a segment of the valley moves into the running mean,
+        # A <- A + (A_k - A) n_k / (mass + n_k), n_k its steps.
         if 0 <= begin <= oldest and (end < 0 or oldest < end):
             self.mass += self.sizes[slot]
             self.average += (self.segments[slot] - self.average) * (self.sizes[slot] / self.mass)
@@ -187,6 +189,7 @@ class SWAD(Average):
         self.at[0], self.at[1] = 0, count + 1
         recent = self._recent()
         if begin < 0:
+            # The window starts at segment s: converged if no loss in it is below l_s.
             window = list(recent.values())[-self.converge :]
             if len(window) < self.converge or window[0] > min(window):
                 return
@@ -195,6 +198,7 @@ class SWAD(Average):
             while recent.get(begin - 1, math.inf) <= self.threshold:
                 begin -= 1
             self.at[2] = begin
+        # Complete windows of `tolerance` segments that are still stored; earlier ones have been checked.
         for start in range(max(begin, oldest + 1), count + 2 - self.tolerance) if end < 0 else ():
             if min(recent[segment] for segment in range(start, start + self.tolerance)) > self.threshold:
                 self.at[3] = start
@@ -208,7 +212,7 @@ class SWAD(Average):
         if begin < 0:
             return self.segments[(count - 1) % self.slots]
         recent = self._recent()
-        if end < 0:
+        if end < 0:  # a stored loss is at most the threshold: otherwise `evaluated` would have set the end
             end = 1 + max(segment for segment, loss in recent.items() if loss <= self.threshold)
         stored = [segment % self.slots for segment in recent if begin <= segment < end]
         sizes = self.sizes[stored]

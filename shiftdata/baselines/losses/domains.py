@@ -66,6 +66,8 @@ def _covariance_gap(sets: Sequence[Tensor]) -> Tensor:
     n = len(centred)
     if n < 2:
         return zero
+    # In float64, as the sum below is a small difference of large inner products. Over pairs i < j of domains,
+    # the sum of K_ii + K_jj - 2 K_ij is n tr K - sum K, here and in `mmd`; there are n (n - 1) / 2 pairs.
     fine = torch.float32 if zero.device.type == "mps" else torch.float64  # mps lacks float64
     rows = torch.cat([z.to(fine) / (len(z) - 1) ** 0.5 for z in centred])
     sizes = torch.tensor([len(z) for z in centred], device=rows.device)
@@ -117,6 +119,7 @@ def irm(logits: Tensor, y: Tensor, domain: Tensor, halves: bool = True) -> Tenso
     logits = precise(logits)
     p = torch.softmax(logits, 1)
     gradients = (p * logits).sum(1) - logits.gather(1, y[:, None])[:, 0]
+    # At least two rows for halves, one otherwise.
     each = [gradients[rows] for rows in rows_of_each(domain).values() if len(rows) > halves]
     penalties = [g[::2].mean() * g[1::2].mean() if halves else g.mean() ** 2 for g in each]
     return torch.stack(penalties).mean() if penalties else gradients.new_zeros(())
@@ -302,6 +305,8 @@ def mldg(
         inner = torch.autograd.grad(own, list(moved.values()), retain_graph=True, allow_unused=True)
         gradients = {name: g for name, g in zip(moved, inner, strict=True) if g is not None}
         share(gradients.values())
+        # G_i is a constant here: the gradient of risk(j) reaches theta as G_j', without second derivatives.
+        # A fresh Adam's first step is G / (|G| + eps), since its corrected moments are G and G^2.
         clone = {
             name: moved[name] - rates[name] * (g / (g.abs() + ADAM_EPS) if released else g)
             for name, g in gradients.items()

@@ -192,7 +192,7 @@ def sparse_regression(
             for truth in ([y == label for label in present] if against_rest else [y])
         ]
     fitted = np.concatenate([np.column_stack([model.coef_, model.intercept_]) for model in models])
-    if len(present) == 2:  # one row for the second class: shared out to both
+    if len(present) == 2:  # one row w for the second class: softmax(-w/2, w/2) is sigmoid(w)
         fitted = np.concatenate([-fitted, fitted]) / 2
     head = np.zeros((classes, z.shape[1] + 1))
     head[:, -1] = NEVER

@@ -22,6 +22,8 @@ def class_weights(confusion: Tensor, observed: Tensor) -> Tensor:
     """
     c, mu = (x.detach().cpu().double().numpy() for x in (confusion, observed))
     curvature = c.T @ c
+    # The ridge kappa |w - 1|^2 picks the minimum nearest to 1. It is too small, compared with the
+    # curvature, to move a well determined one; `tiny` keeps it above 0 where C is 0.
     kappa = SMALLEST * max(float(np.linalg.norm(curvature, 2)), float(np.finfo(float).tiny))
     weights = ridge(curvature, c.T @ mu, kappa, c.sum(axis=0), np.ones(len(mu)))
     return torch.from_numpy(weights).to(observed)

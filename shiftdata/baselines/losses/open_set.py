@@ -162,6 +162,8 @@ class UniOT(State):
     @torch.no_grad()
     def couple(self, z: Tensor, prototypes: Tensor) -> tuple[Tensor, Tensor]:
         """Couple rows with classes, by which `predict` decides from now on; return labels and masses."""
+        # Adaptive filling, as in the class's docstring: with |missing| more rows, similar and other rows are
+        # equally many. Above 0 too few are similar: rows with a label in a first coupling come again.
         similarity = own = similarities(z, prototypes)
         missing = len(z) - 2 * int((own.amax(1) > self.similar).sum())
         if missing > 0:

@@ -121,6 +121,7 @@ def tile_orders(side: int = 3, orders: int = 30) -> Tensor:
     for _ in range(orders):
         distance = (every != every[chosen[-1]]).sum(axis=1)
         least, total = np.minimum(least, distance), total + distance
+        # By least, then by total: an integer whose high digit is least. Chosen ones have least 0.
         chosen.append(int(np.argmax(least * (total.max() + 1) + total)))
     return torch.from_numpy(every[chosen].astype(np.int64))
 

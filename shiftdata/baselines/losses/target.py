@@ -64,8 +64,9 @@ def sentry(logits_weak: Tensor, logits_strong: Sequence[Tensor], variant: str = 
     label = logits_weak.detach().argmax(1)
     agrees = torch.stack([view.detach().argmax(1) == label for view in logits_strong])
     most = agrees.sum(0) * 2 > len(agrees)
-    chosen = agrees == most
+    chosen = agrees == most  # the majority's views: those that agree where most do, else the others
     if variant == "code":
+        # Places count from 1, so that product and maximum pick the last chosen view.
         places = torch.arange(1, len(agrees) + 1, device=label.device)[:, None]
         chosen = places == (chosen * places).amax(0)
     entropies = torch.stack([entropy(view) for view in logits_strong])
@@ -74,7 +75,10 @@ def sentry(logits_weak: Tensor, logits_strong: Sequence[Tensor], variant: str = 
 
 
 def sentry_balance(logits: Tensor, shares: Tensor) -> Tensor:
-    """Return mean sum_k p_k log q_k, q the shares of recent predictions (Prabhu et al., ICCV 2021)."""
+    """Return mean sum_k p_k log q_k, q the shares of recent predictions (Prabhu et al., ICCV 2021).
+
+    To lower it is to move predictions to classes that were rare among the recent ones.
+    """
     logs = log_softmax(logits, 1)
     return (logs.exp() * (shares + 1e-12).log()).sum(1).mean()
 
@@ -102,6 +106,7 @@ def whitening(z: Tensor, centred: bool = True, shrinkage: float = 0.01) -> tuple
     mu = z.mean(0) if centred else torch.zeros_like(z[0])
     moment = (z - mu).T @ (z - mu) / len(z)
     level = moment.diagonal().mean()  # the mean eigenvalue
+    # S has the eigenvectors of C; the ridge is added to eigenvalues, of which rounding leaves some below 0.
     values, vectors = torch.linalg.eigh((1 - shrinkage) * moment)
     values = values.clamp(min=0) + shrinkage * level
     values = torch.where(values > 0, values, 1)  # all rows are equal: nothing is scaled

@@ -15,7 +15,7 @@ __all__ += ["unbalanced_scaling"]
 
 ROUNDS = 1000  # of the unbalanced transport, at most
 TOLERANCE = 1e-6  # of log v
-TINY = 1e-300
+TINY = 1e-300  # sums that underflow to 0 neither divide nor go into a logarithm
 
 
 def balanced_transport(similarity: Tensor, regularisation: float = 0.05, rounds: int = 3) -> Tensor:
@@ -44,6 +44,7 @@ def unbalanced_scaling(
     # Alternate the two conditions of the minimum, with K = exp(s / r) and the power m / (m + r), which is 1
     # in a balanced transport:  u = (a / K v)^power,  v = (b / K' u)^power.  On the processor: launching
     # hundreds of rounds on few columns on an accelerator takes longer than computing them here.
+    # No logarithms as in `balanced_transport`: cosines / .01 are within +-100, and double reaches e^709.
     kernel = torch.exp(similarity.detach().cpu().double() / regularisation)
     mass, power = mass.detach().cpu().double(), penalty / (penalty + regularisation)
     v = torch.full_like(mass, 1 / len(mass))

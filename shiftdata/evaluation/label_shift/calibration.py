@@ -53,8 +53,10 @@ def fit_calibrator(evidence: Evidence) -> Calibrator:
     loss = _loss(logs, labels, point, ridge)
     for _ in range(MAX_STEPS):
         gradient, curvature = _derivatives(logs, labels, point, ridge)
+        # Least squares: where log f does not vary within rows, the row of 1/T is 0, and 1/T stays.
         step = -np.linalg.lstsq(curvature, gradient, rcond=None)[0]
         slope, length = float(gradient @ step), 1.0
+        # Halve the step until the loss falls by a share of what its slope promises (Armijo's rule).
         while (new := _loss(logs, labels, point + length * step, ridge)) > loss + 1e-4 * length * slope:
             length /= 2
             if length < 1e-10:

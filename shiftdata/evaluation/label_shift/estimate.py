@@ -110,6 +110,7 @@ def _adapted(evidence: Evidence, marginal: FloatArray) -> Evidence:
 
 def share_bounds(evidence: Evidence, how: Resampling = DEFAULT) -> tuple[FloatArray, FloatArray]:
     """Return both ends of each share's interval: 0 and 1 where the equation has no single solution."""
+    # Absent classes have no mean: a matrix of condition inf stands in. `not <` is true for nan too.
     means = evidence.class_means if (evidence.prior > 0).all() else np.zeros((1, 1))
     if not np.linalg.cond(means) < LARGEST_CONDITION:
         return np.zeros(evidence.n_classes), np.ones(evidence.n_classes)
@@ -135,6 +136,8 @@ def interval(
     tail = (1 - level) / 2
     z, q = NormalDist().inv_cdf(1 - tail), solution
     low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
+    # plain = z s, rest = z^2 (s^2 - q (1 - q) / n). In powers of t the equation is
+    # scale t^2 - 2 centre t + q^2 - rest = 0, and its roots are (centre -+ half) / scale.
     plain, within = (high - low) / 2, np.clip(q, 0, 1)
     rest = np.maximum(plain**2 - z * z * within * (1 - within) / n, 0)
     centre, scale = q + z * z / (2 * n), 1 + z * z / n
@@ -156,6 +159,7 @@ def replicate(evidence: Evidence, how: Resampling = DEFAULT) -> FloatArray:
         rows = evidence.labels == label
         units = _by_origin(evidence.source[rows], evidence.source_origins[rows])
         sums = _resampled(units, how.replicates, generator)
+        # The foreign rows: the mean row of a random origin of any class, a Poisson number of times.
         foreign = all_units[generator.integers(len(all_units), size=how.replicates)]
         times = generator.poisson(FOREIGN_ROWS, how.replicates)
         sums += (times / foreign[:, -1])[:, None] * foreign

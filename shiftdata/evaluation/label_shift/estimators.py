@@ -111,6 +111,7 @@ def _mlls(evidence: Evidence, variant: Variant) -> FloatArray:
     ratios = evidence.target / base
     marginal = evidence.observed
     for _ in range(MAX_STEPS):
+        # q_k <- mean over rows of q_k r_k / sum_j q_j r_j, r = f / base: the mean posterior under q.
         before, marginal = marginal, marginal * (ratios.T @ (1 / (ratios @ marginal))) / len(ratios)
         change = float(np.abs(marginal - before).sum())
         if change < TOLERANCE:

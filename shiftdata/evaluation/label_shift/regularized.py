@@ -44,7 +44,9 @@ def solve(
         """Bound the objective of the w that minimises |C w - m'|^2 + kappa |w - 1|^2; `pull` is C w - m'.
 
         `pull` and kappa (w - 1), scaled until at most 1 and rho long, are feasible in the dual problem, and
-        what they are worth there is a lower bound of the objective: the rest is the gap.
+        what they are worth there is a lower bound of the objective: the rest is the gap. (With u and v
+        for the two, |u| <= 1 and |v| <= rho, the objective is at least u.(C w - m) + v.(w - 1) everywhere.
+        Under the constraints this linear function is least at `weights`: their optimality conditions.)
         """
         misfit, distance = confusion @ weights - observed, weights - 1
         longest = max(_norm(pull), kappa * _norm(distance) / rho, float(np.finfo(float).tiny))
@@ -57,6 +59,8 @@ def solve(
     # the best.
     kappa, weights, right_side = SMALLEST * scale, np.ones(len(observed)), observed
     solutions: list[Solution] = []
+    # Where no constraint binds, a round divides the residual along a singular value s by 1 + s^2 / kappa: few
+    # rounds are needed, and 39 are the limit.
     for _ in range(39):
         weights = ridge(curvature, confusion.T @ right_side, kappa, prior, weights)
         fitted = confusion @ weights
@@ -95,6 +99,7 @@ def ridge(
     for _ in range(20 * len(aim) + 100):
         minimiser, gradient = _with_fixed(matrix, aim, prior, free)
         falling = np.flatnonzero(free & (minimiser < 0))
+        # Go towards the minimiser until the first weight reaches 0, at the share w / (w - minimiser); fix it.
         if falling.size:
             steps = weights[falling] / (weights[falling] - minimiser[falling])
             weights = np.maximum(weights + steps.min() * (minimiser - weights), 0)
@@ -104,6 +109,7 @@ def ridge(
         weights = minimiser
         if free.all() or gradient[~free].min() >= -slack:
             return weights
+        # The objective falls along a weight that is fixed at 0: free the one with the steepest fall.
         free[np.where(free, np.inf, gradient).argmin()] = True
     raise EstimationError("the quadratic problem of RLLS did not end: use bbse or mlls")
 
@@ -117,6 +123,7 @@ def _with_fixed(
     if prior is None:
         minimiser[free] = np.linalg.solve(within, aim[free])
         return minimiser, matrix @ minimiser - aim
+    # Lagrange: M w = aim + multiplier p on the free weights, and p w = 1 gives the multiplier.
     both = np.linalg.solve(within, np.stack([aim[free], prior[free]], axis=1))
     multiplier = (1 - prior[free] @ both[:, 0]) / (prior[free] @ both[:, 1])
     minimiser[free] = both[:, 0] + multiplier * both[:, 1]

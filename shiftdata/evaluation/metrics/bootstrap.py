@@ -88,6 +88,7 @@ def _drawer(codes: IntArray, generator: np.random.Generator) -> Callable[[], Int
     def draw() -> IntArray:
         drawn = generator.integers(0, len(sizes), size=len(sizes))
         lengths = sizes[drawn]
+        # 0 .. length - 1 within each drawn cluster, one after the other.
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         return np.asarray(order[np.repeat(starts[drawn], lengths) + within])
 

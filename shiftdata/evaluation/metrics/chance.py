@@ -47,6 +47,7 @@ def worst_by_chance(n: Any, accuracy: float) -> WorstByChance:
     for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
         below = (values * size + 1e-9).astype(np.int64)  # the most correct rows at or below value
         log_above += (count * _log_above(size, accuracy))[below]
+    # P(min = value) = P(min > the value before) - P(min > value), the first from 1.
     return WorstByChance(values, -np.diff(np.exp(log_above), prepend=1.0))
 
 

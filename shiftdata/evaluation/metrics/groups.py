@@ -203,6 +203,7 @@ class GroupAccuracy(Record):
 
 def _clustered(p: float, n: int, sem: float, effective: float, level: float = 0.95) -> tuple[float, float]:
     """Wilson's interval of a share of n rows of fewer origins."""
+    # As sem^2 = p (1 - p) / (rows - 1). At most n, the rows if all were independent.
     rows = min(1 + p * (1 - p) / sem**2, n) if sem > 0 else effective
     return wilson(p * rows, rows, reach(effective, level))
 

@@ -83,15 +83,15 @@ def test_fidelity_is_the_mean_ratio_with_its_standard_error() -> None:
         {"original": 1.0, "styles": {"a": 0.3, "b": 0.7, "c": 0.95}, "n": 9},
     ]
     result = summed(["a", "b", "c", "d", "e"], done, "a sketch", 2)
-    assert [(one.style, one.n, one.kept) for one in result.styles] == [
+    assert [(style.style, style.n, style.kept) for style in result.styles] == [
         ("b", 3, True),
         ("c", 2, True),
         ("a", 3, False),
         ("d", 1, False),
         ("e", 0, False),
     ]
-    assert [one.fidelity for one in result.styles[:4]] == pytest.approx([0.9, 0.85, 0.5, 0.2])
-    assert [one.sem for one in result.styles[:3]] == pytest.approx([0.1, 0.1, 0.2 / math.sqrt(3)])
+    assert [style.fidelity for style in result.styles[:4]] == pytest.approx([0.9, 0.85, 0.5, 0.2])
+    assert [style.sem for style in result.styles[:3]] == pytest.approx([0.1, 0.1, 0.2 / math.sqrt(3)])
     assert result.original == pytest.approx(0.575)
 
 

@@ -70,15 +70,15 @@ class Hub:
         self.calls.append(("send", [addition.path_in_repo for addition in additions]))
 
     def create_commit(self, repo_id: str, operations: Any, **options: Any) -> Any:
-        self.calls.append(("commit", [(type(one), one.path_in_repo) for one in operations]))
+        self.calls.append(("commit", [(type(operation), operation.path_in_repo) for operation in operations]))
         assert options["parent_commit"] == oid(len(self.commits))
         held = dict(self.commits[-1])
-        for one in operations:
-            if isinstance(one, CommitOperationDelete):
-                del held[one.path_in_repo]
+        for operation in operations:
+            if isinstance(operation, CommitOperationDelete):
+                del held[operation.path_in_repo]
             else:
-                data = Path(one.path_or_fileobj).read_bytes()
-                held[one.path_in_repo] = data[::-1] if one.path_in_repo == self.flip else data
+                data = Path(operation.path_or_fileobj).read_bytes()
+                held[operation.path_in_repo] = data[::-1] if operation.path_in_repo == self.flip else data
         self.commits.append(held)
         return SimpleNamespace(oid=oid(len(self.commits)))
 

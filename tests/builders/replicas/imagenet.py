@@ -43,7 +43,7 @@ def make(name: str, root: Path) -> Mapping[str, int]:
         (root / file).replace(root / f"train/{node}/{node}_{place * 7}.JPEG")
     put(root, "LOC_val_solution.csv", "\n".join(solution) + "\n")
     put_not_classes(root, node)
-    used = {number for one in breeds(name) for number in (*one.source, *one.target)}
+    used = {number for breed in breeds(name) for number in (*breed.source, *breed.target)}
     outside = NODES[min({*NODES} - used)]
     put(root, f"train/{outside}/{outside}_3.JPEG")  # a class of no superclass
     return counts

@@ -40,7 +40,9 @@ def test_the_rows_of_a_table_are_numbers_in_the_order_of_its_features(tasks):
             assert (x.dtype, x.shape) == (torch.float32, (len(y), 3))
             for values, label, key in zip(x, y.tolist(), known["key"], strict=True):
                 row = stored[key]
-                wanted = torch.tensor([np.nan if row[one] is None else row[one] for one in loader.features])
+                wanted = torch.tensor(
+                    [np.nan if row[feature] is None else row[feature] for feature in loader.features]
+                )
                 torch.testing.assert_close(values, wanted, equal_nan=True)
                 assert label == row["label"]
     missing = [x.isnan().any() for x, *_ in task.loader(batch_size=1)]

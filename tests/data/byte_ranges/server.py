@@ -19,12 +19,14 @@ from tests.web import answering
 class Served:
     """The requests that a server got, and how it is to answer for the files whose path has `faulty`.
 
-    `faults` are words for the next requests of these, one each; `always` is for all that follow.
+    `faults` are words for the next requests of these, one each; `always` is for all that follow. `faults_of`
+    has words for paths of their own.
     """
 
     url: str = ""
     bodies: list[tuple[str, int]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    faults_of: dict[str, list[str]] = field(default_factory=dict)
     always: str = "well"
     faulty: str = "/data/"
     versions: bool = False  # whether it sends an ETag
@@ -37,6 +39,8 @@ class Served:
 
     def next_fault(self, path: str) -> str:
         with self.lock:
+            if self.faults_of.get(path):
+                return self.faults_of[path].pop(0)
             return (self.faults.pop(0) if self.faults else self.always) if self.faulty in path else "well"
 
 
@@ -81,7 +85,8 @@ class Ranges(BaseHTTPRequestHandler):
             time.sleep(0.05)
         if fault == "stuck":
             time.sleep(5)
-        self.send_response(500 if fault == "error" else 206 if asked and fault != "whole" else 200)
+        well = 206 if asked and fault != "whole" else 200
+        self.send_response({"error": 500, "refused": 403}.get(fault, well))
         elsewhere = fault == "elsewhere"
         self.send_header("Content-Range", f"bytes {start + elsewhere}-{end - 1 + elsewhere}/{len(data)}")
         self.send_header("Content-Length", str(len(part) * 2 if fault == "cut" else len(part)))

@@ -154,7 +154,7 @@ def test_the_hub_of_the_environment_gets_its_token_alone(server, tmp_path):
             [sys.executable, "-c", code], env=environment | own | more, cwd=tmp_path, capture_output=True
         )
         assert any("resolve" in asked for asked in server.asked)
-        assert {one.rpartition(" ")[2] for one in server.secrets} == set(more.values())
+        assert {secret.rpartition(" ")[2] for secret in server.secrets} == set(more.values())
 
 
 def test_each_token_has_its_origin(monkeypatch, home):
@@ -192,7 +192,7 @@ def test_a_redirect_gets_no_token(tiny, server, monkeypatch, home, host):
         everything(server.hub)
         assert any(one.startswith("GET /datasets") for one in other.asked)
         assert other.secrets == []
-    assert {one.rpartition(" ")[2] for one in server.secrets} == {"of-the-server"}
+    assert {secret.rpartition(" ")[2] for secret in server.secrets} == {"of-the-server"}
 
 
 def test_a_token_is_not_sent_over_plain_http():
