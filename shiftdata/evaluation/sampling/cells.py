@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shiftdata.data.arrays import FloatArray, IntArray, as_ids, one_of
+from shiftdata.data.arrays import IntArray, as_ids, one_of
 from shiftdata.errors import InputError
 
 #: What to do when a label or group that should be there has no row: refuse, or go on with the others.
@@ -39,20 +39,19 @@ class Cells:
 
     def draw(self, cells: IntArray, generator: np.random.Generator) -> IntArray:
         """Draw a row of each of the given cells, uniformly, with replacement."""
-        rows: IntArray = self.order[self.starts[cells] + draw_below(self.counts[cells], generator)]
+        # Exact enough: counts are far below 2**53.
+        place = (generator.random(cells.shape) * self.counts[cells]).astype(np.int64)
+        rows: IntArray = self.order[self.starts[cells] + place]
         return rows
 
-    def first(self, takes: IntArray, generator: np.random.Generator) -> IntArray:
-        """Return the first `takes[c]` rows of each cell c in a random order of its rows.
-
-        The order does not depend on `takes`: who takes fewer gets a part of the same rows.
-        """
+    def first(self, take: int, generator: np.random.Generator) -> IntArray:
+        """Return the first rows of each cell in a random order of its rows."""
         shuffled = generator.permutation(self.n_rows)
         cell_of_row = np.empty(self.n_rows, dtype=narrowest(len(self)))
         cell_of_row[self.order] = np.repeat(np.arange(len(self)), self.counts)
         order = shuffled[np.argsort(cell_of_row[shuffled], kind="stable")]
         place = np.arange(self.n_rows) - np.repeat(self.starts, self.counts)
-        return order[place < np.repeat(takes, self.counts)]
+        return order[place < take]
 
 
 def cells_of(
@@ -99,19 +98,6 @@ def cells_of(
     )
 
 
-def row_weights(cells: Cells) -> FloatArray:
-    """Weigh rows so that all cells weigh the same: n / (cells * rows in its cell), 1 on average.
-
-    With the cells of groups these are the weights of RWG, with those of labels of RWY.
-
-    >>> row_weights(cells_of([0, 0, 0, 1])).round(3).tolist()
-    [0.667, 0.667, 0.667, 2.0]
-    """
-    weights = np.empty(cells.n_rows)
-    weights[cells.order] = np.repeat(cells.n_rows / (len(cells) * cells.counts), cells.counts)
-    return weights
-
-
 def _small_ids(name: str, values: ArrayLike) -> IntArray:
     ids = as_ids(name, values)
     if (largest := int(ids.max())) > LARGEST_ID:
@@ -120,11 +106,6 @@ def _small_ids(name: str, values: ArrayLike) -> IntArray:
             "them with np.unique(..., return_inverse=True)"
         )
     return ids
-
-
-def draw_below(sizes: IntArray, generator: np.random.Generator) -> IntArray:
-    """Draw a whole number below each size, uniformly. Exact enough: sizes are far below 2**53."""
-    return (generator.random(sizes.shape) * sizes).astype(np.int64)
 
 
 def narrowest(n_cells: int) -> type[np.unsignedinteger]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, Unpack
+from typing import Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,12 +10,8 @@ from numpy.typing import ArrayLike
 from shiftdata.data.arrays import FloatArray, IntArray, one_of
 from shiftdata.data.loading.order import FixedRows, Keys, Names, RowSampler
 from shiftdata.errors import InputError
-from shiftdata.evaluation.sampling.cells import Cells, row_weights
+from shiftdata.evaluation.sampling.cells import Cells
 from shiftdata.stable import rng
-
-#: The parameter of the Dirichlet: alpha * p (RLSbench, section 3.1), or alpha * K * p with K classes as the
-#: released code has it, which shifts far less.
-DirichletVariant: TypeAlias = Literal["paper", "code"]
 
 
 class Reweighted(RowSampler):
@@ -33,8 +29,10 @@ class Reweighted(RowSampler):
 
     @property
     def weights(self) -> FloatArray:
-        """The weight of each row, 1 on average."""
-        return row_weights(self.cells)
+        """The weight of each row, n / (cells * rows in its cell): 1 on average."""
+        cells, weights = self.cells, np.empty(self.cells.n_rows)
+        weights[cells.order] = np.repeat(cells.n_rows / (len(cells) * cells.counts), cells.counts)
+        return weights
 
     def rows_of(self, epoch: int) -> IntArray:
         generator = self._rng("rows", epoch)
@@ -49,7 +47,7 @@ class Subsampled(FixedRows):
 
     def __init__(self, cells: Cells, *, kind: str, seed: int = 0, names: Names = ()) -> None:
         generator = rng(seed, *names, "resampling", kind, "subset")
-        rows = cells.first(np.full(len(cells), cells.counts.min()), generator)
+        rows = cells.first(int(cells.counts.min()), generator)
         super().__init__(rows, kind=kind, seed=seed, names=names)
 
 
@@ -57,13 +55,14 @@ def dirichlet_marginal(
     base: ArrayLike,
     alpha: float | None,
     *,
-    variant: DirichletVariant = "paper",
+    variant: Literal["paper", "code"] = "paper",
     seed: int = 0,
     names: Names = (),
 ) -> FloatArray:
     """Draw a label marginal around `base`; the smaller alpha, the further away. None keeps `base`.
 
-    A label that is not in `base` stays out.
+    The parameter of the Dirichlet is alpha * p (RLSbench, section 3.1), or alpha * K * p with K classes as
+    the released code has it, which shifts far less. A label that is not in `base` stays out.
 
     >>> dirichlet_marginal([0.5, 0.5, 0], 1.0, seed=1).round(3).tolist()
     [0.009, 0.991, 0.0]
