@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +34,12 @@ from shiftdata.evaluation.metrics import group_accuracy
 from shiftdata.evaluation.metrics.groups import Linear
 from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.evaluation.protocols import task as task_of
-from shiftdata.evaluation.sampling import RowSampler, make_sampler
+from shiftdata.evaluation.sampling import FixedRows, RowSampler, make_sampler
 from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.rows import counts_of
 from shiftdata.extras import require
 from shiftdata.files import write_text
+from shiftdata.stable import rng
 
 MOST_SPLITS = 10  # of one protocol
 LEAST_ROWS = 30  # of a test
@@ -166,9 +167,11 @@ def read_sources(metadata: Metadata, jobs: Sequence[Job], mode: Mode) -> dict[st
 def train_model(source: Source, job: Job, training: Training) -> Model:
     """Train the model of a job; groups without a row are left out of the draw."""
     labels, groups = job.base.label[job.rows], job.base.group[job.rows]
-    ids = {"label_ids": np.unique(labels).tolist(), "group_ids": np.unique(groups).tolist()}
-    share: dict[str, Any] = {} if job.marginal is None else {"marginal": job.marginal, "replacement": True}
-    sampler = make_sampler(job.rule, labels=labels, groups=groups, **ids, **share)
+    sampler = make_sampler(job.rule, labels=labels, groups=groups, on_empty="drop")
+    if job.marginal is not None:  # as many rows, with these shares of the labels
+        _, label, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        generator = rng("calibrate", "label-shares")
+        sampler = FixedRows(generator.choice(len(labels), len(labels), p=(job.marginal / counts)[label]))
     assert isinstance(sampler, RowSampler)  # no rule above makes batches
     targets = getattr(job.base, job.target)[job.rows].astype(np.int64)
     return fit(source, job.rows, targets, sampler, outputs=job.labels, training=training)
@@ -259,8 +262,7 @@ def _jobs(task: Task, split: str, protocol: str, content: Metadata | None) -> It
         shares = np.bincount(target, counts_of(task, name), minlength=len(metadata.labels))
         shares = shares[np.unique(metadata.label[ceiling])]
         marginal = tuple((shares / shares.sum()).tolist())
-    rule = "shuffle" if marginal is None else "dirichlet"
-    yield Job(split, "ceiling", metadata, ceiling, tests, labels, rule, marginal=marginal)
+    yield Job(split, "ceiling", metadata, ceiling, tests, labels, marginal=marginal)
     yield Job(split, "ERM", metadata, fit_rows, tests, labels)
     if protocol == FAIRNESS:
         yield Job(split, "RWG", metadata, fit_rows, tests, labels, "rwg")

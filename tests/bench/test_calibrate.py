@@ -93,6 +93,18 @@ def test_a_ceiling_shares_no_origin_with_its_test_and_sees_the_tested_domain(tin
     assert (jobs[0].tests[0].rows == jobs[1].tests[0].rows).all()
 
 
+def test_the_ceiling_of_a_label_shift_has_the_label_shares_of_its_test(tiny, monkeypatch):
+    metadata = read_metadata(tiny)
+    words = "label-shift source={} target={} alpha=1 seed=0".format(*metadata.nuisances)
+    plan = planned(metadata, [split(tiny, "shift", words)])
+    (ceiling,) = (job for job in plan.jobs if job.trained == "ceiling")
+    monkeypatch.setattr(calibration, "fit", lambda source, rows, targets, sampler, **options: sampler)
+    drawn = metadata.label[ceiling.rows[calibration.train_model(None, ceiling, QUICK).rows_of(0)]]
+    shares = np.bincount(drawn, minlength=len(metadata.labels)) / len(ceiling.rows)
+    assert len(ceiling.marginal) == len(metadata.labels)
+    assert np.abs(shares - ceiling.marginal).max() < 3 * np.sqrt(0.25 / len(ceiling.rows))
+
+
 def test_an_interval_counts_the_rows_of_an_origin_as_one_observation(tiny):
     metadata = read_metadata(tiny)
     groups = np.unique(metadata.group)[:2]

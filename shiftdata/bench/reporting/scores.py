@@ -341,7 +341,7 @@ def cell(value: float, error: float, figure: str) -> Cell:
 
 def standard_error(points: FloatArray) -> float:
     """The sample SD over the square root of n; nan for fewer than two points."""
-    return spread(points, "sma") / math.sqrt(len(points))
+    return spread(points) / math.sqrt(len(points))
 
 
 def cells_of(
