@@ -50,11 +50,10 @@ def _draws() -> Iterator[tuple[str, str, str]]:
     ids = np.random.default_rng(0).integers(4, size=(2, 200))
     for name in SAMPLERS:
         size = {"batch_size": 8} if name == "per-domain" else {}
-        alpha = {"alpha": 1.0} if name == "dirichlet" else {}
         pseudo = {"pseudo_labels": ids[1]} if name == "pseudo-balanced" else {}
         sampler = make_sampler(
             name, labels=ids[0], groups=4 * ids[0] + ids[1], nuisances=ids[1], seed=3, names=("golden", "x"),
-            **pseudo, **size, **alpha,
+            **pseudo, **size,
         )  # fmt: skip
         for epoch in (0, 1):
             sampler.set_epoch(epoch)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from builders.datasheet import Datasheet
@@ -82,11 +82,14 @@ def label_shifts(source: str, targets: Sequence[str], *, small: bool = False) ->
     A target that is the source itself is a fifth of it: too few rows to leave some out, so it draws with
     replacement. Of a `small` dataset every target does.
     """
+    every = tuple(dict.fromkeys([source, *targets]))
     return (
-        *LabelShift.pairs(source, targets, alphas=(None,), seeds=(0,)),
+        *(LabelShift(source=source, target=target, alpha=None) for target in every),
         *(
-            replace(shift, replacement=small or shift.target == shift.source)
-            for shift in LabelShift.pairs(source, targets, alphas=(10, 3, 1, 0.5))
+            LabelShift(
+                source=source, target=target, alpha=alpha, seed=seed, replacement=small or target == source
+            )
+            for target, alpha, seed in product(every, (10, 3, 1, 0.5), (0, 1))
         ),
     )
 

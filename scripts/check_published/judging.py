@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from check_published.cells import Printed
-from shiftdata.evaluation.metrics.statistics import Convention, spread
+from shiftdata.evaluation.metrics.statistics import spread
 
 Verdict: TypeAlias = Literal["reproduces", "within rounding", "depends", "inconsistent"]
 VERDICTS: tuple[Verdict, ...] = ("reproduces", "within rounding", "depends", "inconsistent")
@@ -120,7 +120,7 @@ def exactly(value: float) -> Span:
     return lambda values, halves: (value, value, value)
 
 
-def std_span(convention: Convention, per_root: int = 0) -> Span:
+def std_span(ddof: int, per_root: int = 0) -> Span:
     """The span of a standard deviation, or of a standard error over `per_root` values.
 
     It is convex: greatest where each value lies at the end of its interval that is away from a threshold,
@@ -133,10 +133,10 @@ def std_span(convention: Convention, per_root: int = 0) -> Span:
         order = np.argsort(x)
         ends = [np.where(np.argsort(order) < cut, x - h, x + h) for cut in range(len(x) + 1)]
         near = [np.clip(centre, x - h, x + h) for centre in np.linspace(x.min(), x.max(), 41)]
-        spreads = [spread(values, convention) for values in (x, *ends)]
+        spreads = [spread(values, ddof) for values in (x, *ends)]
         return (
             spreads[0] / scale,
-            min(spread(values, convention) for values in near) / scale,
+            min(spread(values, ddof) for values in near) / scale,
             max(spreads) / scale,
         )
 

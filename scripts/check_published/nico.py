@@ -99,9 +99,9 @@ def _classic(sheet: Sheet) -> Iterator[Finding]:
 def _std(target: Printed | None, cells: Sequence[Printed | None]) -> list[Finding]:
     """The tables divide by K; equation 9 divides by K - 1."""
     check = "Std over 4 domains (ddof 0)"
-    found = judge(target, std_span("nico++-tables"), cells, check, assumption=OF_MEANS)
+    found = judge(target, std_span(ddof=0), cells, check, assumption=OF_MEANS)
     known = np.array([cell.value for cell in cells if cell is not None])
-    by_equation = spread(known, "nico++") if len(known) == len(cells) else float("nan")
+    by_equation = spread(known) if len(known) == len(cells) else float("nan")
     note = f"equation 9 (ddof 1) gives {by_equation:.2f}"
     return [replace(one, note=note) for one in found]
 

@@ -131,7 +131,7 @@ def _scenarios(sheet: Sheet) -> Iterator[Finding]:
             yield from mean_of(sheet.get("mean", method, part), cells, "scenarios")
             yield from judge(
                 sheet.spread("mean", method, part),
-                std_span("sma", per_root=len(cells)),
+                std_span(ddof=1, per_root=len(cells)),
                 cells,
                 f"SEM over {len(cells)} scenarios (ddof 1)",
             )

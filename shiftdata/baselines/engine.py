@@ -16,7 +16,7 @@ from torch import Tensor
 from shiftdata.baselines.distributed import GradientSharing, SharedEncoder, gathered, same_everywhere
 from shiftdata.baselines.method import Batch, Data, Method, Stage
 from shiftdata.baselines.models import Floats, Prepare
-from shiftdata.baselines.networks import Network, evaluating
+from shiftdata.baselines.networks import Network, batch_norms, evaluating
 from shiftdata.baselines.training import TRAINING, DivergedError, Training, optimizer_of, schedule_of
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.augment import DomainBed, Shift, Strong, Views
@@ -115,7 +115,6 @@ class Trainer:
 
     def validation_scores(self) -> Floats:
         """`source_scores` of the validation set, which a method's `correct` shares with the evaluation."""
-        assert self.data.select is not None
         if self._validation is None:
             self._validation = self.source_scores(self.data.select)
         return self._validation
@@ -187,7 +186,7 @@ class Trainer:
     def steps_of(self, stage: Stage) -> int:
         """Return how many steps a stage has."""
         if stage.passes:
-            return math.ceil(stage.passes * self.data.target_rows / self.training.batch)
+            return math.ceil(stage.passes * len(self.data.target) / self.training.batch)
         return round(stage.share * self.training.steps)
 
     @property
@@ -257,7 +256,7 @@ class Trainer:
         data, method, target = self.data, self.method, self.data.target
         fit = self._loader(data.rows, self.sampler, method.strong_views, self.seed)
         self._loaders, self._batches = {"fit": fit}, {"fit": _endless(fit)}
-        if target is not None and "target" in method.needs:
+        if "target" in method.needs:
             if not len(target):
                 raise InputError(f"{type(method).__name__} reads unlabelled rows, and the set has none")
             shuffled = data.target_sampler or FixedRows(np.arange(len(target)), seed=self.seed + 1)
@@ -292,8 +291,9 @@ class Trainer:
         generator = torch.default_generator if self.device == "cpu" else torch
         generator.manual_seed(hash64(self.seed, "baselines", "step", progress.total, 0))
         self.method.train()
-        if self.training.frozen_norm:
-            _freeze_norms(self.network.encoder)
+        # Frozen norms use and keep their running statistics; their weights are trained all the same.
+        for layer in batch_norms(self.network.encoder) if self.training.frozen_norm else ():
+            layer.eval()
         kind, is_mixed = torch.device(self.device).type, self.training.precision == "bfloat16"
         with torch.autocast(kind, torch.bfloat16, enabled=is_mixed):
             loss = self._loss_of(batch)
@@ -330,7 +330,7 @@ class Trainer:
     def _evaluate(self, loss: Tensor) -> None:
         """Record the validation loss of the weights as they are, and predictions as if training ended."""
         data, step = self.data, self.progress.total
-        if data.select is None or data.select_y is None:
+        if not len(data.select):
             raise InputError("evaluate_every needs a set with the role 'select': the task has none")
         self._validation = None
         scores = torch.from_numpy(self.validation_scores()).double()
@@ -435,10 +435,3 @@ def transform_of(training: Training, source: Source, strong_views: int = 0) -> A
     if strong_views:
         return Views(weak, *[Strong(weak)] * strong_views)
     return None if training.augment == "none" or not (training.shift or training.flip) else weak
-
-
-def _freeze_norms(encoder: torch.nn.Module) -> None:
-    """Let batch norms use and keep their running statistics; their weights are trained all the same."""
-    for module in encoder.modules():  # nested ones too
-        if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
-            module.eval()

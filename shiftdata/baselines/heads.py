@@ -99,13 +99,8 @@ class HeadResults:
     specs: Sequence[HeadSpec]
     weights: Floats
     steps: tuple[int, ...]
-    predicted: list[NDArray[np.int16]]
+    predicted: Mapping[str, NDArray[np.int16]]
     failed: dict[int, str]
-
-    def scores(self, run: int, x: Floats) -> Floats:
-        """Return a run's logits, a column a class."""
-        logits: Floats = x @ self.weights[run, :, :-1].T + self.weights[run, :, -1]
-        return logits
 
 
 def first_stage(spec: HeadSpec, steps: int) -> int:
@@ -156,7 +151,7 @@ class Chunk:
     runs: list[int]
     weight: Tensor
     steps: int
-    evaluate: list[Tensor]
+    evaluate: Mapping[str, Tensor]
     results: HeadResults
 
     def run(self) -> None:
@@ -286,9 +281,9 @@ class Chunk:
         at, fine = results.steps.index(done), [run not in results.failed for run in self.runs]
         if done == self.steps:
             results.weights[self.runs] = heads.transpose(0, 1).numpy()
-        for x, predicted in zip(self.evaluate, results.predicted, strict=True):
+        for name, x in self.evaluate.items():
             best = (heads @ x.T).max(0).indices.numpy()  # `argmax` takes five times as long
-            predicted[np.array(self.runs)[fine], at] = best[fine]
+            results.predicted[name][np.array(self.runs)[fine], at] = best[fine]
 
     def _check(self, done: int) -> None:
         """Note the runs that diverged; the others go on, as runs share no numbers."""
@@ -321,7 +316,7 @@ def train_heads(
     *,
     steps: int,
     classes: int | None = None,
-    evaluate: Sequence[Floats] = (),
+    evaluate: Mapping[str, Floats] | None = None,
     every: int = 0,
     samplers: Samplers | None = None,
     workers: int = 1,
@@ -329,7 +324,7 @@ def train_heads(
     """Train a linear head for each spec, all of them on the same rows.
 
     `x` has a line of standardised features for each row; `y` and `group` are numbers from 0, `classes` by
-    default those in `y`. A run takes `steps`, all stages together. The rows of each array of `evaluate` are
+    default those in `y`. A run takes `steps`, all stages together. The rows of each set of `evaluate` are
     predicted after every `every` steps and after the last. `samplers` makes the sampler of a rule and a
     `seed`, by default on these rows. `workers` are threads.
     """
@@ -342,10 +337,11 @@ def train_heads(
             raise InputError(f"{name} needs rows of several groups, and these have one")
     recorded = (*range(every, steps, every), steps) if every else (steps,)
     weights = np.full((len(specs), rows.classes, rows.x.shape[1]), np.nan, np.float32)
-    predicted = [np.full((len(specs), len(recorded), len(lines)), -1, np.int16) for lines in evaluate]
+    inputs = {name: with_bias(lines) for name, lines in (evaluate or {}).items()}
+    shape = len(specs), len(recorded)
+    predicted = {name: np.full((*shape, len(lines)), -1, np.int16) for name, lines in inputs.items()}
     results = HeadResults(specs, weights, recorded, predicted, {})
     draw = samplers or partial(make_sampler, labels=y, groups=group, on_empty="drop")
-    inputs = [with_bias(lines) for lines in evaluate]
     with torch_threads(), ThreadPoolExecutor(workers) as pool:
         jobs = [
             pool.submit(Chunk(part, runs, weight, steps, inputs, results).run)
@@ -359,22 +355,6 @@ def train_heads(
     return results
 
 
-@dataclass(frozen=True, eq=False)
-class GridResults:
-    """Heads trained on a task: `results`, the predicted sets in order, and each class's label number."""
-
-    results: HeadResults
-    sets: tuple[str, ...]
-    outputs: IntArray
-
-    def predicted(self, run: int, name: str, step: int = -1) -> IntArray:
-        """Return the predicted label's number for each row of a set, after `results.steps[step]` steps."""
-        if run in self.results.failed:
-            raise InputError(f"run {run} has failed: {self.results.failed[run]}")
-        labels: IntArray = self.outputs[self.results.predicted[self.sets.index(name)][run, step]]
-        return labels
-
-
 def train_grid(
     task: Task,
     specs: Sequence[HeadSpec],
@@ -383,32 +363,35 @@ def train_grid(
     every: int = 0,
     features: Floats | None = None,
     workers: int = 1,
-) -> GridResults:
-    """Train heads on a task's training set, and predict its validation and test sets.
+) -> HeadResults:
+    """Train heads on a task's training set, and predict its validation and test sets: places in `label_ids`.
 
     `features` is an array with a line for each row of the base; by default frozen features, cached on this
     machine. `steps`, `every` and `workers` are those of `train_heads`.
     """
     sets = TaskSets.of(task, make_method("erm"), None)
-    judged = {name: task.rows(name) for name, rows in task.sets.items() if rows.role in ("select", "test")}
+    judged = [name for name, rows in task.sets.items() if rows.role in ("select", "test")]
     source = sets.source("linear") if features is None else Source(features)
     data = sets.data(source, TRAINING, 0)
-    x, *evaluate = (source.lines(rows) for rows in (data.rows, *judged.values()))
+    x, *evaluate = (source.lines(rows) for rows in (data.rows, *map(task.rows, judged)))
     assert x is not None  # "linear" reads lines
     prepare = Standardised(x)
-    results = train_heads(
+    return train_heads(
         prepare(x).numpy(),
         data.y,
         data.group,
         specs,
         steps=steps,
         classes=data.classes,
-        evaluate=[prepare(lines).numpy() for lines in evaluate if lines is not None],
+        evaluate={
+            name: prepare(lines).numpy()
+            for name, lines in zip(judged, evaluate, strict=True)
+            if lines is not None
+        },
         every=every,
         samplers=partial(task.sampler, name=sets.fit),
         workers=workers,
     )
-    return GridResults(results, tuple(judged), task.label_ids)
 
 
 def _chunks(

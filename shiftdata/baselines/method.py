@@ -6,10 +6,11 @@ import ast
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, overload
 
+import numpy as np
 from torch import Tensor, nn
 
 from shiftdata.baselines.networks import Network
@@ -32,6 +33,11 @@ HINT = "Steps, rates and schedules are settings of training=Training(...)."
 Need: TypeAlias = Literal["groups", "domains", "target", "select", "batch-norm", "maps", "pixels", "unknown"]
 
 
+def no_rows() -> IntArray:
+    """Return an empty set of rows."""
+    return np.zeros(0, np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Data:
     """The rows of a training, as a method sees them: neither labels nor groups of the target.
@@ -46,27 +52,13 @@ class Data:
     group: IntArray
     domain: IntArray
     sampler: RowSampler | CellBatches
-    target: IntArray | None = None
+    target: IntArray = field(default_factory=no_rows)
     target_sampler: RowSampler | None = None
-    select: IntArray | None = None
-    select_y: IntArray | None = None
-    select_group: IntArray | None = None
+    select: IntArray = field(default_factory=no_rows)
+    select_y: IntArray = field(default_factory=no_rows)
+    select_group: IntArray = field(default_factory=no_rows)
     #: Test rows that each evaluation predicts too, for rules that choose a step; methods do not use them.
     tested: IntArray | None = None
-
-    @property
-    def unlabelled(self) -> IntArray:
-        """The rows of the target, for methods that need them: the trainer has checked that there are some."""
-        assert self.target is not None
-        return self.target
-
-    @property
-    def target_rows(self) -> int:
-        return 0 if self.target is None else len(self.target)
-
-    @property
-    def domains(self) -> int:
-        return int(self.domain.max(initial=-1)) + 1
 
 
 @dataclass(frozen=True)

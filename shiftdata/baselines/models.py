@@ -190,20 +190,6 @@ def backbone_of(name: str) -> Backbone:
     return BACKBONES[name]
 
 
-def reads_of(sample: Tensor | Sequence[str]) -> Reads:
-    """Return the form of a batch."""
-    if not isinstance(sample, Tensor):
-        return "texts"
-    return "pixels" if sample.ndim == 4 else "numbers"
-
-
-def default_backbone(sample: Any) -> str:
-    """Choose convolutions for pictures; for numbers a linear layer, or hidden layers for few."""
-    if sample.ndim == 4:
-        return "small-cnn"
-    return "mlp" if sample.shape[1] < 1000 else "linear"
-
-
 def build(
     backbone: str | nn.Module | None,
     sample: Tensor | Sequence[str],
@@ -215,20 +201,25 @@ def build(
 
     Where a batch holds numbers, they are standardised by the training rows `fit`, by default by the sample.
     """
-    reads = reads_of(sample)
-    if not isinstance(sample, Tensor) and not isinstance(backbone, str):
-        raise InputError("texts need a tokenizer: give backbone='transformers:NAME'")
     prepare: Prepare = pixels
-    if isinstance(sample, Tensor) and reads == "numbers":
-        prepare = Standardised(sample if fit is None else fit)
+    reads: Reads = "texts"
+    width = 0
+    if isinstance(sample, Tensor):
+        reads, width = "pixels" if sample.ndim == 4 else "numbers", sample.shape[-1]
+        if reads == "numbers":
+            prepare = Standardised(sample if fit is None else fit)
+    elif not isinstance(backbone, str):
+        raise InputError("texts need a tokenizer: give backbone='transformers:NAME'")
     if isinstance(backbone, nn.Module):
         about = Backbone(type(backbone).__name__, reads, pretraining="not known")
         return _own_network(backbone, prepare(sample[:2]), outputs), prepare, about
-    about = backbone_of(backbone or default_backbone(sample))
+    # By default hidden layers for few numbers, as of tables, and a linear layer for many.
+    default = "small-cnn" if reads == "pixels" else "mlp" if width < 1000 else "linear"
+    about = backbone_of(backbone or default)
     if about.reads != reads or about.make is None:
         fitting = ", ".join(each.name for each in BACKBONES.values() if each.reads == reads)
         raise InputError(
             f"the backbone {about.name} reads {about.reads}, and these are {reads}: use {fitting}"
         )
-    network = about.make(sample.shape[-1] if isinstance(sample, Tensor) else 0, outputs)
+    network = about.make(width, outputs)
     return network, network.prepare or prepare, about

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 WIDTHS = (32, 64, 128, 256)
 HIDDEN = 128
@@ -49,6 +50,11 @@ class Network(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         logits: Tensor = self.head(self.features(x))
         return logits
+
+
+def batch_norms(network: nn.Module) -> list[_BatchNorm]:
+    """Return the layers with statistics of a batch, nested ones too."""
+    return [layer for layer in network.modules() if isinstance(layer, _BatchNorm)]
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Data, Method, code_of
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Backbone, Floats, Prepare, build
-from shiftdata.baselines.networks import Network
+from shiftdata.baselines.networks import Network, batch_norms
 from shiftdata.baselines.sets import TaskSets, check_rows
 from shiftdata.baselines.training import TRAINING, Training
 from shiftdata.data.arrays import IntArray
@@ -79,22 +79,10 @@ def fit(
     y, zero = np.searchsorted(outputs, targets).astype(np.int64), np.zeros(len(rows), np.int64)
     sampler = sampler or FixedRows(np.arange(len(rows)), seed=seed)
     data = Data(source, rows, y, len(outputs), group=zero, domain=zero, sampler=sampler)
-    trainer, _ = _trainer(make_method("erm"), data, backbone, training, seed, "cpu")
+    network, prepare, _ = _network(source, rows, len(outputs), backbone, seed)
+    trainer = Trainer(make_method("erm"), network, prepare, data, training=training, seed=seed)
     trainer.run()
     return Model(trainer, outputs)
-
-
-def _trainer(
-    method: Method,
-    data: Data,
-    backbone: str | torch.nn.Module | None,
-    training: Training,
-    seed: int,
-    device: str,
-) -> tuple[Trainer, Backbone]:
-    network, prepare, about = _network(data.source, data.rows, data.classes, backbone, seed)
-    _check_network(method, network, data.source)
-    return Trainer(method, network, prepare, data, training=training, seed=seed, device=device), about
 
 
 def _network(
@@ -126,9 +114,12 @@ def initial_network(
 
 
 def _check_network(method: Method, network: Network, source: Source) -> None:
-    norms = [part for part in network.modules() if isinstance(part, torch.nn.modules.batchnorm._BatchNorm)]
     lacking = {
-        "batch-norm": (not norms, "adapts batch-norm layers, and the network has none", "small-cnn"),
+        "batch-norm": (
+            not batch_norms(network),
+            "adapts batch-norm layers, and the network has none",
+            "small-cnn",
+        ),
         "maps": (not network.maps, "reads feature maps, and the network has none", "small-resnet"),
         "pixels": (not source.is_pictures, "changes pictures, and the network reads features", "small-cnn"),
     }
@@ -246,7 +237,9 @@ def train(
     source = Source(features) if features is not None else sets.source(backbone, side, on_rows)
     data = sets.data(source, training, seed, test_steps=test_steps)
     begun, used = time.monotonic(), time.process_time()
-    trainer, about = _trainer(algorithm, data, backbone, training, seed, device)
+    network, prepare, about = _network(source, data.rows, data.classes, backbone, seed)
+    _check_network(algorithm, network, source)
+    trainer = Trainer(algorithm, network, prepare, data, training=training, seed=seed, device=device)
     about = replace(about, pretraining=about.pretraining or source.pretraining)
     identity = _identity(task, method, algorithm, about, training, seed) | {"input": [*source.shape]}
     _run(trainer, folder, identity, save_every, on_step)

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from shiftdata.baselines.method import Data, Method
+from shiftdata.baselines.method import Data, Method, no_rows
 from shiftdata.baselines.models import backbone_of
 from shiftdata.baselines.training import Training
 from shiftdata.data.arrays import IntArray
@@ -62,7 +62,7 @@ def source_of(
         encoder = HashedNgrams()
     else:
         encoder = Columns(dict(metadata.dataset.manifest.roles.example))
-    every = np.unique(np.concatenate([np.zeros(0, np.int64), *rows]))
+    every = np.unique(np.concatenate([no_rows(), *rows]))
     array = features_of(metadata, every, encoder, cache=form == "frozen", on_rows=on_rows)
     line_of = np.full(len(metadata), -1)
     line_of[every] = metadata.picture[every]
@@ -94,7 +94,7 @@ class TaskSets:
         target = next((name for name, rows in task.sets.items() if "unlabelled" in rows.roles), None)
         select = next((name for name, rows in task.sets.items() if rows.role == "select"), None)
         tests = [task.rows(name) for name, rows in task.sets.items() if rows.role == "test"]
-        tested = np.unique(np.concatenate([np.zeros(0, np.int64), *tests]))
+        tested = np.unique(np.concatenate([no_rows(), *tests]))
         return cls(task, method, fit, target if "target" in method.needs else None, select, tested)
 
     def source(
@@ -122,9 +122,12 @@ class TaskSets:
         _, domain = np.unique(metadata.nuisance[rows], return_inverse=True)
         sampler = self._sampler(training.batch, int(domain.max()) + 1, seed)
         assert isinstance(sampler, RowSampler | CellBatches)  # batches were not asked for
-        select = np.zeros(0, np.int64) if self.select is None else task.rows(self.select)
+        target, target_sampler = no_rows(), None
+        if self.target is not None and len(target := self._drawn(self.target, "unlabelled")):
+            target_sampler = task.sampler("shuffle", self.target, role="unlabelled", seed=seed + 1)
+        assert target_sampler is None or isinstance(target_sampler, RowSampler)  # batches were not asked for
+        select = no_rows() if self.select is None else task.rows(self.select)
         select = select[np.isin(metadata.label[select], task.label_ids)]
-        judged = len(select) > 0
         return Data(
             source,
             rows,
@@ -133,11 +136,11 @@ class TaskSets:
             group,
             domain,
             sampler,
-            target=None if self.target is None else self._drawn(self.target, "unlabelled"),
-            target_sampler=self._target_sampler(seed + 1),
-            select=select if judged else None,
-            select_y=task.remapped[metadata.label[select]] if judged else None,
-            select_group=metadata.group[select] if judged else None,
+            target=target,
+            target_sampler=target_sampler,
+            select=select,
+            select_y=task.remapped[metadata.label[select]],
+            select_group=metadata.group[select],
             tested=self.tested if test_steps else None,
         )
 
@@ -154,13 +157,6 @@ class TaskSets:
         """Return the rows of a set, each as often as it was drawn."""
         rows, counts = self.task.rows(name, role), counts_of(self.task, name, role)
         return rows if counts is None else np.repeat(rows, counts)
-
-    def _target_sampler(self, seed: int) -> RowSampler | None:
-        if self.target is None or not len(self.task.rows(self.target, "unlabelled")):
-            return None
-        sampler = self.task.sampler("shuffle", self.target, role="unlabelled", seed=seed)
-        assert isinstance(sampler, RowSampler)
-        return sampler
 
 
 def check_rows(rows: IntArray, outputs: IntArray) -> None:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +34,12 @@ from shiftdata.evaluation.metrics import group_accuracy
 from shiftdata.evaluation.metrics.groups import Linear
 from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.evaluation.protocols import task as task_of
-from shiftdata.evaluation.sampling import RowSampler, make_sampler
+from shiftdata.evaluation.sampling import FixedRows, RowSampler, make_sampler
 from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.rows import counts_of
 from shiftdata.extras import require
 from shiftdata.files import write_text
+from shiftdata.stable import rng
 
 MOST_SPLITS = 10  # of one protocol
 LEAST_ROWS = 30  # of a test
@@ -85,15 +86,6 @@ class Job:
         return *drawn, self.rows.tobytes(), self.labels.tobytes()
 
 
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """The trainings for the canonical splits of a base, and what cannot be measured, with reasons."""
-
-    metadata: Metadata
-    jobs: list[Job] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-
-
 def calibrate(
     dataset: DatasetName,
     out: str | Path,
@@ -104,14 +96,9 @@ def calibrate(
 ) -> Calibration:
     """Train a small model for the canonical splits of a dataset's default base, judge it, write the record.
 
-    Args:
-        dataset: a name, a folder, or an opened dataset.
-        out: the JSON file of the record, written after each training. Measures in it of the same build with
-            the same settings are taken over, so that a calibration that was stopped goes on.
-        modes: "scratch", "frozen" (pictures only); default: all that its examples allow.
-        training: settings of each training.
-        on_job: gets the next job, the number of trainings that are done, and the number of all.
-
+    The record is the JSON file `out`, written after each training. Measures in it of the same build with the
+    same settings are taken over, so that a calibration that was stopped goes on. `modes` are by default all
+    that the examples allow. `on_job` gets the next job, the number of trainings done, and that of all.
     """
     torch = require("torch", "a calibration")
     metadata, out = read_metadata(dataset), Path(out)
@@ -121,9 +108,9 @@ def calibrate(
     modes = modes or (MODES if pictures else MODES[:1])
     if pictures and "frozen" in modes:
         FrozenFeatures()  # a missing package is named before an hour of training, not after
-    plan = planned(metadata, manifest.canonical_splits)
-    if not plan.jobs:
-        why = "; ".join(plan.left_out) or "it has none"
+    jobs, left_out = planned(metadata, manifest.canonical_splits)
+    if not jobs:
+        why = "; ".join(left_out) or "it has none"
         raise InputError(f"no canonical split of {metadata.name} can be calibrated: {why}")
     content_id = manifest.base(metadata.base).content_id
     versions = {"torch": str(torch.__version__), "intervals": "over origins"}
@@ -141,23 +128,23 @@ def calibrate(
         features=features,
         versions=versions,
         measures=measures,
-        left_out=plan.left_out,
+        left_out=left_out,
     )
     done = {(measure.split, measure.trained, measure.mode) for measure in measures}
-    total = len(modes) * len(plan.jobs)
+    total = len(modes) * len(jobs)
     for at, mode in enumerate(modes):
         on_job(f"reading examples ({mode})", len(measures), total)
-        sources = read_sources(plan, mode)
+        sources = read_sources(metadata, jobs, mode)
         models: Models = {}
-        for number, job in enumerate(plan.jobs, start=at * len(plan.jobs)):
+        for number, job in enumerate(jobs, start=at * len(jobs)):
             if (job.split, job.trained, mode) in done:
                 continue
             text = f"{job.split}, {job.trained}, {mode}"
             on_job(text, number, total)
             try:
-                measures += _measured(plan, sources, job, mode, training, models)
+                measures += _measured(metadata, sources, job, mode, training, models)
             except InputError as error:
-                plan.left_out.append(f"{text}: {error}")
+                left_out.append(f"{text}: {error}")
             _write(measured, out)
     _write(measured, out)
     return measured
@@ -167,11 +154,11 @@ def _write(measured: Calibration, out: Path) -> None:
     write_text(out, json.dumps(asdict(measured), indent=1, ensure_ascii=False) + "\n")
 
 
-def read_sources(plan: Plan, mode: Mode) -> dict[str, Source]:
+def read_sources(metadata: Metadata, jobs: Sequence[Job], mode: Mode) -> dict[str, Source]:
     """Return readers of the rows of each base, by its name; features that are not cached are computed now."""
-    rows = {plan.metadata.base: [test.rows for job in plan.jobs for test in job.tests]}
-    bases = {plan.metadata.base: plan.metadata}
-    for job in plan.jobs:
+    rows = {metadata.base: [test.rows for job in jobs for test in job.tests]}
+    bases = {metadata.base: metadata}
+    for job in jobs:
         bases[job.base.base] = job.base
         rows.setdefault(job.base.base, []).append(job.rows)
     return {name: source_of(base, mode, *rows[name]) for name, base in bases.items()}
@@ -180,17 +167,19 @@ def read_sources(plan: Plan, mode: Mode) -> dict[str, Source]:
 def train_model(source: Source, job: Job, training: Training) -> Model:
     """Train the model of a job; groups without a row are left out of the draw."""
     labels, groups = job.base.label[job.rows], job.base.group[job.rows]
-    ids = {"label_ids": np.unique(labels).tolist(), "group_ids": np.unique(groups).tolist()}
-    share: dict[str, Any] = {} if job.marginal is None else {"marginal": job.marginal, "replacement": True}
-    sampler = make_sampler(job.rule, labels=labels, groups=groups, **ids, **share)
+    sampler = make_sampler(job.rule, labels=labels, groups=groups, on_empty="drop")
+    if job.marginal is not None:  # as many rows, with these shares of the labels
+        _, label, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        generator = rng("calibrate", "label-shares")
+        sampler = FixedRows(generator.choice(len(labels), len(labels), p=(job.marginal / counts)[label]))
     assert isinstance(sampler, RowSampler)  # no rule above makes batches
     targets = getattr(job.base, job.target)[job.rows].astype(np.int64)
     return fit(source, job.rows, targets, sampler, outputs=job.labels, training=training)
 
 
-def planned(metadata: Metadata, splits: Sequence[CanonicalSplit]) -> Plan:
-    """Plan the trainings for canonical splits, those of one protocol next to each other."""
-    plan, content = Plan(metadata), _content(metadata, splits)
+def planned(metadata: Metadata, splits: Sequence[CanonicalSplit]) -> tuple[list[Job], list[str]]:
+    """Return the trainings for canonical splits by protocol, and what cannot be measured, with reasons."""
+    jobs, left_out, content = list[Job](), list[str](), _content(metadata, splits)
     by_protocol: dict[str, list[CanonicalSplit]] = {}
     for split in splits:
         by_protocol.setdefault(split.protocol.split()[0], []).append(split)
@@ -201,14 +190,14 @@ def planned(metadata: Metadata, splits: Sequence[CanonicalSplit]) -> Plan:
         large = [split for split in given if _tested(split) >= LEAST_ROWS]
         if len(large) < len(given):
             few = f"{len(given) - len(large)} of {len(given)} splits test fewer than {LEAST_ROWS} rows"
-            plan.left_out.append(f"{name}: {few}")
+            left_out.append(f"{name}: {few}")
         for split in _chosen(name, large):
             try:
                 task = task_of(metadata, parse_protocol(split.protocol), on_empty="report")
-                plan.jobs.extend(_jobs(task, split.name, name, content))
+                jobs.extend(_jobs(task, split.name, name, content))
             except InputError as error:
-                plan.left_out.append(f"{split.name}: {error}")
-    return plan
+                left_out.append(f"{split.name}: {error}")
+    return jobs, left_out
 
 
 def _content(metadata: Metadata, splits: Sequence[CanonicalSplit]) -> Metadata | None:
@@ -273,8 +262,7 @@ def _jobs(task: Task, split: str, protocol: str, content: Metadata | None) -> It
         shares = np.bincount(target, counts_of(task, name), minlength=len(metadata.labels))
         shares = shares[np.unique(metadata.label[ceiling])]
         marginal = tuple((shares / shares.sum()).tolist())
-    rule = "shuffle" if marginal is None else "dirichlet"
-    yield Job(split, "ceiling", metadata, ceiling, tests, labels, rule, marginal=marginal)
+    yield Job(split, "ceiling", metadata, ceiling, tests, labels, marginal=marginal)
     yield Job(split, "ERM", metadata, fit_rows, tests, labels)
     if protocol == FAIRNESS:
         yield Job(split, "RWG", metadata, fit_rows, tests, labels, "rwg")
@@ -283,14 +271,14 @@ def _jobs(task: Task, split: str, protocol: str, content: Metadata | None) -> It
 
 
 def _measured(
-    plan: Plan, sources: dict[str, Source], job: Job, mode: Mode, training: Training, models: Models
+    metadata: Metadata, sources: dict[str, Source], job: Job, mode: Mode, training: Training, models: Models
 ) -> list[Measure]:
     """Train the model of a job, unless another job has, and judge it on each test."""
     if job.identity not in models:
         begun = time.process_time()  # of one core, however busy the machine is
         model = train_model(sources[job.base.base], job, training)
         models[job.identity] = model, time.process_time() - begun
-    (model, seconds), metadata, measures = models[job.identity], plan.metadata, []
+    (model, seconds), measures = models[job.identity], []
     for test in job.tests:
         predicted = model.predict(test.rows, sources[metadata.base])
         right = predicted == getattr(metadata, job.target)[test.rows]

@@ -280,16 +280,19 @@ def _sets(task: Task, role: Role) -> list[str]:
 
 def _heads(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
     task, training = task_of(runs[0].job.task), runs[0].job.training
-
-    def spec(job: Job) -> HeadSpec:
-        numbers = {
-            name: getattr(job.training, name) for name in ("learning_rate", "weight_decay", "momentum")
-        }
-        return HeadSpec(method=job.method, seed=job.seed, hyper=dict(job.hyper), **numbers)
-
-    specs = [spec(run.job) for run in runs]
+    specs = [
+        HeadSpec(
+            method=job.method,
+            learning_rate=job.training.learning_rate,
+            weight_decay=job.training.weight_decay,
+            momentum=job.training.momentum,
+            seed=job.seed,
+            hyper=dict(job.hyper),
+        )
+        for job in (run.job for run in runs)
+    ]
     with measured() as cost:
-        grid = train_grid(task, specs, steps=training.steps, every=training.evaluate_every)
+        heads = train_grid(task, specs, steps=training.steps, every=training.evaluate_every)
     cost |= {name: cost[name] / len(runs) for name in ("seconds", "processor_seconds")}
     cost["examples"] = training.steps * len(task.rows(task.set_of("fit")))
     opened = task.metadata.dataset
@@ -297,13 +300,13 @@ def _heads(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
     about = {"pretraining": PRETRAINING if pictures else "", "trains_on_select": False}
     rows = []
     for place, run in enumerate(runs):
-        if reason := grid.results.failed.get(place):
+        if reason := heads.failed.get(place):
             rows.append(_row(setting, run, about, status="diverged", reason=reason, **cost))
             continue
         begins = first_stage(specs[place], training.steps)
         predicted = (
-            (step, {name: grid.predicted(place, name, number) for name in grid.sets})
-            for number, step in enumerate(grid.results.steps)
+            (step, {name: task.label_ids[of[place, number]] for name, of in heads.predicted.items()})
+            for number, step in enumerate(heads.steps)
             if step > begins or step == training.steps
         )
         rows.append(_row(setting, run, about, **cost, **_judged(setting, run, task, predicted)))

@@ -47,6 +47,11 @@ class Study(NamedTuple):
     variant: str
     backbone: str
 
+    @property
+    def label(self) -> str:
+        """The method, with its variant if that is not the default."""
+        return self.method if self.variant in ("", "fixed") else f"{self.method}@{self.variant}"
+
 
 STUDY = Study._fields[1:]
 #: The place of a run in its study.
@@ -130,6 +135,17 @@ class Records:
     @property
     def folders(self) -> list[Path]:
         return list(dict.fromkeys(path.parent.parent for path in self._places))
+
+    @property
+    def sweeps(self) -> list[dict[str, Any]]:
+        """The `sweep.json` of each folder that has one."""
+        files = [folder / SWEEP for folder in self.folders]
+        return [json.loads(path.read_text(encoding="utf-8")) for path in files if path.is_file()]
+
+    @cached_property
+    def about(self) -> list[dict[str, Any]]:
+        """Everything that determines each run."""
+        return [json.loads(text) for text in self.column("about")]
 
     def column(self, name: str) -> list[Any]:
         """One value per run."""
@@ -235,7 +251,7 @@ class Records:
         places: dict[tuple[Any, ...], int] = {}
         for run, key in enumerate(zip(*map(self.column, ("study", *PLACE)), strict=True)):
             if (first := places.setdefault(key, run)) != run:
-                old, new = (json.loads(self.column("about")[of]) for of in (first, run))
+                old, new = self.about[first], self.about[run]
                 differ = sorted(name for name in old | new if old.get(name) != new.get(name))
                 shown = ", ".join(f"{name} {old.get(name)} and {new.get(name)}" for name in differ)
                 raise InputError(

@@ -156,19 +156,11 @@ def run_sweep(
     retry: Sequence[str] = (),
     on_unit: Callable[[Unit, Progress], object] = lambda unit, progress: None,
 ) -> Records:
-    """Do the runs of a sweep that are left.
+    """Do the runs of a sweep that are left in its folder of records.
 
-    A run that fails is recorded with its reason, and the sweep goes on.
-
-    Args:
-        sweep: From `read_sweep`, or built in Python.
-        folder: Its folder of records.
-        executor: By default runs are done in this process, one after the other.
-        rank: The place of this process among those that share the folder.
-        device: "cpu", "cuda", "cuda:1", "mps".
-        retry: Repeat runs with this status: "error", "out of memory", "diverged", "refused".
-        on_unit: Called with each unit that is done and the progress.
-
+    A run that fails is recorded with its reason, and the sweep goes on; `retry` repeats those with a status:
+    "error", "out of memory", "diverged", "refused". Without an `executor` runs are done in this process, one
+    after the other. `rank` is the place of this process among those that share the folder.
     """
     folder = Path(folder)
     _begin(sweep, folder)
@@ -257,7 +249,7 @@ def _drop_other_code(folder: Path, sweep: Sweep, device: str) -> None:
             (run.job.study, *(run.about[name] for name in PLACE)): code_in(run.about)
             for run in needed(sweep, records, device)
         }
-        code = [code_in(json.loads(about)) for about in records.column("about")]
+        code = map(code_in, records.about)
         places = zip(*map(records.column, ("study", *PLACE)), strict=True)
         mask = [current.get(place, stored) == stored for place, stored in zip(places, code, strict=True)]
         if not all(mask):

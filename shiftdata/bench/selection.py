@@ -2,32 +2,28 @@
 
 Rules read evaluations of validation sets; only oracles read those of test sets. Each seed takes its own best
 step, and a trial's score is the mean over the seeds that all trials of the study have: with one seed per
-trial this is DomainBed-v2's search, with several BalancingGroups'.
+trial this is DomainBed-v2's search, with several BalancingGroups'. Among equals the first trial's earliest
+step wins (DomainBed, DomainBed-v2, RLSbench).
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
-from shiftdata.bench.records import DONE, PLACE, SWEEP, Records, Study, runs_of
-from shiftdata.data.arrays import FloatArray, IntArray, one_of
+from shiftdata.bench.records import DONE, PLACE, Records, Study, runs_of
+from shiftdata.data.arrays import FloatArray, IntArray
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.metrics.records import number
 from shiftdata.evaluation.metrics.statistics import accuracies
 from shiftdata.evaluation.tasks import Role, Task
 from shiftdata.evaluation.tasks.cells import Cells
-
-#: Among equals, the first trial's earliest step wins (DomainBed, DomainBed-v2, RLSbench), or the last trial's
-#: latest step (SMA's released code).
-Ties: TypeAlias = Literal["earliest", "latest"]
 
 GROUP = ("label", "nuisance")
 #: The groups whose accuracies "iid-worst-m" averages: SMA's m.
@@ -122,14 +118,13 @@ def rule_of(name: str) -> Rule:
     return RULES[name]
 
 
-def select(records: Records, rule: str, *, ties: Ties = "earliest") -> list[Selected]:
+def select(records: Records, rule: str) -> list[Selected]:
     """Choose a trial, and a step of each of its seeds, in every study, by a rule of `RULES`."""
-    one_of("ties", ties, ("earliest", "latest"))
     rule_of(rule)
     selected = []
     for study, runs in runs_of(records):
         try:
-            selected.append(_select(records, study, runs, rule, ties))
+            selected.append(_select(records, study, runs, rule))
         except InputError as error:
             failed = sum(records.column("status")[run] != DONE for run in runs)
             selected.append(Selected(study, rule, -1, math.nan, 0, (), failed, str(error)))
@@ -158,7 +153,7 @@ def run_scores(records: Records, runs: Sequence[int], rule: Rule) -> dict[int, d
     return scores
 
 
-def _select(records: Records, study: Study, runs: Sequence[int], name: str, ties: Ties) -> Selected:
+def _select(records: Records, study: Study, runs: Sequence[int], name: str) -> Selected:
     rule, (trials, seeds, status) = RULES[name], map(records.column, (*PLACE, "status"))
     done = {(trials[run], seeds[run]): run for run in runs if status[run] == DONE}
     if not done:
@@ -177,39 +172,31 @@ def _select(records: Records, study: Study, runs: Sequence[int], name: str, ties
             raise InputError(f"{several}: take another")
         last = {seed: records.steps(run)[-1] for (_, seed), run in done.items()}
         return selected(numbers[0], math.nan, len(last), last)
-    if rule.role == "select":
-        _check_unseen(records, study, [*done.values()], len(numbers) > 1)
+    has_choice = len(numbers) > 1 or any(len(records.steps(run)) > 1 for run in done.values())
+    if rule.role == "select" and has_choice and records.about[min(done.values())].get("trains_on_select"):
+        raise InputError(f"{study.method} trains on the validation set: its score there cannot choose")
     # Trials are compared over the seeds that all of them have; of a single one, a failed seed does not count.
     common = [{seeds[run] for run in runs if trials[run] == trial} for trial in numbers]
     shared = set.intersection(*common) if len(numbers) > 1 else {seed for _, seed in done}
     of_runs = run_scores(records, list(done.values()), rule)
     scores = {place: of_runs[run] for place, run in done.items()}
-    best = {place: _best(of_steps, ties) for place, of_steps in scores.items()}
+    best = {place: _best(of_steps) for place, of_steps in scores.items()}
     means = {
         trial: float(np.mean([best.get((trial, seed), (0, math.nan))[1] for seed in sorted(shared)]))
         for trial in numbers
     }
-    winner, score = _best(means, ties)
+    winner, score = _best(means)
     if math.isnan(score):
-        every = f"the scores of all {len(means)} trials"
-        raise InputError(f"{every} are undefined: runs failed, or groups are empty")
+        raise InputError(f"all {len(means)} trials have undefined scores: runs failed, or groups are empty")
     compared = sum(len(of) for (_, seed), of in scores.items() if seed in shared)
     steps = {seed: step for (trial, seed), (step, _) in best.items() if trial == winner}
     return selected(winner, score, compared, steps)
 
 
-def _check_unseen(records: Records, study: Study, runs: Sequence[int], several: bool) -> None:
-    """Refuse to choose by rows that the method was trained on."""
-    about = json.loads(records.column("about")[runs[0]])
-    if about.get("trains_on_select") and (several or any(len(records.steps(run)) > 1 for run in runs)):
-        raise InputError(f"{study.method} trains on the validation set: its score there cannot choose")
-
-
-def _best(scores: Mapping[int, float], ties: Ties) -> tuple[int, float]:
+def _best(scores: Mapping[int, float]) -> tuple[int, float]:
     """Return the trial or step with the highest score, and the score; the last and nan if none is defined."""
     defined = [key for key, score in scores.items() if not math.isnan(score)]
-    ordered = defined if ties == "earliest" else defined[::-1]
-    best = max(ordered, key=scores.__getitem__, default=max(scores))
+    best = max(defined, key=scores.__getitem__, default=max(scores))
     return best, scores[best]
 
 
@@ -219,7 +206,7 @@ def selected_predictions(folder: Path, task: Task, name: str) -> dict[str, Any]:
     Each method has the first seed of the trial that the sweep's first rule selects.
     """
     records = Records.read(folder)
-    rule = json.loads((folder / SWEEP).read_text(encoding="utf-8"))["rules"][0]
+    rule = records.sweeps[0]["rules"][0]
     protocols, task_id = sorted(set(records.column("protocol"))), task.content_id()
     predictions: dict[str, Any] = {}
     if task_id in records.column("task_id"):
@@ -230,8 +217,7 @@ def selected_predictions(folder: Path, task: Task, name: str) -> dict[str, Any]:
             if not choice.runs:
                 continue
             study, run = choice.study, choice.runs[0]
-            variant = "" if study.variant == "fixed" else f"@{study.variant}"
-            method = f"{study.method}{variant}{f', {study.backbone}' if several else ''}"
+            method = f"{study.label}, {study.backbone}" if several else study.label
             if (predicted := records.predicted(run.run, name, run.step)) is not None:
                 predictions[method] = predicted
     if not predictions:

@@ -16,9 +16,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from shiftdata.baselines import TRAINING, Hyper, Training, make_method
+from shiftdata.baselines import TRAINING, Hyper, Method, Training, make_method
 from shiftdata.baselines.heads import HEAD_METHODS
-from shiftdata.baselines.method import Wrapper
 from shiftdata.bench.job import HEADS, TaskSpec, import_methods
 from shiftdata.bench.records import SWEEP
 from shiftdata.bench.selection import rule_of
@@ -28,7 +27,6 @@ from shiftdata.errors import InputError, NotFoundError, not_found
 from shiftdata.extras import require
 from shiftdata.stable import hash64, uniform
 
-Kind: TypeAlias = Literal["defaults", "random", "tpe"]
 #: Random trials before TPE's model.
 STARTUP = 5
 TRAINING_NUMBERS = frozenset(
@@ -47,7 +45,7 @@ class Search:
     ..), and replaces ranges of methods.
     """
 
-    kind: Kind = "defaults"
+    kind: Literal["defaults", "random", "tpe"] = "defaults"
     trials: int = 1
     seeds: int = 1
     seeds_of: Literal["each", "best"] = "each"
@@ -65,11 +63,8 @@ class Search:
 
     def space_of(self, method: str) -> dict[str, Hyper]:
         """Return the ranges that a search of a method varies: the method's own, and those of `space`."""
-        part, own = make_method(method), dict[str, Hyper]()
-        while isinstance(part, Wrapper):
-            own |= part.space()
-            part = part.inner
-        own |= part.space()
+        parts = [part for part in make_method(method).modules() if isinstance(part, Method)]  # wrappers first
+        own = {name: hyper for part in parts for name, hyper in part.space().items()}
         ranged = {name: hyper for name, hyper in own.items() if hyper.choices or hyper.low is not None}
         return ranged | {
             name: hyper for name, hyper in self.space.items() if name in own or name in TRAINING_NUMBERS

@@ -11,7 +11,7 @@ import numpy as np
 
 from shiftdata.cli.task import protocol_of, task_arguments
 from shiftdata.cli.verbs import GOES_ON, progress, quiet_option, verb
-from shiftdata.data.dataset import open_dataset
+from shiftdata.data.dataset import OpenDataset, open_dataset
 from shiftdata.data.exporting import folders
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import is_tar
@@ -19,6 +19,7 @@ from shiftdata.data.places.search import NAMESPACE
 from shiftdata.errors import InputError
 from shiftdata.evaluation.export import export, export_tars
 from shiftdata.evaluation.protocols import Protocol, task
+from shiftdata.evaluation.tasks import OnEmpty
 
 TARS = "webdataset"
 FORMS = {TARS: "tars of bases or tasks, for training from front to back; texts and tables too"}
@@ -58,27 +59,33 @@ def command(
     out: Path | None,
     configs: tuple[str, ...],
     shard_mb: float,
-    overwrite: bool,
     quiet: bool,
-    **of_task: Any,
+    base: str | None,
+    on_empty: OnEmpty,
+    **options: Any,
 ) -> None:
     """Write a dataset or a task of it as tars, or a task as a folder that existing code reads.
 
     Pictures keep their bytes, each checked by its hash, and only those of the task are fetched.
     """
-    words = protocol_of(protocol)
+    words, opened = protocol_of(protocol), open_dataset(dataset)
+    of_task: dict[str, Any] = {"base": base, "on_empty": on_empty}
     if form == TARS:
-        return _export_tars(dataset, words, of_task, configs, out, shard_mb, overwrite, quiet)
+        tasks = {_config_name(words): task(opened, words, **of_task)} if words else {}
+        if base and not words:  # a whole base
+            configs = (*configs, base)
+        options |= {"configs": configs, "tasks": tasks, "shard_bytes": int(shard_mb * (1 << 20))}
+        return _export_tars(opened, out, quiet, options)
     if out is None:
         raise InputError(f"--to {form} needs --out, the folder to make")
     if configs:
         raise InputError(
             f"--config is for tars: name the canonical split, as in export {dataset} {configs[0]}"
         )
-    chosen = task(dataset, words, **of_task)
+    chosen = task(opened, words, **of_task)
     total = len(np.unique(np.concatenate([rows.indices for rows in chosen.sets.values()])))
     with progress("export", total, "picture", quiet=quiet) as bar:
-        exported = export(chosen, form, out, overwrite=overwrite, on_images=bar.update)
+        exported = export(chosen, form, out, on_images=bar.update, **options)
     return _print_folder(exported)
 
 
@@ -95,33 +102,13 @@ def _print_folder(exported: folders.Exported) -> None:
         print(f"note: {note}")
 
 
-def _export_tars(
-    dataset: str,
-    words: Protocol | str | None,
-    of_task: dict[str, Any],
-    configs: tuple[str, ...],
-    out: Path | None,
-    shard_mb: float,
-    overwrite: bool,
-    quiet: bool,
-) -> None:
-    opened = open_dataset(dataset)
-    tasks = {_config_name(words): task(opened, words, **of_task)} if words else {}
-    if of_task["base"] and not words:  # a whole base
-        configs = (*configs, of_task["base"])
+def _export_tars(opened: OpenDataset, out: Path | None, quiet: bool, options: dict[str, Any]) -> None:
     out = out or Path("build") / NAMESPACE / f"{opened.manifest.name}_wds"
-    sizes = [sum(split.rows for split in opened.manifest.splits_of(name).values()) for name in configs]
-    sizes += [sum(map(len, chosen.sets.values())) for chosen in tasks.values()]
-    with progress("export", sum(sizes) or opened.manifest.rows, "sample", quiet=quiet) as bar:
-        folder = export_tars(
-            opened,
-            out,
-            configs=configs,
-            tasks=tasks,
-            shard_bytes=int(shard_mb * (1 << 20)),
-            overwrite=overwrite,
-            on_samples=bar.update,
-        )
+    parts = [opened.manifest.splits_of(name) for name in options["configs"]]
+    total = sum(split.rows for splits in parts for split in splits.values())
+    total += sum(len(rows) for chosen in options["tasks"].values() for rows in chosen.sets.values())
+    with progress("export", total or opened.manifest.rows, "sample", quiet=quiet) as bar:
+        folder = export_tars(opened, out, on_samples=bar.update, **options)
     manifest = Manifest.read(folder)
     for config in manifest.bases:
         print(f"{config.name}: {', '.join(f'{name} {size.rows:,}' for name, size in config.splits.items())}")

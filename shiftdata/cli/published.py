@@ -31,7 +31,7 @@ def choices(function: Callable[..., Any]) -> Callable[..., Any]:
       shiftdata published                                      the papers and their tables
       shiftdata published nico++ 2                             one table
       shiftdata published sma --metric H-score --row mean      numbers of several tables
-      shiftdata published domainbed-v2 5 --format markdown --output table5.md
+      shiftdata published domainbed-v2 5 --format markdown > table5.md
       shiftdata published cns-bench 2 --picture accuracy.png
       shiftdata published domainbed-v2 5 --column PACS --column VLCS --rank
 """)
@@ -39,14 +39,12 @@ def choices(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("table", required=False, help="A table, such as 5 or 'figure 12'; none: a list of them.")
 @choices
 @format_option(*FORMATS)
-@click.option("--output", type=Path, metavar="FILE", help="Write there instead of printing.")
 @click.option("--picture", type=Path, metavar="FILE.png", help="Draw a chart of the numbers.")
 @click.option("--rank", is_flag=True, help="Rank the methods by their mean.")
 def command(
     paper: str | None,
     table: str | None,
     form: str,
-    output: Path | None,
     picture: Path | None,
     rank: bool,
     **choices: tuple[str, ...],
@@ -59,15 +57,15 @@ def command(
     if table is not None or chosen:
         results = published(paper, table, **chosen)
     else:
-        return _print(_tables(paper), output)
+        print(_tables(paper))
+        return
     if picture:
         results.picture().save(picture)
         print(f"{picture}: a chart of {len(results):,} numbers")
     if rank:
-        _print(f"{ranking(results, names=[paper or 'results'])}\n", output)
-    elif output or not picture:
-        _print(FORMATS[form](results), output)
-    return None
+        print(ranking(results, names=[paper or "results"]))
+    elif not picture:
+        print(FORMATS[form](results), end="")
 
 
 def _tables(paper: str | None) -> str:
@@ -82,11 +80,4 @@ def _tables(paper: str | None) -> str:
             lines.append(f"  {table.table:<10}{table.numbers:>5} numbers  {table.title}{figure}{damaged}")
             for place in table.left_out if paper else ():
                 lines.append(f"{'':<14}left out, line {place['line']}: {place['row']}: {place['reason']}")
-    return "\n".join(lines[1:]) + "\n"
-
-
-def _print(text: str, output: Path | None) -> None:
-    if output:
-        output.write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
+    return "\n".join(lines[1:])

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 VARIABLE = "SHIFTDATA_MIRROR_TOKEN"
 #: Seconds after which a thread that reads a file gets its turn; Python's 0.005 are long in a busy server.
 SWITCH_INTERVAL = 0.0005
+NO_DATASET = f"  no dataset yet: one is DIR/<name> or DIR/<owner>/<name> with {FILE_NAME} or README.md"
 
 
 @verb(
@@ -83,7 +84,7 @@ def command(
     limits = Limits(connections, connections // 3, proxies=_proxies(trusted_proxy))
     mirror = Mirror(library, token, hosts=_hosts(host, allowed_host), limits=limits)
     with listen(host, port) as bound:
-        datasets = _datasets(library) or [_no_dataset(folder)]  # hashes files even if nothing is printed
+        datasets = _datasets(library) or [NO_DATASET]  # hashes files even if nothing is printed
         readers = "reading needs the token" if token else "everyone who can reach it may read"
         address = f"export HF_ENDPOINT=http://{_address(host)}:{bound.getsockname()[1]}"
         print(
@@ -114,12 +115,6 @@ def _address(host: str) -> str:
     if host in ("0.0.0.0", "::"):
         return "<this machine>"
     return f"[{host}]" if ":" in host else host
-
-
-def _no_dataset(folder: Path) -> str:
-    deeper = sorted(path.parent.parent for path in folder.glob(f"*/*/*/{FILE_NAME}") if path.is_file())
-    hint = f"; there are some in {deeper[0]}: serve that folder" if deeper else ""
-    return f"  no dataset yet: one is DIR/<name> or DIR/<owner>/<name> with {FILE_NAME} or README.md{hint}"
 
 
 def _datasets(library: Library) -> list[str]:

@@ -49,28 +49,10 @@ def as_ids(name: str, values: Any, n: int | None = None, *, also: int | None = N
     return ids
 
 
-def as_predictions(
-    values: Any, n_classes: int | None = None, *, also: int | None = None, name: str = "predictions"
-) -> IntArray:
+def as_predictions(values: Any) -> IntArray:
     """Predicted class ids, from ids or from a row of class scores for each example (the largest wins)."""
-    array = as_numbers(name, values, ndim=None)
-    if array.ndim == 1:
-        return as_ids(name, array, n_classes, also=also)
-    if n_classes is not None and array.shape[1] != n_classes:
-        raise InputError(
-            f"{name}: {array.shape[1]} columns of scores for {n_classes} classes; give one a class"
-        )
-    return np.asarray(array.argmax(axis=1), np.int64)
-
-
-def as_labels_and_predictions(
-    labels: Any, predictions: Any, n_classes: int | None = None
-) -> tuple[IntArray, IntArray]:
-    """True and predicted class ids of the same rows; with `n_classes`, unknown classes are refused."""
-    true = as_ids("labels", labels, n_classes)
-    predicted = as_predictions(predictions, n_classes)
-    check_lengths(labels=true, predictions=predicted)
-    return true, predicted
+    array = as_numbers("predictions", values, ndim=None)
+    return as_ids("predictions", array) if array.ndim == 1 else np.asarray(array.argmax(axis=1), np.int64)
 
 
 def as_floats(name: str, values: Any, *, ndim: int = 1) -> FloatArray:

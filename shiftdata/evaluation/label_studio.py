@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.metadata import Metadata, read_metadata
 from shiftdata.errors import InputError
 from shiftdata.evaluation.labels import Label
+from shiftdata.evaluation.protocols.base import places
 from shiftdata.files import write_text
 from shiftdata.stable import ranks
 
@@ -98,16 +98,11 @@ def _chosen(metadata: Metadata, conditions: Sequence[str], each: int | None, see
     if unknown := sorted({column for column, *_ in clause} - {*metadata.columns}):
         raise InputError(f"{', '.join(unknown)}: conditions here are on {', '.join(metadata.columns)}")
     rows = np.flatnonzero(matches(metadata.columns, [clause]))
-    rows = rows[np.argsort(ranks(metadata.keys(rows).to_pylist(), "label", seed))]
-    if each is None:
-        return rows
-    seen: Counter[int] = Counter()
-    chosen = []
-    for row in rows.tolist():
-        seen[metadata.group[row]] += 1
-        if seen[metadata.group[row]] <= each:
-            chosen.append(row)
-    return np.array(chosen, np.int64)
+    order = ranks(metadata.keys(rows).to_pylist(), "label", seed)
+    if each is not None and len(rows):
+        mask = places(metadata.group[rows].astype(np.int64) + 1, order)[0] < each  # 0: rows without a group
+        rows, order = rows[mask], order[mask]
+    return rows[np.argsort(order)]
 
 
 def read_export(path: Path) -> list[Label]:

@@ -9,7 +9,6 @@ from functools import wraps
 from typing import Any
 from urllib.parse import quote
 
-from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
@@ -60,20 +59,10 @@ def dataset_page(request: Request) -> HTMLResponse:
         dataset = dataset_of(repo, commit)
         if dataset is not None and not dataset.manifest.is_webdataset:
             return HTMLResponse(page(dataset, "dataset", place), headers=HEADERS)
-    store = CommitStore(repo, commit)
     with_card = README in commit.files and commit.files[README].size < MOST_CARD
-    text = render(
-        "repo.html",
-        root="/",
-        index="",
-        repo_id=place.repo_id,
-        endpoint=place.endpoint,
-        about=f"{len(commit.files):,} files, revision {commit.id[:12]}",
-        files=place.files,
-        more_files=place.more_files,
-        card=Markup(card_of(store.read(README), place.file_url)) if with_card else "",
-    )
-    return HTMLResponse(text, headers=HEADERS)
+    card = card_of(CommitStore(repo, commit), place.file_url) if with_card else ""
+    about = f"{len(commit.files):,} files, revision {commit.id[:12]}"
+    return HTMLResponse(render("repo.html", **vars(place), about=about, card=card), headers=HEADERS)
 
 
 #: Bytes of a card that a page shows.
@@ -105,12 +94,12 @@ def asset(request: Request) -> Response:
 
 def card_image(request: Request) -> Response:
     """`/datasets/<owner>/<name>/card.webp`: its picture on the front page."""
-    _, commit, dataset = opened_dataset(request)
+    *_, dataset = opened_dataset(request)
     rows = Rows.of(dataset, dataset.manifest.default_base)
     data = rows.keep("card picture", lambda: card_picture(dataset))
     if data is None:
         raise no_entry("card.webp")
-    return picture_answer(request, commit, data, "image/webp")
+    return picture_answer(request, dataset, data, "image/webp")
 
 
 def catalog(request: Request) -> JSONResponse:
@@ -140,7 +129,6 @@ def _place(request: Request, repo: Repo, commit: Commit) -> Place:
         here=f"{url}/",
         up=url,
         index="",
-        live=True,
         version=commit.id[:12],
         repo_id=repo_id,
         endpoint=base_url(request),
@@ -215,24 +203,22 @@ def counts_json(request: Request, rows: Rows) -> Mapping[str, Any]:
 @for_scripts
 def picture(request: Request, rows: Rows) -> Response:
     """`data/picture/<base>/<row>`: one picture, by its bytes in the shard; with `side`, a small one of it."""
-    _, commit = repo_at_head(request)
     row, side = request.path_params["row"], _number(request, "side") or 0
     if rows.modality != "image":
         raise InputError(f"{rows.dataset.manifest.name} has no pictures, but {rows.modality}s")
     data = rows.examples([row])[0]
     size = (SMALL, min(max(side, 16), 512)) if side else ()
-    return picture_answer(request, commit, *for_browser(data, *size))
+    return picture_answer(request, rows.dataset, *for_browser(data, *size))
 
 
 @for_scripts
 def cover_image(request: Request, rows: Rows) -> Response:
     """`data/covers/<base>-<label>-<step>.webp`: the line of a label in the matrix."""
-    _, commit = repo_at_head(request)
     label, step = request.path_params["label"], request.path_params["step"]
     if label >= len(rows.metadata.labels) or step >= max(1, len(rows.severities)):
         raise NotFoundError(f"label {label} at step {step} does not exist")
     data = rows.keep(("cover", label, step), lambda: cover(rows, label, step))
-    return picture_answer(request, commit, data, "image/webp")
+    return picture_answer(request, rows.dataset, data, "image/webp")
 
 
 def repo_at_head(request: Request) -> tuple[Repo, Commit]:
@@ -253,10 +239,10 @@ def opened_dataset(request: Request) -> tuple[Repo, Commit, OpenDataset]:
     return repo, commit, dataset
 
 
-def picture_answer(request: Request, commit: Commit, data: bytes, kind: str) -> Response:
+def picture_answer(request: Request, dataset: OpenDataset, data: bytes, kind: str) -> Response:
     """Answer with bytes that no browser takes for a page; cached if the address names their commit."""
     version = _text(request, "v")
-    if version and not commit.id.startswith(version):
+    if version and not (dataset.store.revision or "").startswith(version):
         raise Refusal(409, "the dataset has changed: load the page again")
     keep = "private, max-age=86400" if version else "no-cache"
     headers = {"Cache-Control": keep, "Content-Security-Policy": "sandbox; default-src 'none'"}

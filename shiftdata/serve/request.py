@@ -8,7 +8,6 @@ import ipaddress
 import re
 import socket
 from base64 import b64decode
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
@@ -18,42 +17,10 @@ from shiftdata.errors import StorageError
 from shiftdata.serve.connections import Connections, Limits
 from shiftdata.serve.folders import Commit, Library, Repo
 from shiftdata.serve.names import Refusal, no_repo
-from shiftdata.serve.turns import turns
+from shiftdata.serve.turns import TURNS, Turns
 
 #: A Host header: an IPv6 address in brackets, a name or an IPv4 address; and perhaps a port.
 HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,253}))(?::[0-9]{1,5})?")
-
-
-class Hosts:
-    """The names of this machine, and those that are allowed."""
-
-    def __init__(self, allowed: Iterable[str] = ()) -> None:
-        name = socket.gethostname().lower()
-        short = name.partition(".")[0]
-        self._names = {"localhost", name, short, f"{short}.local", *map(str.lower, allowed)}
-
-    def of(self, request: Request) -> str:
-        """Return the host, and perhaps the port, of the request; refuse one that is not this server's."""
-        reached, port = request.scope.get("server") or ("", None)
-        address = f"[{reached}]:{port}" if ":" in reached else f"{reached}:{port}"
-        host = request.headers.get("host", address)  # HTTP/1.0 has none
-        match = HOST.fullmatch(host)
-        if not match:
-            raise Refusal(400, "the Host header is not a host name")
-        name = match[1] or match[2]
-        if not self._has(name, reached):
-            text = f"this server is not known as {name}: start it with --allowed-host {name}"
-            raise Refusal(421, text)
-        return host
-
-    def _has(self, host: str, reached: str) -> bool:
-        if host.lower().rstrip(".") in self._names:
-            return True
-        try:
-            address = ipaddress.ip_address(host)
-            return address.is_loopback or address == ipaddress.ip_address(reached)
-        except ValueError:
-            return False
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -87,9 +54,24 @@ class Mirror:
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        self.turns = turns()
+        self.turns = {kind: Turns(*limits) for kind, limits in TURNS.items()}
         self.connections = Connections(self.limits)
-        self.known_as = Hosts(self.hosts)
+        name = socket.gethostname().lower()
+        short = name.partition(".")[0]
+        self._names = {"localhost", name, short, f"{short}.local", *map(str.lower, self.hosts)}
+
+    def host_of(self, request: Request) -> str:
+        """Return the host, and perhaps the port, of the request; refuse one that is not this server's."""
+        reached, port = request.scope.get("server") or ("", None)
+        address = f"[{reached}]:{port}" if ":" in reached else f"{reached}:{port}"
+        host = request.headers.get("host", address)  # HTTP/1.0 has none
+        match = HOST.fullmatch(host)
+        if not match:
+            raise Refusal(400, "the Host header is not a host name")
+        name = match[1] or match[2]
+        if name.lower().rstrip(".") not in self._names and not _is_address(name, reached):
+            raise Refusal(421, f"this server is not known as {name}: start it with --allowed-host {name}")
+        return host
 
     def may_read(self, request: Request) -> bool:
         """Return True for everybody if there is no token; else with the token, as Bearer or as a password."""
@@ -105,6 +87,15 @@ class Mirror:
         elif scheme.lower() != "bearer":
             return False
         return hmac.compare_digest(token, self.token.encode())
+
+
+def _is_address(host: str, reached: str) -> bool:
+    """Return True for an address of this machine alone, and for the one that the request has reached."""
+    try:
+        address = ipaddress.ip_address(host)
+        return address.is_loopback or address == ipaddress.ip_address(reached)
+    except ValueError:
+        return False
 
 
 def mirror_of(request: Request) -> Mirror:
@@ -148,7 +139,7 @@ def visible_repos(request: Request) -> list[tuple[Repo, Commit]]:
 
 def base_url(request: Request) -> str:
     """The server as the caller calls it, if that is a name of this server; any other is refused."""
-    return f"{request.url.scheme}://{mirror_of(request).known_as.of(request)}"
+    return f"{request.url.scheme}://{mirror_of(request).host_of(request)}"
 
 
 async def short_body(request: Request) -> bytes:

@@ -27,11 +27,6 @@ TURNS: Mapping[Work, tuple[int, int, float]] = {
 T = TypeVar("T")
 
 
-def turns() -> Mapping[Work, Turns]:
-    """The threads of a server for its pages."""
-    return {kind: Turns(*limits) for kind, limits in TURNS.items()}
-
-
 class Turns:
     """A few threads, and a short queue for them; whoever finds it full is told to ask again.
 

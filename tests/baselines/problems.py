@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
-from shiftdata.baselines import Method, Source, Trainer, Training
-from shiftdata.baselines.method import Data
+from shiftdata.baselines import Batch, Data, Method, Source, Trainer, Training, make_method
 from shiftdata.baselines.models import build
 from shiftdata.baselines.networks import Network
 from shiftdata.evaluation.sampling import make_sampler
@@ -103,6 +103,33 @@ def trainer_of(
     return Trainer(method, network, prepare, data, training=chosen, seed=seed, device=device)
 
 
+def trainer_for(name: str, data: Data, *, variant: str = "fixed", **settings: Any) -> Trainer:
+    """A trainer of a method by its name; `settings` has its hyper-parameters too."""
+    hyper = {key: settings.pop(key) for key in make_method(name).space() if key in settings}
+    return trainer_of(make_method(name, variant=variant, **hyper), data, **settings)
+
+
+def ready(
+    name: str, data: Data, sizes: tuple[int, ...], *, progress: float = 0.0, step: int = 0, **settings: Any
+) -> tuple[Trainer, Batch]:
+    """A trainer, and a batch with that many rows of each domain, shuffled."""
+    trainer = trainer_for(name, data, **settings)
+    rows = np.concatenate([np.flatnonzero(data.domain == at)[:size] for at, size in enumerate(sizes)])
+    rows = np.random.default_rng(0).permutation(rows)
+    columns = (torch.from_numpy(column[rows]) for column in (data.y, data.group, data.domain))
+    x = inputs_of(trainer, data.rows[rows])
+    return trainer, Batch(x, *columns, torch.from_numpy(rows), progress=progress, step=step)
+
+
+def resume(first: Trainer, second: Trainer) -> None:
+    """Let the second go on where the first is, through a file."""
+    checkpoint = io.BytesIO()
+    torch.save(first.state_dict(), checkpoint)
+    checkpoint.seek(0)
+    second.load_state_dict(torch.load(checkpoint, weights_only=True))
+    second.run()
+
+
 def inputs_of(trainer: Trainer, rows: np.ndarray) -> torch.Tensor:
     """Rows of the base at once, as the network reads them."""
     return next(trainer.read(rows, len(rows)))
@@ -114,5 +141,5 @@ def weights_of(trainer: Trainer) -> list[torch.Tensor]:
 
 
 def same(first: Trainer, second: Trainer) -> bool:
-    """Whether two networks are equal bit for bit."""
+    """Compare two networks bit for bit."""
     return all(torch.equal(*pair) for pair in zip(weights_of(first), weights_of(second), strict=True))

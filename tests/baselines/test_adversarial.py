@@ -19,11 +19,6 @@ from shiftdata.errors import InputError
 from tests.baselines.problems import inputs_of, problem, trainer_of
 
 
-@pytest.fixture(scope="module")
-def data():
-    return problem()
-
-
 def random(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 

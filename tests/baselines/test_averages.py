@@ -8,12 +8,7 @@ import torch
 from torch import nn
 
 from shiftdata.baselines import losses, make_method
-from tests.baselines.problems import inputs_of, problem, same, trainer_of
-
-
-@pytest.fixture(scope="module")
-def data():
-    return problem()
+from tests.baselines.problems import inputs_of, same, trainer_of
 
 
 def driven(average, values, held=(), every=1):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 
 import pytest
 import torch
 
 from shiftdata.baselines import make_method
-from tests.baselines.problems import fitting, trainer_of
+from tests.baselines.problems import fitting, resume, trainer_of
 
 #: Methods that end a training in a way of their own: averaged weights, new heads, the target's statistics.
 ENDING = (
@@ -73,12 +72,8 @@ def test_evaluations_change_no_bit_of_a_training(name):
 @pytest.mark.parametrize("stop", [5, 8, 15])
 def test_a_training_that_is_resumed_leaves_the_same_history(name, stop):
     whole, first = trained(name), trained(name, until=stop)
-    checkpoint = io.BytesIO()
-    torch.save(first.state_dict(), checkpoint)
-    checkpoint.seek(0)
     second = trained(name, until=0)
-    second.load_state_dict(torch.load(checkpoint, weights_only=True))
-    second.run()
+    resume(first, second)
     for entry, resumed in zip(whole.progress.history, second.progress.history, strict=True):
         assert entry["step"] == resumed["step"]
         assert torch.equal(entry["predicted"], resumed["predicted"])

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
 import torch
 
 from shiftdata.baselines import make_method
-from tests.baselines.problems import PLAIN, fitting, problem, trainer_of, weights_of
+from tests.baselines.problems import PLAIN, fitting, problem, resume, trainer_of, weights_of
 
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 DEVICES = ["cpu", pytest.param("cuda", marks=NO_GPU)]
@@ -82,11 +80,7 @@ def test_a_stopped_run_ends_in_the_same_bits(device):
     whole, first, second = start(), start(), start()
     whole.run()
     first.run(until=5)
-    checkpoint = io.BytesIO()
-    torch.save(first.state_dict(), checkpoint)
-    checkpoint.seek(0)
-    second.load_state_dict(torch.load(checkpoint, weights_only=True))
-    second.run()
+    resume(first, second)
     assert all(map(torch.equal, weights_of(whole), weights_of(second)))
 
 

@@ -7,12 +7,7 @@ import pytest
 import torch
 
 from shiftdata.baselines import losses, make_method
-from tests.baselines.problems import PLAIN, inputs_of, problem, trainer_of
-
-
-@pytest.fixture(scope="module")
-def data():
-    return problem()
+from tests.baselines.problems import PLAIN, inputs_of, trainer_of
 
 
 def parts(trainer) -> dict[str, list[torch.Tensor]]:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from shiftdata.baselines import Batch, losses, make_method
+from shiftdata.baselines import losses, make_method
 from shiftdata.baselines.losses import domains
 from shiftdata.errors import InputError
-from tests.baselines.problems import inputs_of, problem, same, trainer_of
+from tests.baselines import problems
+from tests.baselines.problems import problem, same, trainer_of
 
 PENALISED = ("coral", "mmd", "irm", "vrex", "fishr")
-
-
-@pytest.fixture(scope="module")
-def data():
-    return problem()
 
 
 @pytest.fixture(scope="module")
@@ -44,14 +42,8 @@ def mixed_sets(*sizes, features=4, seed=0):
     return z, domain, [z[domain == number].numpy().astype(float) for number in range(len(sizes))]
 
 
-def ready(name, data, sizes=(9, 4, 6), variant="fixed", progress=0.9, **hyper):
-    """A trainer, and a batch with that many rows of each domain, shuffled."""
-    trainer = trainer_of(make_method(name, variant=variant, **hyper), data)
-    rows = np.concatenate([np.flatnonzero(data.domain == at)[:size] for at, size in enumerate(sizes)])
-    rows = np.random.default_rng(0).permutation(rows)
-    y, group, domain = (torch.from_numpy(column[rows]) for column in (data.y, data.group, data.domain))
-    x = inputs_of(trainer, data.rows[rows])
-    return trainer, Batch(x, y, group, domain, torch.from_numpy(rows), progress=progress, step=18)
+#: A trainer, and a batch with that many rows of each domain.
+ready = partial(problems.ready, sizes=(9, 4, 6), progress=0.9, step=18)
 
 
 def gradients(loss, trainer):
@@ -90,12 +82,6 @@ def test_moments_under_mixed_precision_are_exact():
     with torch.autocast("cpu", torch.bfloat16):
         mixed = losses.coral(10 * z, domain), losses.mmd(z / 3, domain)
     assert all(map(torch.equal, exact, mixed))
-
-
-# IRM, V-REx, SD, EQRM.
-
-
-# Fishr.
 
 
 def test_domains_too_small_for_a_formula_are_left_out():

@@ -12,12 +12,7 @@ from shiftdata.baselines.method import Stage
 from shiftdata.baselines.methods.erm import ERM
 from shiftdata.baselines.training import optimizer_of
 from shiftdata.errors import InputError
-from tests.baselines.problems import problem, same, trainer_of, weights_of
-
-
-@pytest.fixture(scope="module")
-def data():
-    return problem()
+from tests.baselines.problems import same, trainer_of, weights_of
 
 
 @pytest.mark.parametrize(("batch", "steps"), [(30, 2), (32, 2), (59, 2), (60, 1)])
@@ -104,7 +99,7 @@ def test_the_seed_and_the_order_of_evaluations_decide_nothing_else(data):
 
 
 def test_evaluations_need_a_set_to_select_by(data):
-    alone = replace(data, select=None, select_y=None, select_group=None)
+    alone = replace(data, select=data.select[:0], select_y=data.select_y[:0])
     with pytest.raises(InputError, match="needs a set with the role 'select'"):
         trainer_of(make_method("erm"), alone, evaluate_every=3).run()
 

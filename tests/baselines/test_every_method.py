@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import io
 import re
 
 import numpy as np
@@ -13,7 +12,7 @@ from torch import nn
 
 from shiftdata.baselines import METHODS, make_method
 from shiftdata.baselines.methods import FIRST_CLASS
-from tests.baselines.problems import PLAIN, fitting, problem, same, trainer_of
+from tests.baselines.problems import PLAIN, fitting, problem, resume, same, trainer_of
 from tests.paths import ROOT
 
 #: Those that train for seconds are tried by `make test-slow`.
@@ -40,12 +39,8 @@ def test_one_that_was_stopped_ends_in_the_same_bits(name, stop):
     whole.run()
     first = trainer_for(name, evaluate_every=4)
     first.run(until=stop)
-    checkpoint = io.BytesIO()
-    torch.save(first.state_dict(), checkpoint)
-    checkpoint.seek(0)
     second = trainer_for(name, evaluate_every=4)
-    second.load_state_dict(torch.load(checkpoint, weights_only=True))
-    second.run()
+    resume(first, second)
     assert second.progress.total == whole.progress.total
     assert same(whole, second)
     rows = whole.data.target

@@ -17,11 +17,6 @@ from shiftdata.evaluation.sampling import make_sampler
 from tests.baselines.problems import inputs_of, problem, trainer_of
 
 
-@pytest.fixture(scope="module")
-def data():
-    return problem()
-
-
 def batch_of(trainer, rows):
     """Some rows to fit as a batch."""
     data = trainer.data

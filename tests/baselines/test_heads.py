@@ -82,12 +82,13 @@ def specs_of(method, seeds=(0, 1)):
 def test_each_is_what_torch_makes_of_it_alone(method, shape):
     x, y, group = rows_of(*shape)
     specs = specs_of(method, seeds=(1,))
-    results = train_heads(x[: len(y)], y, group, specs, steps=STEPS, evaluate=[x])
+    results = train_heads(x[: len(y)], y, group, specs, steps=STEPS, evaluate={"x": x})
     assert not results.failed
     for run, spec in enumerate(specs):
         scores = alone(x, y, group, spec)
-        assert np.abs(results.scores(run, x) - scores).max() < CLOSE
-        assert (results.predicted[0][run, -1] == scores.argmax(1)).mean() > 0.98
+        head = results.weights[run]
+        assert np.abs(x @ head[:, :-1].T + head[:, -1] - scores).max() < CLOSE
+        assert (results.predicted["x"][run, -1] == scores.argmax(1)).mean() > 0.98
 
 
 def test_a_spec_has_its_method_s_defaults_and_sampler():
@@ -125,13 +126,16 @@ def test_nothing_depends_on_what_is_trained_together(shape, monkeypatch):
     x, y, group = rows_of(*shape)
     specs = [spec for method in HEAD_METHODS for spec in specs_of(method)]
     order = np.random.default_rng(0).permutation(len(specs))
-    whole = train_heads(x, *padded(x, y, group), specs, steps=STEPS, evaluate=[x], every=10)
+    options = {"steps": STEPS, "evaluate": {"x": x}, "every": 10}
+    whole = train_heads(x, *padded(x, y, group), specs, **options)
     monkeypatch.setattr(heads, "WORKING_SET", 5_000)
     shuffled = [specs[at] for at in order]
-    parts = train_heads(x, *padded(x, y, group), shuffled, steps=STEPS, evaluate=[x], every=10, workers=2)
+    parts = train_heads(
+        x, *padded(x, y, group), shuffled, steps=STEPS, evaluate={"x": x}, every=10, workers=2
+    )
     assert whole.steps == parts.steps == (10, 20, 26)
     assert np.abs(whole.weights[order] - parts.weights).max() < CLOSE
-    assert (whole.predicted[0][order] == parts.predicted[0]).mean() > 0.999
+    assert (whole.predicted["x"][order] == parts.predicted["x"]).mean() > 0.999
 
 
 def padded(x, y, group):
@@ -145,13 +149,13 @@ def test_one_that_diverges_says_so_and_touches_no_other(shape, method):
     x, y, group = rows_of(*shape)
     good = [HeadSpec(method=method, learning_rate=0.1, seed=seed) for seed in range(3)]
     bad = HeadSpec(method=method, learning_rate=1e30, weight_decay=1e9)
-    results = train_heads(x[: len(y)], y, group, [*good[:1], bad, *good[1:]], steps=STEPS, evaluate=[x])
-    apart = train_heads(x[: len(y)], y, group, good, steps=STEPS, evaluate=[x])
+    results = train_heads(x[: len(y)], y, group, [*good[:1], bad, *good[1:]], steps=STEPS, evaluate={"x": x})
+    apart = train_heads(x[: len(y)], y, group, good, steps=STEPS, evaluate={"x": x})
     assert list(results.failed) == [1]
     assert "learning_rate, now 1e+30" in results.failed[1]
-    assert (results.predicted[0][1] == -1).all()
+    assert (results.predicted["x"][1] == -1).all()
     assert np.abs(results.weights[[0, 2, 3]] - apart.weights).max() < CLOSE
-    assert (results.predicted[0][[0, 2, 3]] == apart.predicted[0]).all()
+    assert (results.predicted["x"][[0, 2, 3]] == apart.predicted["x"]).all()
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
-from shiftdata.baselines import Batch, losses, make_method, networks
+from shiftdata.baselines import losses, make_method, networks
 from shiftdata.baselines.zoo import clusters
 from shiftdata.baselines.zoo.clusters import clusters_of
+from tests.baselines import problems
 from tests.baselines.problems import inputs_of, picture_problem, trainer_of
 
 
@@ -17,15 +20,7 @@ def data():
     return picture_problem()
 
 
-def ready(name, data, sizes=(8, 7), progress=0.9, backbone="small-resnet", **hyper):
-    """A trainer in train mode, and a batch with so many rows of each domain, shuffled."""
-    trainer = trainer_of(make_method(name, **hyper), data, backbone=backbone)
-    rows = np.concatenate([np.flatnonzero(data.domain == at)[:size] for at, size in enumerate(sizes)])
-    rows = np.random.default_rng(0).permutation(rows)
-    y, group, domain = (torch.from_numpy(column[rows]) for column in (data.y, data.group, data.domain))
-    x = inputs_of(trainer, data.rows[rows])
-    trainer.method.train()
-    return trainer, Batch(x, y, group, domain, torch.from_numpy(rows), progress=progress, step=18)
+ready = partial(problems.ready, sizes=(8, 7), progress=0.9, step=18, backbone="small-resnet")
 
 
 # MixStyle.
@@ -33,7 +28,7 @@ def ready(name, data, sizes=(8, 7), progress=0.9, backbone="small-resnet", **hyp
 
 @pytest.fixture
 def mixtures(monkeypatch):
-    """What is mixed from now on: maps, partners and shares. What comes out is 0."""
+    """The maps, partners and shares that are mixed from now on, into zeros."""
     mixtures = []
     monkeypatch.setattr(
         losses, "mixstyle", lambda *given: mixtures.append(given) or torch.zeros_like(given[0])
@@ -57,7 +52,7 @@ def test_the_stages_named_are_mixed_and_the_next_ones_read_that(data, mixtures, 
 
 @pytest.mark.parametrize("sizes", [(8, 7), (3, 9), (1, 1), (6, 0)])
 def test_partners_are_of_another_domain_where_there_is_one(data, mixtures, sizes):
-    trainer, batch = ready("mixstyle", data, sizes, p=1)
+    trainer, batch = ready("mixstyle", data, sizes=sizes, p=1)
     trainer.method.loss(batch)
     for _, partner, lam in mixtures:
         assert ((batch.domain != batch.domain[partner]).all()) == (0 not in sizes)

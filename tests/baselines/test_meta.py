@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 
-import numpy as np
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from shiftdata.baselines import Batch, losses, make_method
+from shiftdata.baselines import losses
 from shiftdata.baselines.losses.domains import domain_pairs
-from tests.baselines.problems import PLAIN, inputs_of, problem, trainer_of
+from tests.baselines import problems
+from tests.baselines.problems import PLAIN
 
-
-@pytest.fixture(scope="module")
-def data():
-    return problem()
-
-
-def ready(name, data, sizes=(9, 9, 9), variant="fixed", settings=PLAIN, backbone="mlp", **hyper):
-    """A trainer, and a batch with so many rows of each domain, shuffled."""
-    trainer = trainer_of(make_method(name, variant=variant, **hyper), data, backbone=backbone, **settings)
-    rows = np.concatenate([np.flatnonzero(data.domain == at)[:size] for at, size in enumerate(sizes)])
-    rows = np.random.default_rng(0).permutation(rows)
-    y, group, domain = (torch.from_numpy(column[rows]) for column in (data.y, data.group, data.domain))
-    batch = Batch(inputs_of(trainer, data.rows[rows]), y, group, domain, torch.from_numpy(rows))
-    return trainer, batch
+ready = partial(problems.ready, sizes=(9, 9, 9), **PLAIN)
 
 
 # MLDG.
@@ -45,7 +33,7 @@ def test_pairs():
 @pytest.mark.parametrize(("variant", "options"), [("fixed", (0, False)), ("code", (2, True))])
 def test_a_step_of_mldg_has_each_parameters_rate_of_that_step(data, variant, options, monkeypatch):
     settings = {"encoder_rate": 0.1, "learning_rate": 0.4, "schedule": "one-cycle", "steps": 20}
-    trainer, batch = ready("mldg", data, variant=variant, settings=settings, beta=0.7)
+    trainer, batch = ready("mldg", data, variant=variant, beta=0.7, **settings)
     calls, mldg = [], losses.mldg
     monkeypatch.setattr(
         losses, "mldg", lambda *given, **more: calls.append((given, more)) or mldg(*given, **more)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from torch.nn.functional import cross_entropy
 from shiftdata.baselines import losses, make_method
 from shiftdata.baselines.losses.pictures import crop_to_tiles, join_tiles, split_tiles, tile_orders
 from shiftdata.errors import InputError
-from tests.baselines.problems import inputs_of, picture_problem, trainer_of
+from tests.baselines import problems
+from tests.baselines.problems import inputs_of, picture_problem
 
 
 @pytest.fixture(scope="module")
@@ -20,10 +22,7 @@ def data():
     return picture_problem(rows=60, target=20, side=15)
 
 
-def trainer_for(name, data, **settings):
-    given = {key: settings.pop(key) for key in list(settings) if key in make_method(name).space()}
-    method = make_method(name, variant=settings.pop("variant", "fixed"), **given)
-    return trainer_of(method, data, **{"backbone": "small-cnn", "batch": 12, **settings})
+trainer_for = partial(problems.trainer_for, backbone="small-cnn", batch=12)
 
 
 def begun(trainer):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from torch.nn.functional import cross_entropy, softmax
 
-from shiftdata.baselines import losses, make_method
-from tests.baselines.problems import picture_problem, trainer_of
+from shiftdata.baselines import losses
+from tests.baselines import problems
+from tests.baselines.problems import picture_problem
 from tests.baselines.test_adversarial import random
 
 
@@ -19,10 +20,7 @@ def data():
     return picture_problem(rows=90, target=30)
 
 
-def trainer_for(name: str, data: Any, **settings: Any):
-    method = {key: settings.pop(key) for key in list(settings) if key in make_method(name).space()}
-    algorithm = make_method(name, variant=settings.pop("variant", "fixed"), **method)
-    return trainer_of(algorithm, data, **{"backbone": "small-cnn", "batch": 15, **settings})
+trainer_for = partial(problems.trainer_for, backbone="small-cnn", batch=15)
 
 
 def next_batch(trainer):
@@ -40,9 +38,6 @@ def test_erm_aug_is_erm_on_strong_views(data):
     assert torch.allclose(trainer.method.loss(batch), expected)
     assert not torch.allclose(batch.strong[0], batch.x)
     assert batch.target_strong == next_batch(trainer_for("erm", data)).strong == ()
-
-
-# Adversarial examples.
 
 
 # FixMatch.

@@ -25,11 +25,6 @@ AROUND = ("rs+rw+dann", "rw+rs+pseudo-label", "rs+bn-adapt")
 WITH_TARGET = [*(name for name in METHODS if "target" in make_method(name).needs), *AROUND]
 
 
-@pytest.fixture(scope="module")
-def data():
-    return problem()
-
-
 def with_x(data, x):
     return replace(data, source=Source(x.astype(np.float32)))
 

@@ -12,13 +12,7 @@ from torch.nn.functional import normalize
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.losses import open_set
-from tests.baselines.problems import problem
 from tests.baselines.test_adversarial import ready
-
-
-@pytest.fixture(scope="module")
-def data():
-    return problem()
 
 
 def unit(rows: int, width: int = 5, seed: int = 0) -> torch.Tensor:

@@ -19,11 +19,6 @@ OPEN = ("osbp", "ovanet", "uan", "uniot")
 FAR = 60
 
 
-@pytest.fixture(scope="module")
-def data():
-    return problem()
-
-
 # OSBP.
 
 

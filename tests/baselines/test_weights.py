@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -10,24 +12,13 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
 from torch.nn.functional import cross_entropy
 
-from shiftdata.baselines import Batch, losses, make_method
+from shiftdata.baselines import losses
 from shiftdata.baselines.losses.domains import dependence, fourier_released
 from shiftdata.stable import hash64
-from tests.baselines.problems import PLAIN, inputs_of, problem, trainer_of
+from tests.baselines import problems
+from tests.baselines.problems import PLAIN
 
-
-@pytest.fixture(scope="module")
-def data():
-    return problem()
-
-
-def ready(name, data, rows=24, step=0, variant="fixed", settings=PLAIN, backbone="mlp", **hyper):
-    """A trainer, and its first batch."""
-    trainer = trainer_of(make_method(name, variant=variant, **hyper), data, backbone=backbone, **settings)
-    at = np.arange(rows)
-    y, group, domain = (torch.from_numpy(column[at]) for column in (data.y, data.group, data.domain))
-    x = inputs_of(trainer, data.rows[at])
-    return trainer, Batch(x, y, group, domain, torch.from_numpy(at), step=step)
+ready = partial(problems.ready, sizes=(8, 8, 8), **PLAIN)
 
 
 # StableNet.

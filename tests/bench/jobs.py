@@ -55,7 +55,7 @@ class Bug(_Plain):
 
 @method("killed-of-a-test")
 class Killed(_Plain):
-    """What the system kills."""
+    """A process that the system kills."""
 
     def loss(self, batch):
         os.kill(os.getpid(), signal.SIGKILL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -62,28 +63,12 @@ def synthetic(
         words: made_task(words) for words in ("group-fairness k=4 mu=0.5", "group-fairness k=4 mu=0.2")
     }
     methods = methods or METHODS
+    same = steps, failed, sweep, backbone, keep, other
     for protocol, task in tasks.items():
-        rows = []
-        for method, skill in methods.items():
-            for trial in range(trials):
-                for seed in range(seeds):
-                    rows.append(
-                        _run(
-                            folder,
-                            protocol,
-                            task,
-                            method,
-                            skill,
-                            trial,
-                            seed,
-                            steps,
-                            failed,
-                            sweep,
-                            backbone,
-                            keep,
-                            other,
-                        )
-                    )
+        rows = [
+            _run(folder, protocol, task, method, skill, trial, seed, *same)
+            for (method, skill), trial, seed in product(methods.items(), range(trials), range(seeds))
+        ]
         write_runs(folder / RECORDS / f"{content_hash(sweep, protocol, backbone)[:32]}.parquet", rows)
     asked = {
         "name": sweep, "about": "made up", "rules": list(rules), "backbones": [backbone],

@@ -79,23 +79,30 @@ def test_fairness_has_a_ceiling_and_methods_of_groups(tiny, measured):
 
 def test_a_ceiling_shares_no_origin_with_its_test_and_sees_the_tested_domain(tiny):
     metadata = read_metadata(tiny)
-    plan = planned(
-        metadata,
-        [
-            split(tiny, "lodo", "leave-one-domain-out test=red"),
-            split(tiny, "u", "uda source=red target=blue"),
-        ],
-    )
-    assert [(job.split, job.trained) for job in plan.jobs] == [
+    lodo = split(tiny, "lodo", "leave-one-domain-out test=red")
+    jobs, _ = planned(metadata, [lodo, split(tiny, "u", "uda source=red target=blue")])
+    assert [(job.split, job.trained) for job in jobs] == [
         ("lodo", "ceiling"), ("lodo", "ERM"), ("u", "ceiling"), ("u", "ERM")
     ]  # fmt: skip
     domains = [
-        {metadata.nuisances[number] for number in np.unique(metadata.nuisance[job.rows])} for job in plan.jobs
+        {metadata.nuisances[number] for number in np.unique(metadata.nuisance[job.rows])} for job in jobs
     ]
     assert domains == [set(metadata.nuisances), set(metadata.nuisances) - {"red"}, {"blue"}, {"red"}]
-    for job in plan.jobs:
+    for job in jobs:
         assert not set(metadata.origin[job.rows]) & set(metadata.origin[job.tests[0].rows])
-    assert (plan.jobs[0].tests[0].rows == plan.jobs[1].tests[0].rows).all()
+    assert (jobs[0].tests[0].rows == jobs[1].tests[0].rows).all()
+
+
+def test_the_ceiling_of_a_label_shift_has_the_label_shares_of_its_test(tiny, monkeypatch):
+    metadata = read_metadata(tiny)
+    words = "label-shift source={} target={} alpha=1 seed=0".format(*metadata.nuisances)
+    plan = planned(metadata, [split(tiny, "shift", words)])
+    (ceiling,) = (job for job in plan.jobs if job.trained == "ceiling")
+    monkeypatch.setattr(calibration, "fit", lambda source, rows, targets, sampler, **options: sampler)
+    drawn = metadata.label[ceiling.rows[calibration.train_model(None, ceiling, QUICK).rows_of(0)]]
+    shares = np.bincount(drawn, minlength=len(metadata.labels)) / len(ceiling.rows)
+    assert len(ceiling.marginal) == len(metadata.labels)
+    assert np.abs(shares - ceiling.marginal).max() < 3 * np.sqrt(0.25 / len(ceiling.rows))
 
 
 def test_an_interval_counts_the_rows_of_an_origin_as_one_observation(tiny):
@@ -207,9 +214,9 @@ def test_a_record_reads_back_and_is_refused_if_it_is_damaged(measured, out, tiny
 
 
 def test_what_is_left_out_has_a_reason(tiny):
-    plan = planned(read_metadata(tiny), [split(tiny, "gf_k9", "group-fairness k=90 mu=0.1")])
-    assert not plan.jobs
-    assert "k=90 needs as many labels" in plan.left_out[0]
+    jobs, (reason,) = planned(read_metadata(tiny), [split(tiny, "gf_k9", "group-fairness k=90 mu=0.1")])
+    assert not jobs
+    assert "k=90 needs as many labels" in reason
 
 
 def test_features_that_are_not_installed_are_named_before_any_training(tiny, monkeypatch):

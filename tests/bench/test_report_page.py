@@ -15,7 +15,7 @@ HOSTILE = ('<script>alert("x")</script>', "$\\frac{$ & co", "=cmd|' /C calc'!A0"
 
 
 class Page(HTMLParser):
-    """What a page refers to, which elements it has, and that they close in order."""
+    """A page's links and elements, which must close in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

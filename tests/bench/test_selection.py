@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from shiftdata.bench import RULES, select
 from shiftdata.bench.selection import run_scores
@@ -66,13 +64,11 @@ def test_no_rule_but_an_oracle_is_moved_by_a_test(tmp_path):
             assert chosen.trial == (1 if rule.oracle else 0), name
 
 
-@settings(max_examples=10)
-@given(st.permutations(range(4)), st.sampled_from(["earliest", "latest"]))
-def test_among_equals_the_first_or_the_last_wins_whatever_the_files_order(tmp_path_factory, order, ties):
-    rows = [run({5: shares(), 10: shares()}, trial=trial) for trial in range(4)]
-    made = records(tmp_path_factory.mktemp("ties"), *(rows[at] for at in order))
-    (chosen,) = select(made, "iid", ties=ties)
-    assert (chosen.trial, chosen.runs[0].step) == ((0, 5) if ties == "earliest" else (3, 10))
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
+def test_among_equals_the_first_wins_whatever_the_files_order(tmp_path, order):
+    rows = [run({5: shares(), 10: shares()}, trial=trial) for trial in order]
+    (chosen,) = select(records(tmp_path, *rows), "iid")
+    assert (chosen.trial, chosen.runs[0].step) == (0, 5)
 
 
 def test_each_seed_chooses_its_step_and_a_trial_is_the_mean_of_its_seeds(tmp_path):

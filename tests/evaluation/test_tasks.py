@@ -159,15 +159,15 @@ def test_a_set_is_resampled_by_a_named_rule(tiny):
 def test_options_of_a_loader_go_where_they_belong(tiny):
     task = sd.task(tiny, "group-fairness", k=4, mu=0.2, seed=1)
     loader = task.loader(
-        sampler="subg", per_cell=1, batch_size=6, size=8, remap=True, drop_last=True, workers=0
+        sampler="subg", on_empty="error", batch_size=6, size=8, remap=True, drop_last=True, workers=0
     )
     x, y, known = next(iter(loader))
     assert (tuple(x.shape), max(y.tolist()) < 4) == ((6, 3, 8, 8), True)
     assert len(set(known["group"].tolist())) == 6
     with pytest.raises(NotFoundError, match="unknown option 'wrkers'"):
         task.loader(sampler="shuffle", wrkers=0)
-    with pytest.raises(InputError, match="per_cell: options go with the name of a sampler"):
-        task.loader(per_cell=1)
+    with pytest.raises(InputError, match="on_empty: options go with the name of a sampler"):
+        task.loader(on_empty="drop")
 
 
 def test_a_task_is_named_in_the_words_of_the_command_line(tiny):

@@ -55,12 +55,12 @@ def problems(
         for way, rows in (("prepared", prepared[split]), ("streamed", streamed[split])):
             if rows.features["label"].names != stated["labels"]:
                 yield f"{where}, {way}: the labels have other names"
-            found = {row["key"]: digest(row, stated) for row in without_decoding(rows)}
+            present = {row["key"]: digest(row, stated) for row in without_decoding(rows)}
             if name == "metadata":
                 hashes = dict.fromkeys(hashes)
-                found = dict.fromkeys(found)
-            if found != hashes:
-                yield f"{where}, {way}: {len(found)} rows, promised {len(hashes)}, or other examples"
+                present = dict.fromkeys(present)
+            if present != hashes:
+                yield f"{where}, {way}: {len(present)} rows, promised {len(hashes)}, or other examples"
 
 
 def expected(folder: Path, base: str, split: str, keys: str) -> dict[str, bytes]:
@@ -69,8 +69,8 @@ def expected(folder: Path, base: str, split: str, keys: str) -> dict[str, bytes]
     metadata = pq.read_table(files, columns=["key", "sha256"])
     hashes = dict(zip(metadata["key"].to_pylist(), metadata["sha256"].to_pylist(), strict=True))
     if keys:
-        kept = pq.read_table(folder / keys).to_pylist()
-        hashes = {row["key"]: hashes[row["key"]] for row in kept if row["split"] == split}
+        frozen = pq.read_table(folder / keys).to_pylist()
+        hashes = {row["key"]: hashes[row["key"]] for row in frozen if row["split"] == split}
     return hashes
 
 

@@ -187,7 +187,7 @@ def request(
 
 
 def client(endpoint: str, home: Path, code: str, **env: str) -> Any:
-    """What some code prints last, as JSON, in a process that has this endpoint as its Hub."""
+    """Run code in a process that has this endpoint as its Hub, and read its last line as JSON."""
     home.mkdir(exist_ok=True)
     result = subprocess.run(
         [sys.executable, "-c", code],

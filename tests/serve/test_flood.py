@@ -25,7 +25,7 @@ FILES, BIG = "/datasets/shift/load/resolve/main/", "20000000.bin"
 
 @dataclass
 class Usage:
-    """What a process takes up: the most memory, and its descriptors."""
+    """The most memory of a process, and its descriptors."""
 
     pid: int
     peak: int = 0

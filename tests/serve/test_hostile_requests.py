@@ -145,33 +145,6 @@ def test_nothing_is_written(hostile: Running, method: str, path: str):
     assert request(hostile.port, "GET", FILE).body == b"plain"
 
 
-@pytest.mark.parametrize("token", [None, "wrong", f"{TOKEN}x", "\xfc"])
-def test_a_private_server_shows_nothing_without_the_token(tmp_path: Path, token: str | None):
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "README.md").touch()
-    (tmp_path / "folder" / "a.txt").write_text("plain")
-    with serving(tmp_path, token=TOKEN) as running:
-        for path in (
-            "/",
-            "/catalog.json",
-            "/api/datasets",
-            "/api/datasets/shift/folder",
-            "/api/datasets/shift/folder/auth-check",
-            "/api/datasets/shift/folder/tree/main",
-            FILE,
-            "/datasets/shift/folder",
-            "/api/whoami-v2",
-        ):
-            headers = {"Authorization": f"Bearer {token}".encode("latin-1")} if token else {}
-            answer = request(running.port, "GET", path, headers=headers)  # type: ignore[arg-type]
-            assert answer.status == 401
-            assert b"plain" not in answer.body
-            assert TOKEN not in answer.body.decode() + str(answer.headers)
-            assert request(running.port, "GET", path, token=TOKEN).status == 200
-        missing = request(running.port, "GET", "/api/datasets/shift/missing")
-        assert missing.status == 401
-
-
 def test_no_cache_keeps_an_answer_of_a_private_server(tmp_path: Path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "README.md").touch()

@@ -48,7 +48,7 @@ print(json.dumps(said))
 
 @pytest.fixture(scope="module")
 def loaded(reader: Running, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What `datasets` and `huggingface_hub` find, in a process of their own."""
+    """The results of `datasets` and `huggingface_hub`, in a process of their own."""
     found: dict[str, Any] = client(reader.endpoint, tmp_path_factory.mktemp("client"), LOADING)
     return found
 

@@ -90,21 +90,17 @@ def mmd(z: Tensor, domain: Tensor, gammas: Sequence[float] = GAMMAS) -> Tensor:
     if n < 2:
         return z.new_zeros(())
     with exactly(z):
-        kernel = gaussian_kernels(precise(z), gammas)
+        # Distances from x - y: the rounding error of |x|^2 + |y|^2 - 2 xy, times 1000, would part a row from
+        # itself.
+        wide = precise(z)
+        distances = torch.cdist(wide, wide, compute_mode="donot_use_mm_for_euclid_dist") ** 2
+        kernel = torch.stack([torch.exp(-gamma * distances) for gamma in gammas]).sum(0)
         member = kernel.new_zeros(len(z), n)
         for number, rows in enumerate(each.values()):
             member[rows, number] = 1 / len(rows)
         between = member.T @ kernel @ member  # mean kernels, n x n
         gap: Tensor = 2 * (n * between.trace() - between.sum()) / (n * (n - 1))
         return gap
-
-
-def gaussian_kernels(z: Tensor, gammas: Sequence[float] = GAMMAS) -> Tensor:
-    """Return the sum of the Gaussian kernels between all rows."""
-    # Computed from x - y: the rounding error of |x|^2 + |y|^2 - 2 xy, times 1000, would part a row from
-    # itself.
-    distances = torch.cdist(z, z, compute_mode="donot_use_mm_for_euclid_dist") ** 2
-    return torch.stack([torch.exp(-gamma * distances) for gamma in gammas]).sum(0)
 
 
 def irm(logits: Tensor, y: Tensor, domain: Tensor, halves: bool = True) -> Tensor:

@@ -10,8 +10,8 @@ from torch import Tensor
 from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Batch, Data, Hyper, Method, Stage, Wrapper
-from shiftdata.baselines.methods.batch_norm import batch_norms, batch_statistics
-from shiftdata.baselines.networks import Network
+from shiftdata.baselines.methods.batch_norm import batch_statistics
+from shiftdata.baselines.networks import Network, batch_norms
 from shiftdata.errors import InputError
 
 #: The most batches from which statistics of batch norm are taken.

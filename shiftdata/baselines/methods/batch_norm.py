@@ -11,20 +11,13 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.averages import flat, in_place
 from shiftdata.baselines.method import Batch, Data, Hyper, Stage
 from shiftdata.baselines.methods.erm import ERM
-from shiftdata.baselines.networks import Network, evaluating
-from shiftdata.errors import InputError
-
-
-def batch_norms(network: nn.Module) -> list[_BatchNorm]:
-    """Return the layers with statistics of a batch."""
-    return [layer for layer in network.modules() if isinstance(layer, _BatchNorm)]
+from shiftdata.baselines.networks import Network, batch_norms, evaluating
 
 
 @contextmanager
@@ -74,8 +67,6 @@ class BNAdapt(ERM):
     def loss(self, batch: Batch) -> Tensor:
         if batch.stage == "train":
             return super().loss(batch)
-        if len(batch.unlabelled) < 2:
-            raise InputError(f"{type(self).__name__} takes statistics of target batches: give 2 rows or more")
         is_tent = batch.stage == "tent"
         with batch_statistics(self.network, self.variant == "fixed"), torch.set_grad_enabled(is_tent):
             logits = self.network(batch.unlabelled)

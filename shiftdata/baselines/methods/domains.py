@@ -94,7 +94,7 @@ class Fishr(Penalised):
 
     def setup(self, network: Network, data: Data) -> None:
         super().setup(network, data)
-        self.fishr = losses.Fishr(data.classes, network.n_features, data.domains, self.gamma)
+        self.fishr = losses.Fishr(data.classes, network.n_features, int(data.domain.max()) + 1, self.gamma)
 
     def penalty(self, z: Tensor, logits: Tensor, batch: Batch) -> Tensor:
         return self.fishr.update(z, logits, batch.y, batch.domain)

@@ -126,16 +126,12 @@ class DFR(ERM):
         self.register_buffer("chosen", torch.zeros(()))
 
     def begin(self, stage: Stage, trainer: Trainer) -> None:
-        data = trainer.data
-        if data.select is None or data.select_y is None or len(np.unique(data.select_y)) < 2:
+        if len(np.unique(trainer.data.select_y)) < 2:
             raise InputError("dfr fits the last layer on the validation set: give rows of two classes")
 
     def finish(self, trainer: Trainer) -> None:
         data, head = trainer.data, self.network.head
-        assert data.select is not None
-        assert data.select_y is not None
-        groups = data.select_y if data.select_group is None else data.select_group
-        columns = trainer.features(data.select), data.select_y, groups
+        columns = trainer.features(data.select), data.select_y, data.select_group
         scale_by = torch.from_numpy(trainer.features(data.rows)) if self.variant == "code" else None
         z, y, group = (torch.from_numpy(column) for column in columns)
         numbers = self.data.classes, self.c, int(self.fits), trainer.seed

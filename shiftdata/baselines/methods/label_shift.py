@@ -19,7 +19,7 @@ from shiftdata.evaluation.sampling import Reweighted, RowSampler, cells_of
 def pseudo_balanced(trainer: Trainer, labels: Tensor, epoch: int, begins: bool) -> IntArray:
     """Draw rows of the target, each predicted class equally often; `labels` has the epoch's predictions."""
     if begins:
-        labels.copy_(torch.from_numpy(trainer.scores(trainer.data.unlabelled).argmax(axis=1)))
+        labels.copy_(torch.from_numpy(trainer.scores(trainer.data.target).argmax(axis=1)))
     cells = cells_of(labels.cpu().numpy(), kind="label", on_empty="drop")
     names = ("target", trainer.progress.stage)
     return Reweighted(cells, kind="pseudo-balanced", seed=trainer.seed, names=names).rows_of(epoch)
@@ -40,7 +40,7 @@ class RS(Wrapper):
     def setup(self, network: Network, data: Data) -> None:
         super().setup(network, data)
         # A run that is resumed within an epoch must draw by the same predictions.
-        self.register_buffer("pseudo_labels", torch.zeros(data.target_rows, dtype=torch.int64))
+        self.register_buffer("pseudo_labels", torch.zeros(len(data.target), dtype=torch.int64))
 
     def target_rows(self, trainer: Trainer, shuffled: RowSampler, epoch: int, begins: bool) -> IntArray:
         return pseudo_balanced(trainer, self.get_buffer("pseudo_labels"), epoch, begins)
@@ -81,13 +81,11 @@ class RW(Wrapper):
 
     def correct(self, trainer: Trainer) -> None:
         super().correct(trainer)
-        data = trainer.data
-        rows, labels = data.rows, data.y
-        if data.select is not None and data.select_y is not None and len(data.select):
-            rows, labels = data.select, data.select_y
-        logits = [trainer.applied(self.inner.predict, data.unlabelled)]
+        data, has_select = trainer.data, len(trainer.data.select) > 0
+        rows, labels = (data.select, data.select_y) if has_select else (data.rows, data.y)
+        logits = [trainer.applied(self.inner.predict, data.target)]
         # Where the inner method adapts nothing to the target, the evaluation has predicted the rows already.
-        alike = type(self.inner).predict_source is Method.predict_source and rows is data.select
+        alike = has_select and type(self.inner).predict_source is Method.predict_source
         logits += [trainer.validation_scores() if alike else trainer.applied(self.inner.predict, rows)]
         target, source = (torch.from_numpy(each).double().softmax(1).numpy() for each in logits)
         if not (np.isfinite(source).all() and np.isfinite(target).all()):

@@ -134,7 +134,7 @@ class DARE(ERM):
     def finish(self, trainer: Trainer) -> None:
         data, drawn, centred = trainer.data, trainer.drawn(0), self.variant == "fixed"
         z, z_target = (
-            torch.from_numpy(trainer.features(rows)).double() for rows in (data.rows[drawn], data.unlabelled)
+            torch.from_numpy(trainer.features(rows)).double() for rows in (data.rows[drawn], data.target)
         )
         if not (torch.isfinite(z).all() and torch.isfinite(z_target).all()):
             raise InputError("dare cannot whiten features that are not finite: lower learning_rate")

@@ -7,8 +7,7 @@ from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.averages import flat
 from shiftdata.baselines.method import Data, Hyper, Stage
 from shiftdata.baselines.methods.averages import Averaged
-from shiftdata.baselines.methods.batch_norm import batch_norms
-from shiftdata.baselines.networks import Network
+from shiftdata.baselines.networks import Network, batch_norms
 
 
 class EoA(Averaged):

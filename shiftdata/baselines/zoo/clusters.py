@@ -47,21 +47,6 @@ def clusters_of(
 AXES = 512  # of AdaClust's principal ones
 
 
-def begins_epoch(step: int, size: int, rows: int) -> bool:
-    """Return True if epoch 0, 1, 2, 4, 8, .. has begun since the step before."""
-    if not step:
-        return True
-    before, now = (step - 1) * size // rows, step * size // rows
-    return now.bit_length() > before.bit_length()  # a power of two lies between
-
-
-def cluster_means(z: Tensor, cluster: Tensor, number: int) -> Tensor:
-    """Return the mean of the rows of each cluster; of one without a row, the mean of all."""
-    sums = z.new_zeros(number, z.shape[1]).index_add_(0, cluster, z)
-    counts = torch.bincount(cluster, minlength=number)[:, None]
-    return torch.where(counts > 0, sums / counts.clamp(min=1), z.mean(0))
-
-
 class AdaClust(Method):
     """ERM whose head also reads the centroid of each row's cluster (Thomas et al., 2021).
 
@@ -88,21 +73,29 @@ class AdaClust(Method):
         self.register_buffer("centroids", torch.zeros(self.number, network.n_features))
 
     def step(self, batch: Batch, trainer: Trainer) -> Tensor:
-        if self.number and begins_epoch(batch.step, trainer.training.batch, len(self.data.rows)):
-            z = trainer.features(trainer.data.rows)
-            self.cluster(z, hash64(trainer.seed, "adaclust", batch.step) % 2**32)
+        size, rows = trainer.training.batch, len(self.data.rows)
+        before, now = (max(0, step) * size // rows for step in (batch.step - 1, batch.step))
+        # From epoch to epoch a power of two is passed where the bits become more.
+        if self.number and (not batch.step or now.bit_length() > before.bit_length()):
+            self.cluster(trainer, hash64(trainer.seed, "adaclust", batch.step) % 2**32)
         return super().step(batch, trainer)
 
-    def cluster(self, features: Any, seed: int) -> None:
+    def cluster(self, trainer: Trainer, seed: int) -> None:
         """Take clusters of the training set's features."""
-        axes = len(self.get_buffer("axes"))
+        features, axes = trainer.features(trainer.data.rows), len(self.get_buffer("axes"))
         origin, chosen, fitted = clusters_of(
             "adaclust", features, self.number, axes, seed, self.left_out, unit=True
         )
         for name, value in (("origin", origin), ("axes", chosen), ("centres", fitted.cluster_centers_)):
             self.get_buffer(name).copy_(torch.from_numpy(value))
         z = torch.from_numpy(features).to(self.get_buffer("axes"))
-        self.get_buffer("centroids").copy_(cluster_means(z, self.cluster_of(z), self.number))
+        cluster, centroids = self.cluster_of(z), self.get_buffer("centroids")
+        sums, counts = (
+            torch.zeros_like(centroids).index_add_(0, cluster, z),
+            cluster.bincount(minlength=self.number),
+        )
+        # A cluster without a row has the mean of all.
+        centroids.copy_(torch.where(counts[:, None] > 0, sums / counts[:, None].clamp(min=1), z.mean(0)))
 
     def cluster_of(self, z: Tensor) -> Tensor:
         """Return the number of the nearest centre, on the chosen axes, at length 1."""

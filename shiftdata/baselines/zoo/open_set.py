@@ -136,11 +136,11 @@ class UniOT(Method):
             nn.Parameter(normalize(torch.randn(number, WIDTH), dim=1))
             for number in (data.classes, int(self.clusters))
         )
-        size = max(1, min(int(self.queue), data.target_rows))
+        size = max(1, min(int(self.queue), len(data.target)))
         self.state = losses.UniOT(data.classes, WIDTH, size, self.momentum, self.similar, self.temperature)
 
     def begin(self, stage: Stage, trainer: Trainer) -> None:
-        first = torch.randperm(self.data.target_rows)[: len(self.state.queue)]
+        first = torch.randperm(len(self.data.target))[: len(self.state.queue)]
         z = self.target(trainer, first.numpy())
         self.state.update(z, first.to(z.device))
         self.state.couple(z, self.classes)
@@ -165,7 +165,7 @@ class UniOT(Method):
     @torch.no_grad()
     def target(self, trainer: Trainer, rows: IntArray) -> Tensor:
         """Return the projection of rows of the target."""
-        features = trainer.features(trainer.data.unlabelled[rows])
+        features = trainer.features(trainer.data.target[rows])
         return self.unit(torch.from_numpy(features).to(self.classes.device))
 
     @torch.no_grad()
@@ -174,7 +174,7 @@ class UniOT(Method):
             prototypes.copy_(normalize(prototypes, dim=1))
 
     def finish(self, trainer: Trainer) -> None:
-        self.state.couple(self.target(trainer, np.arange(self.data.target_rows)), self.classes)
+        self.state.couple(self.target(trainer, np.arange(len(self.data.target))), self.classes)
 
     def predict(self, x: Tensor) -> Tensor:
         return self.state.predict(self.unit(self.network.features(x)), self.classes)

@@ -35,15 +35,13 @@ class OfPictures(ERM):
 
     def pictures(self, x: Tensor) -> Tensor:
         """Return pictures from 0 to 1."""
-        black, white = self.get_buffer("ends")
-        pictures: Tensor = (x - black) / (white - black)
-        return pictures
+        black, white = self.get_buffer("ends").unbind()
+        return (x - black) / (white - black)
 
     def read(self, pictures: Tensor) -> Tensor:
         """Return pictures from 0 to 1 as the network reads them."""
-        black, white = self.get_buffer("ends")
-        x: Tensor = black + pictures * (white - black)
-        return x
+        black, white = self.get_buffer("ends").unbind()
+        return black + pictures * (white - black)
 
 
 class ERMAdv(OfPictures):

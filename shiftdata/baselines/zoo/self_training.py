@@ -51,7 +51,7 @@ class NoisyStudent(Method):
 
     def setup(self, network: Network, data: Data) -> None:
         super().setup(network, data)
-        self.register_buffer("labels", torch.zeros(data.target_rows, dtype=torch.int64))
+        self.register_buffer("labels", torch.zeros(len(data.target), dtype=torch.int64))
 
     def stages(self) -> Sequence[Stage]:
         stages = [Stage(TEACH)]
@@ -61,7 +61,7 @@ class NoisyStudent(Method):
 
     def begin(self, stage: Stage, trainer: Trainer) -> None:
         if stage.name.startswith(LABEL):
-            predicted = trainer.scores(trainer.data.unlabelled).argmax(axis=1)
+            predicted = trainer.scores(trainer.data.target).argmax(axis=1)
             self.get_buffer("labels").copy_(torch.from_numpy(predicted))
 
     def reads_target(self, stage: Stage) -> bool:
@@ -94,7 +94,7 @@ class SENTRY(Method):
 
     def setup(self, network: Network, data: Data) -> None:
         super().setup(network, data)
-        self.register_buffer("pseudo_labels", torch.zeros(data.target_rows, dtype=torch.int64))
+        self.register_buffer("pseudo_labels", torch.zeros(len(data.target), dtype=torch.int64))
         self.recent = losses.RecentShares(data.classes)
 
     def stages(self) -> Sequence[Stage]:

@@ -80,8 +80,13 @@ class SagNet(Method):
     def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         total = trainer.descend(self.loss(batch))
         if self.w_adv:
-            total = total + trainer.descend(self.style_loss(batch))
-            total = total + trainer.descend(self.adversarial_loss(batch))
+            with torch.no_grad():  # moves the style head alone
+                z = self._swapped(batch.x)
+            total = total + trainer.descend(losses.cross_entropy(self.style(z), batch.y))
+            # Moves the encoder alone, by the style head as it is.
+            fixed = {name: parameter.detach() for name, parameter in self.style.named_parameters()}
+            logits = functional_call(self.style, fixed, (self._swapped(batch.x),))
+            total = total + trainer.descend(self.w_adv * losses.uniform_cross_entropies(logits).mean())
         return total
 
     def loss(self, batch: Batch) -> Tensor:
@@ -89,18 +94,6 @@ class SagNet(Method):
         z = self.network.features(batch.x)
         alpha, order = torch.rand(len(z)).to(z.device), torch.randperm(len(z)).to(z.device)
         return losses.cross_entropy(self.network.head(losses.style_mixed(z, alpha, order)), batch.y)
-
-    def style_loss(self, batch: Batch) -> Tensor:
-        """Return the loss of the style head, on features that it does not move."""
-        with torch.no_grad():
-            z = self._swapped(batch.x)
-        return losses.cross_entropy(self.style(z), batch.y)
-
-    def adversarial_loss(self, batch: Batch) -> Tensor:
-        """Return the loss of the encoder, by the style head as it is."""
-        fixed = {name: parameter.detach() for name, parameter in self.style.named_parameters()}
-        logits = functional_call(self.style, fixed, (self._swapped(batch.x),))
-        return self.w_adv * losses.uniform_cross_entropies(logits).mean()
 
     def _swapped(self, x: Tensor) -> Tensor:
         z = self.network.features(x)

@@ -148,20 +148,15 @@ class Board:
             }
             for number, table in enumerate(self.tables)
         ]
-        main = [part for part, table in zip(parts, self.tables, strict=True) if not table.oracle]
-        oracles = [part for part in parts if part not in main]
-        return render_alone("board.html", main=main, oracles=oracles, refused=self.refused)
+        return render_alone("board.html", parts=parts, refused=self.refused)
 
     __str__ = to_markdown
 
 
 def leaderboard(*places: str | Path, data: str | Path | None = None) -> Board:
-    """Judge every submission in files or folders, and rank them on each task.
+    """Judge every submission in files of `shiftdata submit` or folders of them, and rank them on each task.
 
-    Args:
-        places: Files of `shiftdata submit`, or folders of them.
-        data: A folder with datasets by name, such as build/shift; by default they are looked for by name.
-
+    `data` is a folder with datasets by name, such as build/shift; by default they are looked for by name.
     """
 
     @cache

@@ -211,14 +211,12 @@ def _typed(rows: pa.Table) -> pa.Table:
     """Cast to the types of `SCHEMA`; refuse other types than text and whole numbers."""
     for field in SCHEMA:
         kind, nulls = rows[field.name].type, rows[field.name].null_count
-        if field.type == pa.string():
-            fits, wanted = pa.types.is_string(kind) or pa.types.is_large_string(kind), "texts"
-        else:
-            fits, wanted = pa.types.is_integer(kind), "whole numbers"
-        if not fits:
-            raise InputError(f"its column {field.name} has {kind}: give {wanted}")
-        if nulls:
-            raise InputError(f"its column {field.name} lacks {nulls:,} values: give each row a value")
+        is_text = field.type == pa.string()
+        if not (kind in (pa.string(), pa.large_string()) if is_text else pa.types.is_integer(kind)) or nulls:
+            wanted = "a text" if is_text else "a whole number"
+            raise InputError(
+                f"its column {field.name} has {kind} and lacks {nulls:,} values: give each row {wanted}"
+            )
     return rows.select(SCHEMA.names).cast(SCHEMA)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,7 +53,7 @@ def from_records(records: Records, rule: str, metadata: Metadata, card: Path | N
         study = selected.study
         if selected.refused:
             raise InputError(f"{rule} cannot choose in {study.task}: {selected.refused}")
-        unlabelled = _about(records, selected)["unlabelled"]
+        unlabelled = records.about[selected.runs[0].run]["unlabelled"]
         task = task_named(metadata, study.protocol, unlabelled)
         names[study.task_id] = {"protocol": study.protocol, "unlabelled": unlabelled}
         parts += _chosen(records, selected, task)
@@ -86,11 +85,6 @@ def _dataset(metadata: Metadata) -> dict[str, str]:
     return {"dataset": manifest.name, "base": metadata.base, "content_id": content_id}
 
 
-def _about(records: Records, selected: Selected) -> dict[str, Any]:
-    about: dict[str, Any] = json.loads(records.column("about")[selected.runs[0].run])
-    return about
-
-
 def _chosen(records: Records, selected: Selected, task: Task) -> Iterator[pa.Table]:
     for run in selected.runs:
         for name in tests_of(task):
@@ -107,13 +101,13 @@ def _chosen(records: Records, selected: Selected, task: Task) -> Iterator[pa.Tab
 
 def _fields(records: Records, selected: Selected, task: Task) -> dict[str, Any]:
     """The fields of a card that records know, from a selected study."""
-    study, about = selected.study, _about(records, selected)
+    study, about = selected.study, records.about[selected.runs[0].run]
     sets = [name for name, rows in task.sets.items() if {"fit", "unlabelled"} & set(rows.roles)]
     if about.get("trains_on_select"):
         sets.append(task.set_of("select"))
     commit = records.column("commit")[0] or "unknown"
     return {
-        "method": study.method if study.variant == "fixed" else f"{study.method}@{study.variant}",
+        "method": study.label,
         "authors": "",
         "url": "",
         "code": f"shiftdata {about['versions']['shiftdata']}, commit {commit}",

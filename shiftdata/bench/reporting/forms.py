@@ -270,7 +270,7 @@ def stability_section(records: Records, pools: Sequence[Group]) -> Section:
     """Spreads and oracle gains for each kind and backbone, or a note that records lack them."""
 
     def deviations(score: Score) -> list[float]:
-        return [spread(of, "sma") for of in over_steps(records, score, LAST) if len(of) > 1]
+        return [spread(of) for of in over_steps(records, score, LAST) if len(of) > 1]
 
     spreads, gaps = [], []
     for same in alike(pools, "kind", "backbone"):

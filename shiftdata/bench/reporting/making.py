@@ -6,10 +6,9 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
-from shiftdata.bench.records import SWEEP, Records
+from shiftdata.bench.records import Records
 from shiftdata.bench.reporting.comparisons import (
     baseline_of,
     comparison_section,
@@ -33,7 +32,6 @@ from shiftdata.bench.reporting.scores import (
     scores_of,
     standard_error,
     unit_of,
-    with_variant,
 )
 from shiftdata.bench.selection import RULES, Selected, rule_of
 from shiftdata.errors import InputError
@@ -81,37 +79,33 @@ class Report:
 
 
 def report(records: Records, rules: Sequence[str] = (), *, baseline: str = "erm") -> Report:
-    """Report on one sweep or several. Nothing is trained.
+    """Report on one sweep or several, by rules of `RULES`, by default those that the sweeps name.
 
-    Args:
-        records: From `Records.read`.
-        rules: Names in `RULES`; by default those that the sweeps name.
-        baseline: The method to compare others with; the first method if it is not there.
-
+    Methods are compared with the `baseline`, or with the first one if it is not there. Nothing is trained.
     """
     if not len(records):
         raise InputError("there is no run to report on: these folders have no records yet")
-    facts = Facts(records)
-    groups, refused = groups_of(facts, rules, baseline)
+    groups, refused = groups_of(records, rules, baseline)
     findings = [Section(f"{capital(group.kind.name)}: {group.title}", tables_of(group)) for group in groups]
     pools = pooled(groups, baseline)
     sections = [
         overview(pools),
-        facts.runs(),
+        _runs(records),
         _selection(list(dict.fromkeys(group.rule for group in groups))),
         *findings,
         comparison_section(pools),
         ranking_section(groups),
         stability_section(records, pools),
-        facts.failures(refused),
+        _failures(records, refused),
     ]
-    numbers = tuple(row for group in groups for score in group.scores for row in _rows(score, facts))
-    return Report(facts.title, tuple(of for of in sections if of.tables or of.notes), numbers)
+    numbers = tuple(row for group in groups for score in group.scores for row in _rows(score, records))
+    title = ", ".join(map(clean, _distinct(records, "sweep")))
+    return Report(title, tuple(of for of in sections if of.tables or of.notes), numbers)
 
 
-def groups_of(facts: Facts, rules: Sequence[str], baseline: str) -> tuple[list[Group], list[Selected]]:
+def groups_of(records: Records, rules: Sequence[str], baseline: str) -> tuple[list[Group], list[Selected]]:
     """The scores that share tables, in the order of kinds; and the studies that no rule could choose from."""
-    scores, refused = selected_scores(facts, rules)
+    scores, refused = selected_scores(records, rules)
     places: dict[tuple[Kind, str, str, str, str], list[Score]] = {}
     for score in scores:
         study, rule = score.selected.study, score.selected.rule
@@ -121,7 +115,7 @@ def groups_of(facts: Facts, rules: Sequence[str], baseline: str) -> tuple[list[G
     for key in sorted(places, key=lambda key: (kinds.index(key[0]), *key[1:4])):  # rules stay in their order
         first = baseline_of(places[key], baseline)
         ordered = sorted(places[key], key=lambda score: score.method != first)
-        commits, versions = facts.code(at.run for score in ordered for at in score.selected.runs)
+        commits, versions = _code(records, [at.run for score in ordered for at in score.selected.runs])
         groups.append(Group(*key, tuple(ordered), first, f"commit {commits}; shiftdata {versions}"))
     return groups, refused
 
@@ -132,10 +126,10 @@ def _selection(rules: Sequence[str]) -> Section:
     return Section("How models were chosen", (Table.plain("Rules", ["rule", "chooses by"], body),), notes)
 
 
-def _rows(score: Score, facts: Facts) -> Iterator[dict[str, Any]]:
+def _rows(score: Score, records: Records) -> Iterator[dict[str, Any]]:
     """The lines of the CSV, one per figure of a study."""
     study, chosen = score.selected.study, score.selected
-    commits, versions = facts.code(at.run for at in chosen.runs)
+    commits, versions = _code(records, [at.run for at in chosen.runs])
     for figure, values in score.figures.items():
         yield {
             "kind": score.kind.name,
@@ -160,92 +154,72 @@ NAMED, MOST, MOST_TASKS = 3, 40, 24
 USUAL = "iid"
 
 
-class Facts:
-    """The facts on how the sweeps of some records were run."""
-
-    def __init__(self, records: Records) -> None:
-        self.records = records
-        self.about: list[dict[str, Any]] = [json.loads(text) for text in records.column("about")]
-
-    @cached_property
-    def sweeps(self) -> list[dict[str, Any]]:
-        """The `sweep.json` of each folder that has one."""
-        files = [folder / SWEEP for folder in self.records.folders]
-        return [json.loads(path.read_text(encoding="utf-8")) for path in files if path.is_file()]
-
-    def distinct(self, *names: str) -> list[Any]:
-        """The distinct values of a column, or tuples of several columns."""
-        columns = [self.records.column(name) for name in names]
-        return list(dict.fromkeys(columns[0] if len(names) == 1 else zip(*columns, strict=True)))
-
-    def code(self, runs: Iterable[int]) -> tuple[str, str]:
-        """The commits and the versions of some runs."""
-        runs = list(runs)
-        commits = {clean(self.records.column("commit")[run] or "unknown") for run in runs}
-        versions = {str(self.about[run].get("versions", {}).get("shiftdata", "unknown")) for run in runs}
-        return ", ".join(sorted(commits)), ", ".join(sorted(versions))
-
-    @property
-    def title(self) -> str:
-        return ", ".join(map(clean, self.distinct("sweep"))) or "no runs"
-
-    def runs(self) -> Section:
-        tasks = list(map(clean, self.distinct("protocol")))
-        more = f" and {len(tasks) - MOST_TASKS:,} more" if len(tasks) > MOST_TASKS else ""
-        statuses = Counter(self.records.column("status")).most_common()
-        methods = dict.fromkeys(with_variant(*pair) for pair in self.distinct("method", "variant"))
-        trials, seeds = (len(self.distinct(name)) for name in ("trial", "seed"))
-        studies = len(self.records.studies())
-        ended = ", ".join(f"{n:,} {status}" for status, n in statuses)
-        seconds, processor, examples, peak = (
-            [value or 0 for value in self.records.column(name)]
-            for name in ("seconds", "processor_seconds", "examples", "peak_memory")
-        )
-        cost = (
-            f"{_hours(sum(seconds))}, {_hours(sum(processor))} of processors, {sum(examples):,.0f} examples"
-        )
-        rows = [
-            ["datasets", "; ".join(f"{clean(name)} ({of[:SHORT]})" for name, of in self._contents())],
-            ["tasks", f"{len(tasks):,}: {'; '.join(tasks[:MOST_TASKS])}{more}"],
-            ["methods", ", ".join(map(clean, methods))],
-            ["backbones", ", ".join(map(clean, self.distinct("backbone")))],
-            ["trials and seeds", f"up to {trials:,} trials a study, {seeds:,} seeds"],
-            ["training", _training(self.distinct("training"))],
-            ["runs", f"{len(self.records):,} in {studies:,} studies: {ended}"],
-            ["cost", f"{cost}, at most {max(peak, default=0) / 2**20:,.0f} MiB"],
-        ]
-        about = [f"{clean(of['name'])}: {clean(of['about'])}" for of in self.sweeps if of.get("about")]
-        return Section("What was run", (Table.plain("Runs", ["", "what"], rows),), tuple(about))
-
-    def _contents(self) -> list[tuple[str, str]]:
-        return self.distinct("dataset", "content_id")
-
-    def failures(self, refused: Sequence[Selected]) -> Section:
-        """Failed runs, and studies from which a rule could not choose."""
-        failed = [(reason, which) for _, reason, which in self.records.failures()]
-        no_test = "the chosen runs have no evaluation on a test set"
-        rules = [
-            (f"{rule_label(of.rule)}: {of.refused or no_test}", f"{of.study.method} on {of.study.protocol}")
-            for of in refused
-        ]
-        tables = [
-            *_counted("Runs that failed", ["reason", "runs"], failed),
-            *_counted("Rules that could not choose", ["rule and reason", "studies"], rules),
-        ]
-        notes = () if tables else ("No run failed, and every rule could choose.",)
-        return Section("Failures", tuple(tables), notes)
+def _distinct(records: Records, *names: str) -> list[Any]:
+    """The distinct values of a column, or tuples of several columns."""
+    columns = [records.column(name) for name in names]
+    return list(dict.fromkeys(columns[0] if len(names) == 1 else zip(*columns, strict=True)))
 
 
-def selected_scores(facts: Facts, rules: Sequence[str]) -> tuple[list[Score], list[Selected]]:
+def _code(records: Records, runs: Sequence[int]) -> tuple[str, str]:
+    """The commits and the versions of some runs."""
+    commits = {clean(records.column("commit")[run] or "unknown") for run in runs}
+    versions = {str(records.about[run].get("versions", {}).get("shiftdata", "unknown")) for run in runs}
+    return ", ".join(sorted(commits)), ", ".join(sorted(versions))
+
+
+def _runs(records: Records) -> Section:
+    """Facts on how the sweeps were run, and their cost."""
+    tasks = list(map(clean, _distinct(records, "protocol")))
+    more = f" and {len(tasks) - MOST_TASKS:,} more" if len(tasks) > MOST_TASKS else ""
+    methods = dict.fromkeys(study.label for study in records.studies())
+    trials, seeds = (len(_distinct(records, name)) for name in ("trial", "seed"))
+    studies, contents = len(records.studies()), _distinct(records, "dataset", "content_id")
+    ended = ", ".join(f"{n:,} {status}" for status, n in Counter(records.column("status")).most_common())
+    seconds, processor, examples, peak = (
+        [value or 0 for value in records.column(name)]
+        for name in ("seconds", "processor_seconds", "examples", "peak_memory")
+    )
+    cost = f"{_hours(sum(seconds))}, {_hours(sum(processor))} of processors, {sum(examples):,.0f} examples"
+    rows = [
+        ["datasets", "; ".join(f"{clean(name)} ({content_id[:SHORT]})" for name, content_id in contents)],
+        ["tasks", f"{len(tasks):,}: {'; '.join(tasks[:MOST_TASKS])}{more}"],
+        ["methods", ", ".join(map(clean, methods))],
+        ["backbones", ", ".join(map(clean, _distinct(records, "backbone")))],
+        ["trials and seeds", f"up to {trials:,} trials a study, {seeds:,} seeds"],
+        ["training", _training(_distinct(records, "training"))],
+        ["runs", f"{len(records):,} in {studies:,} studies: {ended}"],
+        ["cost", f"{cost}, at most {max(peak, default=0) / 2**20:,.0f} MiB"],
+    ]
+    about = [f"{clean(of['name'])}: {clean(of['about'])}" for of in records.sweeps if of.get("about")]
+    return Section("What was run", (Table.plain("Runs", ["", "what"], rows),), tuple(about))
+
+
+def _failures(records: Records, refused: Sequence[Selected]) -> Section:
+    """Failed runs, and studies from which a rule could not choose."""
+    failed = [(reason, which) for _, reason, which in records.failures()]
+    no_test = "the chosen runs have no evaluation on a test set"
+    rules = [
+        (f"{rule_label(of.rule)}: {of.refused or no_test}", f"{of.study.method} on {of.study.protocol}")
+        for of in refused
+    ]
+    tables = [
+        *_counted("Runs that failed", ["reason", "runs"], failed),
+        *_counted("Rules that could not choose", ["rule and reason", "studies"], rules),
+    ]
+    notes = () if tables else ("No run failed, and every rule could choose.",)
+    return Section("Failures", tuple(tables), notes)
+
+
+def selected_scores(records: Records, rules: Sequence[str]) -> tuple[list[Score], list[Selected]]:
     """Scores by the given rules, else by those of each sweep; and studies without a choice."""
-    own: dict[str, list[str]] = {name: list(rules) for name in facts.distinct("sweep")}
-    for sweep in () if rules else facts.sweeps:
+    own: dict[str, list[str]] = {name: list(rules) for name in _distinct(records, "sweep")}
+    for sweep in () if rules else records.sweeps:
         own.setdefault(sweep["name"], []).extend(sweep["rules"])
     own = {name: of or [USUAL] for name, of in own.items()}
     scores: list[Score] = []
     refused: list[Selected] = []
     for rule in dict.fromkeys(rule for of in own.values() for rule in of):
-        chosen, lost = scores_of(facts.records, rule)
+        chosen, lost = scores_of(records, rule)
         scores += [score for score in chosen if rule in own[score.selected.study.sweep]]
         refused += [selected for selected in lost if rule in own[selected.study.sweep]]
     return scores, refused

@@ -239,12 +239,7 @@ def rule_label(rule: str) -> str:
 def method_label(selected: Selected) -> str:
     """A method with its variant, marked if the rule has seen the test set."""
     mark = " (oracle)" if rule_of(selected.rule).oracle else ""
-    return clean(f"{with_variant(selected.study.method, selected.study.variant)}{mark}")
-
-
-def with_variant(method: str, variant: str) -> str:
-    """A method with its variant if that is not the default."""
-    return f"{method}@{variant}" if variant not in ("", "fixed") else method
+    return clean(f"{selected.study.label}{mark}")
 
 
 def span(values: Iterable[int]) -> str:
@@ -346,7 +341,7 @@ def cell(value: float, error: float, figure: str) -> Cell:
 
 def standard_error(points: FloatArray) -> float:
     """The sample SD over the square root of n; nan for fewer than two points."""
-    return spread(points, "sma") / math.sqrt(len(points))
+    return spread(points) / math.sqrt(len(points))
 
 
 def cells_of(

@@ -71,15 +71,13 @@ class EpochSampler(ABC, Generic[Item]):
     left early. `set_epoch` chooses the epoch of the next iteration, and those after it go on from there.
 
     `total` are the items of an epoch over all ranks, `size` those of this rank. All ranks draw the same
-    epochs. `dropped` are the labels or groups without rows that `on_empty="drop"` left out.
+    epochs.
     """
 
-    def __init__(
-        self, kind: str, total: int, *, seed: int = 0, names: Names = (), dropped: tuple[int, ...] = ()
-    ) -> None:
+    def __init__(self, kind: str, total: int, *, seed: int = 0, names: Names = ()) -> None:
         if total < 1:
             raise InputError(f"the sampler {kind!r} would yield nothing: give it rows, or smaller batches")
-        self.kind, self.total, self.dropped = kind, total, dropped
+        self.kind, self.total = kind, total
         self.seed, self.names = seed, tuple(names)
         self.ranks = Ranks.of()
         self._now = self._next = (0, 0)  # epoch and start: of the iteration begun last, and of the next
@@ -176,15 +174,8 @@ class InOrder(RowSampler):
 class FixedRows(RowSampler):
     """Rows that are chosen once and shuffled in every epoch."""
 
-    def __init__(
-        self,
-        rows: IntArray,
-        *,
-        kind: str = "shuffle",
-        dropped: tuple[int, ...] = (),
-        **keys: Unpack[Keys],
-    ) -> None:
-        super().__init__(kind, len(rows), dropped=dropped, **keys)
+    def __init__(self, rows: IntArray, *, kind: str = "shuffle", **keys: Unpack[Keys]) -> None:
+        super().__init__(kind, len(rows), **keys)
         self.rows = rows
 
     def rows_of(self, epoch: int) -> IntArray:
@@ -201,9 +192,7 @@ class Batches(EpochSampler[list[int]]):
     def __init__(self, sampler: RowSampler, batch_size: int) -> None:
         if batch_size < 1:
             raise InputError(f"batch_size must be at least 1, got {batch_size}")
-        super().__init__(
-            sampler.kind, sampler.total, seed=sampler.seed, names=sampler.names, dropped=sampler.dropped
-        )
+        super().__init__(sampler.kind, sampler.total, seed=sampler.seed, names=sampler.names)
         self.sampler, self.batch_size, self.ranks = sampler, batch_size, sampler.ranks
 
     @property

@@ -17,7 +17,7 @@ from shiftdata.data.format.conditions import number_of
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import TaskOf
 from shiftdata.data.format.schema import SPLITS
-from shiftdata.data.metadata.columns import FileRows, as_array
+from shiftdata.data.metadata.columns import BLOCK, FileRows, as_array
 from shiftdata.data.metadata.folds import hashes64, strata
 from shiftdata.data.metadata.listing import Listing, listing_of
 from shiftdata.errors import InputError, IntegrityError
@@ -113,18 +113,24 @@ class Metadata:
         yield slice(0, len(table)), table
 
     def rows_of(self, keys: pa.Array) -> NDArray[np.int64]:
-        """Return the row of each of these distinct keys, -1 for none, reading the keys batch by batch."""
-        from pyarrow.dataset import Scanner  # it imports pandas
-
+        """Return the row of each of these distinct keys, -1 for none, reading the keys block by block."""
         kind, result, first = pa.schema({"key": pa.large_string()}), np.full(len(keys), -1, np.int64), 0
-        batches = (batch for _, part in self.blocks(["key"]) for batch in part.cast(kind).to_batches())
-        place = pc.index_in(pc.field("key"), options=pc.SetLookupOptions(value_set=keys.cast(kind.types[0])))
-        # A scanner builds the table of keys once; `pc.index_in` on each batch would build it again.
-        scanner = Scanner.from_batches(batches, schema=kind, columns={"place": place}, use_threads=False)
-        for batch in scanner.to_batches():
-            valid = batch["place"].is_valid().to_numpy(zero_copy_only=False)
-            result[batch["place"].drop_null().to_numpy()] = first + np.flatnonzero(valid)
-            first += len(batch)
+        keys = keys.cast(kind.types[0])
+        parts = (part.cast(kind) for _, part in self.blocks(["key"]))
+        if len(self) <= BLOCK:
+            places = (pc.index_in(part["key"], value_set=keys) for part in parts)
+        else:  # a scanner builds the table of keys once, not for each part; but it imports pandas
+            from pyarrow.dataset import Scanner
+
+            batches = (batch for part in parts for batch in part.to_batches())
+            place = pc.index_in(pc.field("key"), options=pc.SetLookupOptions(value_set=keys))
+            columns = {"place": place}
+            scanner = Scanner.from_batches(batches, schema=kind, columns=columns, use_threads=False)
+            places = (batch["place"] for batch in scanner.to_batches())
+        for place in places:
+            present = as_array(place.is_valid().cast(pa.uint8()))
+            result[as_array(place.drop_null())] = first + np.flatnonzero(present)
+            first += len(place)
         return result
 
     def keys(self, rows: Array) -> pa.Array:

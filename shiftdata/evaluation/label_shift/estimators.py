@@ -207,20 +207,13 @@ def rlls_rho(n: int, n_classes: int) -> float:
     return float(0.01 * 3 * (2 * logarithm / (3 * n) + np.sqrt(2 * logarithm / n)))
 
 
-def reweight(
-    probabilities: ArrayLike,
-    estimate: MarginalEstimate,
-    *,
-    trained_on: Literal["source", "balanced"] = "source",
-) -> FloatArray:
+def reweight(probabilities: ArrayLike, estimate: MarginalEstimate) -> FloatArray:
     """Adapt predictions to the estimated marginal: the RW of RLSbench (Algorithm 1, step 8; appendix F).
 
-    Multiplies by p_t / p_s, or by p_t alone if the classifier was trained on balanced labels, and divides
-    each row by its sum; the adapted prediction is its `argmax(axis=1)`.
+    Multiplies by p_t / p_s and divides each row by its sum; the adapted prediction is its `argmax(axis=1)`.
     """
     predictions = probabilities_of(probabilities, "probabilities")
-    one_of("trained_on", trained_on, ("source", "balanced"))
-    factors = estimate.weights if trained_on == "source" else estimate.marginal
+    factors = estimate.weights
     if predictions.shape[1] != len(factors):
         raise InputError(
             f"the predictions have {predictions.shape[1]} classes, the estimate {len(factors)}: give the same"

@@ -41,16 +41,12 @@ class CovariateShift:
     def value(self) -> float:
         return self.interval.estimate
 
-    @property
-    def domain_error(self) -> float:
-        """The error of "h1 and h2 disagree" as a classifier of domains (appendix A.2): 0.5 by chance."""
-        return (1 - self.value) / 2
-
     def __str__(self) -> str:
+        # The error of "h1 and h2 disagree" as a classifier of domains (appendix A.2) is 0.5 by chance.
         return (
             f"covariate shift, a lower bound of the total variation, {self.interval}\n"
             f"n={self.n_source:,} and {self.n_target:,}; {self.hypotheses}; "
-            f"domain error {number(self.domain_error)}"
+            f"domain error {number((1 - self.value) / 2)}"
         )
 
 

@@ -28,8 +28,8 @@ class SelectionLeakage(NamedTuple):
         return np.asarray(self.oracle.mean(axis=1) - self.iid.mean())
 
 
-def selection_leakage(validation: Any, test: Any, *, most: int | None = None) -> SelectionLeakage:
-    """Compare model selection on validation data with selection on K test domains, for K from 1 to `most`.
+def selection_leakage(validation: Any, test: Any) -> SelectionLeakage:
+    """Compare model selection on validation data with selection on K test domains, for every K.
 
     DomainBed-v2, section 2.2 and table 4. For every combination of K domains the setting with the highest
     accuracy over them is chosen; a domain's figure is the mean over the combinations that contain it. `test`
@@ -40,11 +40,7 @@ def selection_leakage(validation: Any, test: Any, *, most: int | None = None) ->
     """
     scores, accuracy = as_floats("validation", validation), as_floats("test", test, ndim=2)
     check_lengths(validation=scores, test=accuracy)
-    domains = accuracy.shape[1]
-    largest = domains if most is None else most
-    if not 1 <= largest <= domains:
-        raise InputError(f"most={most} test domains of {domains}: give 1 to {domains}")
-    oracle = np.stack([_oracle(accuracy, k) for k in range(1, largest + 1)])
+    oracle = np.stack([_oracle(accuracy, k) for k in range(1, accuracy.shape[1] + 1)])
     return SelectionLeakage(accuracy[scores.argmax()], oracle)
 
 

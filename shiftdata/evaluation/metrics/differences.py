@@ -52,7 +52,7 @@ def student_test(differences: FloatArray, level: float = 0.95) -> tuple[float, f
     the mean is certain.
     """
     n = len(differences)
-    error = spread(differences, "sma") / math.sqrt(n)
+    error = spread(differences) / math.sqrt(n)
     if n < 2 or not error > 1e-9 * max(1.0, float(np.abs(differences).max())):
         return math.nan, math.nan, math.nan
     mean, reach = float(differences.mean()), student_quantile(level, n - 1) * error

@@ -15,7 +15,7 @@ from shiftdata.data.arrays import (
     IntArray,
     as_codes,
     as_ids,
-    as_labels_and_predictions,
+    as_predictions,
     check_lengths,
 )
 from shiftdata.errors import InputError
@@ -139,7 +139,7 @@ class GroupAccuracy(Record):
     @property
     def std(self) -> float:
         """The standard deviation over groups or domains: by K - 1 as NICO++ says; its tables show it by K."""
-        return spread(self.accuracy, "nico++")
+        return spread(self.accuracy)
 
     def without_empty(self) -> GroupAccuracy:
         """Leave out the groups without rows; the others keep their names."""
@@ -207,21 +207,20 @@ def group_accuracy(
     groups: Any,
     *,
     n_groups: int,
-    n_classes: int | None = None,
     origins: Any = None,
 ) -> GroupAccuracy:
     """Accuracy by group, domain, style, or any other ids.
 
-    Predictions are class ids, or one row of class scores per example. With `n_classes`, unknown classes are
-    refused. With `origins`, errors count the rows of an origin as one observation.
+    Predictions are class ids, or one row of class scores per example. With `origins`, errors count the rows
+    of an origin as one observation.
 
     >>> result = group_accuracy([0, 1, 1, 0], [0, 1, 0, 0], [0, 1, 1, 2], n_groups=4)
     >>> result.accuracy.tolist(), result.n.tolist(), result.overall
     ([1.0, 0.5, 1.0, nan], [1, 2, 1, 0], 0.75)
     """
-    true, predicted = as_labels_and_predictions(labels, predictions, n_classes)
+    true, predicted = as_ids("labels", labels), as_predictions(predictions)
     ids = as_ids("groups", groups, n_groups)
-    check_lengths(labels=true, groups=ids)
+    check_lengths(labels=true, predictions=predicted, groups=ids)
     right = true == predicted
     n = np.bincount(ids, minlength=n_groups)
     correct = np.bincount(ids[right], minlength=n_groups)

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import lru_cache
 from statistics import NormalDist
-from types import MappingProxyType
-from typing import Literal, TypeAlias
 
 import numpy as np
 
 from shiftdata.data.arrays import FloatArray, IntArray
-from shiftdata.errors import InputError
-
-Convention: TypeAlias = Literal["domainbed", "nico++", "nico++-tables", "sma"]
-#: A sum of squares is divided by n - ddof; the ddof of each source.
-#: `domainbed`: DomainBed's `collect_results.py`.
-#: `nico++`: equation 9 of NICO++; `nico++-tables`: what its tables 2 and 5 show instead.
-#: `sma`: section 3.2.2 of SMA (sample standard deviation), as in its tables of 25 scenarios.
-CONVENTIONS: Mapping[str, int] = MappingProxyType({"domainbed": 0, "nico++": 1, "nico++-tables": 0, "sma": 1})
 
 Z = 1.959964  # of 95 %
 #: Degrees of freedom from which Student's quantile is taken for the normal one: they differ by .2 %.
@@ -94,14 +83,13 @@ def count_correct(accuracy: FloatArray, n: IntArray) -> IntArray:
     return np.asarray(np.rint(np.nan_to_num(accuracy) * n), np.int64)
 
 
-def spread(array: FloatArray, convention: Convention) -> float:
-    """The standard deviation over domains, seeds or epochs; nan where the convention leaves none.
+def spread(values: FloatArray, ddof: int = 1) -> float:
+    """The standard deviation over domains, seeds or epochs; nan for fewer than two values.
 
-    >>> values = np.array([1.0, 3.0, 5.0])
-    >>> spread(values, "nico++"), round(spread(values, "domainbed"), 3), spread(values[:1], "sma")
-    (2.0, 1.633, nan)
+    The sum of squares is divided by n - 1, as in SMA (section 3.2.2) and equation 9 of NICO++. DomainBed's
+    code divides by n, and so do tables 2 and 5 of NICO++: `ddof=0`.
+
+    >>> spread(np.array([1.0, 3.0, 5.0])), spread(np.array([1.0]))
+    (2.0, nan)
     """
-    if convention not in CONVENTIONS:
-        raise InputError(f"unknown convention {convention!r}; known: {', '.join(CONVENTIONS)}")
-    ddof = CONVENTIONS[convention]
-    return float(array.std(ddof=ddof)) if len(array) > ddof else math.nan
+    return float(values.std(ddof=ddof)) if len(values) > ddof else math.nan

@@ -141,12 +141,7 @@ class Protocol(ABC):
         if self.stage == stage and stage in (Stage.THIN, Stage.DRAW):
             raise InputError(f"{self.id} has chosen rows of this task already: give it once")
         if self.stage and self.stage < stage:
-            raise InputError(f"{self.id} would break what {done} promises: {self.in_order}")
-
-    @property
-    def in_order(self) -> str:
-        """Advice on joining it with protocols that come later."""
-        return f"put {self.id} first, as `&` does"
+            raise InputError(f"{self.id} would break what {done} promises: put {self.id} first, as `&` does")
 
     @property
     def advice(self) -> str:
@@ -386,16 +381,14 @@ def named(names: str | Sequence[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
-def places(
-    cells: NDArray[np.int64], orders: tuple[NDArray[Any], ...]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the place of each row in its cell, and the cell's size; the last of `orders` sorts first.
+def places(cells: NDArray[np.int64], order: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the place of each row in its cell by some order, and the cell's size.
 
-    >>> places(np.array([0, 0, 1, 0]), (np.array([3, 1, 9, 2]),))
+    >>> places(np.array([0, 0, 1, 0]), np.array([3, 1, 9, 2]))
     (array([2, 0, 0, 1]), array([3, 3, 1, 3]))
     """
     counts = np.bincount(cells)
-    order = np.lexsort((*orders, cells.astype(narrowest(len(counts)))))
+    order = np.lexsort((order, cells.astype(narrowest(len(counts)))))
     sizes, place = np.empty(len(cells), np.int64), np.empty(len(cells), np.int64)
     sizes[order] = np.repeat(counts, counts)
     place[order] = np.arange(len(cells)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -410,5 +403,5 @@ def first_of_each(
     >>> first_of_each(np.array([0, 0, 1, 0]), np.array([3, 1, 9, 2], np.uint64), np.array([2, 5])).tolist()
     [False, True, True, True]
     """
-    mask: NDArray[np.bool_] = places(cells, (order,))[0] < limits[cells]
+    mask: NDArray[np.bool_] = places(cells, order)[0] < limits[cells]
     return mask

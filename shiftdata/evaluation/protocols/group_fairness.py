@@ -174,7 +174,7 @@ class GroupFairness(Protocol):
         group = rows.group[indices].astype(np.int64)
         _, step = np.unique(rows.columns["severity"][indices], return_inverse=True, equal_nan=True)
         cell = group * (int(step.max(initial=0)) + 1) + step
-        place, size = places(cell, (rows.columns["quantile"][indices],))
+        place, size = places(cell, rows.columns["quantile"][indices])
         few = (place == 0) & (0.5 / size >= shares[group])  # a share of none: one row
         chosen = few | ((place + 0.5) / size < shares[group])
         of_unit = np.zeros(len(first), bool)

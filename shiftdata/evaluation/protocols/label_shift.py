@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -93,18 +92,6 @@ class LabelShift(Protocol):
         halves = self._halves()
         return super().reads_params or bool(halves and halves.select)
 
-    @classmethod
-    def pairs(
-        cls,
-        source: str,
-        targets: Sequence[str],
-        alphas: Sequence[float | None] = (None, 10, 3, 1, 0.5),
-        seeds: Sequence[int] = (0, 1),
-    ) -> list[LabelShift]:
-        """Return every (target, alpha, seed) of a benchmark: the source itself is the first target."""
-        every = product(dict.fromkeys([source, *targets]), alphas, seeds)
-        return [cls(source=source, target=target, alpha=alpha, seed=seed) for target, alpha, seed in every]
-
     @property
     def stage(self) -> Stage:
         return Stage.CUT if self.target else Stage.DRAW
@@ -128,10 +115,6 @@ class LabelShift(Protocol):
         variant = "code" if self.variant else ""
         draw = replace(self, source=(), target=(), rlsbench="", variant=variant)
         return (replace(self, alpha=None), draw)
-
-    @property
-    def in_order(self) -> str:
-        return f"{super().in_order}; what chooses rows goes between its cut (alpha=none) and its draw"
 
     @property
     def advice(self) -> str:

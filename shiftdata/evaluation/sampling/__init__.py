@@ -6,18 +6,13 @@ The order of an epoch is `shiftdata.data.loading.order`.
 """
 
 from shiftdata.data.loading.order import Batches as Batches
-from shiftdata.data.loading.order import EpochSampler as EpochSampler
 from shiftdata.data.loading.order import FixedRows as FixedRows
-from shiftdata.data.loading.order import InOrder as InOrder
 from shiftdata.data.loading.order import Ranks as Ranks
 from shiftdata.data.loading.order import RowSampler as RowSampler
 from shiftdata.data.loading.order import Sampler as Sampler
 from shiftdata.evaluation.sampling.batches import CellBatches as CellBatches
 from shiftdata.evaluation.sampling.cells import cells_of as cells_of
-from shiftdata.evaluation.sampling.cells import row_weights as row_weights
 from shiftdata.evaluation.sampling.registry import SAMPLERS as SAMPLERS
 from shiftdata.evaluation.sampling.registry import make_sampler as make_sampler
-from shiftdata.evaluation.sampling.rows import DirichletTarget as DirichletTarget
 from shiftdata.evaluation.sampling.rows import Reweighted as Reweighted
-from shiftdata.evaluation.sampling.rows import Subsampled as Subsampled
 from shiftdata.evaluation.sampling.rows import dirichlet_marginal as dirichlet_marginal

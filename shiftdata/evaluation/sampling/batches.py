@@ -20,22 +20,18 @@ class CellBatches(EpochSampler[list[int]]):
 
     DomainBed's minibatches: a batch can be reshaped to (domains, rows, ...). Each row of a domain is drawn
     uniformly with replacement, as by DomainBed's infinite loaders, so that no domain runs out. A step is one
-    batch; an epoch has floor(epoch_size / batch_size) of them, `epoch_size` being all rows by default. Ranks
-    take whole batches in turns.
+    batch; an epoch has floor(rows / batch_size) of them. Ranks take whole batches in turns.
     """
 
-    def __init__(
-        self, cells: Cells, *, batch_size: int, epoch_size: int | None = None, **keys: Unpack[Keys]
-    ) -> None:
+    def __init__(self, cells: Cells, *, batch_size: int, **keys: Unpack[Keys]) -> None:
         if batch_size < 1 or batch_size % len(cells):
             raise InputError(
                 f"batch_size must be a multiple of the domains that have rows, both at least 1; got "
                 f"{batch_size} and {len(cells)}"
             )
-        rows = cells.n_rows if epoch_size is None else epoch_size
-        if batch_size > rows:
-            raise InputError(f"batch_size {batch_size} is above the {rows} rows: lower it")
-        super().__init__("per-domain", rows // batch_size, dropped=cells.dropped, **keys)
+        if batch_size > cells.n_rows:
+            raise InputError(f"batch_size {batch_size} is above the {cells.n_rows} rows: lower it")
+        super().__init__("per-domain", cells.n_rows // batch_size, **keys)
         self.cells, self.batch_size = cells, batch_size
 
     def items_of(self, epoch: int, start: int = 0) -> Iterator[list[int]]:

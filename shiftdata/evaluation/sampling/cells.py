@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from shiftdata.data.arrays import FloatArray, IntArray, as_ids, one_of
+from shiftdata.data.arrays import IntArray, as_ids, one_of
 from shiftdata.errors import InputError
 
 #: What to do when a label or group that should be there has no row: refuse, or go on with the others.
@@ -23,12 +23,8 @@ LARGEST_ID = 10_000_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cells:
-    """Rows by cell. Cell number c, named `ids[c]`, owns `order[starts[c] : starts[c] + counts[c]]`.
+    """Rows by cell. Cell number c, named `ids[c]`, owns `order[starts[c] : starts[c] + counts[c]]`."""
 
-    `expected` are the ids that should be there, `ids` those that have rows, `dropped` the others.
-    """
-
-    expected: IntArray
     ids: IntArray
     counts: IntArray
     starts: IntArray
@@ -41,31 +37,21 @@ class Cells:
     def n_rows(self) -> int:
         return len(self.order)
 
-    @property
-    def present(self) -> NDArray[np.bool_]:
-        """A mask of the expected ids that have rows."""
-        return np.isin(self.expected, self.ids)
-
-    @property
-    def dropped(self) -> tuple[int, ...]:
-        return tuple(self.expected[~self.present].tolist())
-
     def draw(self, cells: IntArray, generator: np.random.Generator) -> IntArray:
         """Draw a row of each of the given cells, uniformly, with replacement."""
-        rows: IntArray = self.order[self.starts[cells] + draw_below(self.counts[cells], generator)]
+        # Exact enough: counts are far below 2**53.
+        place = (generator.random(cells.shape) * self.counts[cells]).astype(np.int64)
+        rows: IntArray = self.order[self.starts[cells] + place]
         return rows
 
-    def first(self, takes: IntArray, generator: np.random.Generator) -> IntArray:
-        """Return the first `takes[c]` rows of each cell c in a random order of its rows.
-
-        The order does not depend on `takes`: who takes fewer gets a part of the same rows.
-        """
+    def first(self, take: int, generator: np.random.Generator) -> IntArray:
+        """Return the first rows of each cell in a random order of its rows."""
         shuffled = generator.permutation(self.n_rows)
         cell_of_row = np.empty(self.n_rows, dtype=narrowest(len(self)))
         cell_of_row[self.order] = np.repeat(np.arange(len(self)), self.counts)
         order = shuffled[np.argsort(cell_of_row[shuffled], kind="stable")]
         place = np.arange(self.n_rows) - np.repeat(self.starts, self.counts)
-        return order[place < np.repeat(takes, self.counts)]
+        return order[place < take]
 
 
 def cells_of(
@@ -78,52 +64,38 @@ def cells_of(
     """Sort rows by their label or group number; `expected` are all from 0 to the largest if not given.
 
     >>> cells = cells_of([1, 0, 1, 3], on_empty="drop")
-    >>> cells.ids.tolist(), cells.counts.tolist(), cells.order.tolist(), cells.dropped
-    ([0, 1, 3], [1, 2, 1], [1, 0, 2, 3], (2,))
+    >>> cells.ids.tolist(), cells.counts.tolist(), cells.order.tolist()
+    ([0, 1, 3], [1, 2, 1], [1, 0, 2, 3])
     """
     one_of("on_empty", on_empty, ("error", "drop"))
     numbers = _small_ids(f"{kind}s", codes)
     table = np.bincount(numbers)
     wanted = np.arange(len(table))
     if expected is not None:
-        wanted = np.unique(_small_ids(f"{kind}_ids", np.asarray(expected)))
+        wanted = np.unique(_small_ids("ids", np.asarray(expected)))
         table = np.bincount(numbers, minlength=int(wanted.max()) + 1)
     if table[wanted].sum() < len(numbers):
         strays = np.setdiff1d(np.flatnonzero(table), wanted)
         raise InputError(
-            f"some rows are of {kind} {_shown(strays)}, not among the {len(wanted)} of {kind}_ids: "
-            f"leave those rows out, or name their {kind}s too"
+            f"some rows are of {kind} {_shown(strays)}, not among the {len(wanted)} of ids: leave "
+            f"those rows out, or name their {kind}s too"
         )
     sizes = table[wanted]
     empty = wanted[sizes == 0]
     if empty.size and on_empty == "error":
         raise InputError(
             f"{empty.size} of {len(wanted)} {kind}s have no row: {_shown(empty)}. Pass on_empty='drop' to "
-            f"sample from the others, or {kind}_ids=... with the {kind}s that should be there"
+            f"sample from the others, or ids=... with the {kind}s that should be there"
         )
     ids, counts = wanted[sizes > 0], sizes[sizes > 0]
     place = np.zeros(len(table), dtype=narrowest(len(ids)))
     place[ids] = np.arange(len(ids))
     return Cells(
-        expected=wanted,
         ids=ids,
         counts=counts,
         starts=np.cumsum(counts) - counts,
         order=np.argsort(place[numbers], kind="stable"),
     )
-
-
-def row_weights(cells: Cells) -> FloatArray:
-    """Weigh rows so that all cells weigh the same: n / (cells * rows in its cell), 1 on average.
-
-    With the cells of groups these are the weights of RWG, with those of labels of RWY.
-
-    >>> row_weights(cells_of([0, 0, 0, 1])).round(3).tolist()
-    [0.667, 0.667, 0.667, 2.0]
-    """
-    weights = np.empty(cells.n_rows)
-    weights[cells.order] = np.repeat(cells.n_rows / (len(cells) * cells.counts), cells.counts)
-    return weights
 
 
 def _small_ids(name: str, values: ArrayLike) -> IntArray:
@@ -134,11 +106,6 @@ def _small_ids(name: str, values: ArrayLike) -> IntArray:
             "them with np.unique(..., return_inverse=True)"
         )
     return ids
-
-
-def draw_below(sizes: IntArray, generator: np.random.Generator) -> IntArray:
-    """Draw a whole number below each size, uniformly. Exact enough: sizes are far below 2**53."""
-    return (generator.random(sizes.shape) * sizes).astype(np.int64)
 
 
 def narrowest(n_cells: int) -> type[np.unsignedinteger]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,40 +14,24 @@ from shiftdata.data.loading.order import Batches, FixedRows, Names, Ranks, RowSa
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.sampling.batches import CellBatches
 from shiftdata.evaluation.sampling.cells import OnEmpty, cells_of
-from shiftdata.evaluation.sampling.rows import DirichletTarget, Reweighted, Subsampled
-
-#: Arguments of the classes that no user gives as an option.
-_COMMON = frozenset({"kind", "seed", "names", "dropped", "batch_size"})
+from shiftdata.evaluation.sampling.rows import Reweighted, Subsampled
 
 
-@dataclass(frozen=True)
-class SamplerRule:
+class SamplerRule(NamedTuple):
     """The numbers of rows that a rule needs, if any, and the class that follows it."""
 
     needs: str | None
     make: Callable[..., RowSampler | CellBatches]
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        """The keyword arguments of the class, with their defaults."""
-        parameters = inspect.signature(self.make).parameters.values()
-        return {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
-
-    @property
     def makes_batches(self) -> bool:
-        return "batch_size" in self.parameters
-
-    @property
-    def options(self) -> frozenset[str]:
-        """The options that only some rules take."""
-        return frozenset(self.parameters) - _COMMON
+        return self.make is CellBatches
 
 
 #: The rules by name; docs/loading.md says what each draws.
 SAMPLERS: Mapping[str, SamplerRule] = MappingProxyType(
     {
         "class-balanced": SamplerRule("label", partial(Reweighted, kind="rwy")),  # DomainBed's name
-        "dirichlet": SamplerRule("label", DirichletTarget),
         "per-domain": SamplerRule("nuisance", CellBatches),
         "pseudo-balanced": SamplerRule("pseudo_label", partial(Reweighted, kind="pseudo-balanced")),
         "rwg": SamplerRule("group", partial(Reweighted, kind="rwg")),
@@ -75,11 +57,8 @@ def make_sampler(
     drop_last: bool = False,
     rank: int | None = None,
     world: int | None = None,
+    ids: Sequence[int] | None = None,
     on_empty: OnEmpty = "error",
-    label_ids: Sequence[int] | None = None,
-    group_ids: Sequence[int] | None = None,
-    nuisance_ids: Sequence[int] | None = None,
-    **options: Any,
 ) -> Sampler:
     """Make a sampler of `SAMPLERS`: of row numbers, or with `batch_size`, of lists of them.
 
@@ -97,52 +76,41 @@ def make_sampler(
         batch_size: Rows in a batch; the result is then for `DataLoader(batch_sampler=...)`.
         drop_last: Leave out a last batch that is not full, and what ranks do not share evenly.
         rank, world: This process among those that share an epoch; default: of `torch.distributed`.
-        on_empty: Labels or groups without rows are an "error", or a reason to "drop" them.
-        label_ids, group_ids, nuisance_ids: Those that should have rows; default: all from 0 to the largest.
-        options: Those of the rule's class.
+        ids: The labels, groups or nuisances, of which the rule needs one, that should have rows; default: all
+            from 0 to the largest.
+        on_empty: Those without rows are an "error", or "drop" them.
 
     """
     if name not in SAMPLERS:
         raise not_found("sampler", name, SAMPLERS)
     rule = SAMPLERS[name]
-    given = {option: value for option, value in options.items() if value is not None}
     numbers = {"label": labels, "group": groups, "nuisance": nuisances, "pseudo_label": pseudo_labels}
     codes = {by: values for by, values in numbers.items() if values is not None}
-    _check(name, rule, codes, given)
-    if rule.makes_batches and batch_size is not None:
-        given["batch_size"] = batch_size
-    for option, default in rule.parameters.items():
-        if default is inspect.Parameter.empty and option not in given:
-            raise InputError(f"the sampler {name!r} needs {option}: give {option}=...")
+    _check(name, rule, codes)
+    if rule.makes_batches and batch_size is None:
+        raise InputError(f"the sampler {name!r} needs batch_size: give batch_size=...")
     if rule.needs is None:
         rows: Any = np.arange(len(np.asarray(next(iter(codes.values())))))
     else:
-        expected = {"group": group_ids, "nuisance": nuisance_ids}.get(rule.needs, label_ids)
         kind = rule.needs.removeprefix("pseudo_")
-        rows = cells_of(codes[rule.needs], kind=kind, expected=expected, on_empty=on_empty)
-    sampler: Sampler = rule.make(rows, seed=seed, names=names, **given)
+        rows = cells_of(codes[rule.needs], kind=kind, expected=ids, on_empty=on_empty)
+    batches = {"batch_size": batch_size} if rule.makes_batches else {}
+    sampler: Sampler = rule.make(rows, seed=seed, names=names, **batches)
     if isinstance(sampler, RowSampler) and batch_size is not None:
         sampler = Batches(sampler, batch_size)
     return sampler.among(Ranks.of(rank, world, drop_last=drop_last))
 
 
-def _check(name: str, rule: SamplerRule, codes: Mapping[str, ArrayLike], options: Mapping[str, Any]) -> None:
+def _check(name: str, rule: SamplerRule, codes: Mapping[str, ArrayLike]) -> None:
     """Refuse a call that lacks what the rule needs, or has what it would ignore."""
     shapes = {f"{by}s": np.shape(values) for by, values in codes.items()}
     if not shapes or (rule.needs is not None and f"{rule.needs}s" not in shapes):
         needed = f"{rule.needs}s=..." if rule.needs else "labels=... or groups=..."
         raise InputError(f"the sampler {name!r} needs {needed}, a number for each row")
     if len(set(shapes.values())) > 1:
-        got = ", ".join(f"{what} of shape {shape}" for what, shape in shapes.items())
+        got = ", ".join(f"{name} of shape {shape}" for name, shape in shapes.items())
         raise InputError(f"all need one number for each row, got {got}")
     if "pseudo_labels" in shapes and rule.needs != "pseudo_label":
         raise InputError(
             f"the sampler {name!r} takes no pseudo_labels: leave them out, or use pseudo-balanced"
-        )
-    for option in sorted(options.keys() - rule.options):
-        takers = [taker for taker, each in SAMPLERS.items() if option in each.options]
-        if not takers:
-            raise not_found("option", option, set().union(*(each.options for each in SAMPLERS.values())))
-        raise InputError(
-            f"the sampler {name!r} takes no {option}: leave it out, or use one of {', '.join(takers)}"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, Unpack
+from typing import Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,12 +10,8 @@ from numpy.typing import ArrayLike
 from shiftdata.data.arrays import FloatArray, IntArray, one_of
 from shiftdata.data.loading.order import FixedRows, Keys, Names, RowSampler
 from shiftdata.errors import InputError
-from shiftdata.evaluation.sampling.cells import Cells, row_weights
+from shiftdata.evaluation.sampling.cells import Cells
 from shiftdata.stable import rng
-
-#: The parameter of the Dirichlet: alpha * p (RLSbench, section 3.1), or alpha * K * p with K classes as the
-#: released code has it, which shifts far less.
-DirichletVariant: TypeAlias = Literal["paper", "code"]
 
 
 class Reweighted(RowSampler):
@@ -24,20 +20,19 @@ class Reweighted(RowSampler):
     A row's weight is 1 / (rows in its cell) up to a factor, as in RWY, RWG (BalancingGroups), WILDS's loader
     that is uniform over groups, DomainBed's class-balanced one and RLSbench's RS. For target data RS takes a
     classifier's predictions as labels ("pseudo-balanced"): make another sampler for other predictions. An
-    epoch is as long as the data unless `epoch_size` is given.
+    epoch is as long as the data.
     """
 
-    def __init__(
-        self, cells: Cells, *, kind: str, epoch_size: int | None = None, **keys: Unpack[Keys]
-    ) -> None:
-        total = cells.n_rows if epoch_size is None else epoch_size
-        super().__init__(kind, total, dropped=cells.dropped, **keys)
+    def __init__(self, cells: Cells, *, kind: str, **keys: Unpack[Keys]) -> None:
+        super().__init__(kind, cells.n_rows, **keys)
         self.cells = cells
 
     @property
     def weights(self) -> FloatArray:
-        """The weight of each row, 1 on average."""
-        return row_weights(self.cells)
+        """The weight of each row, n / (cells * rows in its cell): 1 on average."""
+        cells, weights = self.cells, np.empty(self.cells.n_rows)
+        weights[cells.order] = np.repeat(cells.n_rows / (len(cells) * cells.counts), cells.counts)
+        return weights
 
     def rows_of(self, epoch: int) -> IntArray:
         generator = self._rng("rows", epoch)
@@ -47,83 +42,27 @@ class Reweighted(RowSampler):
 class Subsampled(FixedRows):
     """Equally many rows of every cell, without replacement: SUBY and SUBG of BalancingGroups.
 
-    The smallest cell decides how many, unless `per_cell` asks for fewer. The rows are chosen once; those
-    for a smaller `per_cell` are part of those for a larger one.
+    The smallest cell decides how many. The rows are chosen once.
     """
 
-    def __init__(
-        self, cells: Cells, *, kind: str, per_cell: int | None = None, seed: int = 0, names: Names = ()
-    ) -> None:
-        smallest = int(cells.counts.min())
-        self.per_cell = smallest if per_cell is None else per_cell
-        if not 1 <= self.per_cell <= smallest:
-            raise InputError(
-                f"per_cell must be from 1 to the {smallest} rows of the smallest label or group, "
-                f"got {per_cell}"
-            )
+    def __init__(self, cells: Cells, *, kind: str, seed: int = 0, names: Names = ()) -> None:
         generator = rng(seed, *names, "resampling", kind, "subset")
-        rows = cells.first(np.full(len(cells), self.per_cell), generator)
-        super().__init__(rows, kind=kind, seed=seed, names=names, dropped=cells.dropped)
-
-
-class DirichletTarget(FixedRows):
-    """Rows whose labels follow a given or drawn marginal: RLSbench's simulated label shift (section 3.1).
-
-    Without replacement, n = floor(min_k n_k / P_k) and label k keeps floor(n P_k) rows: a label with a tiny
-    share keeps none, see `counts`. The rows are chosen once. For training and test rows of one target, draw
-    once: give the first sampler's `marginal` to the second.
-
-    `marginal` and `counts` have one number for each of `label_ids`.
-    """
-
-    def __init__(
-        self,
-        cells: Cells,
-        *,
-        alpha: float | None = None,
-        variant: DirichletVariant = "paper",
-        marginal: ArrayLike | None = None,
-        seed: int = 0,
-        names: Names = (),
-    ) -> None:
-        if marginal is not None and alpha is not None:
-            raise InputError("give either alpha, to draw a marginal, or marginal, to use one; got both")
-        self.label_ids = cells.expected
-        own = np.zeros(len(self.label_ids))
-        own[cells.present] = cells.counts / cells.n_rows
-        if marginal is None:
-            self.marginal = dirichlet_marginal(own, alpha, variant=variant, seed=seed, names=names)
-        else:
-            self.marginal = _as_marginal(marginal, len(own))
-        # Labels without rows leave their share to the others.
-        shares = self.marginal[cells.present]
-        if not shares.sum():
-            raise InputError("no label with a share in the marginal has a row: give another marginal")
-        shares /= shares.sum()
-        shifted = marginal is not None or alpha is not None
-        takes = largest_counts(cells.counts, shares) if shifted else cells.counts
-        if not takes.sum():
-            raise InputError(
-                "no row is left: a label with few rows has a large share of the marginal. Draw with another "
-                "seed or a larger alpha"
-            )
-        rows = cells.first(takes, rng(seed, *names, "resampling", "dirichlet", "subset"))
-        self.counts = np.zeros(len(own), dtype=np.int64)
-        self.counts[cells.present] = takes
-        super().__init__(rows, kind="dirichlet", seed=seed, names=names, dropped=cells.dropped)
+        rows = cells.first(int(cells.counts.min()), generator)
+        super().__init__(rows, kind=kind, seed=seed, names=names)
 
 
 def dirichlet_marginal(
     base: ArrayLike,
     alpha: float | None,
     *,
-    variant: DirichletVariant = "paper",
+    variant: Literal["paper", "code"] = "paper",
     seed: int = 0,
     names: Names = (),
 ) -> FloatArray:
     """Draw a label marginal around `base`; the smaller alpha, the further away. None keeps `base`.
 
-    A label that is not in `base` stays out.
+    The parameter of the Dirichlet is alpha * p (RLSbench, section 3.1), or alpha * K * p with K classes as
+    the released code has it, which shifts far less. A label that is not in `base` stays out.
 
     >>> dirichlet_marginal([0.5, 0.5, 0], 1.0, seed=1).round(3).tolist()
     [0.009, 0.991, 0.0]
@@ -154,8 +93,7 @@ def _as_marginal(values: ArrayLike, n_labels: int) -> FloatArray:
     marginal: FloatArray = np.array(values, dtype=np.float64)
     if marginal.shape != (n_labels,):
         raise InputError(
-            f"the marginal must have a share for each of {n_labels} labels, got the shape {marginal.shape}: "
-            "pass label_ids=... to name the labels"
+            f"the marginal must have a share for each of {n_labels} labels, got the shape {marginal.shape}"
         )
     if not (marginal >= 0).all() or abs(marginal.sum() - 1) > 1e-6:
         raise InputError(f"the shares of a marginal must be at least 0 and sum to 1, got {marginal.tolist()}")

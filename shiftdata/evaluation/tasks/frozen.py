@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +17,10 @@ import pyarrow.parquet as pq
 
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.paths import in_order, row_files
-from shiftdata.data.format.typed import read_json
+from shiftdata.data.format.typed import read_json, record
 from shiftdata.data.format.writer import KEYS_PER_GROUP, write_keys
 from shiftdata.data.metadata import Metadata
-from shiftdata.data.metadata.columns import read_columns
+from shiftdata.data.metadata.columns import as_array, read_columns
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
 from shiftdata.evaluation.tasks.sets import Indices, Role, RowSet
 
@@ -50,14 +49,10 @@ class Frozen:
         if text is None:
             return cls()
         try:
-            raw: dict[str, Any] = read_json(text)
-            raw["roles"] = {name: tuple(roles) for name, roles in raw["roles"].items()}
-            raw |= {name: tuple(raw[name]) for name in ("history", "metrics", "notes")}
-            raw["empty"] = {name: tuple(groups) for name, groups in raw["empty"].items()}
-            return cls(**raw)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return record(cls, read_json(text))
+        except ValueError as error:
             raise InputError(
-                f"{path} was frozen by another version of shiftdata ({error!r}): freeze the task again"
+                f"{path} was frozen by another version of shiftdata ({error}): freeze the task again"
             ) from error
 
 
@@ -126,13 +121,14 @@ def read_frozen(metadata: Metadata, path: Path) -> tuple[Frozen, dict[str, tuple
     parts: dict[str, list[tuple[Indices, Indices]]] = {}
     missing, example = 0, ""
     for table in _tables(path):
-        rows = _rows_of(metadata, table["key"])
+        (number, keys), (of_set, names) = _encoded(table["key"]), _encoded(table["split"])
+        rows = metadata.rows_of(keys)[number]  # a key may be in several sets
         missing += int((rows < 0).sum())
         example = example or (table["key"][int(np.argmax(rows < 0))].as_py() if missing else "")
-        counts = table["count"].to_numpy().astype(np.int64)
-        for name in pc.unique(table["split"]).to_pylist():
-            of_set = pc.equal(table["split"], name).to_numpy()
-            parts.setdefault(name, []).append((rows[of_set], counts[of_set]))
+        counts = as_array(table["count"]).astype(np.int64)
+        for place, name in enumerate(names.to_pylist()):
+            mask = of_set == place
+            parts.setdefault(name, []).append((rows[mask], counts[mask]))
     if missing:
         raise InputError(
             f"{missing} keys of {path} are not in {metadata.name}, such as {example!r}: "
@@ -157,8 +153,8 @@ def drawn_rows(dataset: OpenDataset, base: str) -> dict[str, tuple[Indices, Indi
     for name in in_order(splits):
         paths = row_files(manifest.files, base, name)
         drawn = pa.concat_tables([read_columns(dataset, path, ["count", "copy"]) for path in paths])
-        first = np.flatnonzero(drawn["copy"].to_numpy() == 1)
-        counts = drawn["count"].to_numpy()[first].astype(np.int64)
+        first = np.flatnonzero(as_array(drawn["copy"]) == 1)
+        counts = as_array(drawn["count"])[first].astype(np.int64)
         if len(drawn) != splits[name].rows or counts.sum() != len(drawn):
             raise IntegrityError(
                 f"{dataset.address}: index/{base} does not have the {splits[name].rows:,} samples of {name}: "
@@ -178,13 +174,12 @@ def _tables(path: Path) -> Iterator[pa.Table]:
             yield file.read_row_groups(groups, columns=["key", "split", "count"])
 
 
-def _rows_of(metadata: Metadata, keys: pa.ChunkedArray) -> Indices:
-    """Return the row of each key, which may be in several sets; -1 for none."""
-    none = pa.array([], pa.large_string())
-    encoded = pa.chunked_array([none, *keys.cast(pa.large_string()).chunks]).dictionary_encode().chunks
-    rows = metadata.rows_of(encoded[0].dictionary)  # each chunk has the same
-    numbers = np.concatenate([chunk.indices.to_numpy() for chunk in encoded])
-    return np.asarray(rows[numbers])
+def _encoded(texts: pa.ChunkedArray) -> tuple[Indices, pa.Array]:
+    """Return the number of each text, by first occurrence, and the different texts."""
+    none = pa.nulls(0, pa.large_string())
+    encoded = pa.chunked_array([none, *texts.cast(pa.large_string()).chunks]).dictionary_encode().chunks
+    numbers = np.concatenate([as_array(chunk.indices) for chunk in encoded])
+    return numbers, encoded[0].dictionary  # each chunk has the same
 
 
 @contextmanager

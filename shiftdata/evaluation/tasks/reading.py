@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.sampling import SAMPLERS, Sampler, make_sampler
 from shiftdata.evaluation.tasks.rows import TaskRows, counts_of, hashes_of, hides_labels, row_set
 from shiftdata.evaluation.tasks.sets import Indices, Role, different
@@ -45,19 +45,17 @@ def sampler(
             f"the sampler {rule!r} needs {needs}s, which are hidden in {name}: its role is unlabelled. "
             f"Use one of {', '.join(usable)}, with pseudo_labels=... for pseudo-balanced"
         )
+    known = inspect.signature(make_sampler).parameters.keys()
+    if unknown := options.keys() - known:
+        raise not_found("option", min(unknown), known)
     metadata, rows = task.metadata, _examples(task, name, role)[0]
-    given: dict[str, Any] = {"nuisances": metadata.nuisance[rows]}
-    if needs == "nuisance":
-        given["nuisance_ids"] = different(given["nuisances"])
-    elif needs == "pseudo_label":
-        given["label_ids"] = task.label_ids
-    elif needs == "label":
-        given = {"labels": metadata.label[rows]}
-        given["label_ids"] = different(given["labels"])
-    elif needs == "group":
-        given = {"groups": metadata.group[rows]}
-        promised = np.flatnonzero(row_set(task, name).expected)
-        given["group_ids"] = np.union1d(promised, different(given["groups"]))
+    # Rules that need no numbers, or predicted ones, take the nuisances for the number of rows.
+    by = needs if needs in ("label", "group") else "nuisance"
+    numbers = getattr(metadata, by)[rows]
+    ids = task.label_ids if needs == "pseudo_label" else different(numbers)
+    if needs == "group":
+        ids = np.union1d(np.flatnonzero(row_set(task, name).expected), ids)
+    given: dict[str, Any] = {f"{by}s": numbers, "ids": ids}
     return make_sampler(rule, **(given | options))
 
 

@@ -30,8 +30,8 @@ def counts_of(dataset: OpenDataset, base: str, words: str) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a protocol that leaks says so in the notes of the page
         protocol = words if dataset.manifest.canonical(words) else parse_protocol(words)
-        made = task(dataset, protocol, base=base, on_empty="report")
-    report = made.report()
+        shown_task = task(dataset, protocol, base=base, on_empty="report")
+    report = shown_task.report()
     shown = list(report.sets.items())[:MOST_SETS]
     return {
         "words": words,
@@ -47,16 +47,16 @@ def counts_of(dataset: OpenDataset, base: str, words: str) -> dict[str, Any]:
                 "origins": rows.origins,
                 "empty": len(rows.empty),
                 "counts": np.array(rows.counts, np.int64).ravel().tolist(),
-                "untouched": _untouched(made, name),
+                "untouched": _untouched(shown_task, name),
             }
             for name, rows in shown
         ],
     }
 
 
-def _untouched(made: Task, name: str) -> list[int]:
+def _untouched(shown_task: Task, name: str) -> list[int]:
     """Count the rows of each label in a set that are in no group: those without a nuisance."""
-    rows, metadata = made.sets[name], made.metadata
+    rows, metadata = shown_task.sets[name], shown_task.metadata
     alone = metadata.group[rows.indices] < 0
     labels = metadata.label[rows.indices][alone]
     weights = None if rows.counts is None else rows.counts[alone]

@@ -12,6 +12,7 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import README
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.places.search import NAMESPACE
+from shiftdata.data.places.store import Store
 from shiftdata.evaluation.pages.shell import render
 from shiftdata.evaluation.protocols import protocols
 from shiftdata.extras import require
@@ -29,17 +30,16 @@ SCRIPTS = {"dataset": ("grid.js", "dataset.js"), "example": ("example.js",), "se
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where the pages of a dataset are, and who answers them.
+    """Where the pages of a dataset are, and who answers them: by default files.
 
     `root` and `here` begin the links to the front page's folder and to the dataset's; `up` is the link to its
     page. Without a server, `each` rows (or trajectories) of a group are in the pages.
     """
 
-    root: str
-    here: str
-    up: str
+    root: str = "../"
+    here: str = ""
+    up: str = "index.html"
     index: str = "index.html"
-    live: bool = False
     each: int = 0
     version: str = ""
     repo_id: str = ""
@@ -63,26 +63,19 @@ def pages_of(dataset: OpenDataset, place: Place) -> dict[str, str]:
 
 def page(dataset: OpenDataset, name: str, place: Place) -> str:
     """Render one page: `dataset`, `example` or `severity`."""
-    return render(
-        f"{name}.html",
-        root=place.root,
-        index=place.index,
-        up=place.up,
-        manifest=dataset.manifest,
-        page=page_data(dataset, place),
-        scripts=SCRIPTS[name],
-        **(_of_dataset_page(dataset, place) if name == "dataset" else {}),
-    )
+    context = vars(place) | {"manifest": dataset.manifest, "page": page_data(dataset, place)}
+    context |= _of_dataset_page(dataset, place) if name == "dataset" else {}
+    return render(f"{name}.html", scripts=SCRIPTS[name], **context)
 
 
 def page_data(dataset: OpenDataset, place: Place) -> dict[str, Any]:
     """Return what the scripts of every page of a dataset know without asking."""
-    manifest = dataset.manifest
+    manifest, live = dataset.manifest, not place.each
     return {
         "name": manifest.name,
         "here": place.here,
         "up": place.up,
-        "live": place.live,
+        "live": live,
         "version": place.version,
         "modality": manifest.roles.modality,
         "pictures": manifest.pixels_included,
@@ -94,7 +87,7 @@ def page_data(dataset: OpenDataset, place: Place) -> dict[str, Any]:
         "splits": list(SPLITS),
         "bases": [_base_data(Rows.of(dataset, name), place) for name in base_names(manifest)],
         "tasks": [{"base": base, "words": words} for base, words in tasks_of(manifest)],
-        "protocols": sorted(known.id for known in protocols()) if place.live else [],
+        "protocols": sorted(known.id for known in protocols()) if live else [],
     }
 
 
@@ -132,6 +125,11 @@ def cover(rows: Rows, label: int, step: int) -> bytes:
     return sprite([None if row is None else pictures[row] for row in wanted], COVER, columns)
 
 
+def wall(rows: Rows, at: Indices) -> bytes:
+    """Return the pictures of a group as a sprite."""
+    return sprite(rows.examples(at), SIDE, COLUMNS)
+
+
 def _is_continuous(manifest: Manifest) -> bool:
     return len(manifest.severities) > 1
 
@@ -142,14 +140,11 @@ def _of_dataset_page(dataset: OpenDataset, place: Place) -> dict[str, Any]:
     splits = manifest.canonical_splits
     return {
         "distributions": rows.keep("distributions", lambda: distributions(rows)),
-        "card": rows.keep(("card", place.file_url), lambda: _card_html(dataset, place.file_url)),
+        "card": rows.keep(("card", place.file_url), lambda: card_of(dataset.store, place.file_url)),
         "calibrated": calibrated(manifest),
         "repo_id": place.repo_id or f"{NAMESPACE}/{manifest.name}",
-        "endpoint": place.endpoint,
         "example_config": next((name for name in manifest.configs if manifest.canonical(name)), ""),
         "example_task": splits[0].name if splits else "",
-        "files": place.files,
-        "more_files": place.more_files,
     }
 
 
@@ -165,16 +160,13 @@ def calibrated(manifest: Manifest) -> str:
     )
 
 
-def _card_html(dataset: OpenDataset, file_url: str) -> Any:
-    if not dataset.store.has(README):
+def card_of(store: Store, file_url: str) -> Any:
+    """Return the card, if any, without its front matter as HTML; HTML in it is shown as it is written."""
+    if not store.has(README):
         return ""
-    return require("markupsafe", "a page").Markup(card_of(dataset.store.read(README), file_url))
-
-
-def card_of(data: bytes, file_url: str) -> str:
-    """Return a card without its front matter as HTML; any HTML in it is shown as it is written."""
-    text = re.sub(r"\A---\n.*?\n---\n", "", data.decode(errors="replace"), count=1, flags=re.DOTALL)
-    return markdown(text, file_url)
+    text = store.read(README).decode(errors="replace")
+    text = re.sub(r"\A---\n.*?\n---\n", "", text, count=1, flags=re.DOTALL)
+    return require("markupsafe", "a page").Markup(markdown(text, file_url))
 
 
 #: What keyboards and screen readers need of Markdown's HTML: what scrolls can be reached, no head is empty.

@@ -22,9 +22,8 @@ from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.evaluation import Evaluation
 from shiftdata.evaluation.tasks.predictions import predicted_rows
 from shiftdata.files import write_text
-from shiftdata.serve.pages.pages import COLUMNS, SIDE
+from shiftdata.serve.pages.pages import COLUMNS, wall
 from shiftdata.serve.pages.rows import Indices, Rows
-from shiftdata.serve.pages.sprites import sprite
 
 Mask: TypeAlias = NDArray[np.bool_]
 #: Methods on one page at most.
@@ -197,14 +196,8 @@ def predictions_page(
 ) -> Path:
     """Write pages on the predictions of some methods for a set of a task, and return the front one.
 
-    Args:
-        task: the task.
-        predictions: by method, in any form that `task.evaluate` takes.
-        out: a folder.
-        name: the set. [default: the first that tests]
-        remap: numbers count the task's labels.
-        begin: is called with the page's name and its steps, and gives what to call at each step.
-
+    `predictions` are by method, in any form that `task.evaluate` takes (`remap` as there); `name` is the set,
+    by default the first that tests. `begin` gets the page's name and its steps, and returns the call of each.
     """
     compared = Compared.of(task, predictions, name, remap=remap)
     shown = compared.shown()
@@ -267,7 +260,7 @@ def _write_part(compared: Compared, rows: Rows | None, name: str, places: Indice
     keys = compared.task.metadata.keys(at).to_pylist()
     texts: list[Any] = [None] * len(at)
     if rows is not None and rows.has_pictures:
-        (out / f"data/groups/{name}.webp").write_bytes(sprite(rows.examples(at), SIDE, COLUMNS))
+        (out / f"data/groups/{name}.webp").write_bytes(wall(rows, at))
     elif rows is not None and rows.dataset.manifest.pixels_included:
         texts = rows.texts(at)
     predicted = np.stack([labels[places] for labels in compared.predicted.values()], axis=1)

@@ -22,9 +22,8 @@ from shiftdata.evaluation.pages.shell import ROOMS, data_script, write_assets
 from shiftdata.files import write_text
 from shiftdata.serve.pages.catalog import Entry, card_picture, catalog_page
 from shiftdata.serve.pages.counts import base_names, counts_of
-from shiftdata.serve.pages.pages import COLUMNS, SIDE, Place, cover, pages_of, tasks_of
+from shiftdata.serve.pages.pages import Place, cover, pages_of, tasks_of, wall
 from shiftdata.serve.pages.rows import Indices, Rows
-from shiftdata.serve.pages.sprites import sprite
 
 #: The request that a dataset's folder was made for; it is written last.
 REQUEST = "made.json"
@@ -44,14 +43,10 @@ def write_gallery(
     each: int = 8,
     begin: Begin = lambda name, steps: lambda: None,
 ) -> Path:
-    """Write the pages of some datasets and a front page below `out`, and return the front page.
+    """Write the pages of some datasets and a front page of these alone below `out`; return the front page.
 
-    Args:
-        datasets: names, folders, URLs or opened datasets.
-        out: a folder; the front page lists the datasets of this call alone.
-        each: how many rows of each group, or trajectories of a continuous shift, the pages show.
-        begin: is called with a dataset's name and its steps, and gives what to call at each step.
-
+    The pages show `each` rows of each group, or trajectories of a continuous shift. `begin` gets a dataset's
+    name and its steps, and gives what to call at each step.
     """
     if each < 1:
         raise InputError(f"each={each}: at least 1 row of a group is shown")
@@ -78,7 +73,7 @@ def _write_dataset(dataset: OpenDataset, folder: Path, each: int, begin: Begin) 
     if request.is_file() and request.read_text(encoding="utf-8") == identity:
         return
     request.unlink(missing_ok=True)
-    place = Place(root="../", here="", up="index.html", each=each)
+    place = Place(each=each)
     parts = list(_parts(dataset, place))
     step = begin(dataset.manifest.name, len(parts) + 1)
     for name, make in parts:
@@ -107,30 +102,20 @@ def _parts(dataset: OpenDataset, place: Place) -> Iterator[Part]:
         sample = place.sample(rows)
         yield _script(f"keys/{base}", partial(_keys, rows, sample))
         for label in sorted({label for label, _ in sample}):
-            mine = {nuisance: at for (own, nuisance), at in sample.items() if own == label}
-            yield from _of_label(rows, label, mine)
-
-
-def _of_label(rows: Rows, label: int, sample: Mapping[int, Indices]) -> Iterator[Part]:
-    """Return the files of one label: its rows, its line of the matrix, the pictures of its groups."""
-    name = f"{rows.base}-{label}"
-    yield _script(f"rows/{name}", partial(_details, rows, sample))
-    if rows.has_pictures:
-        for step in range(len(rows.severities) if rows.is_continuous else 1):
-            yield f"data/covers/{name}-{step}.webp", partial(cover, rows, label, step)
-        for nuisance, at in sorted(sample.items()):
-            yield f"data/groups/{name}-{nuisance}.webp", partial(_group, rows, at)
+            name = f"{base}-{label}"
+            mine = {nuisance: at for (own, nuisance), at in sorted(sample.items()) if own == label}
+            yield _script(f"rows/{name}", partial(_details, rows, mine))
+            if rows.has_pictures:
+                for step in range(len(rows.severities) if rows.is_continuous else 1):
+                    yield f"data/covers/{name}-{step}.webp", partial(cover, rows, label, step)
+                for nuisance, at in mine.items():
+                    yield f"data/groups/{name}-{nuisance}.webp", partial(wall, rows, at)
 
 
 def _details(rows: Rows, sample: Mapping[int, Indices]) -> dict[int, list[dict[str, Any]]]:
     """Return all that is known of some rows of a label, by nuisance; read at once."""
-    order = sorted(sample)
-    records = iter(rows.details(np.concatenate([sample[nuisance] for nuisance in order])))
-    return {nuisance: [next(records) for _ in sample[nuisance]] for nuisance in order}
-
-
-def _group(rows: Rows, at: Indices) -> bytes:
-    return sprite(rows.examples(at), SIDE, COLUMNS)
+    records = iter(rows.details(np.concatenate([*sample.values()])))
+    return {nuisance: [next(records) for _ in at] for nuisance, at in sample.items()}
 
 
 def _keys(rows: Rows, sample: Mapping[tuple[int, int], Indices]) -> dict[str, tuple[int, int]]:

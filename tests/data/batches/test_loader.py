@@ -228,7 +228,7 @@ def test_pictures_of_several_sizes_need_one(task):
         ({"size": (1, 2, 3)}, "height and a width"),
         ({"sampler": [0, 10_000]}, "from 0 to"),
         ({"sampler": [0.5]}, "whole numbers"),
-        ({"sampler": [1, 2], "per_cell": 3}, "options go with the name of a sampler"),
+        ({"sampler": [1, 2], "on_empty": "drop"}, "options go with the name of a sampler"),
         ({"batch_size": 10_000, "drop_last": True}, "drop_last leaves none"),
         ({"rank": 0}, "rank and world together"),
     ],

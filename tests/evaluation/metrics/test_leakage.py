@@ -58,7 +58,3 @@ def test_bad_leakage_input():
         selection_leakage([0.5], [[0.7], [0.8]])
     with pytest.raises(InputError, match="test: give 2 dimensions"):
         selection_leakage([0.5], [0.7])
-    assert selection_leakage([0.5], [[0.7, 0.8]], most=1).oracle.tolist() == [[0.7, 0.8]]
-    for bad in (0, 3):
-        with pytest.raises(InputError, match=f"most={bad} test domains of 2: give 1 to 2"):
-            selection_leakage([0.5], [[0.7, 0.8]], most=bad)

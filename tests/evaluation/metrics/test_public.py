@@ -1,4 +1,4 @@
-"""What holds for the package as a whole: names, documentation, JSON, what importing it costs."""
+"""The package as a whole: names, documentation, JSON, what importing it costs."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def metadata(*args, order: int | None = None, **options) -> Metadata:
 
 
 def column(task: Task, name: str, of: str) -> list:
-    """What a set contains, labelled or not."""
+    """Return a column of a set, labelled or not."""
     return task.metadata.table[of].take(pa.array(task.sets[name].indices)).to_pylist()
 
 

@@ -87,8 +87,8 @@ def test_domainbed_v2_shuffles_its_lists(places, test):
         np.random.RandomState(0).shuffle(order)
         cut = int(len(names) * 0.8)
         sets = {"train": order[:cut], "validation": order[cut:]} if domain != test else {"test": order}
-        for name, some in sets.items():
-            wanted[name] |= {names[place] for place in some}
+        for name, places in sets.items():
+            wanted[name] |= {names[place] for place in places}
     assert sets_of(built, f"dbv2_code_{test}") == wanted
 
 

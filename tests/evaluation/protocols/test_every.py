@@ -1,4 +1,4 @@
-"""What holds for every protocol: any order of rows, disjoint origins, filters, the registry."""
+"""Every protocol: any order of rows, disjoint origins, filters, the registry."""
 
 from __future__ import annotations
 

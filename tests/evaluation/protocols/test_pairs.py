@@ -366,7 +366,7 @@ def marginal(task: Task, sets: Sets, case: Case) -> None:
 
 
 def sizes_of_units(task: Task, before: Sets, name: str) -> int:
-    """How many rows are drawn together."""
+    """Return the number of rows that are drawn together."""
     if "continuous" not in task.history.metrics:
         return 1
     (size,) = set(Counter(row.trajectory for row in joined(before)[name]).values()) or {1}
@@ -422,7 +422,7 @@ class Case:
         return {each for each, steps in of.items() if steps >= (set(STEPS) if late else self.asked)}
 
     def allowed(self, row: Row) -> bool:
-        """Whether the other, or both if they need trajectories, leave a row."""
+        """Return True if the other, or both if they need trajectories, leave a row."""
         if "continuous" in self.text and (
             row.severity not in self.asked or row.trajectory not in self.complete
         ):
@@ -442,7 +442,7 @@ class Case:
 
 
 def promises_left(case: Case, task: Task) -> set[str]:
-    """What the first promises and the other does not give up, which the report must say."""
+    """Return the promises of the first that the other does not give up, which the report must say."""
     promised = {promise for step in steps_of(case.words) for promise in step.promised}
     given_up = {promise for step in steps_of(case.other) for promise in step.given_up}
     notes = task.report().notes
@@ -455,7 +455,7 @@ def promises_left(case: Case, task: Task) -> set[str]:
 
 
 def check(case: Case, task: Task) -> None:
-    """What one protocol promises, after or before another."""
+    """Check the promises of one protocol, after or before another."""
     sets, promised = sets_of(task, case.name), promises_left(case, task)
     leaks = [step.variant in step.leaking for words in (case.words, case.other) for step in steps_of(words)]
     disjoint(sets)
@@ -504,21 +504,21 @@ def tables_of(first: str, second: str) -> list[str]:
 
 def check_pair(first: str, second: str, name: str) -> bool:
     """Check both orders of a pair; give whether any is made."""
-    one, two = WORDS[first], WORDS[second]
+    words, others = WORDS[first], WORDS[second]
     contents = set()
-    for text in (f"{one} {two}", f"{two} {one}"):
+    for text in (f"{words} {others}", f"{others} {words}"):
         try:
             task = made(text, name)
         except InputError as error:
-            refused(one, two, text, error)
+            refused(words, others, text, error)
             continue
         if not all(map(len, task.sets.values())):
             with pytest.raises(InputError, match=r"without a row|has no test set"):
                 made(text, name, on_empty="error")
             continue
-        check(Case(one, two, text, name), task)
+        check(Case(words, others, text, name), task)
         if second in FIRST:
-            check(Case(two, one, text, name), task)
+            check(Case(others, words, text, name), task)
             contents.add(frozenset(frozenset(rows.items()) for rows in sets_of(task, name).values()))
     assert len(contents) < 2, "the order in which they are written matters"
     return bool(contents)

@@ -104,8 +104,8 @@ def test_a_pool_has_shares_of_its_own_and_a_source_that_is_no_target_the_usual_o
 
 #: The domains that each dataset must have.
 RLSBENCH_DOMAINS = {
-    name: list(dict.fromkeys([*one.source, *(domain for target in one.targets for domain in target)]))
-    for name, one in RLSBENCH.items()
+    name: list(dict.fromkeys([*halves.source, *(domain for target in halves.targets for domain in target)]))
+    for name, halves in RLSBENCH.items()
 }
 
 

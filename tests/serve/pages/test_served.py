@@ -186,31 +186,25 @@ def test_what_is_asked_wrongly_is_answered_with_a_reason(mirror, rows, path, sta
 def test_a_private_mirror_shows_nothing_without_its_token(built):
     with serving(built, token=TOKEN) as running:
         base = sd.open_dataset(built / "shift" / "tiny").manifest.default_base
-        paths = [
-            "/",
+        pictures = ("card.webp", f"data/picture/{base}/0", f"data/covers/{base}-0-0.webp")
+        api = (f"/api{DATASET}", f"/api{DATASET}/auth-check", f"/api{DATASET}/tree/main", "/api/whoami-v2")
+        there = [
+            *("/", "/catalog.json", "/api/datasets", f"{DATASET}/resolve/main/README.md", *api),
             *(DATASET + name for name in PAGES),
             *(f"{DATASET}/data/{query.format(base=base)}" for query in DATA),
+            *(f"{DATASET}/{name}" for name in pictures),
         ]
-        paths += [
-            f"{DATASET}/card.webp",
-            f"{DATASET}/data/picture/{base}/0",
-            f"{DATASET}/data/covers/{base}-0-0.webp",
-        ]
-        paths += ["/datasets/shift/not_here", "/catalog.json"]
-        for path in paths:
-            for headers in (
-                {},
-                {"Authorization": "Basic not base64"},
-                password("wrong"),
-                {"Authorization": "Bearer wrong"},
-            ):
+        wrong = ("Basic not base64", "Bearer wrong", f"Bearer {TOKEN}x", "Bearer \xfc")
+        refused = [{}, password("wrong"), *({"Authorization": text} for text in wrong)]
+        for path in (*there, "/datasets/shift/not_here", "/api/datasets/shift/not_here"):
+            for headers in refused:
                 answer = request(running.port, "GET", path, headers=headers)
                 assert answer.status == 401, path
-                assert b"tiny" not in answer.body.replace(DATASET.encode(), b"").replace(
-                    b"shift/tiny", b""
-                ), path
-        for path in paths[:-2]:
+                assert b"tiny" not in answer.body.replace(b"shift/tiny", b""), path
+                assert TOKEN not in answer.body.decode() + str(answer.headers)
+        for path in there:
             if "key=x" not in path:
+                assert request(running.port, "GET", path, token=TOKEN).status == 200, path
                 assert request(running.port, "GET", path, headers=password(TOKEN)).status == 200, path
 
 
