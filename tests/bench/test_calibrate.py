@@ -96,8 +96,8 @@ def test_a_ceiling_shares_no_origin_with_its_test_and_sees_the_tested_domain(tin
 def test_the_ceiling_of_a_label_shift_has_the_label_shares_of_its_test(tiny, monkeypatch):
     metadata = read_metadata(tiny)
     words = "label-shift source={} target={} alpha=1 seed=0".format(*metadata.nuisances)
-    plan = planned(metadata, [split(tiny, "shift", words)])
-    (ceiling,) = (job for job in plan.jobs if job.trained == "ceiling")
+    jobs, _ = planned(metadata, [split(tiny, "shift", words)])
+    (ceiling,) = (job for job in jobs if job.trained == "ceiling")
     monkeypatch.setattr(calibration, "fit", lambda source, rows, targets, sampler, **options: sampler)
     drawn = metadata.label[ceiling.rows[calibration.train_model(None, ceiling, QUICK).rows_of(0)]]
     shares = np.bincount(drawn, minlength=len(metadata.labels)) / len(ceiling.rows)

@@ -17,10 +17,10 @@ from builders.make.build import build
 from builders.make.check import check
 from builders.recipe_files import load_recipe
 from shiftdata.data.exporting.webdataset import export
-from shiftdata.data.format.attribution import ATTRIBUTION
 from shiftdata.data.format.front_matter import cell
 from shiftdata.data.format.licenses import redistribution_problem, withheld
 from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.paths import ATTRIBUTION
 from tests.tiny import write_recipe
 
 FREE = ["CC0-1.0", "CC-BY-4.0", "CC-BY-NC-SA-4.0", "MIT", "OFL-1.1", "LGPL-2.1+", "ODbL-1.0", "Unicode-3.0"]
