@@ -55,7 +55,6 @@ PROTOCOLS = {
     "three composed": "'group-fairness k=20 mu=.1 label-shift@code alpha=9 severity<=1.5'",
 }
 #: What is measured of the canonical task: name, what is made before, what is timed.
-EMPTY = FileRecord(bytes=0, sha256="", rows=0)
 STEPS = {
     "report": ("", "task.report()"),
     "filters": ("", "restrict(task, WHERE)"),
@@ -116,7 +115,7 @@ def write(folder: Path, rows: int) -> None:
     files, bounds = {}, [*SPLITS.values(), 100]
     for (split, first), end in zip(SPLITS.items(), bounds[1:], strict=True):
         low, high = (-(-per_group * fold // 100) for fold in (first, end))
-        schema = metadata_schema(_manifest(roles, dict.fromkeys(SPLITS, EMPTY)))
+        schema = metadata_schema(roles, LABELS, STYLES)
         stretches = _stretches(low, high, per_group, split)
         path = metadata_file(BASE, split)
         (folder / path).parent.mkdir(parents=True, exist_ok=True)

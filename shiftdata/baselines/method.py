@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, overload
+from typing import Any, ClassVar, Literal, TypeAlias, overload
 
 import numpy as np
 from torch import Tensor, nn
@@ -20,8 +20,8 @@ from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.sampling import CellBatches, RowSampler
 from shiftdata.stable import content_hash
 
-if TYPE_CHECKING:
-    from shiftdata.baselines.engine import Trainer
+#: `engine.Trainer`; that module imports this one.
+Trainer: TypeAlias = Any
 
 #: Of an unknown hyper-parameter, such as lr.
 HINT = "Steps, rates and schedules are settings of training=Training(...)."
@@ -218,7 +218,8 @@ class Method(nn.Module):
 
     def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         """Take one step and return its loss. Methods with several moves replace it."""
-        return trainer.descend(self.loss(batch))
+        loss: Tensor = trainer.descend(self.loss(batch))
+        return loss
 
     def after_step(self, batch: Batch) -> None:
         """After the optimiser's move: average weights, say."""

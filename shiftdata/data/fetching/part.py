@@ -97,7 +97,7 @@ class PartFetch:
         if self.selection.canonical is not None:
             path = protocol_file(self.selection.canonical.name)
             self.frozen = read_bounded(index / path, FROZEN, self.manifest.files[path].rows)
-        schema = metadata_schema(self.manifest)
+        schema = metadata_schema(self.manifest.roles, self.manifest.labels, self.manifest.nuisances)
         for split in self.selection.files:
             path = metadata_file(self.selection.base, split)
             table = read_bounded(index / path, schema, self.manifest.files[path].rows)

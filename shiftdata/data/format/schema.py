@@ -6,13 +6,10 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-
-if TYPE_CHECKING:
-    from shiftdata.data.format.manifest import Manifest
 
 KEY_PATTERN = re.compile(r"[a-z0-9_-]{1,120}")
 
@@ -91,16 +88,15 @@ def json_columns(nuisance: str) -> list[str]:
     return [name for name in columns(nuisance) if name != "params"]
 
 
-def data_schema(manifest: Manifest) -> pa.Schema:
+def data_schema(roles: Roles, labels: Sequence[str], nuisances: Sequence[str]) -> pa.Schema:
     """Return the schema of `data/` files: all columns and the example, with `datasets` features inside."""
-    roles = manifest.roles
     example = {name: example_type(feature) for name, feature in roles.example.items()}
-    return _with_features(columns(roles.nuisance) | example, manifest)
+    return _with_features(columns(roles.nuisance) | example, roles, labels, nuisances)
 
 
-def metadata_schema(manifest: Manifest) -> pa.Schema:
+def metadata_schema(roles: Roles, labels: Sequence[str], nuisances: Sequence[str]) -> pa.Schema:
     """Return the schema of `metadata/` files: all columns and the pointer to the example's bytes."""
-    return _with_features(columns(manifest.roles.nuisance) | POINTER_COLUMNS, manifest)
+    return _with_features(columns(roles.nuisance) | POINTER_COLUMNS, roles, labels, nuisances)
 
 
 def index_schema(nuisance: str, members: Sequence[str], *, task: bool = False) -> pa.Schema:
@@ -142,10 +138,11 @@ def example_bytes(rows: pa.Table, roles: Roles) -> list[bytes | None]:
     return examples
 
 
-def _with_features(fields: Mapping[str, pa.DataType], manifest: Manifest) -> pa.Schema:
+def _with_features(
+    fields: Mapping[str, pa.DataType], roles: Roles, labels: Sequence[str], nuisances: Sequence[str]
+) -> pa.Schema:
     """Add the schema key from which `datasets` takes its features, so that the YAML need not carry them."""
-    given: dict[str, Feature] = {"label": list(manifest.labels)}
-    given |= {manifest.roles.nuisance: list(manifest.nuisances), **manifest.roles.example}
+    given = {"label": labels, roles.nuisance: nuisances, **roles.example}
     features = {name: _feature(given.get(name, str(kind))) for name, kind in fields.items()}
     info = json.dumps({"info": {"features": features}})
     return pa.schema(dict(fields), metadata={"huggingface": info})

@@ -115,7 +115,8 @@ def write_splits(
     `manifest` may be a draft: only its roles, labels and nuisances count. Each of the `workers` writes a file
     at a time. `on_rows` is called with the number of rows that were written.
     """
-    schema = data_schema(manifest)
+    described = manifest.roles, manifest.labels, manifest.nuisances
+    schema = data_schema(*described)
     shards = [shard for split, rows in splits.items() for shard in _shards(base, split, rows)]
     offsets: dict[str, list[IntArray]] = {split: [] for split in splits}
 
@@ -124,7 +125,7 @@ def write_splits(
         return _write_shard(folder / shard.path, schema, tables, on_rows)
 
     def describe(split: str) -> FileRecord:
-        tables = _pointed(splits[split], offsets[split], metadata_schema(manifest))
+        tables = _pointed(splits[split], offsets[split], metadata_schema(*described))
         return write_metadata(folder / metadata_file(base, split), tables)
 
     records: dict[str, FileRecord] = {}

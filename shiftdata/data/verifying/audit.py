@@ -176,8 +176,9 @@ class _Audit:
         paths = {metadata_file(base.name, split): split for split in base.splits}
         problems = list[Problem]()
         tables, sizes, sources = dict[str, pa.Table](), dict[str, IntArray](), dict[str, Path]()
+        schema = metadata_schema(manifest.roles, manifest.labels, manifest.nuisances)
         for local in self.files.each(list(paths), keep=True):
-            table, faults = read_table(local, metadata_schema(manifest), without="params", terms=TERMS)
+            table, faults = read_table(local, schema, without="params", terms=TERMS)
             problems += [*local.problems, *faults]
             if table is not None and local.file is not None:
                 split = paths[local.path]

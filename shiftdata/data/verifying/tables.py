@@ -176,7 +176,7 @@ def shard_problems(
     shard: Shard, local: LocalFile, metadata: Path | None, manifest: Manifest, progress: Progress
 ) -> Iterator[Problem]:
     """Check an intact data file; without metadata, its columns alone."""
-    problems = table_problems(local, data_schema(manifest))
+    problems = table_problems(local, data_schema(manifest.roles, manifest.labels, manifest.nuisances))
     yield from problems
     if problems or local.file is None or metadata is None:
         return
