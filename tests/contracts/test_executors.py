@@ -200,7 +200,7 @@ def test_a_rank_is_below_the_world(rank):
         Rank(*rank)
 
 
-ARRAY = {"SLURM_ARRAY_TASK_COUNT": "4"}
+ARRAY = {f"SLURM_ARRAY_TASK_{name}": value for name, value in {"MIN": "1", "STEP": "2", "COUNT": "4"}.items()}
 
 
 @pytest.mark.parametrize(
@@ -208,8 +208,13 @@ ARRAY = {"SLURM_ARRAY_TASK_COUNT": "4"}
     [
         ({"SLURM_ARRAY_TASK_ID": "7"} | ARRAY, (3, 4)),
         ({"SLURM_PROCID": "5", "SLURM_NTASKS": "8"}, (5, 8)),
-        ({"SLURM_ARRAY_TASK_ID": "1", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"} | ARRAY, (1, 4)),
-        ({"SLURM_ARRAY_TASK_ID": "1", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"} | ARRAY, (3, 8)),
+        ({"SLURM_ARRAY_TASK_ID": "3", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"} | ARRAY, (1, 4)),
+        ({"SLURM_ARRAY_TASK_ID": "3", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"} | ARRAY, (3, 8)),
+        # Of an array of 8, tasks 3 and 6 once more.
+        (
+            {"SLURM_ARRAY_TASK_ID": "6", "SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_COUNT": "2"},
+            (1, 2),
+        ),
     ],
 )
 def test_the_rank_of_slurm(variables, rank):

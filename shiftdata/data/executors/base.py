@@ -181,20 +181,32 @@ class Rank:
 
     @classmethod
     def of_slurm(cls, environ: Mapping[str, str] = os.environ) -> tuple[Rank, str]:
-        """Return the rank of this process in a Slurm array or by srun, and the variables behind it."""
+        """Return the rank that Slurm gave this process, in an array or by srun, and the variables behind it.
+
+        Tasks of an array that were started again, such as 3 and 5 of 8, are ranks among those that were.
+        """
         array, step = "SLURM_ARRAY_TASK_ID", "SLURM_PROCID"
         tasks = "SLURM_STEP_NUM_TASKS" if array in environ else "SLURM_NTASKS"
-        number, world, names = 0, 1, []
-        for own, all_ in ((array, "SLURM_ARRAY_TASK_COUNT"), (step, tasks)):
-            if own in environ and all_ in environ:
-                world *= int(environ[all_])
-                # Tasks of an array count from any number: two with one rank only start with the same jobs.
-                number = number * int(environ[all_]) + int(environ[own]) % int(environ[all_])
-                names += [own, all_]
+        try:
+            number, world, names = 0, 1, []
+            if array in environ:
+                first = int(environ.get("SLURM_ARRAY_TASK_MIN", 0))
+                stride = int(environ.get("SLURM_ARRAY_TASK_STEP", 1))
+                world = int(environ["SLURM_ARRAY_TASK_COUNT"])
+                number = (int(environ[array]) - first) // stride % world
+                names += [array, "SLURM_ARRAY_TASK_COUNT"]
+            if step in environ and tasks in environ:
+                number = number * int(environ[tasks]) + int(environ[step])
+                world *= int(environ[tasks])
+                names += [step, tasks]
+        except (KeyError, ValueError, ZeroDivisionError) as error:
+            raise InputError(
+                f"the SLURM_* variables say no rank ({error!r}): give --rank and --world"
+            ) from error
         if not names:
             raise InputError(
-                f"there is neither {array} with its COUNT nor {step} with {tasks}: start this by `sbatch "
-                "--array=0-7` or by `srun --ntasks=8`, or give --rank and --world"
+                f"there is neither {array} nor {step} with {tasks}: start this by `sbatch --array=0-7` or by "
+                "`srun --ntasks=8`, or give --rank and --world"
             )
         return cls(number, world), ", ".join(f"{name}={environ[name]}" for name in names)
 
