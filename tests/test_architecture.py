@@ -112,6 +112,7 @@ sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Finder
 """
 
 
+@pytest.mark.slow
 def test_the_wheel_without_extras_runs_the_readme(installed, demo, tmp_path):
     (tmp_path / "build").symlink_to(demo / "out")
     python = [block for block in blocks(ROOT / "README.md") if block.kind == "python"]

@@ -192,6 +192,7 @@ def test_a_sweep_that_is_done_trains_nothing_again(sweep, whole):
     assert {path.name for path in before} == {path.name for path in (whole / RECORDS).iterdir()}
 
 
+@pytest.mark.slow
 def test_more_of_the_same_goes_on_and_something_else_is_refused(sweep, tiny, tmp_path):
     some = sweep_of(SWEEP | {"search": SWEEP["search"] | {"trials": 1}}, [str(tiny)])
     run_sweep(some, tmp_path)

@@ -102,6 +102,7 @@ def test_pictures_in_domains_become_a_dataset_as_printed(capsys):
     run_what_was_printed(capsys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", ["stylize", "weather"])
 def test_pictures_in_classes_get_a_shift(capsys, shift):
     for label in ("cat", "dog"):

@@ -105,6 +105,7 @@ def test_new_writes_the_first_recipe_of_the_page(at_home, tmp_path):
     assert text.partition("RECIPE")[2] == RECIPES["photos.py"].partition("RECIPE")[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in RECIPES if name != "pets.py"])
 def test_a_recipe_of_the_page_makes_a_dataset(at_home, name):
     folder = build(name, workers=1, quiet=True)

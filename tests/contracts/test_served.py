@@ -65,6 +65,7 @@ def served(built, request, tmp_path) -> Iterator[str]:
 WAYS = ["shiftdata serve", pytest.param("a plain server", marks=pytest.mark.slow)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("served", WAYS, indirect=True)
 def test_a_checker_that_has_the_json_alone_gets_a_record_of_each_set(built, served, tmp_path):
     answer = checked(f"{served}/croissant.json", tmp_path / "checker")

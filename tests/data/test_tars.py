@@ -150,6 +150,7 @@ def test_what_a_task_in_tars_cannot_be_asked_for_is_said(tasks, task_tars):
 # --- elsewhere, and damaged
 
 
+@pytest.mark.slow
 def test_examples_come_from_a_server_by_range(both_formats):
     parquet, tars = both_formats
     expected = by_key(sd.task(parquet).loader("train", batch_size=16))
@@ -340,6 +341,7 @@ def test_samples_are_those_of_the_library_alone(both_formats):
         ]
 
 
+@pytest.mark.slow
 def test_a_pipeline_reads_from_a_server_by_few_requests(tars):
     near = keys(pipeline(tars))
     with ranges(tars.parent) as served:

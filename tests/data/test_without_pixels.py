@@ -44,6 +44,7 @@ def recipe_of(local: Path) -> str:
     return str(local.parents[2] / "recipe.py")
 
 
+@pytest.mark.slow
 def test_it_is_the_same_dataset_and_checks_clean(local, published):
     recipe = load_recipe(recipe_of(local))
     assert verify(local) == check(local, recipe) == []

@@ -100,6 +100,7 @@ def attack(folder: Path, text: str) -> None:
         shutil.rmtree(entry)
 
 
+@pytest.mark.slow
 @fuzzed(3)
 @given(SEEDS)
 def test_a_forged_catalog_raises_nothing_but_our_errors(folder, seed):

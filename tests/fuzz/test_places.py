@@ -192,6 +192,7 @@ def test_a_damaged_place_beside_a_good_one_gives_the_right_dataset(tiny, top, se
     attack(tiny, top, seed)
 
 
+@pytest.mark.slow
 @fuzzed(0.4)
 @given(SEEDS)
 @example(0)

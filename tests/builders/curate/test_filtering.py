@@ -93,6 +93,7 @@ def test_what_a_person_called_bad_never_stays(out: Path) -> None:
     assert report.kept == len(STYLES) * EACH - 12
 
 
+@pytest.mark.slow
 def test_labels_without_meaning_reach_no_more_than_chance(out: Path) -> None:
     """And the majority among them is said beside."""
     files = [one.file for one in read_listed(out)]

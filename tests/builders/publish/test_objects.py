@@ -186,6 +186,7 @@ fsspec.register_implementation("cutting", Cutting)"""
     assert sd.verify(place) == []
 
 
+@pytest.mark.slow
 def test_s3(publish, tiny, later, bucket, home):
     server = os.environ["AWS_ENDPOINT_URL"]
     publish(tiny, "--to", f"s3://{bucket}/shift", "--catalog", "catalog.json")

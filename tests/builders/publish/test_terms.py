@@ -121,6 +121,7 @@ def test_rows_that_may_not_be_passed_on_need_each_licence_named(publish, mixed, 
     assert f"{rows_of(folder)[TERMS[3]]:,} rows may not be used commercially" in said
 
 
+@pytest.mark.slow
 def test_the_terms_of_tars_are_read_too(publish, mixed, home):
     recipe, folder = mixed
     tars = export(folder, home / "tiny_wds")

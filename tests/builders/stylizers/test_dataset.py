@@ -15,6 +15,8 @@ from builders.shifts.styles.bank import encode_folder, read_bank
 from builders.shifts.stylizers import AdaIN
 from tests.builders.stylizers.networks import picture, written
 
+pytestmark = pytest.mark.slow
+
 RECIPE = """
 from pathlib import Path
 from builders.albums.glyphs import GlyphAlbum
