@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,8 @@ from shiftdata.errors import IntegrityError
 
 #: Files of fewer bytes are read whole, once: most of their bytes are footer and columns anyway.
 SMALL = 1 << 18
+#: Bytes that contain most footers.
+TAIL = 12 << 10
 
 T = TypeVar("T")
 
@@ -81,13 +84,25 @@ def _opened(
             return whole()
         try:
             with dataset.store.open(path) as source:
-                footer = dataset.keep(("footer", path), lambda: pq.read_metadata(source))
+                footer = dataset.keep(("footer", path), lambda: _footer(source))
                 return checked(source, metadata=footer, pre_buffer=True)
         except NoRangesError:
             return whole()
     except (pa.ArrowInvalid, MissingFileError) as error:
         dataset.check_unchanged(force=True)
         raise dataset.damaged(f"{path} cannot be read ({error})") from error
+
+
+def _footer(source: IO[bytes]) -> pq.FileMetaData:
+    """Read the footer of an open file from its last bytes: pyarrow would read at least 64 KiB."""
+    size = source.seek(0, io.SEEK_END)
+    source.seek(max(0, size - TAIL))
+    tail = source.read()
+    length = int.from_bytes(tail[-8:-4], "little") + 8
+    if len(tail) < min(length, size):
+        source.seek(max(0, size - length))
+        tail = source.read()
+    return pq.read_metadata(pa.BufferReader(tail))
 
 
 #: The rows that are read at once: a column of texts is in memory as a whole only if `take` returns it.
