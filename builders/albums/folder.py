@@ -270,18 +270,6 @@ def _eight_bits(picture: Image.Image) -> Image.Image:
     return Image.fromarray(grey.astype(np.uint8))
 
 
-def header_fault(file: Path) -> str | None:
-    """Why a picture cannot be used, as far as its header tells."""
-    try:
-        with warnings.catch_warnings(action="ignore"), Image.open(file) as picture:
-            _refuse(picture)
-    except BadItem as error:
-        return str(error)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
-        return "not a readable picture"
-    return None
-
-
 @lru_cache(4096)  # labels, domains and names come again and again
 def slug(text: str, length: int = SLUG_LENGTH, digits: int = 6) -> str:
     """Text as it may stand in a key: lower case, and one hyphen for everything that is not allowed.

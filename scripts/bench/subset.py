@@ -66,10 +66,10 @@ def measure(folder: Path, sets: list[str]) -> None:
             images += len(known["key"])
     needed = reader.stats["asked"]
     total = sum(counted)
-    beside = total - reader.stats["fetched"]
+    other_bytes = total - reader.stats["fetched"]
     print(
         f"{'+'.join(sets)}: {images:,} images, {needed:,} bytes; fetched {total:,} in {len(counted):,} "
-        f"requests (metadata and manifest {beside:,}): {total / needed:.3f}; "
+        f"requests (metadata and manifest {other_bytes:,}): {total / needed:.3f}; "
         f"task {known_after:.2f} s, first batch of 64 {batch:.2f} s, all {time.perf_counter() - begun:.1f} s"
     )
     reader.close()

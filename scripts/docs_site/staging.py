@@ -11,7 +11,6 @@ REPO = Path(__file__).parents[2]
 PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md", "cards/*.md")
 SHOWN = (".png", ".jpg", ".svg", ".webp")
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
-GALLERY = "https://gallery.invalid/"
 
 
 def stage(out: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from reading import Cell, Table, Text, place, said
@@ -49,10 +48,6 @@ def _rows(text: Text, name: str) -> Iterator[tuple[int, str]]:
         if not row or row.startswith("Table "):
             return
         yield line, row
-
-
-def _is_header(row: str) -> bool:
-    return row.startswith(DATASETS) and not re.search(r"\\d\\.\\d", row)
 
 
 def _probes(text: Text, name: str, section: str, title: str) -> Table:
