@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TextIO
 
 import click
 from tqdm import tqdm
 
 from builders.raw.album import RawAlbum
-from builders.raw.checking import Report, check
+from builders.raw.checking import Kind, Report, check
 from builders.raw.getting import Progress, get
 from builders.raw.meta_album import MetaAlbum
 from builders.raw.rows import whole_place
@@ -107,6 +109,7 @@ def get_command(name: str, raw: Path | None, way: str | None, accept: bool, quie
       python -m builders raw check pacs
       python -m builders raw check pacs --raw /data/PACS.zip
       python -m builders raw check pacs --read --verbose     read every example, and name every odd file
+      python -m builders raw check pacs --report pacs.json   a line that you can send us
 """)
 @name_argument
 @raw_option
@@ -116,8 +119,17 @@ def get_command(name: str, raw: Path | None, way: str | None, accept: bool, quie
     help="Read every picture, text or row, and compare hashes: finds damage and copies.",
 )
 @click.option("--verbose", is_flag=True, help="Name every odd file.")
+@click.option(
+    "--report",
+    "line",
+    type=click.File("w", encoding="utf-8"),
+    metavar="FILE",
+    help="Write a line of JSON to send us: counts, a hash of names and sizes, no content. `-` prints it.",
+)
 @quiet_option
-def check_command(name: str, raw: Path | None, read: bool, verbose: bool, quiet: bool) -> int:
+def check_command(
+    name: str, raw: Path | None, read: bool, verbose: bool, line: TextIO | None, quiet: bool
+) -> int:
     """Check a raw dataset before it is built: files, examples of each domain and class, odd files.
 
     Ends with status 1 where it is not what papers, lists or code say. What the facts allow is a note.
@@ -128,6 +140,8 @@ def check_command(name: str, raw: Path | None, read: bool, verbose: bool, quiet:
     with ExitStack() as stack:
         report = check(dataset, album, place, read=read, progress=_bars(stack, "", quiet))
     _print(dataset, report, place, verbose)
+    if line:
+        print(json.dumps(report.line(name, read=read)), file=line)
     return 1 if report.problems else 0
 
 
@@ -146,7 +160,7 @@ def _bars(stack: ExitStack, unit: str, quiet: bool) -> Progress:
 
 def _print(dataset: Source, report: Report, place: Path, verbose: bool) -> None:
     where = "" if place == dataset.place else f" --raw {place}"
-    notes = [finding for finding in report.findings if not finding.is_problem]
+    notes = [finding for finding in report.findings if finding.kind is Kind.NOTE]
     for findings in filter(None, (report.problems, notes)):
         lines = [line for finding in findings for line in finding.lines(everything=verbose)]
         most = len(lines) if verbose else MOST
@@ -158,13 +172,12 @@ def _print(dataset: Source, report: Report, place: Path, verbose: bool) -> None:
         print(f"{dataset.name}: {report.counts[''].total():,} {dataset.noun[1]} ({domains})")
         print(*(f"expected: {text}" for text in report.expected or ["no source says how many"]), sep="\n")
     if not report.problems:
-        following = [f"python -m builders build {recipe}{where}" for recipe in dataset.recipes[:1]]
-        print(*(f"{place}: all well.", *(f"Next: {line}" for line in following)))
+        print(f"{place}: all well.")
+        if dataset.recipes:
+            print(f"Next: python -m builders build {dataset.recipes[0]}{where}")
         return
-    print(f"{place}: problems: {len(report.problems):,}. What to do:")
-    print(f"  get it again, or what is missing: python -m builders raw get {dataset.name}{where}")
-    if report.counts:
-        print("  a build would go on with what is there; its results would not compare with the papers'")
+    advice = "".join(f"\n  {line}" for line in report.advice(dataset, place))
+    print(f"{place}: problems: {len(report.problems):,}.{' What to do:' if advice else ''}{advice}")
 
 
 def _album(dataset: Source, name: str) -> RawAlbum:

@@ -150,6 +150,12 @@ class Source:
         known = [size for size in sizes if size is not None]
         return sum(known) if known and len(known) == len(sizes) else self.bytes
 
+    @property
+    def holds(self) -> str:
+        """What a place with it holds: the folders of its domains, its files, or else its title."""
+        domains = [f"{name}/" for counts in self.counts[:1] for name in counts.domains]
+        return ", ".join(domains or [file.name for file in self.files]) or self.title
+
     def way(self, how: str | None) -> Way:
         """The way that is asked for, or the first."""
         ways = {way.how: way for way in self.ways}
