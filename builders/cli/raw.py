@@ -23,7 +23,7 @@ from shiftdata.cli.verbs import GOES_ON, Verb, progress, quiet_option, verb
 from shiftdata.errors import InputError
 from shiftdata.files import absolute
 
-ROW = "{:<22}{:>10}  {:<34}{:<20}{}"
+ROW = "{:<22}{:>10}  {:<34}{:<20}{:<14}{}"
 META_ALBUM = "meta_album_"
 WIDE = 33  # of a licence
 MOST = 20  # lines of a report
@@ -63,13 +63,15 @@ def list_command(name: str | None) -> None:
     if name:
         print(*source(name).describe(), sep="\n")
         return
-    print(ROW.format("name", "size", "licence", "how to get it", "on this disk").rstrip())
+    print(ROW.format("name", "size", "licence", "how to get it", "on this disk", "read").rstrip())
     for entry in sources().values():
         licence = entry.license if len(entry.license) <= WIDE else f"{entry.license[: WIDE - 3]}..."
         state = "yes" if entry.place.exists() else "no"
-        row = ROW.format(entry.name, size_text(entry.size), licence, HOW[entry.ways[0].how], state)
+        way = HOW[entry.ways[0].how]
+        row = ROW.format(entry.name, size_text(entry.size), licence, way, state, entry.read_on)
         print(row.rstrip())
     print(f"\nFacts of {FACTS}, when no address was opened. `raw list NAME`: files, terms, ways, counts.")
+    print("read: on real files, on a part of them, or on a replica only: a tree that we made.")
 
 
 @verb(

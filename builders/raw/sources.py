@@ -5,6 +5,7 @@ They are in `facts/`, a TOML file for each dataset, or for a table of them.
 
 from __future__ import annotations
 
+import csv
 import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,9 @@ from builders.raw.archives import RAW, RAW_VARIABLE
 from shiftdata.errors import not_found
 
 FOLDER = Path(__file__).parent / "facts"
+#: What was run on real files, and the words for it, the best first.
+STATES = FOLDER / "real.tsv"
+READ_ON = ("real files", "part", "replica")
 #: The day of the facts. Nothing was opened then: whether an address still answers is known from reports.
 FACTS = "2026-11-22"
 #: Domains by which layers are counted: rows without a nuisance, and all others.
@@ -144,6 +148,16 @@ class Source:
         return Path(os.environ.get(RAW_VARIABLE, RAW)) / self.name
 
     @property
+    def states(self) -> list[State]:
+        """The recipes that were run on its real files."""
+        return [state for state in states().values() if state.raw == self.name]
+
+    @property
+    def read_on(self) -> str:
+        """Say which files its recipes were run on: real ones, a part of them, or replicas only."""
+        return min((state.state for state in self.states), key=READ_ON.index, default=READ_ON[-1])
+
+    @property
     def size(self) -> int | None:
         """The bytes of its files, or about as many; None where they are not known."""
         sizes = [file.bytes for file in self.files if not file.optional]
@@ -181,6 +195,8 @@ class Source:
             yield f"  {self.noun[1]:<10}{_numbers(counts)}: {counts}"
         for note in (*self.notes, *self.more):
             yield f"  note      {note}"
+        for state in self.states:
+            yield f"  read      {state}"
         for number, way in enumerate(self.ways, 1):
             yield f"  way {number}     {self._way_text(way)}"
 
@@ -193,6 +209,32 @@ class Source:
         }[way.how]
         size = f", {size_text(way.bytes)}" if way.bytes else ""
         return f"{how}{size}; facts of {FACTS}: {way.state}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """A recipe that was run on real files, or on a `part` of them, by whom, and what came out."""
+
+    recipe: str
+    raw: str
+    state: str
+    part: str
+    date: str
+    content_id: str
+    rows: str
+    figures: str
+    by: str
+
+    def __str__(self) -> str:
+        part = f" ({self.part})" if self.part else ""
+        return f"{self.recipe} on {self.state}{part}, {self.date}, by {self.by}: content_id {self.content_id}"
+
+
+@cache
+def states() -> Mapping[str, State]:
+    """Every recipe that was run on real files; `make real` writes them."""
+    with STATES.open(encoding="utf-8") as file:
+        return {line["recipe"]: State(**line) for line in csv.DictReader(file, delimiter="\t")}
 
 
 @cache
