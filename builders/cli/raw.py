@@ -12,12 +12,13 @@ from typing import TextIO
 import click
 from tqdm import tqdm
 
+from builders.cli.raw_texts import HOW, by_hand, description, result, size_text
 from builders.raw.album import RawAlbum
-from builders.raw.checking import Kind, Report, check
+from builders.raw.checking import check
 from builders.raw.getting import Progress, get
 from builders.raw.meta_album import MetaAlbum
 from builders.raw.rows import whole_place
-from builders.raw.sources import FACTS, HOW, Source, size_text, source, sources
+from builders.raw.sources import FACTS, Source, source, sources
 from builders.recipe_files import load_recipe, recipe_names
 from shiftdata.cli.verbs import GOES_ON, Verb, progress, quiet_option, verb
 from shiftdata.errors import InputError
@@ -26,7 +27,6 @@ from shiftdata.files import absolute
 ROW = "{:<22}{:>10}  {:<34}{:<20}{:<14}{}"
 META_ALBUM = "meta_album_"
 WIDE = 33  # of a licence
-MOST = 20  # lines of a report
 
 
 class Raw(Verb, click.Group):
@@ -61,7 +61,7 @@ def list_command(name: str | None) -> None:
     Sizes, licences and ways are facts of a day that is named; no network is used.
     """
     if name:
-        print(*source(name).describe(), sep="\n")
+        print(*description(source(name)), sep="\n")
         return
     print(ROW.format("name", "size", "licence", "how to get it", "on this disk", "read").rstrip())
     for entry in sources().values():
@@ -96,11 +96,12 @@ def get_command(name: str, raw: Path | None, way: str | None, accept: bool, quie
     """
     dataset = source(name)
     folder = absolute(raw) if raw else dataset.place
-    with ExitStack() as stack:
-        begin = _bars(stack, "B", quiet)
-        is_there = get(dataset, folder, how=way, accepted=accept, progress=begin, say=tqdm.write)
-    if not is_there:
+    chosen = dataset.way(way)
+    if chosen.how == "hand":
+        print(*by_hand(dataset, chosen, folder), sep="\n")
         return 1
+    with ExitStack() as stack:
+        get(dataset, folder, how=way, accepted=accept, progress=_bars(stack, "B", quiet), say=tqdm.write)
     where = f" --raw {folder}" if raw else ""
     print(f"{dataset.name} is in {folder}. Next: python -m builders raw check {dataset.name}{where}")
     return 0
@@ -141,7 +142,7 @@ def check_command(
     album = _album(dataset, name)
     with ExitStack() as stack:
         report = check(dataset, album, place, read=read, progress=_bars(stack, "", quiet))
-    _print(dataset, report, place, verbose)
+    print(*result(dataset, report, place, verbose=verbose), sep="\n")
     if line:
         print(json.dumps(report.line(name, read=read)), file=line)
     return 1 if report.problems else 0
@@ -158,28 +159,6 @@ def _bars(stack: ExitStack, unit: str, quiet: bool) -> Progress:
         return stack.enter_context(progress(title, total, unit, quiet=quiet)).update
 
     return begin
-
-
-def _print(dataset: Source, report: Report, place: Path, verbose: bool) -> None:
-    where = "" if place == dataset.place else f" --raw {place}"
-    notes = [finding for finding in report.findings if finding.kind is Kind.NOTE]
-    for findings in filter(None, (report.problems, notes)):
-        lines = [line for finding in findings for line in finding.lines(everything=verbose)]
-        most = len(lines) if verbose else MOST
-        print(
-            *lines[:most], *([f"and {len(lines) - most:,} more: --verbose"] if lines[most:] else ()), sep="\n"
-        )
-    if report.counts:
-        domains = ", ".join(f"{domain} {count:,}" for domain, count in report.by_domain().items())
-        print(f"{dataset.name}: {report.counts[''].total():,} {dataset.noun[1]} ({domains})")
-        print(*(f"expected: {text}" for text in report.expected or ["no source says how many"]), sep="\n")
-    if not report.problems:
-        print(f"{place}: all well.")
-        if dataset.recipes:
-            print(f"Next: python -m builders build {dataset.recipes[0]}{where}")
-        return
-    advice = "".join(f"\n  {line}" for line in report.advice(dataset, place))
-    print(f"{place}: problems: {len(report.problems):,}.{' What to do:' if advice else ''}{advice}")
 
 
 def _album(dataset: Source, name: str) -> RawAlbum:

@@ -6,7 +6,7 @@ import datetime
 import hashlib
 import io
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -15,17 +15,17 @@ import shiftdata
 from builders.albums.folder import picture_of
 from builders.raw.album import PART, Odd, RawAlbum, Row, as_far_as_it_goes, bytes_of
 from builders.raw.counting import compare
-from builders.raw.getting import Progress, file_hash, no_progress
-from builders.raw.sources import CONTENT, RawFile, Source
+from builders.raw.getting import Progress, fault, no_progress
+from builders.raw.sources import CONTENT, Source
 from builders.raw.tree import Tree
 from builders.sample import BadItem, Json
 from shiftdata.errors import ShiftdataError
 from shiftdata.stable import content_hash
 from shiftdata.threads import ahead, available_cores
 
-CUT = "ends too soon, and is kept as far as it goes"
-#: Names that a line shows; with more differing counts than that, they are one finding.
-FEW, MOST_COUNTS = 3, 10
+MODE, CUT = "colour mode", "ends too soon, and is kept as far as it goes"
+#: With more differing counts than that, they are one finding.
+MOST_COUNTS = 10
 
 
 class Kind(StrEnum):
@@ -47,18 +47,6 @@ class Finding:
     what: str
     files: tuple[str, ...] = ()
     kind: Kind = Kind.NOTE
-
-    def lines(self, *, everything: bool) -> Iterator[str]:
-        """Describe it in a line, or with `everything` in a line for each file."""
-        mark = "note" if self.kind is Kind.NOTE else "problem"
-        if not self.files:
-            yield f"{mark}: {self.what}"
-        elif everything:
-            yield from (f"{mark}: {self.what}: {file}" for file in self.files)
-        else:
-            more = f", and {len(self.files) - FEW:,} more" if len(self.files) > FEW else ""
-            count = f" ({len(self.files):,})" if len(self.files) > 1 else ""
-            yield f"{mark}{count}: {self.what}: {', '.join(self.files[:FEW])}{more}"
 
 
 @dataclass
@@ -100,23 +88,6 @@ class Report:
             "tree": self.tree,
         }
 
-    def advice(self, source: Source, place: Path) -> Iterator[str]:
-        """What to do about the problems, a line for each kind."""
-        kinds = {finding.kind for finding in self.findings}
-        get = f"python -m builders raw get {source.name}"
-        if source.ways[0].how != "hand" and place.is_dir() and place != source.place:
-            get += f" --raw {place}"
-        if Kind.WRONG_PLACE in kinds:
-            yield f"give the right place: python -m builders raw check {source.name} --raw PLACE"
-        if Kind.DAMAGED in kinds:
-            yield f"remove the damaged files and get them again: {get}"
-        if Kind.MISSING in kinds:
-            yield f"add what is missing: {get}"
-        if Kind.OTHER in kinds:
-            yield f"compare with what others count: python -m builders raw list {source.name}"
-        if self.counts:
-            yield "a build goes on with what is there; its results do not compare with the papers'"
-
 
 def check(
     source: Source,
@@ -153,8 +124,8 @@ def _another(source: Source, tree: Tree) -> str:
     if not tree.files:
         return f"{tree.place} has no file: {holds}"
     tops = list(dict.fromkeys(file.partition("/")[0] for file in tree.files))
-    more = ", .." if len(tops) > FEW else ""
-    files = f"{len(tree.files):,} files ({', '.join(tops[:FEW])}{more})"
+    more = ", .." if len(tops) > 3 else ""
+    files = f"{len(tree.files):,} files ({', '.join(tops[:3])}{more})"
     return (
         f"this is not {source.name}: {tree.place} has {files}, and none is a {source.noun[0]} of it: {holds}"
     )
@@ -187,18 +158,8 @@ def _check_files(source: Source, place: Path, report: Report, *, read: bool) -> 
         if path.with_name(f"{path.name}.part").exists():
             goes_on = f"`python -m builders raw get {source.name}` goes on"
             report.add(f"{file.name} is only begun: {goes_on}", kind=Kind.MISSING)
-        if path.is_file() and (fault := _fault(file, path, read)):
-            report.add(f"{file.name} {fault}", kind=Kind.DAMAGED)
-
-
-def _fault(file: RawFile, path: Path, read: bool) -> str:
-    size = path.stat().st_size
-    if file.bytes is not None and size != file.bytes:
-        why = "half a download" if size < file.bytes else "another file, or another version"
-        return f"has {size:,} bytes, and should have {file.bytes:,}: {why}"
-    if read and file.hash and (digest := file_hash(path, file.hash)) != file.hash:
-        return f"has {digest}, and should have {file.hash}: another version, or damaged"
-    return ""
+        if path.is_file() and (wrong := fault(file, path, hashed=read)):
+            report.add(f"{file.name} {wrong}", kind=Kind.DAMAGED)
 
 
 def _rows(source: Source, album: RawAlbum, report: Report, progress: Progress) -> list[Row]:
@@ -235,48 +196,39 @@ def _read_all(source: Source, album: RawAlbum, rows: list[Row], report: Report, 
     faults, same = defaultdict[str, list[str]](list), defaultdict[bytes, list[str]](list)
     places = sorted({(row.file, -1 if row.part is None else row.part) for row in rows})
     step = progress(source.noun[1], len(places))
-
-    def digest_of(place: tuple[str, int]) -> tuple[str, bytes, str]:
-        file, part = place
-        if part < 0:
-            return file, *_read(album.tree, file)
-        return f"{file}, {PART} {part}", *_read_part(album, file, part)
-
-    for file, digest, fault in ahead(digest_of, places, available_cores()):
+    for name, digest, wrong in ahead(lambda place: _read(album, *place), places, available_cores()):
         step(1)
-        same[digest].append(file)
-        if fault:
-            faults[fault].append(file)
-    for fault, names in faults.items():
-        allowed = fault.startswith("colour mode") or (fault == CUT and not source.all_decode)
+        same[digest].append(name)
+        if wrong:
+            faults[wrong].append(name)
+    for wrong, names in faults.items():
+        allowed = wrong.startswith(MODE) or (wrong == CUT and not source.all_decode)
         because = f" ({source.all_decode})" if source.all_decode and not allowed else ""
-        report.add(fault + because, *names, kind=Kind.NOTE if allowed else Kind.DAMAGED)
+        report.add(wrong + because, *names, kind=Kind.NOTE if allowed else Kind.DAMAGED)
     if copies := [" = ".join(names) for names in same.values() if len(names) > 1]:
         because = f" ({source.no_duplicates})" if source.no_duplicates else ""
         report.add(f"equal bytes{because}", *copies, kind=Kind.OTHER if source.no_duplicates else Kind.NOTE)
 
 
-def _read_part(album: RawAlbum, file: str, part: int) -> tuple[bytes, str]:
-    """Return the hash of an example that is a part of a file, and what is wrong with it."""
+def _read(album: RawAlbum, file: str, part: int) -> tuple[str, bytes, str]:
+    """Return the name of an example, the hash of its bytes, and what is wrong with it."""
+    name = file if part < 0 else f"{file}, {PART} {part}"
     try:
-        return hashlib.sha256(bytes_of(album.example(file, part))).digest()[:16], ""
+        data = album.tree.read(file) if part < 0 else bytes_of(album.example(file, part))
     except (BadItem, ShiftdataError, OSError) as error:
-        return f"{file} {part}".encode(errors="replace"), str(error)
+        return name, name.encode(errors="replace"), str(error)
+    wrong = "" if part >= 0 else _fault_of(data)
+    return name, hashlib.sha256(data).digest()[:16], wrong
 
 
-def _read(tree: Tree, file: str) -> tuple[bytes, str]:
-    """Return the hash of a picture's bytes, and what is wrong with it."""
-    try:
-        data = tree.read(file)
-    except (ShiftdataError, OSError) as error:
-        return file.encode(errors="replace"), str(error)
-    digest = hashlib.sha256(data).digest()[:16]
+def _fault_of(data: bytes) -> str:
+    """Say what is wrong with a picture."""
     try:
         picture_of(io.BytesIO(data))
     except BadItem as error:
         try:
             as_far_as_it_goes(data)
         except BadItem as worse:
-            return digest, str(worse)
-        return digest, f"{error}: stored in RGB" if str(error).startswith("colour mode") else CUT
-    return digest, ""
+            return str(worse)
+        return f"{error}: stored in RGB" if str(error).startswith(MODE) else CUT
+    return ""

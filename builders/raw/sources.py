@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -29,12 +29,6 @@ CONTENT = "content"
 NOUN = ("picture", "pictures")
 
 How: TypeAlias = Literal["http", "hub", "openml", "hand"]
-HOW: Mapping[How, str] = {
-    "http": "get",
-    "hub": "get, from the Hub",
-    "openml": "get, with openml",
-    "hand": "by hand",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,14 +147,14 @@ class Source:
         return Path(os.environ.get(RAW_VARIABLE, RAW)) / self.name
 
     @property
-    def states(self) -> list[State]:
+    def states(self) -> list[Mapping[str, str]]:
         """The recipes that were run on its real files."""
-        return [state for state in states().values() if state.raw == self.name]
+        return [state for state in states() if state["raw"] == self.name]
 
     @property
     def read_on(self) -> str:
         """Say which files its recipes were run on: real ones, a part of them, or replicas only."""
-        return min((state.state for state in self.states), key=READ_ON.index, default=READ_ON[-1])
+        return min((state["state"] for state in self.states), key=READ_ON.index, default=READ_ON[-1])
 
     @property
     def size(self) -> int | None:
@@ -182,64 +176,12 @@ class Source:
             raise not_found("way", how, ways, f"{self.name} cannot be got by it.")
         return next(way for way in self.ways if how in (None, way.how))
 
-    def describe(self) -> Iterator[str]:
-        """Everything that is known, in lines."""
-        yield f"{self.name}: {self.title}"
-        yield f"  licence   {self.license}" + (f"; source: {self.source}" if self.source else "")
-        if self.terms:
-            yield f"  terms     {self.terms}"
-        if self.page:
-            yield f"  page      {self.page}"
-        yield f"  size      {size_text(self.size)}" + (f" ({self.bytes_by})" if self.bytes_by else "")
-        for file in self.files:
-            known = [f"{file.bytes:,} bytes"] if file.bytes else []
-            yield f"  file      {', '.join([file.name, *known, *filter(None, [file.hash])])}"
-        for what, number in self.openml.items():
-            yield f"  OpenML    {what.replace('_', ' ')}: {number}"
-        for counts in self.counts:
-            yield f"  {self.noun[1]:<10}{_numbers(counts)}: {counts}"
-        for note in (*self.notes, *self.more):
-            yield f"  note      {note}"
-        for state in self.states:
-            yield f"  read      {state}"
-        for number, way in enumerate(self.ways, 1):
-            yield f"  way {number}     {self._way_text(way)}"
-
-    def _way_text(self, way: Way) -> str:
-        how = {
-            "hand": "by hand (the steps are below)",
-            "http": f"`python -m builders raw get {self.name}` downloads it",
-            "openml": f"`python -m builders raw get {self.name}` downloads it with openml",
-            "hub": f"`python -m builders raw get {self.name} --way hub` downloads {way.repo}",
-        }[way.how]
-        size = f", {size_text(way.bytes)}" if way.bytes else ""
-        return f"{how}{size}; facts of {FACTS}: {way.state}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class State:
-    """A recipe that was run on real files, or on a `part` of them, by whom, and what came out."""
-
-    recipe: str
-    raw: str
-    state: str
-    part: str
-    date: str
-    content_id: str
-    rows: str
-    figures: str
-    by: str
-
-    def __str__(self) -> str:
-        part = f" ({self.part})" if self.part else ""
-        return f"{self.recipe} on {self.state}{part}, {self.date}, by {self.by}: content_id {self.content_id}"
-
 
 @cache
-def states() -> Mapping[str, State]:
-    """Every recipe that was run on real files; `make real` writes them."""
+def states() -> Sequence[Mapping[str, str]]:
+    """Every recipe that was run on real files, which, and what came out; `make real` writes them."""
     with STATES.open(encoding="utf-8") as file:
-        return {line["recipe"]: State(**line) for line in csv.DictReader(file, delimiter="\t")}
+        return tuple(csv.DictReader(file, delimiter="\t"))
 
 
 @cache
@@ -275,22 +217,3 @@ def noun_of(name: str) -> Sequence[str]:
 
 def _known(name: str) -> Source | None:
     return next((one for one in sources().values() if name == one.name or name in one.recipes), None)
-
-
-def size_text(size: int | None) -> str:
-    """A size as a reader wants it.
-
-    >>> size_text(18_448_292_000), size_text(191_900_000), size_text(None)
-    ('18.4 GB', '192 MB', 'not known')
-    """
-    if size is None:
-        return "not known"
-    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
-
-
-def _numbers(counts: Counts) -> str:
-    domains = ", ".join(f"{name} {number:,}" for name, number in counts.domains.items())
-    if counts.content is not None:
-        domains = f"content {counts.content:,}, stylized {counts.stylized:,}"
-    total = "" if counts.all is None else f"{counts.all:,}"
-    return f"{total} ({domains})" if domains else total

@@ -188,8 +188,7 @@ class Reader:
     def check(self) -> Record:
         album = load_recipe(self.real.recipe).album
         report = check(source(self.real.recipe), album, self.place)
-        lines = [line for finding in report.problems for line in finding.lines(everything=False)]
-        return {**report.line(album.name, read=False), "lines": lines}
+        return {**report.line(album.name, read=False), "what": [problem.what for problem in report.problems]}
 
     def build(self) -> Record:
         """Build as a user does, with a progress bar."""

@@ -6,17 +6,17 @@ import csv
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from builders.raw.sources import STATES, State, states
+from builders.raw.sources import STATES, states
 from builders.recipe_files import load_recipe
 from shiftdata.tables import markdown
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/raw_datasets.md"
 BEGIN, END = "<!-- written by scripts/real -->", "<!-- end -->"
+COLUMNS = ("recipe", "raw", "state", "part", "date", "content_id", "rows", "figures", "by")
 STEPS = ("check", "build", "verify", "load", "task")
 RUN = re.compile(r"(.+), (\d+) steps, seed \d+")
 Records = Mapping[str, Mapping[str, Any]]
@@ -42,7 +42,7 @@ def report_of(sets: Sequence[Any], records: Records, files: Path) -> str:
 
 def write_states(sets: Sequence[Any], records: Records) -> None:
     """Write the states of sets that were read from their files; those of sets without a record stay."""
-    recorded = {name: asdict(state) for name, state in states().items()}
+    recorded = {state["recipe"]: dict(state) for state in states()}
     for real in sets:
         record = records.get(real.name, {})
         if "task" in record and "failed" not in record:
@@ -58,9 +58,7 @@ def write_states(sets: Sequence[Any], records: Records) -> None:
                 "by": "make real",
             }
     with STATES.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(
-            file, [column.name for column in fields(State)], delimiter="\t", lineterminator="\n"
-        )
+        writer = csv.DictWriter(file, COLUMNS, delimiter="\t", lineterminator="\n")
         writer.writeheader()
         writer.writerows(recorded[name] for name in sorted(recorded))
     page = PAGE.read_text(encoding="utf-8")
@@ -91,7 +89,7 @@ def _table(sets: Sequence[Any], records: Records) -> Iterator[str]:
             real.name,
             real.part or "whole",
             f"{record['tree']['files']:,}",
-            str(len(record["check"]["lines"])) if "check" in record else "-",
+            str(len(record["check"]["what"])) if "check" in record else "-",
             f"{sum(record['check']['examples'].values()):,}" if "check" in record else "-",
             record["build"]["content_id"][:12] if "build" in record else "-",
             (f"{len(record['verify'])} problems" if record["verify"] else "well") if done else "-",

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from builders.cli.app import main
+from builders.cli.raw_texts import size_text
 from builders.raw import sources
 from builders.raw.album import RawAlbum
 from builders.raw.checking import check
@@ -181,7 +182,7 @@ def test_the_page_of_public_datasets_has_each_with_its_size_and_first_count():
     for name, one in sources.sources().items():
         family = next((each for each in families if name.startswith(each)), None)
         row = rows.pop(name) if family is None else rows[f"{family}<id>"]
-        assert f" {sources.size_text(one.size)} | {one.license} |" in row
+        assert f" {size_text(one.size)} | {one.license} |" in row
         if one.counts and family is None:
             assert f"{one.counts[0].all:,}" in row
     assert set(rows) == {f"{family}<id>" for family in families}

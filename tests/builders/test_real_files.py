@@ -58,15 +58,15 @@ def test_the_table_of_real_sets_and_the_states_are_of_recipes_and_say_where_file
     for name, entry in tomllib.loads((REAL / "sets.toml").read_text()).items():
         assert entry["licence"], name
         assert entry.get("repository", "").count("/") == 1 or entry["get"], name
-    for name, state in states().items():
-        assert name in recipe_names()
-        assert name in source(state.raw).recipes
-        assert state.state in READ_ON[:2]
-        assert len(state.content_id) == 64
+    for state in states():
+        assert state["recipe"] in recipe_names()
+        assert state["recipe"] in source(state["raw"]).recipes
+        assert state["state"] in READ_ON[:2]
+        assert len(state["content_id"]) == 64
 
 
 def test_the_page_has_what_was_read_on_real_files():
     page = (ROOT / "docs/raw_datasets.md").read_text(encoding="utf-8")
-    for state in states().values():
-        assert f"| `{state.recipe}` |" in page
-        assert f"`{state.content_id[:12]}`" in page
+    for state in states():
+        assert f"| `{state['recipe']}` |" in page
+        assert f"`{state['content_id'][:12]}`" in page
