@@ -212,9 +212,9 @@ def read_sources(file: Path) -> list[Source]:
 
 
 def source(name: str) -> Source:
-    """The raw dataset of that name or TOML file, or of a recipe of that name with the counts of the recipe."""
+    """The raw dataset of that name or TOML file, or of a recipe of that name with the recipe's counts."""
     if name.endswith(".toml"):
-        return read_sources(Path(name))[0]
+        return replace(read_sources(Path(name))[0], recipes=[name])
     if (one := _known(name)) is None:
         raise not_found("raw dataset", name, sources(), "`python -m builders raw list` shows them.")
     own = [counts for counts in one.counts if counts.recipe == name]
