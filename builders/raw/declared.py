@@ -32,6 +32,7 @@ from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 #: fields are the options.
 READERS: Mapping[str, str] = {
     "camera-traps": "builders.raw.camera_traps:CameraTraps",
+    "digits": "builders.raw.digits:Digits",
     "folders": "builders.raw.folders:Folders",
 }
 #: The fields of a recipe's table with their defaults; those of "" must be given.
