@@ -25,7 +25,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from builders.raw.imagenet import BREEDS, Superclass
+from builders.raw.imagenet import BREEDS
 from shiftdata.errors import InputError
 
 CLASSES, EDGES, NAMES = "dataset_class_info.json", "class_hierarchy.txt", "node_names.txt"
@@ -41,6 +41,15 @@ class Cut(NamedTuple):
     level: int
     classes: int
     below: str = ROOT
+
+
+class Superclass(NamedTuple):
+    """A node, and the numbers of the ImageNet classes of its two sub-populations."""
+
+    node: str
+    name: str
+    source: tuple[int, ...]
+    target: tuple[int, ...]
 
 
 #: By Santurkar, Tsipras, Mądry: BREEDS, ICLR 2021, table 1; classes are balanced, halves similar ("good").

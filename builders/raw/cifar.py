@@ -16,35 +16,18 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from builders.raw.album import Found, Odd, Row
-from builders.raw.imagenet import CORRUPTIONS
 from builders.raw.lists import LISTS
 from builders.raw.tree import Tree
 from builders.sample import BadItem, Json
 from shiftdata.data.metadata.listing import ORDER
 from shiftdata.errors import InputError
 
-TERMS = "LicenseRef-CIFAR-none-stated"
-#: In the order of their numbers.
-CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-_NAMES = """
-apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel
-can castle caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur
-dolphin elephant flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion
-lizard lobster man maple_tree motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree
-pear pickup_truck pine_tree plain plate poppy porcupine possum rabbit raccoon ray road rocket rose sea
-seal shark shrew skunk skyscraper snail snake spider squirrel streetcar sunflower sweet_pepper table tank
-telephone television tiger tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm
-"""
-CIFAR100 = tuple(_NAMES.split())
-
 SHAPE = (32, 32, 3)
 BYTES = 32 * 32 * 3
 #: More than the header of any array.
 HEADER = 4096
 SEVERITIES = 5
-CORRUPTED = re.compile(rf"({'|'.join(CORRUPTIONS)})(?:_([1-5]))?")
-#: Pickles, or files of the binary version with `.bin`: what torchvision leaves, and what it does not.
-BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
+CORRUPTED = re.compile(r"(.+?)(?:_([1-5]))?")
 #: What a pickle of arrays and lists needs; all else could run code.
 ALLOWED = {
     ("numpy", "ndarray"),
@@ -67,25 +50,32 @@ class Stack(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Cifar:
-    """The arrays of CIFAR-10 or CIFAR-100; which of them, the number of labels says.
+    """Arrays of CIFAR-10 or CIFAR-100.
 
-    `domains` are among train, test, cifar10_1, cifar10_2, `<corruption>_<severity>`, and `<corruption>` for
-    all five. A corrupted picture has the origin of the test picture that it was made from. With `content` the
-    rows have no domain.
+    Attributes:
+        labels: their names, in the order of their numbers.
+        domains: names in `files`, `<corruption>_<severity>`, and `<corruption>` for a trajectory of all five.
+            A corrupted picture has the origin of the test picture that it was made from.
+        files: the files of a domain: pickles, or their binary version `<name>.bin`, .npz files, which are
+            lists of their own, and .npy files, with labels in another.
+        outside: part of the name of folders in which another dataset lies.
+        content: rows have no domain.
+
     """
 
     code_version: ClassVar[int] = 1
 
     labels: Sequence[str]
     domains: Sequence[str]
+    files: Mapping[str, Sequence[str]]
+    outside: str
     content: bool = False
 
     def rows(self, tree: Tree) -> Iterator[Found]:
         """Every picture of each domain; then the files that are not there."""
-        files = self._files(tree)
         for domain in self.domains:
-            number, of = 0, "test" if CORRUPTED.fullmatch(domain) else domain
-            for stack in self._stacks(tree, files, domain):
+            number, of = 0, domain if domain in self.files else "test"
+            for stack in self._stacks(tree, domain):
                 if isinstance(stack, Odd):
                     yield stack
                     continue
@@ -104,78 +94,53 @@ class Cifar:
                     )
                     number += 1
 
-    @property
-    def _is_100(self) -> bool:
-        return len(self.labels) > len(CIFAR10)
-
-    def _files(self, tree: Tree) -> dict[str, str]:
-        """The path of each file by its name: of two, that in a folder of this dataset."""
-        ours, other = ("cifar-100", "cifar-10-") if self._is_100 else ("cifar-10-", "cifar-100")
-        files: dict[str, str] = {}
-        for file in sorted(tree.files, key=lambda file: (ours in file.lower(), file)):
-            if other not in file.lower():
-                files[file.rpartition("/")[2].lower()] = file
-        return files
-
-    def _stacks(self, tree: Tree, files: Mapping[str, str], domain: str) -> Iterator[Stack | Odd]:
+    def _stacks(self, tree: Tree, domain: str) -> Iterator[Stack | Odd]:
         """The arrays of a domain."""
-        if match := CORRUPTED.fullmatch(domain):
-            stack = self._labelled(tree, files, f"{match[1]}.npy", "labels.npy")
-            if isinstance(stack, Odd):
-                yield stack
-                return
-            each = len(stack.labels) // SEVERITIES
-            if not np.array_equal(stack.labels, np.tile(stack.labels[:each], SEVERITIES)):
-                raise InputError(
-                    f"labels.npy in {tree.place} has {len(stack.labels):,} labels, and not the same in each "
-                    "of five severities: get it again"
-                )
-            for severity in [int(match[2])] if match[2] else range(1, SEVERITIES + 1):
-                part = stack._replace(first=each * (severity - 1), labels=stack.labels[:each])
-                yield part if match[2] else part._replace(severity=severity)
-        elif domain == "cifar10_1":
-            versions = [
-                self._labelled(
-                    tree, files, f"cifar10.1_{version}_data.npy", f"cifar10.1_{version}_labels.npy"
-                )
-                for version in ("v6", "v4")
-            ]
-            yield next((stack for stack in versions if isinstance(stack, Stack)), versions[0])
-        elif domain == "cifar10_2":
-            for name in ("train", "test"):
-                yield self._whole(tree, files, f"cifar102_{name}.npz", name)
-        elif self._is_100:
-            yield self._whole(tree, files, domain)
-        else:
-            for name in BATCHES if domain == "train" else ("test_batch",):
-                yield self._whole(tree, files, name)
+        if domain in self.files:
+            yield from (self._stack(tree, file) for file in self.files[domain])
+            return
+        match = CORRUPTED.fullmatch(domain)
+        assert match, "any name matches"
+        corruption, severity = match.groups()
+        stack = self._stack(tree, f"{corruption}.npy")
+        if isinstance(stack, Odd):
+            yield stack
+            return
+        each = len(stack.labels) // SEVERITIES
+        if not np.array_equal(stack.labels, np.tile(stack.labels[:each], SEVERITIES)):
+            raise InputError(
+                f"labels.npy in {tree.place} has {len(stack.labels):,} labels, and not the same in each of "
+                "five severities: get it again"
+            )
+        for step in [int(severity)] if severity else range(1, SEVERITIES + 1):
+            part = stack._replace(first=each * (step - 1), labels=stack.labels[:each])
+            yield part if severity else part._replace(severity=step)
 
-    def _whole(self, tree: Tree, files: Mapping[str, str], file: str, name: str = "") -> Stack | Odd:
-        """The pictures of a file that has their labels too, in either version of CIFAR."""
-        for path in (files.get(file), files.get(f"{file}.bin")):
-            if path is not None:
-                return Stack(path, 0, self._arrays(tree, path)[1], name)
-        return Odd(file=file, why="missing: the tree has no such file")
-
-    def _labelled(self, tree: Tree, files: Mapping[str, str], data: str, labels: str) -> Stack | Odd:
-        """The pictures of an .npy file, whose labels are in another."""
-        if data not in files or labels not in files:
-            return Odd(file=data, why=f"missing: the tree has not both this file and {labels}")
-        data, labels = files[data], files[labels]
+    def _stack(self, tree: Tree, name: str) -> Stack | Odd:
+        """The pictures of a file, in either version of CIFAR, with labels in it or in another."""
+        paths = {
+            path.rpartition("/")[2].lower(): path for path in tree.files if self.outside not in path.lower()
+        }
+        data = paths.get(name) or paths.get(f"{name}.bin")
+        if data is None:
+            return Odd(file=name, why="missing: the tree has no such file")
+        if not name.endswith(".npy"):
+            listed = name[:-4].rpartition("_")[2] if name.endswith(".npz") else ""
+            return Stack(data, 0, self._arrays(tree, data)[1], listed)
+        above, of_one, _ = name.partition("_data")
+        known = f"{above}_labels.npy" if of_one else "labels.npy"
+        if known not in paths:
+            return Odd(file=known, why="missing: the tree has no such file")
         shape, offset, dtype = npy_header(tree, data)
         if shape[1:] != SHAPE or dtype != np.uint8 or tree.files[data] != offset + shape[0] * BYTES:
             raise InputError(
                 f"{data} in {tree.place} is not a whole array of n x 32 x 32 x 3 bytes ({shape} of {dtype}, "
                 f"{tree.files[data]:,} bytes): it is half a download or another file, get it again"
             )
-        of_labels, offset, dtype = npy_header(tree, labels)
-        stored = tree.read(labels)[offset:]
-        if dtype.kind not in "iu" or of_labels != shape[:1] or len(stored) != shape[0] * dtype.itemsize:
-            raise InputError(
-                f"{labels} in {tree.place} is not a whole list of {shape[0]:,} numbers of classes, one a "
-                f"picture ({of_labels} of {dtype}): get it again"
-            )
-        return Stack(data, 0, self._checked(tree, labels, np.frombuffer(stored, dtype), shape[0]))
+        _, offset, dtype = npy_header(tree, paths[known])
+        stored = tree.read(paths[known])[offset:]
+        labels = np.frombuffer(stored[: len(stored) // dtype.itemsize * dtype.itemsize], dtype)
+        return Stack(data, 0, self._checked(tree, paths[known], labels, shape[0]))
 
     def example(self, tree: Tree, file: str, part: int) -> Image.Image:
         """A picture of an array."""
@@ -196,7 +161,7 @@ class Cifar:
         if file.lower().endswith(
             ".bin"
         ):  # a row: the coarse label, in CIFAR-100 alone, the label, the pixels
-            width = 1 + self._is_100 + BYTES
+            width = BYTES + (1 if len(self.labels) == 10 else 2)
             rows = np.frombuffer(data[: len(data) // width * width], np.uint8).reshape(-1, width)
             pictures, labels = rows[:, -BYTES:], rows[:, -BYTES - 1]
         else:
@@ -239,15 +204,7 @@ def unpickled(data: bytes, file: str) -> tuple[Any, Any]:
         named = _Plain(io.BytesIO(data), encoding="bytes").load()
         stored = {name.decode() if isinstance(name, bytes) else name: named[name] for name in named}
         return stored["data"], stored["labels" if "labels" in stored else "fine_labels"]
-    except (
-        pickle.UnpicklingError,
-        EOFError,
-        ValueError,
-        TypeError,
-        IndexError,
-        AttributeError,
-        KeyError,
-    ) as error:
+    except (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise InputError(
             f"{file} is not a whole pickle of data and labels ({error}): get it again, and from its authors"
         ) from error

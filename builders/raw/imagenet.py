@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
 from pathlib import Path, PurePosixPath
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from builders.albums.folder import ENDINGS
 from builders.raw.album import Found, Odd, Row
-from builders.raw.domain_class import NO_PICTURE
+from builders.raw.folders import NO_PICTURE
 from builders.raw.lists import LISTS
 from builders.raw.tree import Tree
 from shiftdata.data.metadata.listing import ORDER
@@ -22,7 +22,6 @@ from shiftdata.errors import not_found
 
 CLASSES = Path(__file__).with_name("imagenet_classes.tsv")
 BREEDS = Path(__file__).with_name("breeds.toml")
-TERMS = "LicenseRef-ImageNet-research-only"
 NODE = re.compile(r"n\d{8}")
 #: A training picture, or a sample that is named after its class; and a validation picture.
 TRAIN, VALIDATION = re.compile(r"(n\d{8})_.+"), re.compile(r"ILSVRC2012_val_\d{8}")
@@ -31,15 +30,10 @@ V2 = "imagenetv2"
 #: Tables of the classes of validation pictures: Kaggle's, Caffe's, and one WordNet id a line, in their order.
 TABLE = re.compile(r"(?:.*val.*synset.*|val)\.txt|loc_val_solution\.csv")
 LISTED = re.compile(r"(ILSVRC2012_val_\d{8})(?:\.JPEG)?[,\s]+(n\d{8}|\d{1,3})\b")
+#: Folders of ImageNet-C, which has copies of the names of validation pictures.
+SEVERITIES = ("1", "2", "3", "4", "5")
 UNKNOWN = "its class is not known: sort it into a folder of its class, or put LOC_val_solution.csv beside it"
 TWICE = "there already, in another folder"
-
-#: As the authors of ImageNet-C and CIFAR-10-C published them: shiftdata's own corruptions may become more.
-CORRUPTIONS = (
-    *("gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur"),
-    *("zoom_blur", "snow", "frost", "fog", "brightness", "contrast", "elastic_transform", "pixelate"),
-    *("jpeg_compression", "speckle_noise", "gaussian_blur", "spatter", "saturate"),
-)
 
 
 @cache
@@ -63,41 +57,23 @@ def _classes() -> list[list[str]]:
     return [line.split("\t") for line in CLASSES.read_text(encoding="utf-8").splitlines()]
 
 
-class Superclass(NamedTuple):
-    """A node of BREEDS' hierarchy, and the numbers of the ImageNet classes of its two sub-populations."""
-
-    node: str
-    name: str
-    source: tuple[int, ...]
-    target: tuple[int, ...]
-
-
 @cache
-def breeds() -> Mapping[str, tuple[Superclass, ...]]:
-    """The superclasses of each dataset of BREEDS; `scripts/breeds.py` makes their table."""
-    tables = tomllib.loads(BREEDS.read_text(encoding="utf-8"))
-    return {
-        name: tuple(
-            Superclass(table["node"], table["name"], tuple(table["source"]), tuple(table["target"]))
-            for table in superclasses
-        )
-        for name, superclasses in tables.items()
-    }
+def breeds() -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """The superclasses of each dataset of BREEDS: `name`, `node`, classes of `source` and `target`."""
+    return tomllib.loads(BREEDS.read_text(encoding="utf-8"))
 
 
 class Photo(NamedTuple):
-    """A picture of ImageNet (`train`, `val`) or ImageNetV2 (`v2`), and the number of its class."""
+    """A picture of ImageNet (`train`, `val`) or ImageNetV2 (`v2`)."""
 
-    file: str
     part: str
     number: int
+    name: str
 
     @property
-    def place(self) -> tuple[str, ...]:
-        """Where ImageFolder lists it among those of its part: folders and names go as texts."""
-        path = PurePosixPath(self.file)
-        trained = TRAIN.fullmatch(path.stem)
-        return trained[1] if trained else path.parent.name, path.name
+    def place(self) -> tuple[str, str]:
+        """What ImageFolder sorts it by: WordNet ids, or in ImageNetV2 numbers, as texts; then names."""
+        return f"{self.number}" if self.part == "v2" else f"{self.number:03}", self.name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,57 +113,47 @@ class Photographs:
         if not self.superclasses:
             return {number: (label, "") for number, label in enumerate(labels())}
         return {
-            number: (superclass.name, half)
+            number: (superclass["name"], half)
             for superclass in breeds()[self.superclasses]
-            for half, numbers in (("_1", superclass.source), ("_2", superclass.target))
-            for number in numbers
+            for half, population in (("_1", "source"), ("_2", "target"))
+            for number in superclass[population]
         }
 
     def rows(self, tree: Tree) -> Iterator[Found]:
         """Every picture of the classes, in the lists of the parts; then the domains without any."""
-        parts: dict[str, list[Photo]] = defaultdict(list)
-        seen = set[tuple[str, ...]]()
+        files: dict[Photo, str] = {}
         listed = _validation(tree)
         for file in (file for file in tree.files if file.lower().endswith(ENDINGS)):
-            photo = _photo(file, listed)
+            photo = _photo(PurePosixPath(file), listed)
             if isinstance(photo, str):
                 yield Odd(file=file, why=photo)
             elif photo and photo.part in self.parts and photo.number in self._classes:
-                # A name of ImageNet says the class; the names of ImageNetV2 are hashes.
-                name = photo.part, *(photo.place if photo.part == "v2" else photo.place[1:])
-                if name in seen:
+                if photo in files:
                     yield Odd(file=file, why=TWICE)
-                else:
-                    parts[photo.part].append(photo)
-                seen.add(name)
-        found = set[str]()
-        for part, photos in parts.items():
-            for place, photo in enumerate(sorted(photos, key=lambda photo: photo.place)):
-                label, half = self._classes[photo.number]
-                lists = {ORDER: place} if part == "v2" else {ORDER: place, part: place}
-                more = {"class": photo.number, LISTS: {**lists}}
-                domain = self.parts[part] + half
-                found.add(domain)
-                yield Row(file=photo.file, label=label, nuisance=domain, more=more)
-        for domain in self.domains:
-            if domain not in found:
-                yield Odd(file=domain, why=NO_PICTURE)
+                files.setdefault(photo, file)
+        places, found = Counter[str](), set[str]()
+        for photo in sorted(files, key=lambda photo: photo.place):
+            label, half = self._classes[photo.number]
+            domain, place = self.parts[photo.part] + half, places[photo.part]
+            lists = {ORDER: place} if photo.part == "v2" else {ORDER: place, photo.part: place}
+            more = {"class": photo.number, LISTS: {**lists}}
+            yield Row(file=files[photo], label=label, nuisance=domain, more=more)
+            places[photo.part] += 1
+            found.add(domain)
+        yield from (Odd(file=domain, why=NO_PICTURE) for domain in self.domains if domain not in found)
 
 
-def _photo(file: str, listed: Mapping[str, str]) -> Photo | str | None:
+def _photo(path: PurePosixPath, listed: Mapping[str, str]) -> Photo | str | None:
     """The picture that a path names, or why it names none; None where it is of another dataset."""
-    path = PurePosixPath(file)
     *above, folder = ("", *path.parts[:-1])
     of_folder = folder if NODE.fullmatch(folder) else ""
-    if {*above} & {*CORRUPTIONS}:
+    if of_folder and above[-1] in SEVERITIES:
         return None
     if any(V2 in level.lower() for level in above):
-        if folder.isdecimal() and len(folder) < 4:
-            return Photo(file, "v2", int(folder))
-        if folder not in nodes():
+        if folder not in nodes() and not (folder.isdecimal() and int(folder) < len(nodes())):
             return "not in a folder with the number of a class"
-        part, node = "v2", folder
-    elif trained := TRAIN.fullmatch(path.stem):
+        return Photo("v2", nodes()[folder] if of_folder else int(folder), path.name)
+    if trained := TRAIN.fullmatch(path.stem):
         part, node = "train", trained[1]
     elif VALIDATION.fullmatch(path.stem):
         part, node = "val", of_folder or listed.get(path.stem, "")
@@ -197,7 +163,7 @@ def _photo(file: str, listed: Mapping[str, str]) -> Photo | str | None:
         return f"its name is of {node}, and it is in the folder of another class"
     if node not in nodes():
         return f"{node} is not one of the 1,000 classes" if node else UNKNOWN
-    return Photo(file, part, nodes()[node])
+    return Photo(part, nodes()[node], path.name)
 
 
 def _validation(tree: Tree) -> dict[str, str]:

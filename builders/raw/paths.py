@@ -8,14 +8,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from builders.albums.folder import ENDINGS
 from builders.raw.album import Found, Odd, Row
-from builders.raw.domain_class import plain
 from builders.raw.imagenet import TWICE, labels, nodes
-from builders.raw.lists import LISTS
+from builders.raw.lists import LISTS, plain
 from builders.raw.tree import Tree
+
+#: A path of a picture in JSON.
+PATH = re.compile(r'"([^"\n]+\.(?:jpe?g|png))"', re.IGNORECASE)
+
+
+def levels(path: str) -> tuple[str, ...]:
+    """The last three levels of a path."""
+    return tuple(path.split("/")[-3:])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +38,10 @@ class Paths:
         form: the pattern in words.
         labels, domains: their names; without them, as the paths spell them.
         spellings: other spellings of names; case, spaces, `_` and `-` do not count.
-        wordnet: a label is the WordNet id of an ImageNet class, and becomes such as `022_bald eagle`.
+        wordnet: labels in paths are WordNet ids of ImageNet classes, and become such as `022_bald eagle`;
+            there are "all" 1,000, or "some": `labels`, or those that are there.
         unit: how much a severity of 1 in a path is.
+        listed: a JSON file of the authors; where it is there, only pictures count whose last levels it has.
         stem: what keys are made of: groups, and `name`, that of the file.
 
     """
@@ -44,16 +53,29 @@ class Paths:
     labels: Sequence[str] = ()
     domains: Sequence[str] = ()
     spellings: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    wordnet: bool = False
+    wordnet: Literal["", "all", "some"] = ""
     unit: float = 1
+    listed: str = ""
     stem: str = "{name}"
+
+    def __post_init__(self) -> None:
+        if self.wordnet == "all":
+            object.__setattr__(self, "labels", labels())
 
     def rows(self, tree: Tree) -> Iterator[Found]:
         """Every picture of a path that says what it shows, if its trajectory is whole."""
         trajectories: dict[tuple[str | None, ...], dict[str, Row]] = defaultdict(dict)
-        listed = Counter[str]()
+        places = Counter[str]()
+        lists = [file for file in tree.files if self.listed and file.rpartition("/")[2] == self.listed]
+        named = {
+            levels(path)
+            for file in lists
+            for path in PATH.findall(tree.read(file).decode("utf-8", "replace"))
+        }
         for file in (file for file in tree.files if file.lower().endswith(ENDINGS)):
-            row = self._row(file, listed)
+            row = self._row(file, places)
+            if named and levels(file) not in named:
+                row = Odd(file=file, why=f"{self.listed} does not list it")
             if isinstance(row, Odd):
                 yield row
                 continue
@@ -88,7 +110,7 @@ class Paths:
             }
         return {group: spellings for group, spellings in known.items() if spellings}
 
-    def _row(self, file: str, listed: Counter[str]) -> Row | Odd:
+    def _row(self, file: str, places: Counter[str]) -> Row | Odd:
         match = self._pattern.fullmatch(file)
         if match is None:
             return Odd(file=file, why=f"its path does not end in {self.form}")
@@ -99,8 +121,8 @@ class Paths:
             groups[name] = known
         lists = {}
         if "list" in groups:
-            lists = {LISTS: {groups["list"]: listed[groups["list"]]}}
-            listed[groups["list"]] += 1
+            lists = {LISTS: {groups["list"]: places[groups["list"]]}}
+            places[groups["list"]] += 1
         return Row(
             file=file,
             label=groups["label"],

@@ -24,7 +24,7 @@ def make(name: str, root: Path) -> Mapping[str, int]:
     """The pictures of one class of each half of each superclass; give the rows of each domain."""
     counts, solution = Counter[str](), ["ImageId,PredictionString"]
     for one in breeds()[name]:
-        for half, number in ((1, one.source[0]), (2, one.target[-1])):
+        for half, number in ((1, one["source"][0]), (2, one["target"][-1])):
             node = NODES[number]
             for picture in range(TRAINED):
                 put(root, f"train/{node}/{node}_{picture * 7}.JPEG")
@@ -37,12 +37,12 @@ def make(name: str, root: Path) -> Mapping[str, int]:
                 put(root, f"{SECOND}/{number}/{digest}.jpeg")
             counts[f"imagenet_{half}"] += TRAINED + VALIDATED
             counts[f"imagenetv2_{half}"] += ANEW
-    node = NODES[breeds()[name][0].source[0]]
+    node = NODES[breeds()[name][0]["source"][0]]
     for place, file in enumerate(put_odd(root, f"train/{node}", ".jpg").values()):
         (root / file).replace(root / f"train/{node}/{node}_{place * 7}.JPEG")
     put(root, "LOC_val_solution.csv", "\n".join(solution) + "\n")
     put_not_classes(root, node)
-    used = {number for breed in breeds()[name] for number in (*breed.source, *breed.target)}
+    used = {number for breed in breeds()[name] for number in (*breed["source"], *breed["target"])}
     outside = NODES[min({*NODES} - used)]
     put(root, f"train/{outside}/{outside}_3.JPEG")  # a class of no superclass
     return counts
