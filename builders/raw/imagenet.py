@@ -33,6 +33,7 @@ LISTED = re.compile(r"(ILSVRC2012_val_\d{8})(?:\.JPEG)?[,\s]+(n\d{8}|\d{1,3})\b"
 #: Folders of ImageNet-C, which has copies of the names of validation pictures.
 SEVERITIES = ("1", "2", "3", "4", "5")
 UNKNOWN = "its class is not known: sort it into a folder of its class, or put LOC_val_solution.csv beside it"
+NO_CLASS = "missing: the tree has no picture of this class"
 TWICE = "there already, in another folder"
 
 
@@ -141,6 +142,8 @@ class Photographs:
             places[photo.part] += 1
             found.add(domain)
         yield from (Odd(file=domain, why=NO_PICTURE) for domain in self.domains if domain not in found)
+        lacking = self._classes.keys() - {photo.number for photo in files}
+        yield from (Odd(file=labels()[number], why=NO_CLASS) for number in sorted(lacking))
 
 
 def _photo(path: PurePosixPath, listed: Mapping[str, str]) -> Photo | str | None:
