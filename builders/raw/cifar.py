@@ -2,155 +2,145 @@
 
 from __future__ import annotations
 
+import io
+import pickle
 import re
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 from PIL import Image
 
 from builders.raw.album import Found, Odd, Row
-from builders.raw.arrays import npy_header, npz, unpickled
-from builders.raw.imagenet import CORRUPTIONS
 from builders.raw.lists import LISTS
 from builders.raw.tree import Tree
 from builders.sample import BadItem, Json
 from shiftdata.data.metadata.listing import ORDER
 from shiftdata.errors import InputError
 
-TERMS = "LicenseRef-CIFAR-none-stated"
-#: In the order of their numbers.
-CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-_NAMES = """
-apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel
-can castle caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur
-dolphin elephant flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion
-lizard lobster man maple_tree motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree
-pear pickup_truck pine_tree plain plate poppy porcupine possum rabbit raccoon ray road rocket rose sea
-seal shark shrew skunk skyscraper snail snake spider squirrel streetcar sunflower sweet_pepper table tank
-telephone television tiger tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm
-"""
-CIFAR100 = tuple(_NAMES.split())
-
-SIDE = 32
-SHAPE = (SIDE, SIDE, 3)
-BYTES = SIDE * SIDE * 3
+SHAPE = (32, 32, 3)
+BYTES = 32 * 32 * 3
+#: More than the header of any array.
+HEADER = 4096
 SEVERITIES = 5
-BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
-CORRUPTED = re.compile(rf"({'|'.join(CORRUPTIONS)})_([1-5])")
-TRAIN, TEST = "train", "test"
-#: CIFAR-10.1 in the version that papers use, else in the first; and CIFAR-10.2, whose halves are lists.
-FIRST, SECOND = "cifar10_1", "cifar10_2"
-VERSIONS = ("v6", "v4")
+CORRUPTED = re.compile(r"(.+?)(?:_([1-5]))?")
+#: What a pickle of arrays and lists needs; all else could run code.
+ALLOWED = {
+    ("numpy", "ndarray"),
+    ("numpy", "dtype"),
+    ("numpy.core.multiarray", "_reconstruct"),
+    ("numpy._core.multiarray", "_reconstruct"),
+    ("_codecs", "encode"),
+}
 
 
 class Stack(NamedTuple):
-    """The pictures of a file, some of its rows: which file, which row is the first, and their labels."""
+    """Some pictures of a file, from `first` on, and their labels; `name` is the list that they make up."""
 
     file: str
     first: int
     labels: NDArray[np.int64]
     name: str = ""
+    severity: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cifar:
-    """The arrays of CIFAR-10 or CIFAR-100; which of them, the number of labels says.
+    """Arrays of CIFAR-10 or CIFAR-100.
 
-    `domains` are among train, test, cifar10_1, cifar10_2 and `<corruption>_<severity>`. A corrupted picture
-    has the origin of the test picture that it was made from. With `content` the rows have no domain.
+    Attributes:
+        labels: their names, in the order of their numbers.
+        domains: names in `files`, `<corruption>_<severity>`, and `<corruption>` for a trajectory of all five.
+            A corrupted picture has the origin of the test picture that it was made from.
+        files: the files of a domain: pickles, or their binary version `<name>.bin`, .npz files, which are
+            lists of their own, and .npy files, with labels in another.
+        outside: part of the name of folders in which another dataset lies.
+        content: rows have no domain.
+
     """
 
     code_version: ClassVar[int] = 1
 
     labels: Sequence[str]
     domains: Sequence[str]
+    files: Mapping[str, Sequence[str]]
+    outside: str
     content: bool = False
 
-    @property
-    def _is_100(self) -> bool:
-        return len(self.labels) > len(CIFAR10)
-
     def rows(self, tree: Tree) -> Iterator[Found]:
-        """Every picture of each domain; then the domains whose files are not there."""
-        files = self._files(tree)
+        """Every picture of each domain; then the files that are not there."""
         for domain in self.domains:
-            number, of = 0, TEST if CORRUPTED.fullmatch(domain) else domain
-            for found in self._stacks(tree, files, domain):
-                if isinstance(found, Odd):
-                    yield found
+            number, of = 0, domain if domain in self.files else "test"
+            for stack in self._stacks(tree, domain):
+                if isinstance(stack, Odd):
+                    yield stack
                     continue
-                for row, label in enumerate(found.labels.tolist()):
-                    lists: dict[str, Json] = {ORDER: number}
-                    if found.name:
-                        lists[found.name] = row
-                    origin = f"{of} {found.name} {number:05}"
+                for row, label in enumerate(stack.labels.tolist()):
+                    lists: dict[str, Json] = {ORDER: number} | ({stack.name: row} if stack.name else {})
+                    origin = f"{of} {stack.name} {row if stack.severity else number:05}"
                     yield Row(
-                        file=found.file,
-                        part=found.first + row,
+                        file=stack.file,
+                        part=stack.first + row,
                         label=self.labels[label],
                         nuisance=None if self.content else domain,
+                        severity=stack.severity,
                         origin=origin,
-                        stem=origin,
+                        stem=f"{row:05} {stack.severity}" if stack.severity else origin,
                         more={LISTS: lists},
                     )
                     number += 1
 
-    def _stacks(self, tree: Tree, files: Mapping[str, str], domain: str) -> Iterator[Stack | Odd]:
+    def _stacks(self, tree: Tree, domain: str) -> Iterator[Stack | Odd]:
         """The arrays of a domain."""
-        corrupted = CORRUPTED.fullmatch(domain)
-        if corrupted:
-            yield self._corrupted(tree, files, corrupted[1], int(corrupted[2]))
-        elif domain == FIRST:
-            yield self._first(tree, files)
-        elif domain == SECOND:
-            for part in (TRAIN, TEST):
-                yield self._known(tree, files, f"cifar102_{part}.npz", part)
-        else:
-            train, test = (("train",), ("test",)) if self._is_100 else (BATCHES, ("test_batch",))
-            for name in train if domain == TRAIN else test:
-                yield self._known(tree, files, name)
-
-    def _known(self, tree: Tree, files: Mapping[str, str], name: str, part: str = "") -> Stack | Odd:
-        """The pictures of a pickle or an .npz file."""
-        if name not in files:
-            return Odd(file=name, why="missing: the tree has no such file")
-        return Stack(files[name], 0, self._arrays(tree, files[name])[1], part)
-
-    def _first(self, tree: Tree, files: Mapping[str, str]) -> Stack | Odd:
-        """CIFAR-10.1, in the first of its versions that is there."""
-        for version in VERSIONS:
-            data, labels = (f"cifar10.1_{version}_{what}.npy" for what in ("data", "labels"))
-            if data in files and labels in files:
-                known = self._labels(tree, files[labels])
-                _check_pictures(tree, files[data], len(known))
-                return Stack(files[data], 0, known)
-        why = "missing: the tree has not both CIFAR-10.1's data and labels"
-        return Odd(file="cifar10.1_v6_data.npy", why=why)
-
-    def _corrupted(self, tree: Tree, files: Mapping[str, str], name: str, severity: int = 1) -> Stack | Odd:
-        """The rows of a corruption in a severity; `labels.npy` has the labels of all five."""
-        if f"{name}.npy" not in files or "labels.npy" not in files:
-            return Odd(file=f"{name}.npy", why="missing: the tree has not both this file and labels.npy")
-        labels = self._labels(tree, files["labels.npy"])
-        each = _check_pictures(tree, files[f"{name}.npy"], len(labels)) // SEVERITIES
-        if len(labels) % SEVERITIES or (labels.reshape(SEVERITIES, each) != labels[:each]).any():
+        if domain in self.files:
+            yield from (self._stack(tree, file) for file in self.files[domain])
+            return
+        match = CORRUPTED.fullmatch(domain)
+        assert match, "any name matches"
+        corruption, severity = match.groups()
+        stack = self._stack(tree, f"{corruption}.npy")
+        if isinstance(stack, Odd):
+            yield stack
+            return
+        each = len(stack.labels) // SEVERITIES
+        if not np.array_equal(stack.labels, np.tile(stack.labels[:each], SEVERITIES)):
             raise InputError(
-                f"{files['labels.npy']} in {tree.place} has {len(labels):,} labels that are not five times "
-                "the same, one time a severity: get it again"
+                f"labels.npy in {tree.place} has {len(stack.labels):,} labels, and not the same in each of "
+                "five severities: get it again"
             )
-        return Stack(files[f"{name}.npy"], each * (severity - 1), labels[:each])
+        for step in [int(severity)] if severity else range(1, SEVERITIES + 1):
+            part = stack._replace(first=each * (step - 1), labels=stack.labels[:each])
+            yield part if severity else part._replace(severity=step)
 
-    def _files(self, tree: Tree) -> dict[str, str]:
-        """The path of each file by its name: of two, that in a folder of this dataset."""
-        ours, other = ("cifar-100", "cifar-10-") if self._is_100 else ("cifar-10-", "cifar-100")
-        files: dict[str, str] = {}
-        for file in sorted(tree.files, key=lambda file: (ours in file.lower(), file)):
-            if other not in file.lower():
-                files[file.rpartition("/")[2].lower()] = file
-        return files
+    def _stack(self, tree: Tree, name: str) -> Stack | Odd:
+        """The pictures of a file, in either version of CIFAR, with labels in it or in another."""
+        paths = {
+            path.rpartition("/")[2].lower(): path for path in tree.files if self.outside not in path.lower()
+        }
+        data = paths.get(name) or paths.get(f"{name}.bin")
+        if data is None:
+            return Odd(file=name, why="missing: the tree has no such file")
+        if not name.endswith(".npy"):
+            listed = name[:-4].rpartition("_")[2] if name.endswith(".npz") else ""
+            return Stack(data, 0, self._arrays(tree, data)[1], listed)
+        above, of_one, _ = name.partition("_data")
+        known = f"{above}_labels.npy" if of_one else "labels.npy"
+        if known not in paths:
+            return Odd(file=known, why="missing: the tree has no such file")
+        shape, offset, dtype = npy_header(tree, data)
+        if shape[1:] != SHAPE or dtype != np.uint8 or tree.files[data] != offset + shape[0] * BYTES:
+            raise InputError(
+                f"{data} in {tree.place} is not a whole array of n x 32 x 32 x 3 bytes ({shape} of {dtype}, "
+                f"{tree.files[data]:,} bytes): it is half a download or another file, get it again"
+            )
+        _, offset, dtype = npy_header(tree, paths[known])
+        stored = tree.read(paths[known])[offset:]
+        labels = np.frombuffer(stored[: len(stored) // dtype.itemsize * dtype.itemsize], dtype)
+        return Stack(data, 0, self._checked(tree, paths[known], labels, shape[0]))
 
     def example(self, tree: Tree, file: str, part: int) -> Image.Image:
         """A picture of an array."""
@@ -163,33 +153,28 @@ class Cifar:
         return Image.fromarray(np.frombuffer(data, np.uint8).reshape(SHAPE))
 
     def _arrays(self, tree: Tree, file: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """All pictures and labels of a pickle or an .npz file."""
+        """All pictures and labels of a file that has both, read once."""
         return tree.keep("arrays", file, lambda: self._loaded(tree, file))
 
     def _loaded(self, tree: Tree, file: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        if file.lower().endswith(".npz"):
-            pictures, labels = npz(tree, file)
+        data = tree.read(file)
+        if file.lower().endswith(
+            ".bin"
+        ):  # a row: the coarse label, in CIFAR-100 alone, the label, the pixels
+            width = BYTES + (1 if len(self.labels) == 10 else 2)
+            rows = np.frombuffer(data[: len(data) // width * width], np.uint8).reshape(-1, width)
+            pictures, labels = rows[:, -BYTES:], rows[:, -BYTES - 1]
         else:
-            stored = unpickled(tree, file)
-            name = "labels" if "labels" in stored else "fine_labels"
-            pictures, labels = stored.get("data"), stored.get(name)
-            if isinstance(pictures, np.ndarray) and pictures.ndim == 2 and pictures.shape[1] == BYTES:
-                pictures = pictures.reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1)
+            pictures, labels = (npz if file.lower().endswith(".npz") else unpickled)(
+                data, f"{file} in {tree.place}"
+            )
+        if isinstance(pictures, np.ndarray) and pictures.ndim == 2 and pictures.shape[1] == BYTES:
+            pictures = pictures.reshape(-1, 3, *SHAPE[:2]).transpose(0, 2, 3, 1)
         if not isinstance(pictures, np.ndarray) or pictures.dtype != np.uint8 or pictures.shape[1:] != SHAPE:
             raise InputError(
-                f"{file} in {tree.place} has no array of bytes with {SIDE} x {SIDE} pictures: another file"
+                f"{file} in {tree.place} has no array of bytes with 32 x 32 pictures: another file"
             )
         return np.ascontiguousarray(pictures), self._checked(tree, file, np.asarray(labels), len(pictures))
-
-    def _labels(self, tree: Tree, file: str) -> NDArray[np.int64]:
-        """The labels of an .npy file."""
-        shape, offset, dtype = npy_header(tree, file)
-        data = tree.read(file)[offset:]
-        if len(shape) != 1 or dtype.kind not in "iu" or len(data) != shape[0] * dtype.itemsize:
-            raise InputError(
-                f"{file} in {tree.place} is not a whole list of numbers of classes: get it again"
-            )
-        return self._checked(tree, file, np.frombuffer(data, dtype), shape[0])
 
     def _checked(self, tree: Tree, file: str, labels: NDArray[Any], pictures: int) -> NDArray[np.int64]:
         if labels.dtype.kind not in "iu" or labels.shape != (pictures,):
@@ -204,44 +189,47 @@ class Cifar:
         return labels.astype(np.int64)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CifarC(Cifar):
-    """Every corruption of CIFAR-10-C or CIFAR-100-C that is there, in five severities."""
+class _Plain(pickle.Unpickler):
+    """Reads arrays and lists, and runs nothing."""
 
-    code_version: ClassVar[int] = 1
-
-    domains: Sequence[str] = field(default=CORRUPTIONS)
-
-    def rows(self, tree: Tree) -> Iterator[Found]:
-        """Every picture; a test picture is the origin of all its corruptions."""
-        files = self._files(tree)
-        for corruption in self.domains:
-            found = self._corrupted(tree, files, corruption)
-            if isinstance(found, Odd):
-                yield found
-                continue
-            each = len(found.labels)
-            for part, label in enumerate(np.tile(found.labels, SEVERITIES).tolist()):
-                severity, row = part // each + 1, part % each
-                yield Row(
-                    file=found.file,
-                    part=part,
-                    label=self.labels[label],
-                    nuisance=corruption,
-                    severity=float(severity),
-                    origin=f"test {row:05}",
-                    stem=f"{row:05} {severity}",
-                )
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in ALLOWED:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+        return super().find_class(module, name)
 
 
-def _check_pictures(tree: Tree, file: str, labels: int) -> int:
-    """How many pictures an .npy file has: as many as there are labels."""
-    shape, offset, dtype = npy_header(tree, file)
-    if shape[1:] != SHAPE or dtype != np.uint8 or shape[0] != labels:
+def unpickled(data: bytes, file: str) -> tuple[Any, Any]:
+    """Pictures and labels of a pickle of arrays by name; one that would run anything else is refused."""
+    try:
+        named = _Plain(io.BytesIO(data), encoding="bytes").load()
+        stored = {name.decode() if isinstance(name, bytes) else name: named[name] for name in named}
+        return stored["data"], stored["labels" if "labels" in stored else "fine_labels"]
+    except (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise InputError(
-            f"{file} in {tree.place} has the shape {shape} of {dtype}, and {labels:,} x 32 x 32 x 3 bytes "
-            "are wanted, one picture a label: it is another file"
-        )
-    if tree.files[file] != offset + labels * BYTES:
-        raise InputError(f"{file} in {tree.place} ends too soon: it is half a download, get it again")
-    return shape[0]
+            f"{file} is not a whole pickle of data and labels ({error}): get it again, and from its authors"
+        ) from error
+
+
+def npz(data: bytes, file: str) -> tuple[Any, Any]:
+    """Pictures and labels of CIFAR-10.2; its texts, which are pickles, are not read."""
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            return stored["images"], stored["labels"]
+    except (KeyError, ValueError, zipfile.BadZipFile, EOFError, OSError) as error:
+        raise InputError(f"{file} has no images and labels ({error}): get it again") from error
+
+
+def npy_header(tree: Tree, file: str) -> tuple[tuple[int, ...], int, np.dtype[Any]]:
+    """The shape of an .npy file's array, where its bytes begin, and what they are."""
+    stream = io.BytesIO(tree.read(file, 0, HEADER))
+    try:
+        version = npy.read_magic(stream)
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, is_fortran, dtype = read(stream)
+    except ValueError as error:
+        raise InputError(
+            f"{file} in {tree.place} is not an array of NumPy ({error}): get it again"
+        ) from error
+    if is_fortran or dtype.hasobject:
+        raise InputError(f"{file} in {tree.place} is not an array of numbers in the order of C: another file")
+    return shape, stream.tell(), dtype
