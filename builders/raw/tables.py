@@ -3,11 +3,11 @@
 In a declaration a column is named by its header; a name with braces is made of several, such as
 "{sex}, {race}", where {row} counts the rows from 0. A table in TOML says more of a column:
 
-    {column = "tumor", names = {0 = "normal", 1 = "tumor"}}          the name of each cell
-    {column = "income", from = {low = 0, high = 50_001}}             the last name whose number it reaches
+    {column = "tumor", names = {0 = "normal", 1 = "tumor"}}           the name of each cell
+    {column = "income", from = {low = 0, high = 50_001}}              the last name whose number it reaches
     {column = "when", read = "year", from = {old = 2002, new = 2013}}
-    {column = "age", least = 17, most = 99}, {column = "split", not = "seq"}           a condition
-    {columns = ["male", "female"], least = 0.5}                      the columns that meet it, by name
+    {column = "age", least = 17, most = 99}                           a condition
+    {columns = ["male", "female"], least = 0.5}                       the columns that meet it, by name
     {column = "country", table = "regions.csv", key = "code", value = "region", otherwise = "Other"}
 """
 
@@ -45,24 +45,26 @@ from shiftdata.stable import content_hash
 BLOCK = 1 << 24
 FEW = 8  # columns or names that a message lists
 DIGITS = 20  # of the hash that is the origin of a text
-#: What begins a record of a file such as `books/positive.review`, and a field in it.
+#: What begins a record of a file such as `books/positive.review`, and a field of it.
 RECORD, FIELD = "<review>", re.compile(r"<(\w+)>\n(.*?)\n</\1>", re.DOTALL)
-#: The value of a cell that is not of the type of its feature.
-UNREADABLE = object()
 
 #: A column: its name, or a table that says more of it.
 Column: TypeAlias = str | Mapping[str, Any]
+
+
+class Unreadable(str):
+    """A cell that is not of the type of its feature."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """The rows of one or several tables.
 
-    `files` give the end of each path, or of several, and more columns that are the same in all their rows;
+    `files` give the end of a path, or of several, and more columns that are the same in all rows of each;
     `columns` name those of files without a header. A row is an example by its `text` or its `features`, or
-    names the file of one by `picture`. Rows that do not meet the conditions in `where` are left out and
-    counted by the words of the condition. A row is in the first of `lists` whose cells it has; with `partly`
-    some rows are in none, and the authors' order is list by list. With `complete` every file must be there.
+    names the file of one by `picture`. Rows that do not meet the conditions in `where` are left out by the
+    words of the condition. A row is in the first of `lists` whose cells it has; with `partly` some rows are
+    in none, and the authors' order is list by list. With `complete` every file must be there.
     """
 
     code_version: ClassVar[int] = 1
@@ -87,22 +89,30 @@ class Table:
 
     def rows(self, tree: Tree) -> Iterator[Found]:
         """Every example, and what is left out; at the end, an error for all files that cannot be read."""
-        files, odd = self._files(tree)
-        yield from odd
         pictures, taken = by_name(tree) if self.picture else {}, set[str]()
-        start, broken = 0, list[str]()
-        for file, same in files:
-            try:
-                frame = self._frame(tree, file, same)
-                yield from self._found(frame, start, pictures, taken)
-                start += frame.size
-            except InputError as error:
-                broken.append(str(error))
+        start, lacking, broken = 0, list[str](), list[str]()
+        for given in self.files:
+            paths, same = given["path"], {name: cell for name, cell in given.items() if name != "path"}
+            for path in [paths] if isinstance(paths, str) else paths:
+                file, *others = matching(tree, path) or [""]
+                yield from (Odd(file=other, why=f"a second {path}, beside {file}") for other in others)
+                if not file:
+                    lacking.append(path)
+                    continue
+                try:
+                    frame = self._frame(tree, file, same)
+                    yield from self._found(frame, start, pictures, taken)
+                    start += frame.size
+                except InputError as error:
+                    broken.append(str(error))
+        if lacking and (self.complete or not start):
+            broken.append(not_there(tree, lacking, self.says))
         if broken:
             raise InputError("; ".join(broken))
+        yield from (Odd(file=path, why=f"missing: it says {self.says}") for path in lacking)
         for name, file in pictures.items():
             if name.endswith(ENDINGS) and name not in taken:
-                yield Odd(file=file, why=f"no row of {files[0][0].rpartition('/')[2]} names it")
+                yield Odd(file=file, why=f"no row of {self.files[0]['path']} names it")
 
     def example(self, tree: Tree, file: str, part: int) -> Example:
         """The text or the features of a row."""
@@ -112,114 +122,97 @@ class Table:
         row = {name: values[part] for name, values in examples.items()}
         return row[self.text] if self.text else row
 
-    def _files(self, tree: Tree) -> tuple[list[tuple[str, Mapping[str, str]]], list[Odd]]:
-        """Each table with the columns that its rows share; what else matches, and what is missing."""
-        files, odd, lacking = list[tuple[str, Mapping[str, str]]](), list[Odd](), list[str]()
-        for given in self.files:
-            paths, same = given["path"], {name: cell for name, cell in given.items() if name != "path"}
-            for path in [paths] if isinstance(paths, str) else paths:
-                first, *others = matching(tree, path) or [""]
-                odd += [Odd(file=file, why=f"a second {path}, beside {first}") for file in others]
-                files += [(first, same)] if first else []
-                lacking += [] if first else [path]
-        if lacking and (self.complete or not files):
-            raise not_there(tree, lacking, self.says)
-        return files, odd + [Odd(file=path, why=f"missing: it says {self.says}") for path in lacking]
-
     def _frame(self, tree: Tree, file: str, same: Mapping[str, str]) -> Frame:
         """The columns of a file that the declaration names, but for those of the examples."""
         used = [self.label, self.domain, self.origin, self.stem, self.picture]
         used += [*self.keep.values(), *self.where.values(), *(name for rule in self.lists for name in rule)]
         names = {name for column in used for name in _names_in(column)} - {"row", "domain", "list", *same}
-        any_column = names or self._kinds.keys()
-        table = table_in(tree, file, sorted(any_column), self.columns)
-        frame = Frame(tree, file, {name: table[name].to_pylist() for name in names}, len(table))
-        frame.cells |= {name: [cell] * len(table) for name, cell in same.items()}
-        frame.cells["row"] = [str(row) for row in range(len(table))]
-        frame.cells["domain"] = frame.values(self.domain)
-        return frame
+        table = table_in(tree, file, sorted(names) or list(self._kinds), self.columns)
+        cells = {name: table[name].to_pylist() for name in names}
+        cells |= {name: [cell] * len(table) for name, cell in same.items()}
+        cells |= {"row": [str(row) for row in range(len(table))], "list": [""] * len(table)}
+        return Frame(tree, file, cells | {"domain": Frame(tree, file, cells).values(self.domain)})
 
     def _found(
         self, frame: Frame, start: int, pictures: Mapping[str, str], taken: set[str]
     ) -> Iterator[Found]:
         """The rows of a table; `start` rows came before it."""
-        left, labels, domains = self._left_out(frame), frame.values(self.label), frame.cells["domain"]
-        if not self.picture:
-            for why, count in Counter(filter(None, left)).items():
-                yield Odd(file=f"{frame.file}, {why}: {count:,} rows", why="left out by a filter")
         names, stems, origins = map(frame.values, (self.picture, self.stem, self.origin))
-        keep, lists = (
-            {name: frame.values(column) for name, column in self.keep.items()},
-            self._lists(frame, start),
-        )
-        examples = self._examples(frame.tree, frame.file)
-        faults, why = 0, ""
+        labels, domains = frame.values(self.label), frame.cells["domain"]
+        left, lists = self._left_out(frame), self._lists(frame, start)
+        keep = {name: frame.values(column) for name, column in self.keep.items()}
+        examples, faults, why = self._examples(frame.tree, frame.file), 0, ""
+        for words, count in Counter(filter(None, left)).items() if not self.picture else ():
+            yield Odd(file=f"{frame.file}, {words}: {count:,} rows", why="left out by a filter")
         for row, name in enumerate(names):
+            example = {name: values[row] for name, values in examples.items()}
             if left[row]:
                 if name:
                     yield Odd(file=pictures.get(name, name), why=f"left out: {left[row]}")
-            elif why := (
-                _fault(frame, self.label, labels, self.labels, row)
-                or _fault(frame, self.domain, domains, self.domains, row)
-                or next(
-                    (_misfit(name, self._kinds[name], cells[row]) for name, cells in examples.items()), ""
-                )
-                or ("it is in none of the lists" if lists[row] is None and not self.partly else "")
-                or ("there already, in an earlier row" if name and name in taken else "")
+            elif why := self._fault(frame, row, labels[row], example, lists[row]) or (
+                "there already, in an earlier row" if name and name in taken else ""
             ):
                 faults += 1
                 yield Odd(file=f"{frame.file}, row {row}" + (f" ({name})" if name else ""), why=why)
             elif name and name not in pictures:
                 yield Odd(file=name, why=f"{frame.file.rpartition('/')[2]} lists it, and it is not there")
             else:
-                origin = origins[row].strip()
-                if self.text and not origin:
-                    origin = content_hash(examples[self.text][row])[:DIGITS]
+                of_text = content_hash(example[self.text])[:DIGITS] if self.text else None
+                more = {name: values[row] for name, values in keep.items()}
                 yield Row(
                     file=pictures[name] if name else frame.file,
                     part=None if name else row,
                     label=labels[row],
                     nuisance=domains[row],
-                    origin=origin or None,
+                    origin=origins[row].strip() or of_text,
                     across=True,
                     stem=stems[row] or None,
-                    more={name: values[row] for name, values in keep.items()}
-                    | ({LISTS: lists[row]} if lists[row] else {}),
+                    more={**more, LISTS: lists[row]} if lists[row] else more,
                 )
             taken.add(name)
         if 2 * faults > frame.size:
             raise InputError(
                 f"{faults:,} of {frame.size:,} rows of {frame.file} in {frame.tree.place} cannot be used "
-                f"({why}): it is another file, or has another coding"
+                f"({why}): it is another file, or in another coding"
             )
+
+    def _fault(self, frame: Frame, row: int, label: Any, example: Mapping[str, Any], listed: Any) -> str:
+        """Why a row cannot be used."""
+        domain = frame.cells["domain"][row]
+        for value, known, column in ((label, self.labels, self.label), (domain, self.domains, self.domain)):
+            if value not in known:
+                (name, *_), shown = (
+                    sorted(_names_in(column)),
+                    [*known[:FEW], *([".."] if known[FEW:] else [])],
+                )
+                return f"its {name} is {frame.cells[name][row]!r}, which is none of {', '.join(shown)}"
+        for name, cell in example.items():
+            if isinstance(cell, Unreadable):
+                return f"its {name} is {str(cell)!r}, which is not of the type {self.features[name]}"
+            if self.text and not (cell or "").strip():
+                return "it has no text"
+        return "" if listed or self.partly else "it is in none of the lists"
 
     def _left_out(self, frame: Frame) -> list[str]:
         """The first condition that each row does not meet; empty where it meets all."""
         left = [""] * frame.size
         for words, condition in self.where.items():
-            left = [
-                why or ("" if met else words) for why, met in zip(left, frame.values(condition), strict=True)
-            ]
+            met = frame.values(condition)
+            left = [why or ("" if met[row] else words) for row, why in enumerate(left)]
         return left
 
-    def _lists(self, frame: Frame, start: int) -> list[dict[str, int] | None]:
-        """The list of each row, with its place in it and among all rows; None where it is in none."""
-        rules = [(rule.get("list", ""), {**rule, "list": ""}.items()) for rule in self.lists] or [
-            ("", {}.items())
-        ]
-        cells = frame.cells | {"list": [""] * frame.size}
-        rule_of = [
-            next((at for at, (_, rule) in enumerate(rules) if all(cells[n][row] == c for n, c in rule)), -1)
-            for row in range(frame.size)
-        ]
-        order = sorted(range(frame.size), key=rule_of.__getitem__) if self.partly else range(frame.size)
-        listed = [row for row in order if not self.partly or rule_of[row] >= 0]
-        lists, places = list[dict[str, int] | None]([None] * frame.size), Counter[str]()
-        for number, row in enumerate(listed, start):
-            if rule_of[row] >= 0:
-                name = rules[rule_of[row]][0]
-                lists[row] = {ORDER: number} | ({name: places[name]} if name else {})
-                places[name] += 1
+    def _lists(self, frame: Frame, start: int) -> list[dict[str, int]]:
+        """The place of each row among all rows, and in its list; nothing for a row that is in none."""
+        lists, order = list[dict[str, int]]({} for _ in range(frame.size)), list[int]()
+        for rule in self.lists or [{}]:
+            cells = [(frame.cells[name], cell) for name, cell in rule.items() if name != "list"]
+            met = (row for row in range(frame.size) if all(column[row] == cell for column, cell in cells))
+            rows = [row for row in met if not lists[row]]
+            for place, row in enumerate(rows):
+                lists[row] = {ORDER: row} | ({rule["list"]: place} if "list" in rule else {})
+            order += rows
+        for number, row in enumerate(order if self.partly else sorted(order), start):
+            lists[row][ORDER] = number
         return lists
 
     @property
@@ -230,7 +223,7 @@ class Table:
         """The texts or features of a file, a column each: None where a cell is empty or not known."""
 
         def read() -> dict[str, list[Any]]:
-            table = table_in(tree, file, tuple(self._kinds), self.columns)
+            table = table_in(tree, file, list(self._kinds), self.columns)
             return {name: each(table[name].to_pylist(), _feature(kind)) for name, kind in self._kinds.items()}
 
         return tree.keep("examples", file, read) if self._kinds else {}
@@ -238,48 +231,48 @@ class Table:
 
 @dataclass(frozen=True)
 class Frame:
-    """Some columns of a table."""
+    """Some columns of a table, `row` among them."""
 
     tree: Tree
     file: str
-    cells: dict[str, list[Any]]
-    size: int
+    cells: Mapping[str, Sequence[Any]]
 
-    def values(self, column: Column) -> list[Any]:
-        """A column as it is declared; None where it says nothing of a cell."""
+    @property
+    def size(self) -> int:
+        return len(self.cells["row"])
+
+    def values(self, column: Column) -> Sequence[Any]:
+        """A column as it is declared; None where a cell says nothing."""
         if isinstance(column, str):
             if "{" not in column:
                 return self.cells[column] if column else [""] * self.size
-            names = _names_in(column)
-            parts = zip(*([cell.strip() for cell in self.cells[name]] for name in names), strict=True)
-            return [column.format_map(dict(zip(names, row, strict=True))) for row in parts]
-        read = self._reader(column)
-        if "columns" in column:
-            met = {name: each(self.cells[name], read) for name in column["columns"]}
+            names = sorted(_names_in(column))
+            rows = zip(*(self.cells[name] for name in names), strict=True)
+            return [column.format(**dict(zip(names, map(str.strip, row), strict=True))) for row in rows]
+        if column.get("columns"):
+            met = {name: self.values({**column, "column": name, "columns": ()}) for name in column["columns"]}
             return [[name for name in met if met[name][row]] for row in range(self.size)]
-        return each(self.values(column["column"]), read)
+        return each(self.values(column["column"]), self._reader(column))
 
     def _reader(self, column: Mapping[str, Any]) -> Callable[[str], Any]:
         """Return what reads a cell of a column."""
-        number = _year if column.get("read") == "year" else _number
+        read = _year if column.get("read") == "year" else _number
         if names := column.get("names"):
             return lambda cell: names.get(cell.strip())
-        if "not" in column:
-            return lambda cell: cell.strip() != column["not"]
-        if "from" in column:
-            return lambda cell: _reached(column["from"], number(cell))
+        if least := column.get("from"):
+            return lambda cell: next(
+                (name for name in reversed(least) if _within(read(cell), least[name])), None
+            )
         if "least" in column:
-            return lambda cell: _within(column["least"], number(cell), column.get("most", math.inf))
-        if "table" in column:
-            file = next(iter(matching(self.tree, column["table"])), "")
-            if not file:
-                raise not_there(
-                    self.tree, [column["table"]], f"the {column['value']} of each {column['column']}"
-                )
-            table = table_in(self.tree, file, (column["key"], column["value"]))
-            known = dict(zip(*(table[column[name]].to_pylist() for name in ("key", "value")), strict=True))
-            return lambda cell: known.get(cell) or column["otherwise"]
-        return number
+            return lambda cell: _within(read(cell), column["least"], column.get("most", math.inf))
+        if "table" not in column:
+            return read
+        file = next(iter(matching(self.tree, column["table"])), "")
+        if not file:
+            raise InputError(not_there(self.tree, [column["table"]], f"the {column['value']} of each row"))
+        table = table_in(self.tree, file, [column["key"], column["value"]])
+        known = dict(zip(*(table[column[part]].to_pylist() for part in ("key", "value")), strict=True))
+        return lambda cell: known.get(cell) or column["otherwise"]
 
 
 def each(cells: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
@@ -291,37 +284,8 @@ def each(cells: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
 def _names_in(column: Column) -> set[str]:
     """The names of the columns that a declared column is made of."""
     if not isinstance(column, str):
-        return set().union(*map(_names_in, column.get("columns", [column.get("column", "")])))
-    return {name for _, name, _, _ in Formatter().parse(column) if name} if "{" in column else {column} - {""}
-
-
-def _fault(frame: Frame, column: Column, values: Sequence[Any], known: Sequence[str], row: int) -> str:
-    """Why the label or the domain of a row is not known."""
-    if values[row] in known:
-        return ""
-    declared = column if isinstance(column, Mapping) else {}
-    name = str(declared.get("column", column))
-    wanted = "a time" if declared.get("read") else "such a number" if "from" in declared else ""
-    names = list(declared.get("names", known))
-    wanted = wanted or "one of " + ", ".join(names[:FEW]) + (
-        f", .. ({len(names)})" if len(names) > FEW else ""
-    )
-    return f"its {name} is {frame.values(name)[row]!r}, not {wanted}"
-
-
-def _misfit(name: str, kind: Feature, value: Any) -> str:
-    """Why a text or a feature cannot be used."""
-    if value is UNREADABLE:
-        return f"its {name} is not {f'of the type {kind}' if isinstance(kind, str) else f'one of {kind}'}"
-    return "it has no text" if kind == "string" and not (value or "").strip() else ""
-
-
-def _reached(names: Mapping[str, float], number: float | None) -> str | None:
-    return next((name for name in reversed(names) if number is not None and number >= names[name]), None)
-
-
-def _within(least: float, number: float | None, most: float) -> bool:
-    return number is not None and least <= number <= most
+        return set().union(*map(_names_in, column.get("columns") or [column["column"]]))
+    return {name for _, name, *_ in Formatter().parse(column) if name} if "{" in column else {column} - {""}
 
 
 def _feature(kind: Feature) -> Callable[[str], Any]:
@@ -331,14 +295,18 @@ def _feature(kind: Feature) -> Callable[[str], Any]:
         try:
             return read_cell(kind, cell)
         except ValueError:
-            return UNREADABLE
+            return Unreadable(cell)
 
     return read
 
 
 def _number(cell: str) -> float | None:
-    value = _feature("float64")(cell)
-    return value if isinstance(value, float) else None
+    number = _feature("float64")(cell)
+    return number if isinstance(number, float) else None
+
+
+def _within(number: float | None, least: float, most: float = math.inf) -> bool:
+    return number is not None and least <= number <= most
 
 
 def _year(time: str) -> int | None:
@@ -355,36 +323,29 @@ def _year(time: str) -> int | None:
 
 
 def matching(tree: Tree, path: str) -> list[str]:
-    """The files whose path ends as given, whatever their case; a `*` stands for anything.
-
-    A compressed one may have .gz behind its name.
-    """
+    """The files whose path ends as given, in any case, or with .gz behind it; a `*` stands for anything."""
     ends = [f"*/{path}{packed}".lower() for packed in ("", ".gz")]
     return sorted(file for file in tree.files if any(fnmatchcase(f"/{file}".lower(), end) for end in ends))
 
 
-def not_there(tree: Tree, paths: Sequence[str], says: str) -> InputError:
-    """The error for files that must be there."""
-    return InputError(
-        f"{tree.place} has no {', '.join(paths)}, which says {says}: put it there, packed or not"
-    )
+def not_there(tree: Tree, paths: Sequence[str], says: str) -> str:
+    """The words for files that must be there."""
+    return f"{tree.place} has no {', '.join(paths)}, which says {says}: put it there, packed or unpacked"
 
 
 def table_in(tree: Tree, file: str, names: Sequence[str], columns: Sequence[str] = ()) -> pa.Table:
-    """Some columns of a file as texts; of equal names in a header the first counts.
+    """Some columns of a file as texts; of columns with one name the first.
 
-    A quoted cell may have several lines. `columns` are those of a file without a header; one that has a
-    header all the same is read by `columns` too. A line that begins with | is a comment.
+    A quoted cell may have several lines. `columns` are those of a file without a header, which some copies
+    have all the same. A first line that begins with | is a comment.
     """
     data = _unpacked(tree, file)
     try:
-        if RECORD.encode() in data[: FEW * 100]:
-            records = [dict(FIELD.findall(record)) for record in data.decode().split(RECORD)[1:]]
-            cells = {name: [record.get(name, "") for record in records] for name in names}
-            return pa.table({name: pa.array(column, pa.large_string()) for name, column in cells.items()})
-        if data.startswith(b"|"):
-            data = data[data.find(b"\n") + 1 :]
-        first = next(csv.reader([data[: data.find(b"\n") + 1 or None].decode("utf-8-sig")]), [])
+        if RECORD.encode() in data[: data.find(b">") + len(RECORD) + 2]:
+            return _records(data.decode(), names)
+        start = data.find(b"\n") + 1 if data.startswith(b"|") else 0
+        end = data.find(b"\n", start) + 1 or len(data)
+        first = next(csv.reader([data[start:end].decode("utf-8-sig")]), [])
         header = list(columns or first)
         if lacking := [name for name in names if name not in header]:
             shown = ", ".join(header[:FEW]) + (", .." if len(header) > FEW else "")
@@ -392,12 +353,12 @@ def table_in(tree: Tree, file: str, names: Sequence[str], columns: Sequence[str]
                 f"{file} in {tree.place} has no column {' and '.join(lacking)}; it begins with the columns "
                 f"{shown or 'none'}: it is another file, or another version"
             )
-        skipped = not columns or first[0] == columns[0]
-        unique = [name if header.index(name) == at else f"{name} {at}" for at, name in enumerate(header)]
         return arrow_csv.read_csv(
-            pa.BufferReader(data),
+            pa.BufferReader(data[end if not columns or first[:1] == header[:1] else start :]),
             read_options=arrow_csv.ReadOptions(
-                block_size=BLOCK, use_threads=False, column_names=unique, skip_rows=int(skipped)
+                block_size=BLOCK,
+                use_threads=False,
+                column_names=[n if n not in header[:at] else f"{n} {at}" for at, n in enumerate(header)],
             ),
             parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
@@ -406,6 +367,13 @@ def table_in(tree: Tree, file: str, names: Sequence[str], columns: Sequence[str]
         )
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise InputError(f"{file} in {tree.place} is not a whole CSV file ({error}): get it again") from error
+
+
+def _records(text: str, names: Sequence[str]) -> pa.Table:
+    """Some fields of records as columns; a field that a record lacks is empty."""
+    records = [dict(FIELD.findall(record)) for record in text.split(RECORD)[1:]]
+    columns = {name: [record.get(name, "") for record in records] for name in names}
+    return pa.table({name: pa.array(cells, pa.large_string()) for name, cells in columns.items()})
 
 
 def _unpacked(tree: Tree, file: str) -> bytes:
