@@ -33,6 +33,7 @@ from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 READERS: Mapping[str, str] = {
     "camera-traps": "builders.raw.camera_traps:CameraTraps",
     "cifar": "builders.raw.cifar:Cifar",
+    "digits": "builders.raw.digits:Digits",
     "folders": "builders.raw.folders:Folders",
     "imagenet": "builders.raw.imagenet:Photographs",
     "paths": "builders.raw.paths:Paths",

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from functools import cached_property
+from itertools import product
 from pathlib import PurePosixPath
 from typing import ClassVar, Literal, NamedTuple
 
@@ -46,7 +47,7 @@ class Folders:
         domains, labels: the names, in the order of their numbers.
         spellings: other spellings of names; case, spaces, `_` and `-` do not count.
         between: folders that may stand between domain and class, such as `images`.
-        parts: folders among which a domain's pictures are shared out, such as `train`.
+        parts: folders among which a domain's pictures are shared out, above or below that of the domain.
         repeats: a part that has the pictures of other parts once more; where all of those are, it is left
             out, and otherwise they are.
         complete: every domain has every class, so that a lack is named.
@@ -59,9 +60,10 @@ class Folders:
         lists: ends of the names of list files, `<domain>_<list>.txt`, which rows name; "" is `<domain>.txt`.
         belong: lists that together decide which pictures belong; without them the list of `duplicates`
             decides which do not.
-        flat: folders of pictures without a folder of their class, by domain. Their labels are the numbers
-            that the files `label_lists` give them.
-        unlabelled: folders whose pictures are no rows, and why.
+        flat: of pictures without a folder of their class, a regular expression for each domain that is
+            searched for in the path without its ending. Their labels are its group `label`, or the numbers
+            that the files `label_lists` give.
+        left_out: folders of which nothing is read, and why.
         numbers: the authors' JSON file of class numbers, which counts if it is there.
 
     """
@@ -72,7 +74,7 @@ class Folders:
     labels: tuple[str, ...]
     spellings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     between: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ("train", "val", "validation", "test")
     repeats: Mapping[str, Sequence[str]] = field(default_factory=dict)
     complete: bool = True
     origin: str | Mapping[str, str] = ""
@@ -81,9 +83,9 @@ class Folders:
     lists: tuple[str, ...] = ()
     belong: tuple[str, ...] = ()
     duplicates: str = ""
-    flat: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    flat: Mapping[str, str] = field(default_factory=dict)
     label_lists: tuple[str, ...] = ()
-    unlabelled: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
     numbers: str = ""
 
     def rows(self, tree: Tree) -> Iterator[Found]:
@@ -110,7 +112,7 @@ class Folders:
 
     def pictures(self, tree: Tree) -> Iterator[Found]:
         """Every file in its place, every picture elsewhere, and the lines of lists that name no picture."""
-        lists = read_lists(tree, self.domains, self.lists, self.spellings, self._named)
+        lists = read_lists(tree, self._list_files(tree), self._named)
         absent = dict(lists.lines)
         for result in self._belonging(tree, lists, self._by_bytes(tree, self._in_place(tree))):
             if isinstance(result, Row) and lists.lines:
@@ -125,7 +127,8 @@ class Folders:
 
     def _in_place(self, tree: Tree) -> Iterator[Found]:
         """Every file in a folder of a class in a folder of a domain or in a flat one; pictures elsewhere."""
-        places = {file: self.place(file) for file in tree.files}
+        read = [file for file in tree.files if not (self.left_out and self._why_left_out(file))]
+        places = {file: self.place(file) for file in read}
         present = {(place.domain, place.part) for place in places.values() if place}
         numbers = self._numbers(tree)
         for file, place in places.items():
@@ -134,6 +137,23 @@ class Folders:
                 yield self._row(file, place) if not again else self._once(file, place, again[0], present)
             elif file.lower().endswith(ENDINGS):
                 yield self._elsewhere(file, numbers)
+        for file in tree.files.keys() - read:
+            yield Odd(file=file, why=self._why_left_out(file))
+
+    def _why_left_out(self, file: str) -> str:
+        return next((why for folder, why in self.left_out.items() if f"/{folder}/" in f"/{file.lower()}"), "")
+
+    def _list_files(self, tree: Tree) -> Iterator[tuple[str, str, str]]:
+        """The list files of a tree, each with its domain and the name of the list."""
+        known = {
+            plain(f"{spelling}{name}"): (domain, name)
+            for domain, name in product(self.domains, self.lists)
+            for spelling in (domain, *self.spellings.get(domain, ()))
+        }
+        for file in tree.files if known else ():
+            path = PurePosixPath(file)
+            if path.suffix.lower() == ".txt" and plain(path.stem) in known and not self._why_left_out(file):
+                yield (*known[plain(path.stem)], file)
 
     def _once(self, file: str, place: Place, whole: str, present: set[tuple[str, str]]) -> Found:
         """A file of a domain with a part that repeats others."""
@@ -164,16 +184,15 @@ class Folders:
 
     def _elsewhere(self, file: str, numbers: Mapping[tuple[str, str], set[int]]) -> Found:
         """The row of a picture in a flat folder, or why a picture is none."""
-        *folders, name = (part.lower() for part in file.split("/"))
-        for folder in set(folders) & set(self.unlabelled):
-            return Odd(file=file, why=self.unlabelled[folder])
-        for domain, patterns in self.flat.items():
-            if not any(fnmatch(folder, pattern) for folder in folders for pattern in patterns):
+        folder, _, name = file.lower().rpartition("/")
+        for domain, pattern in self.flat.items():
+            if (match := re.search(pattern, f"{folder}/{name}".rpartition(".")[0])) is None:
                 continue
-            given = numbers.get((folders[-1], name), set())
-            number = given.pop() if len(given) == 1 else -1
-            if 0 <= number < len(self.labels):
-                return self._row(file, Place("/".join(folders), domain, self.labels[number], ""))
+            numbered = numbers.get((folder.rpartition("/")[2], name), {-1})
+            given = match.groupdict().get("label", "")
+            label = self._names[1].get(given) or dict(enumerate(self.labels)).get(max(numbered))
+            if label is not None and len(numbered) == 1:
+                return self._row(file, Place(folder, domain, label, ""))
             lists = " or ".join(self.label_lists)
             return Odd(file=file, why=f"its class is not known: no {lists} has one number for it")
         return Odd(file=file, why=MISPLACED)
@@ -298,9 +317,12 @@ class Folders:
             levels = folders[depth + 1 : -1]
             label = labels.get(plain(folders[-1])) if folders[depth + 1 :] else None
             if label is not None and all(plain(level) in between | parts for level in levels):
-                whole = [level for level in levels if plain(level) not in parts]
+                above, below = (
+                    [level for level in side if plain(level) not in parts]
+                    for side in (folders[:depth], levels)
+                )
                 part = next((plain(level) for level in levels if plain(level) in parts), "")
-                return Place("/".join([*folders[: depth + 1], *whole]), domain, label, part)
+                return Place("/".join([*above, folder, *below]), domain, label, part)
         return None
 
 
