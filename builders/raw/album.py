@@ -209,12 +209,14 @@ class RawAlbum:
     def _listed(self) -> tuple[tuple[Item, ...], dict[str, str]]:
         results = list(self.found())
         rows = [result for result in results if isinstance(result, Row)]
-        if not rows:
-            raise InputError(
-                f"{self.tree.place} has no {noun_of(self.name)[0]} of {self.name}: `python -m builders raw "
-                f"check {self.name} --raw {self.tree.place}` says what it has, and what it should have"
-            )
         odd = {result.file: result.why for result in results if isinstance(result, Odd)}
+        if not rows:
+            faults = "; ".join(f"{file}: {why}" for file, why in list(odd.items())[:3])
+            raise InputError(
+                f"{self.tree.place} has no {noun_of(self.name)[0]} of {self.name}"
+                f"{f' ({faults})' if faults else ''}: `python -m builders raw check {self.name} "
+                f"--raw {self.tree.place}` says what it should have"
+            )
         return tuple(sorted(self._items(rows), key=lambda item: item.key)), odd
 
     def _items(self, rows: list[Row]) -> Iterator[Item]:

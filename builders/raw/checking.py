@@ -104,7 +104,7 @@ def check(
         album = album.at(place)
         rows = _rows(source, album, report, progress)
         if not rows:
-            report.add(_another(source, album.tree), kind=Kind.WRONG_PLACE)
+            report.add(_another(source, album.tree, report), kind=Kind.WRONG_PLACE)
             return report
     except (ShiftdataError, OSError) as error:
         report.add(str(error), kind=Kind.REFUSED)
@@ -118,17 +118,18 @@ def check(
     return report
 
 
-def _another(source: Source, tree: Tree) -> str:
-    """Say that a place holds another dataset, and what the right one holds."""
+def _another(source: Source, tree: Tree, report: Report) -> str:
+    """Say that a place holds another dataset, what it has instead, and what the right one holds."""
     holds = f"give the folder, zip or tar that holds {source.holds}"
     if not tree.files:
         return f"{tree.place} has no file: {holds}"
     tops = list(dict.fromkeys(file.partition("/")[0] for file in tree.files))
-    more = ", .." if len(tops) > 3 else ""
-    files = f"{len(tree.files):,} files ({', '.join(tops[:3])}{more})"
-    return (
-        f"this is not {source.name}: {tree.place} has {files}, and none is a {source.noun[0]} of it: {holds}"
-    )
+    files = f"{len(tree.files):,} files ({', '.join(tops[:3])}{', ..' if len(tops) > 3 else ''})"
+    faults = [finding for finding in report.findings if finding.files[:1] and finding.files[0] in tree.files]
+    most = max(faults, key=lambda finding: len(finding.files), default=None)
+    why = f" ({most.what}, such as {most.files[0]})" if most else ""
+    noun = source.noun[0]
+    return f"this is not {source.name}: {tree.place} has {files}, and none is a {noun} of it{why}: {holds}"
 
 
 def _compare(source: Source, report: Report) -> None:

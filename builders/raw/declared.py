@@ -32,8 +32,8 @@ from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 #: fields are the options.
 READERS: Mapping[str, str] = {
     "camera-traps": "builders.raw.camera_traps:CameraTraps",
-    "digits": "builders.raw.digits:Digits",
     "cifar": "builders.raw.cifar:Cifar",
+    "digits": "builders.raw.digits:Digits",
     "folders": "builders.raw.folders:Folders",
     "imagenet": "builders.raw.imagenet:Photographs",
     "paths": "builders.raw.paths:Paths",

@@ -126,7 +126,7 @@ def test_another_dataset_is_named_as_such_and_is_not_to_be_got_again(tmp_path, c
     put(tmp_path, "cats/1.jpg")
     assert main(["raw", "check", "pacs", "--raw", str(tmp_path)]) == 1
     text = capsys.readouterr().out
-    assert f"this is not pacs: {tmp_path} has 1 files (cats), and none is a picture of it: give" in text
+    assert f"this is not pacs: {tmp_path} has 1 files (cats), and none is a picture of it (not in" in text
     assert "that holds art_painting/, cartoon/, photo/, sketch/" in text
     assert "raw get" not in text
 
