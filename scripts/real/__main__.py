@@ -45,8 +45,8 @@ class RealSet:
     """Real files: where they are from, what is known of them, what is done with them.
 
     `path` is the folder of the repository that has them, and `get` says how to get what is in no repository.
-    `tree` is the hash that `tree_of` gives. `part` says which part of the dataset they are, if not the whole.
-    `published` are figures of others for the task, by method.
+    `tree` is the hash that `tree_of` gives of the `files` of a pattern. `part` says which part of the dataset
+    they are, if not the whole. `published` are figures of others for the task, by method.
     """
 
     name: str
@@ -55,6 +55,7 @@ class RealSet:
     repository: str = ""
     path: str = ""
     get: str = ""
+    files: str = "*"
     part: str = ""
     tree: str = ""
     task: str = ""
@@ -73,15 +74,14 @@ def real_sets() -> list[RealSet]:
     return [RealSet(name=name, **entry) for name, entry in tomllib.loads(TABLE.read_text()).items()]
 
 
-def tree_of(place: Path) -> dict[str, Any]:
-    """Count and hash the files: `find -L . -type f | sort | xargs sha256sum | sha256sum`, without `.git`."""
-    files = sorted(
-        (f"./{path.relative_to(place).as_posix()}", path)
-        for path in (
-            Path(folder) / name for folder, _, names in os.walk(place, followlinks=True) for name in names
-        )
-        if ".git" not in path.relative_to(place).parts
-    )
+def tree_of(place: Path, pattern: str) -> dict[str, Any]:
+    """Count and hash files; hidden ones do not count.
+
+    The hash is that of `find -L . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum`.
+    """
+    paths = (Path(folder) / name for folder, _, names in os.walk(place, followlinks=True) for name in names)
+    below = ((f"./{path.relative_to(place).as_posix()}", path) for path in paths if path.match(pattern))
+    files = sorted((name, path) for name, path in below if "/." not in name)
     whole, size = hashlib.sha256(), 0
     for name, path in files:
         data = path.read_bytes()
@@ -146,7 +146,7 @@ class Reader:
 
     def run(self) -> None:
         """Do what is not done; an error ends this set alone."""
-        tree, steps = tree_of(self.place), self.options.steps
+        tree, steps = tree_of(self.place, self.real.files), self.options.steps
         if self.record.get("tree") != tree or not self.folder.exists():
             self.record = {"tree": tree}
         self.record.pop("failed", None)

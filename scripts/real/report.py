@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from builders.raw.sources import STATES, states
+from builders.raw.sources import READ_ON, STATES, sources, states
 from builders.recipe_files import load_recipe
 from shiftdata.tables import markdown
 
@@ -61,21 +61,36 @@ def write_states(sets: Sequence[Any], records: Records) -> None:
         writer = csv.DictWriter(file, COLUMNS, delimiter="\t", lineterminator="\n")
         writer.writeheader()
         writer.writerows(recorded[name] for name in sorted(recorded))
-    page = PAGE.read_text(encoding="utf-8")
-    before, rest = page.split(BEGIN)
+    states.cache_clear()
+    PAGE.write_text(page_with(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def page_with(page: str) -> str:
+    """The page of public datasets with the states: in a table, and in the last column of all datasets'."""
+    head = ["recipe", "read", "date", "examples", "content_id", "figures"]
     rows = [
         [
-            f"`{line['recipe']}`",
-            line["part"] or line["state"],
-            line["date"],
-            f"{int(line['rows']):,}",
-            f"`{line['content_id'][:12]}`",
-            line["figures"],
+            f"`{state['recipe']}`",
+            state["part"] or state["state"],
+            state["date"],
+            f"{int(state['rows']):,}",
+            f"`{state['content_id'][:12]}`",
+            state["figures"],
         ]
-        for _, line in sorted(recorded.items())
+        for state in states()
     ]
-    table = markdown(["recipe", "read", "date", "examples", "content_id", "figures"], rows)
-    PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+    before, _, rest = page.partition(BEGIN)
+    after = rest.partition(END)[2]
+    lines = [_with_state(line) if line.startswith("| [`") else line for line in after.split("\n")]
+    return f"{before}{BEGIN}\n{markdown(head, rows)}\n{END}" + "\n".join(lines)
+
+
+def _with_state(line: str) -> str:
+    """A line of the table of all datasets; of a family, the state of the set that was read best."""
+    family = line.split("`")[1].removesuffix("<id>")
+    read = {source.read_on for name, source in sources().items() if name == family or name.startswith(family)}
+    cells = line.strip("| ").split(" | ")[:6]
+    return f"| {' | '.join([*cells, min(read, key=READ_ON.index)])} |"
 
 
 def _table(sets: Sequence[Any], records: Records) -> Iterator[str]:
