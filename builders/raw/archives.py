@@ -48,9 +48,14 @@ class Archive(ABC):
         self.odd: dict[str, str] = {}
 
     @cached_property
-    @abstractmethod
     def files(self) -> Mapping[str, int]:
         """Each file by its path as it would be unpacked, and its bytes."""
+        return {path: size for path, (_, size) in self._members.items()}
+
+    @property
+    @abstractmethod
+    def _members(self) -> Mapping[str, tuple[Any, int]]:
+        """Each file by its path: where it is in the archive, and its bytes."""
 
     @abstractmethod
     def read(self, path: str, start: int, size: int) -> bytes:
@@ -78,7 +83,7 @@ class Zip(Archive):
             raise not_whole(self.path, error) from error
 
     @cached_property
-    def _members(self) -> Mapping[str, zipfile.ZipInfo]:
+    def _members(self) -> Mapping[str, tuple[zipfile.ZipInfo, int]]:
         members = {}
         for member in self._opened.infolist():
             # Python takes a name for cp437 where nothing says UTF-8; many programs write UTF-8 all the same.
@@ -86,16 +91,12 @@ class Zip(Archive):
             name = member.orig_filename.encode(encoding, "surrogateescape").replace(b"\\", b"/")
             fault = LINK if stat.S_ISLNK(member.external_attr >> 16) else ""
             if not name.endswith(b"/") and (path := self._place(name, fault)):
-                members[path] = member
+                members[path] = member, member.file_size
         return members
-
-    @cached_property
-    def files(self) -> Mapping[str, int]:
-        return {path: member.file_size for path, member in self._members.items()}
 
     def read(self, path: str, start: int, size: int) -> bytes:
         try:
-            return self._opened.read(self._members[path])[start : start + size]
+            return self._opened.read(self._members[path][0])[start : start + size]
         except (*BROKEN, NotImplementedError, RuntimeError) as error:
             raise _damaged(self.path, path, error) from error
 
@@ -147,10 +148,6 @@ class Tar(Archive):
         except BROKEN as error:
             raise not_whole(self.path, error) from error
         return members
-
-    @cached_property
-    def files(self) -> Mapping[str, int]:
-        return {path: size for path, (_, size) in self._members.items()}
 
     @cached_property
     def _descriptor(self) -> int:

@@ -169,7 +169,6 @@ def _rows(source: Source, album: RawAlbum, report: Report, progress: Progress) -
     What is missing is a problem by itself only where no source says how many there should be.
     """
     rows, odd = list[Row](), defaultdict[str, list[str]](list)
-    counted = any(not counts.about for counts in source.counts)
     files = album.tree.files
     step = progress("files", len(files))
     for example in album.found():
@@ -181,7 +180,7 @@ def _rows(source: Source, album: RawAlbum, report: Report, progress: Progress) -
             for base in ("", *example.bases):
                 report.counts[base][example.nuisance or CONTENT, example.label] += 1
     for why, names in odd.items():
-        is_problem = rows and why.startswith("missing") and not counted
+        is_problem = rows and why.startswith("missing") and not source.counts
         report.add(why, *names, kind=Kind.MISSING if is_problem else Kind.NOTE)
     known = {row.file for row in rows} | {name for names in odd.values() for name in names}
     known |= {archive.path.name for archive in album.tree.archives}

@@ -48,7 +48,7 @@ class Comparison:
 
 def compare(counted: Mapping[str, Numbers], known: Sequence[Counts]) -> list[Comparison]:
     """Compare each part of a release that is there with the sources that count it."""
-    comparable = [counts for counts in known if not counts.about and counts.base in counted]
+    comparable = [counts for counts in known if counts.base in counted]
     return [
         _nearest(base, counted[base], [counts for counts in comparable if counts.base == base])
         for base in sorted({counts.base for counts in comparable})
@@ -91,11 +91,10 @@ def _differences(counted: Numbers, known: Counts) -> Iterator[Difference]:
     for where, count, exact in pairs:
         if exact is not None and count != exact:
             yield Difference(where=where, count=count, least=exact, at_most=exact)
-    ranges = {_plain(name): both for name, both in known.ranges.items()}
     for (domain, label), count in sorted(counted.items()):
-        both = ranges.get(_plain(domain)) or known.each
-        if both and not both[0] <= count <= both[1]:
-            yield Difference(where=f"{domain}/{label}", count=count, least=both[0], at_most=both[1])
+        if known.each and not known.each[0] <= count <= known.each[1]:
+            least, at_most = known.each
+            yield Difference(where=f"{domain}/{label}", count=count, least=least, at_most=at_most)
 
 
 def _plain(name: str) -> str:

@@ -125,12 +125,10 @@ def _size(source: Source, file: RawFile) -> int:
             f"{source.ways[0].state}. Try again later, or look at {source.page or 'its page'}; what "
             "came is kept"
         ) from error
-    if size is None:
-        raise StorageError(f"{file.url} does not say how long it is: download it by hand")
-    if file.bytes not in (None, size):
+    if size is None or file.bytes not in (None, size):
         raise IntegrityError(
-            f"{file.url} has {size:,} bytes, and {file.name} should have {file.bytes:,}: it is another file; "
-            "nothing was downloaded"
+            f"{file.url} says that it has {size} bytes, and {file.name} should have {file.bytes}: it may be "
+            "another file. Nothing was downloaded: do it by hand"
         )
     return size
 

@@ -58,22 +58,19 @@ class Counts:
     """How many examples a source says there are; sources may disagree.
 
     `base` is the part of a release that they are of, `recipe` the recipe, where several read one dataset
-    differently; "" is every other. `groups` are counts by domain and class, `ranges` the
-    smallest and largest class of a domain, `each` that of every group. With what is only `about` right no
-    tree is compared.
+    differently; "" is every other. `groups` are counts by domain and class, `each` the smallest and the
+    largest of all groups.
     """
 
     source: str
     base: str = ""
     recipe: str = ""
     verified: bool = True
-    about: bool = False
     total: int | None = None
     content: int | None = None
     stylized: int | None = None
     domains: Mapping[str, int] = field(default_factory=dict)
     groups: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    ranges: Mapping[str, Sequence[int]] = field(default_factory=dict)
     each: Sequence[int] = ()
 
     @classmethod

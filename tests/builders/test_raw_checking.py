@@ -111,7 +111,6 @@ def test_sources_that_disagree_are_both_said():
     known = [
         Counts(source="today's files", verified=False, domains={"a": 3, "b": 4}),
         Counts(source="the papers", domains={"a": 3, "b": 6}),
-        Counts(source="a survey", total=99, about=True),
     ]
     (same,) = compare({"": {("a", "x"): 3, ("b", "x"): 4}}, known)
     assert same.expected == "7 by today's files [not verified]; 9 by the papers"
