@@ -16,7 +16,7 @@ from typing import ClassVar, Literal, NamedTuple
 from builders.albums.folder import ENDINGS
 from builders.raw.album import NAMELESS, Found, Odd, RawAlbum, Row
 from builders.raw.lists import LISTS, Lists, Named, name_of, plain, read_list, read_lists
-from builders.raw.records import json_in
+from builders.raw.records import by_name, json_in
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError
 from shiftdata.threads import available_cores, in_threads
@@ -24,6 +24,7 @@ from shiftdata.threads import available_cores, in_threads
 #: With so many misplaced pictures to one in its place, the tree is of another dataset.
 MOST_MISPLACED = 2
 NO_PICTURE = "missing: the tree has no picture of this domain"
+NO_PICTURE_OF_CLASS = "missing: this domain has no picture of the class"
 MISPLACED = "not in a folder of a class in a folder of a domain"
 UNDECIDED = "neither lists nor duplicates are known: every picture of this domain is taken, twice or not"
 #: The digits of a hash that name a picture by its bytes.
@@ -127,18 +128,17 @@ class Folders:
 
     def _in_place(self, tree: Tree) -> Iterator[Found]:
         """Every file in a folder of a class in a folder of a domain or in a flat one; pictures elsewhere."""
-        read = [file for file in tree.files if not (self.left_out and self._why_left_out(file))]
-        places = {file: self.place(file) for file in read}
+        places = {file: self.place(file) for file in tree.files}
         present = {(place.domain, place.part) for place in places.values() if place}
         numbers = self._numbers(tree)
         for file, place in places.items():
-            if place:
+            if why := self._why_left_out(file):
+                yield Odd(file=file, why=why)
+            elif place:
                 again = [part for part in self.repeats if (place.domain, plain(part)) in present]
                 yield self._row(file, place) if not again else self._once(file, place, again[0], present)
             elif file.lower().endswith(ENDINGS):
                 yield self._elsewhere(file, numbers)
-        for file in tree.files.keys() - read:
-            yield Odd(file=file, why=self._why_left_out(file))
 
     def _why_left_out(self, file: str) -> str:
         return next((why for folder, why in self.left_out.items() if f"/{folder}/" in f"/{file.lower()}"), "")
@@ -283,9 +283,7 @@ class Folders:
                 continue
             for label in self.labels if self.complete else ():
                 if not groups[domain, label]:
-                    yield Odd(
-                        file=f"{domain}/{label}", why="missing: this domain has no picture of the class"
-                    )
+                    yield Odd(file=f"{domain}/{label}", why=NO_PICTURE_OF_CLASS)
 
     def place(self, file: str) -> Place | None:
         """The place that the folders of a path name, in the tree or in a list, if they name any."""
@@ -336,22 +334,16 @@ class NumberedAlbum(RawAlbum):
     def labels(self) -> tuple[str, ...]:
         """Every class by its number."""
         default = super().labels
-        name = getattr(self.layout, "numbers", "")
-        file = next((path for path in self.tree.files if PurePosixPath(path).name.lower() == name), None)
+        file = by_name(self.tree).get(getattr(self.layout, "numbers", ""))
         if file is None:
             return default
-        known = {plain(label): label for label in default}
-        try:
-            stored = json_in(self.tree, file)
-            numbers = {known.get(plain(label), label): int(number) for label, number in stored.items()}
-        except (InputError, ValueError, TypeError, AttributeError) as error:
-            raise InputError(
-                f"{file} in {self.tree.place} is not a mapping of classes to numbers: {error}"
-            ) from error
+        stored, known = json_in(self.tree, file), {plain(label): label for label in default}
+        if not isinstance(stored, dict) or not all(isinstance(number, int) for number in stored.values()):
+            raise InputError(f"{file} in {self.tree.place} is not a mapping of classes to numbers")
+        numbers = {known.get(plain(label), label): number for label, number in stored.items()}
         if all(label in default and default.index(label) == number for label, number in numbers.items()):
             return default
-        more = {item.label for item in self.items()} - set(numbers)
-        return (*sorted(numbers, key=lambda label: numbers[label]), *sorted(more))
+        return tuple(sorted(numbers, key=lambda label: numbers[label]))
 
 
 def _digest(tree: Tree, row: Row) -> str:

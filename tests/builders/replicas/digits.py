@@ -36,7 +36,7 @@ def png(array: np.ndarray) -> bytes:
 
 
 def make(root: Path) -> Mapping[str, int]:
-    """MNIST in folders, its test numbered from 60,000; MNIST-M, which lacks the last, by lists; USPS in HDF5."""
+    """MNIST in folders, its test numbered from 60,000; MNIST-M, without the last, by lists; USPS in HDF5."""
     for part, size in SIZES.items():
         lines = []
         for number in range(size):
