@@ -37,6 +37,8 @@ READERS: Mapping[str, str] = {
     "folders": "builders.raw.folders:Folders",
     "imagenet": "builders.raw.imagenet:Photographs",
     "paths": "builders.raw.paths:Paths",
+    "mimic": "builders.raw.mimic:MimicReadmission",
+    "table": "builders.raw.tables:Table",
 }
 #: The fields of a recipe's table with their defaults; those of "" must be given.
 FIELDS: Mapping[str, Any] = {
@@ -144,7 +146,7 @@ def _recipe(source: Source, layout: Mapping[str, Any], table: Mapping[str, Any])
         nuisance=values["nuisance"],
         prepare=(CropSquare(size=values["square"]),) if values["square"] else (),
         shift=shift,
-        encoding=_encoding(values, where),
+        encoding=_encoding(values, reader, where),
         bases=bases,
         default_base=bases[-1].name,
         protocols=tuple(protocols),
@@ -198,9 +200,11 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _encoding(values: Mapping[str, Any], where: str) -> Encoding:
-    if values["features"] is not None:
-        return TableEncoding(features=values["features"])
+def _encoding(values: Mapping[str, Any], reader: Any, where: str) -> Encoding:
+    if features := values["features"] or getattr(reader, "features", None):
+        return TableEncoding(features=features)
+    if getattr(reader, "text", ""):
+        return TextEncoding()
     known: Mapping[str, Encoding] = {
         "files": FileEncoding(),
         "jpeg": ImageEncoding(format="jpeg"),
