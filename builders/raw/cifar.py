@@ -36,6 +36,11 @@ ALLOWED = {
     ("numpy._core.multiarray", "_reconstruct"),
     ("_codecs", "encode"),
 }
+#: What a file that is damaged, or another one, raises.
+FAULTS = (
+    *(pickle.UnpicklingError, zipfile.BadZipFile, OSError, EOFError),
+    *(ValueError, TypeError, LookupError, AttributeError),
+)
 
 
 class Stack(NamedTuple):
@@ -80,7 +85,9 @@ class Cifar:
                     yield stack
                     continue
                 for row, label in enumerate(stack.labels.tolist()):
-                    lists: dict[str, Json] = {ORDER: number} | ({stack.name: row} if stack.name else {})
+                    lists: dict[str, Json] = {ORDER: number}
+                    if stack.name:
+                        lists[stack.name] = row
                     origin = f"{of} {stack.name} {row if stack.severity else number:05}"
                     yield Row(
                         file=stack.file,
@@ -157,23 +164,17 @@ class Cifar:
         return tree.keep("arrays", file, lambda: self._loaded(tree, file))
 
     def _loaded(self, tree: Tree, file: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        data = tree.read(file)
-        if file.lower().endswith(
-            ".bin"
-        ):  # a row: the coarse label, in CIFAR-100 alone, the label, the pixels
-            width = BYTES + (1 if len(self.labels) == 10 else 2)
-            rows = np.frombuffer(data[: len(data) // width * width], np.uint8).reshape(-1, width)
-            pictures, labels = rows[:, -BYTES:], rows[:, -BYTES - 1]
-        else:
-            pictures, labels = (npz if file.lower().endswith(".npz") else unpickled)(
-                data, f"{file} in {tree.place}"
-            )
+        try:
+            pictures, labels = _stored(tree.read(file), file.lower(), len(self.labels))
+        except FAULTS as error:
+            raise InputError(
+                f"{file} in {tree.place} has no whole arrays of pictures and labels ({error}): get it again, "
+                "and from its authors"
+            ) from error
         if isinstance(pictures, np.ndarray) and pictures.ndim == 2 and pictures.shape[1] == BYTES:
             pictures = pictures.reshape(-1, 3, *SHAPE[:2]).transpose(0, 2, 3, 1)
         if not isinstance(pictures, np.ndarray) or pictures.dtype != np.uint8 or pictures.shape[1:] != SHAPE:
-            raise InputError(
-                f"{file} in {tree.place} has no array of bytes with 32 x 32 pictures: another file"
-            )
+            raise InputError(f"{file} in {tree.place} has no 32 x 32 pictures of bytes: it is another file")
         return np.ascontiguousarray(pictures), self._checked(tree, file, np.asarray(labels), len(pictures))
 
     def _checked(self, tree: Tree, file: str, labels: NDArray[Any], pictures: int) -> NDArray[np.int64]:
@@ -198,25 +199,17 @@ class _Plain(pickle.Unpickler):
         return super().find_class(module, name)
 
 
-def unpickled(data: bytes, file: str) -> tuple[Any, Any]:
-    """Pictures and labels of a pickle of arrays by name; one that would run anything else is refused."""
-    try:
-        named = _Plain(io.BytesIO(data), encoding="bytes").load()
-        stored = {name.decode() if isinstance(name, bytes) else name: named[name] for name in named}
-        return stored["data"], stored["labels" if "labels" in stored else "fine_labels"]
-    except (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError) as error:
-        raise InputError(
-            f"{file} is not a whole pickle of data and labels ({error}): get it again, and from its authors"
-        ) from error
-
-
-def npz(data: bytes, file: str) -> tuple[Any, Any]:
-    """Pictures and labels of CIFAR-10.2; its texts, which are pickles, are not read."""
-    try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            return stored["images"], stored["labels"]
-    except (KeyError, ValueError, zipfile.BadZipFile, EOFError, OSError) as error:
-        raise InputError(f"{file} has no images and labels ({error}): get it again") from error
+def _stored(data: bytes, file: str, classes: int) -> tuple[Any, Any]:
+    """Pictures and labels, as they are stored in the binary version, in CIFAR-10.2 or in a pickle."""
+    if file.endswith(".bin"):  # a row: in CIFAR-100 the coarse label, the label, the pixels
+        rows = np.frombuffer(data, np.uint8).reshape(-1, BYTES + (1 if classes == 10 else 2))
+        return rows[:, -BYTES:], rows[:, -BYTES - 1]
+    if file.endswith(".npz"):  # its texts, which are pickles, are not read
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            return arrays["images"], arrays["labels"]
+    pickled = _Plain(io.BytesIO(data), encoding="bytes").load()
+    named = {name.decode() if isinstance(name, bytes) else name: pickled[name] for name in pickled}
+    return named["data"], named["labels" if "labels" in named else "fine_labels"]
 
 
 def npy_header(tree: Tree, file: str) -> tuple[tuple[int, ...], int, np.dtype[Any]]:

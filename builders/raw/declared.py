@@ -120,7 +120,7 @@ def _recipe(source: Source, layout: Mapping[str, Any], table: Mapping[str, Any])
     album = NumberedAlbum if getattr(reader, "numbers", "") else RawAlbum
     labels = _names(values["labels"] or getattr(reader, "labels", ()))
     title = values["title"] or source.title
-    bases = (Base(name="all", summary=values["every"]),)
+    bases: tuple[Base, ...] = (Base(name="all", summary=values["every"]),)
     if count := values["per_class"]:
         summary = f"{count} pictures a class, each under every shift in every severity."
         bases = (

@@ -17,6 +17,7 @@ from builders.raw.album import Found, Odd, Row
 from builders.raw.folders import NO_PICTURE
 from builders.raw.lists import LISTS
 from builders.raw.tree import Tree
+from builders.sample import Json
 from shiftdata.data.metadata.listing import ORDER
 from shiftdata.errors import not_found
 
@@ -136,8 +137,10 @@ class Photographs:
         for photo in sorted(files, key=lambda photo: photo.place):
             label, half = self._classes[photo.number]
             domain, place = self.parts[photo.part] + half, places[photo.part]
-            lists = {ORDER: place} if photo.part == "v2" else {ORDER: place, photo.part: place}
-            more = {"class": photo.number, LISTS: {**lists}}
+            lists: dict[str, Json] = {ORDER: place}
+            if photo.part != "v2":
+                lists[photo.part] = place
+            more: dict[str, Json] = {"class": photo.number, LISTS: lists}
             yield Row(file=files[photo], label=label, nuisance=domain, more=more)
             places[photo.part] += 1
             found.add(domain)
@@ -178,9 +181,9 @@ def _validation(tree: Tree) -> dict[str, str]:
             listed.setdefault(path.stem, path.parent.name)
         elif TABLE.fullmatch(path.name.lower()):
             text = tree.read(file).decode("utf-8-sig", "replace")
+            pairs, words = LISTED.findall(text), text.split()
+            if not pairs and all(map(NODE.fullmatch, words)):
+                pairs = [(f"ILSVRC2012_val_{number:08}", node) for number, node in enumerate(words, 1)]
             by_number = [*nodes()]
-            pairs = LISTED.findall(text) or [
-                (f"ILSVRC2012_val_{number:08}", node) for number, node in enumerate(text.split(), 1)
-            ]
             listed |= {name: by_number[int(of)] if of.isdecimal() else of for name, of in pairs}
     return listed

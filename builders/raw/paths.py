@@ -15,6 +15,7 @@ from builders.raw.album import Found, Odd, Row
 from builders.raw.imagenet import TWICE, labels, nodes
 from builders.raw.lists import LISTS, plain
 from builders.raw.tree import Tree
+from builders.sample import Json
 
 #: A path of a picture in JSON.
 PATH = re.compile(r'"([^"\n]+\.(?:jpe?g|png))"', re.IGNORECASE)
@@ -119,9 +120,9 @@ class Paths:
             if (known := self._spellings[name].get(plain(groups[name]))) is None:
                 return Odd(file=file, why=f"{groups[name]} is not a {name} of this dataset")
             groups[name] = known
-        lists = {}
+        more: dict[str, Json] = {}
         if "list" in groups:
-            lists = {LISTS: {groups["list"]: places[groups["list"]]}}
+            more = {LISTS: {groups["list"]: places[groups["list"]]}}
             places[groups["list"]] += 1
         return Row(
             file=file,
@@ -130,5 +131,5 @@ class Paths:
             severity=float(groups["severity"]) * self.unit if "severity" in groups else None,
             origin=groups.get("origin"),
             stem=self.stem.format(name=PurePosixPath(file).stem, **groups),
-            more=lists,
+            more=more,
         )
