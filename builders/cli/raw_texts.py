@@ -65,7 +65,10 @@ def by_hand(source: Source, way: Way, folder: Path) -> Iterator[str]:
 def result(source: Source, report: Report, place: Path, *, verbose: bool) -> Iterator[str]:
     """What a check found, problems first, and what to do."""
     where = "" if place == source.place else f" --raw {place}"
+    is_elsewhere = any(finding.kind is Kind.WRONG_PLACE for finding in report.problems)
     notes = [finding for finding in report.findings if finding.kind is Kind.NOTE]
+    if is_elsewhere and not verbose:  # notes on the files of another dataset
+        notes = []
     for findings in (report.problems, notes):
         lines = [line for finding in findings for line in _lines(finding, verbose=verbose)]
         most = len(lines) if verbose else MOST

@@ -46,7 +46,8 @@ FILES: Mapping[str, tuple[str, str]] = {
 class Digits(Folders):
     """Folders of digits; a domain that has no pictures in folders may have a file of arrays instead.
 
-    The origin of a picture of MNIST is its part and place, which MNIST-M keeps.
+    The origin of a picture of MNIST is its part and place, which MNIST-M keeps. Without domains the pictures
+    are untouched content, as those of Fashion-MNIST, whose files have the names of MNIST's.
     """
 
     code_version: ClassVar[int] = 1
@@ -61,15 +62,16 @@ class Digits(Folders):
         read = set[tuple[str, str]]()
         for file in tree.files:
             domain, part = FILES.get(PurePosixPath(file).name.lower(), ("", ""))
-            if domain not in self.domains:
+            if not domain or (self.domains and domain not in self.domains):
                 continue
             if domain in in_folders or (domain, part) in read:
                 yield Odd(file=file, why=f"the pictures of {domain} are there in another form, which is read")
                 continue
             read.add((domain, part))
             for number, digit in enumerate(_arrays(tree, file).digits.tolist()):
-                origin = f"{part} {number}" if domain == "mnist" else None
-                yield Row(file=file, label=str(digit), nuisance=domain, part=number, origin=origin)
+                origin = f"{part} {number}" if domain == "mnist" and self.domains else None
+                nuisance = domain if self.domains else None
+                yield Row(file=file, label=self.labels[digit], nuisance=nuisance, part=number, origin=origin)
 
     def example(self, tree: Tree, file: str, part: int) -> Example:
         """A picture in an array."""

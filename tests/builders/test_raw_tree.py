@@ -13,6 +13,7 @@ import pytest
 from builders.raw.album import RawAlbum
 from builders.raw.folders import Folders
 from builders.raw.tree import Tree
+from builders.sample import BadItem
 from shiftdata.errors import InputError, StorageError
 from tests.builders.replicas.drawing import picture, put
 
@@ -210,8 +211,15 @@ def test_another_copy_of_a_domain_or_class_is_an_error_that_names_both(raw):
 def test_a_text_named_as_a_picture_is_dropped_and_a_png_named_jpg_is_kept(raw):
     put(raw, "top/photo/cat/png.jpg", picture("png", kind="PNG"))
     put(raw, "top/photo/cat/text.jpg", "quota exceeded")
+    put(
+        raw,
+        "top/photo/cat/pointer.jpg",
+        "version https://git-lfs.github.com/spec/v1\noid sha256:85ac\nsize 9",
+    )
     made = album(raw)
     loaded = {Path(made.place(item)).name: item for item in made.items()}
     assert made.load(loaded["png.jpg"]).data == picture("png", kind="PNG")
-    with pytest.raises(Exception, match="not a readable picture"):
+    with pytest.raises(BadItem, match="not a readable picture"):
         made.load(loaded["text.jpg"])
+    with pytest.raises(BadItem, match="a pointer of Git LFS and not the file: run `git lfs pull`"):
+        made.load(loaded["pointer.jpg"])
