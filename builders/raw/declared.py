@@ -31,8 +31,8 @@ from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 #: The class of each reader. Another reader is another entry: a frozen dataclass with `rows(tree)`, whose
 #: fields are the options.
 READERS: Mapping[str, str] = {
+    "arrays": "builders.raw.arrays:Arrays",
     "camera-traps": "builders.raw.camera_traps:CameraTraps",
-    "cifar": "builders.raw.cifar:Cifar",
     "digits": "builders.raw.digits:Digits",
     "folders": "builders.raw.folders:Folders",
     "imagenet": "builders.raw.imagenet:Photographs",

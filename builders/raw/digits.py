@@ -46,8 +46,7 @@ FILES: Mapping[str, tuple[str, str]] = {
 class Digits(Folders):
     """Folders of digits; a domain that has no pictures in folders may have a file of arrays instead.
 
-    The origin of a picture of MNIST is its part and place, which MNIST-M keeps. Without domains the pictures
-    are untouched content, as those of Fashion-MNIST, whose files have the names of MNIST's.
+    The origin of a picture of MNIST is its part and place, which MNIST-M keeps.
     """
 
     code_version: ClassVar[int] = 1
@@ -62,16 +61,15 @@ class Digits(Folders):
         read = set[tuple[str, str]]()
         for file in tree.files:
             domain, part = FILES.get(PurePosixPath(file).name.lower(), ("", ""))
-            if not domain or (self.domains and domain not in self.domains):
+            if domain not in self.domains:
                 continue
             if domain in in_folders or (domain, part) in read:
                 yield Odd(file=file, why=f"the pictures of {domain} are there in another form, which is read")
                 continue
             read.add((domain, part))
             for number, digit in enumerate(_arrays(tree, file).digits.tolist()):
-                origin = f"{part} {number}" if domain == "mnist" and self.domains else None
-                nuisance = domain if self.domains else None
-                yield Row(file=file, label=self.labels[digit], nuisance=nuisance, part=number, origin=origin)
+                origin = f"{part} {number}" if domain == "mnist" else None
+                yield Row(file=file, label=str(digit), nuisance=domain, part=number, origin=origin)
 
     def example(self, tree: Tree, file: str, part: int) -> Example:
         """A picture in an array."""
@@ -88,10 +86,10 @@ def _read(tree: Tree, file: str) -> Arrays:
         if name.endswith(".h5"):
             arrays = _hdf5(tree.read(file))
         elif name.endswith(".bz2"):
-            arrays = _libsvm(_unpacked(tree.read(file)))
+            arrays = _libsvm(unpacked(tree.read(file)))
         else:
             labels = file.replace("images-idx3", "labels-idx1")
-            arrays = Arrays(_idx(_unpacked(tree.read(file))), _idx(_unpacked(tree.read(labels))).astype(int))
+            arrays = Arrays(idx(unpacked(tree.read(file))), idx(unpacked(tree.read(labels))).astype(int))
     except (ValueError, KeyError, OSError, EOFError, struct.error) as error:
         raise InputError(f"{file} in {tree.place} is not a whole file of digits ({error})") from error
     if len(arrays.pictures) != len(arrays.digits) or not {*arrays.digits.tolist()} <= {*range(10)}:
@@ -99,13 +97,14 @@ def _read(tree: Tree, file: str) -> Arrays:
     return arrays
 
 
-def _unpacked(data: bytes) -> bytes:
+def unpacked(data: bytes) -> bytes:
+    """The bytes of a file, packed or not, as far as any file of pictures goes."""
     if data[:2] == b"BZ":
         return bz2.open(io.BytesIO(data)).read(LARGEST)
     return gzip.open(io.BytesIO(data)).read(LARGEST) if data[:2] == b"\x1f\x8b" else data
 
 
-def _idx(data: bytes) -> NDArray[np.uint8]:
+def idx(data: bytes) -> NDArray[np.uint8]:
     """An array in the form of MNIST's files: two zero bytes, type and dimensions, sizes, values."""
     zero, kind, dimensions = struct.unpack(">HBB", data[:4])
     sizes = struct.unpack(f">{dimensions}I", data[4 : 4 + 4 * dimensions])

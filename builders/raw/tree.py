@@ -24,6 +24,8 @@ T = TypeVar("T")
 #: Archives in forms that are not read here, and what downloads leave that have not ended.
 UNREAD = (".7z", ".rar", ".zst", ".lz4", ".z01")
 UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".incomplete", ".aria2")
+#: How a file begins that Git LFS puts in the place of another, and how long it is.
+LFS, LFS_BYTES = b"version https://git-lfs", range(100, 200)
 #: The largest file that is read as a whole.
 MOST_BYTES = 1 << 30
 
@@ -168,4 +170,8 @@ def _unusable(path: str, file: _File) -> str:
         return "a download that has not ended"
     if file.size > MOST_BYTES:
         return f"larger than {MOST_BYTES >> 30} GB"
+    if isinstance(file.of, Path) and file.size in LFS_BYTES and lower.endswith(ENDINGS):
+        with open_regular(file.of) as stream:
+            if stream.read(len(LFS)) == LFS:
+                return "a pointer of Git LFS: get the picture by `git lfs pull`"
     return "an empty file" if not file.size and lower.endswith(ENDINGS) else ""

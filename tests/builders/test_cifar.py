@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import pickle
 import shutil
+import struct
 import tarfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -124,6 +127,21 @@ def test_forms_of_cifar_10_have_the_same_examples(form, tmp_path):
     assert other.digests() == plain.digests()
     assert [item.origin for item in other.items()] == [item.origin for item in plain.items()]
     assert plain.left_out["frost.npy"] == "missing: the tree has no such file"
+
+
+def test_files_of_the_form_of_mnist_are_grey_pictures_in_two_lists(tmp_path):
+    counts = {"train": 20, "t10k": 10}
+    for name, count in counts.items():
+        for kind, sizes in (("images-idx3", (count, 28, 28)), ("labels-idx1", (count,))):
+            values = np.arange(np.prod(sizes)).astype(np.uint8).reshape(sizes) % (
+                10 if len(sizes) == 1 else 255
+            )
+            data = struct.pack(f">HBB{len(sizes)}I", 0, 8, len(sizes), *sizes) + values.tobytes()
+            put(tmp_path, f"{name}-{kind}-ubyte.gz", gzip.compress(data))
+    album = album_of("fashion_mnist", tmp_path)
+    assert Counter(next(iter(item.source["lists"])) for item in album.items()) == {"train": 20, "test": 10}
+    assert {album.load(item).size for item in album.items()} == {(28, 28)}
+    assert [item.label for item in album.items() if item.source["lists"] == {"test": 9}] == ["ankle_boot"]
 
 
 class Runs:

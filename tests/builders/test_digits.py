@@ -81,11 +81,3 @@ def test_a_file_that_is_cut_short_or_of_another_dataset_is_named(tmp_path):
         file.write_bytes(data)
         with pytest.raises(InputError, match=r"train-images-idx3-ubyte .*is not a whole file of digits"):
             album_of(tmp_path).items()
-
-
-def test_a_class_set_in_the_files_of_mnist_is_untouched_content(tmp_path):
-    replicas.mnist_of_torchvision(tmp_path / "raw")
-    made = raw_albums.album_of("fashion_mnist", tmp_path / "raw")
-    assert {item.nuisance for item in made.items()} == {None}
-    assert len(made.items()) == sum(replicas.SIZES.values()) == len({item.origin for item in made.items()})
-    assert {item.label for item in made.items()} == {*made.labels}

@@ -177,6 +177,11 @@ FORMS: Mapping[str, tuple[str, Mapping[str, str | None], Mapping[str, int]]] = {
         },
         {"train": 1, "val": 1},
     ),
+    "one folder a class": (
+        "uc_merced",
+        {f"UCMerced_LandUse/Images/beach/beach{number:02}.png": None for number in range(3)},
+        {"": 3},
+    ),
     "CIFAR-10 in folders": (
         "cifar10_images",
         {f"{part}/truck/0000.jpg": None for part in ("train", "test")},
@@ -192,7 +197,7 @@ class TestForms:
         for file, text in files.items():
             put(tmp_path, file, text)
         items = album_of(name, tmp_path).items()
-        groups = (item.nuisance or next(iter(item.source["lists"])) for item in items)
+        groups = (item.nuisance or next(iter(item.source.get("lists", [""]))) for item in items)
         assert Counter(groups) == counts
 
     def test_the_file_that_lacks_is_named(self, tmp_path):

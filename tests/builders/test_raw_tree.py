@@ -165,6 +165,8 @@ def test_linked_folders_are_read_once(raw, tmp_path):
 def test_what_cannot_be_used_is_named_and_the_rest_counts(raw, monkeypatch):
     whole = album(raw).fingerprint()
     put(raw, "top/photo/cat/empty.jpg", b"")
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 9\n"
+    put(raw, "top/photo/cat/pointer.jpg", pointer)
     put(raw, "other.rar", b"Rar!")
     put(raw, "PACS.zip.part", b"PK")
     put(raw, "top/.hidden/photo/cat/1.jpg")
@@ -186,6 +188,7 @@ def test_what_cannot_be_used_is_named_and_the_rest_counts(raw, monkeypatch):
         "papers/inner.zip": "an archive within an archive: unpack it",
         "pipe.jpg": "not a regular file",
         "top/photo/cat/empty.jpg": "an empty file",
+        "top/photo/cat/pointer.jpg": "a pointer of Git LFS: get the picture by `git lfs pull`",
     }
     assert album(raw).fingerprint() == whole
 

@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100, their corruptions, and CIFAR-10.1 and 10.2: pictures in arrays."""
+"""Pictures in arrays: CIFAR-10 and -100, their corruptions, CIFAR-10.1 and 10.2, and files like MNIST's."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from builders.raw.album import Found, Odd, Row
+from builders.raw.digits import idx, unpacked
 from builders.raw.lists import LISTS
 from builders.raw.tree import Tree
 from builders.sample import BadItem, Json
@@ -28,6 +29,8 @@ BYTES = 32 * 32 * 3
 HEADER = 4096
 SEVERITIES = 5
 CORRUPTED = re.compile(r"(.+?)(?:_([1-5]))?")
+#: How files of MNIST's form are named.
+IMAGES, LABELS = "images-idx3", "labels-idx1"
 #: What a pickle of arrays and lists needs; all else could run code.
 ALLOWED = {
     ("numpy", "ndarray"),
@@ -54,17 +57,18 @@ class Stack(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cifar:
-    """Arrays of CIFAR-10 or CIFAR-100.
+class Arrays:
+    """Arrays of pictures, each the files of a domain.
 
     Attributes:
         labels: their names, in the order of their numbers.
         domains: names in `files`, `<corruption>_<severity>`, and `<corruption>` for a trajectory of all five.
             A corrupted picture has the origin of the test picture that it was made from.
-        files: the files of a domain: pickles, or their binary version `<name>.bin`, .npz files, which are
-            lists of their own, and .npy files, with labels in another.
+        files: the files of a domain: CIFAR's pickles, or their binary version `<name>.bin`; .npz files, which
+            are lists of their own; .npy files and those of MNIST's form, packed or not, which have their
+            labels in another.
         outside: part of the name of folders in which another dataset lies.
-        content: rows have no domain.
+        content: rows have no domain; the names of domains are those of lists.
 
     """
 
@@ -73,7 +77,7 @@ class Cifar:
     labels: Sequence[str]
     domains: Sequence[str]
     files: Mapping[str, Sequence[str]]
-    outside: str
+    outside: str = ""
     content: bool = False
 
     def rows(self, tree: Tree) -> Iterator[Found]:
@@ -85,7 +89,7 @@ class Cifar:
                     yield stack
                     continue
                 for row, label in enumerate(stack.labels.tolist()):
-                    lists: dict[str, Json] = {ORDER: number}
+                    lists: dict[str, Json] = {domain if self.content else ORDER: number}
                     if stack.name:
                         lists[stack.name] = row
                     origin = f"{of} {stack.name} {row if stack.severity else number:05}"
@@ -126,9 +130,11 @@ class Cifar:
     def _stack(self, tree: Tree, name: str) -> Stack | Odd:
         """The pictures of a file, in either version of CIFAR, with labels in it or in another."""
         paths = {
-            path.rpartition("/")[2].lower(): path for path in tree.files if self.outside not in path.lower()
+            path.rpartition("/")[2].lower(): path
+            for path in tree.files
+            if not (self.outside and self.outside in path.lower())
         }
-        data = paths.get(name) or paths.get(f"{name}.bin")
+        data = next((paths[name + ending] for ending in ("", ".bin", ".gz") if name + ending in paths), None)
         if data is None:
             return Odd(file=name, why="missing: the tree has no such file")
         if not name.endswith(".npy"):
@@ -165,7 +171,12 @@ class Cifar:
 
     def _loaded(self, tree: Tree, file: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         try:
-            pictures, labels = _stored(tree.read(file), file.lower(), len(self.labels))
+            if IMAGES in file:
+                pictures, labels = (
+                    idx(unpacked(tree.read(path))) for path in (file, file.replace(IMAGES, LABELS))
+                )
+            else:
+                pictures, labels = _stored(tree.read(file), file.lower(), len(self.labels))
         except FAULTS as error:
             raise InputError(
                 f"{file} in {tree.place} has no whole arrays of pictures and labels ({error}): get it again, "
@@ -173,8 +184,9 @@ class Cifar:
             ) from error
         if isinstance(pictures, np.ndarray) and pictures.ndim == 2 and pictures.shape[1] == BYTES:
             pictures = pictures.reshape(-1, 3, *SHAPE[:2]).transpose(0, 2, 3, 1)
-        if not isinstance(pictures, np.ndarray) or pictures.dtype != np.uint8 or pictures.shape[1:] != SHAPE:
-            raise InputError(f"{file} in {tree.place} has no 32 x 32 pictures of bytes: it is another file")
+        shape = (28, 28) if IMAGES in file else SHAPE
+        if not isinstance(pictures, np.ndarray) or pictures.dtype != np.uint8 or pictures.shape[1:] != shape:
+            raise InputError(f"{file} in {tree.place} has no pictures of {shape} bytes: it is another file")
         return np.ascontiguousarray(pictures), self._checked(tree, file, np.asarray(labels), len(pictures))
 
     def _checked(self, tree: Tree, file: str, labels: NDArray[Any], pictures: int) -> NDArray[np.int64]:
