@@ -30,6 +30,7 @@ from tests.builders.replicas import (
     nico_domainnet,
     pacs,
     sma,
+    tables,
     terra_incognita,
     wilds,
 )
@@ -52,6 +53,7 @@ REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
     "sma_awa": sma.make,
     "sma_brd_remade": sma.make_meta_album,
     "sviro": domain_trees.sviro,
+    **tables.REPLICAS,
     "terra_incognita": terra_incognita.make,
     "visda": domain_trees.visda,
     "vlcs": domain_trees.vlcs,
@@ -64,6 +66,7 @@ OF_EACH_KIND = {
     "civilcomments",
     "cns_bench",
     "entity13",
+    "heart",
     "mimic_readmission",
     "nico",
     "pacs",
