@@ -15,7 +15,7 @@ from functools import cache
 from importlib import import_module
 from itertools import permutations, product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from builders.encode import Encoding, FileEncoding, TableEncoding, TextEncoding
 from builders.raw.album import RawAlbum
@@ -32,6 +32,7 @@ from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 #: fields are the options.
 READERS: Mapping[str, str] = {
     "camera-traps": "builders.raw.camera_traps:CameraTraps",
+    "digits": "builders.raw.digits:Digits",
     "folders": "builders.raw.folders:Folders",
     "mimic": "builders.raw.mimic:MimicReadmission",
     "table": "builders.raw.tables:Table",
@@ -200,18 +201,9 @@ def _protocols(templates: Sequence[str], name: str, domains: Sequence[str]) -> I
 
 
 def _without_names(recipe: Recipe, layout: Folders, copy: str) -> Recipe:
-    """The recipe for rows instead of files; what follows from names is left out.
-
-    Should a copy have numbers for domains, they are taken as those of the sorted names: not verified.
-    """
-    numbered = {name: str(number) for number, name in enumerate(sorted(layout.domains))}
-    spellings = {
-        name: [*layout.spellings.get(name, ()), *([numbered[name]] if name in numbered else [])]
-        for name in (*layout.domains, *layout.labels)
-    }
+    """The recipe for rows instead of files; what follows from names is left out."""
     shown = re.split(r"[;.]", recipe.summary)[0]
-    album = recipe.album
-    assert isinstance(album, RawAlbum)
+    names_only = Folders(domains=layout.domains, labels=layout.labels, spellings=layout.spellings)
     return replace(
         recipe,
         name=f"hub_{recipe.name}",
@@ -220,11 +212,7 @@ def _without_names(recipe: Recipe, layout: Folders, copy: str) -> Recipe:
             f"{shown}. Made from rows, such as those of {copy}, that have lost the names of the files: which "
             "pictures come from one origin is not known, and splits that go by names are left out."
         ),
-        album=replace(
-            album,
-            layout=Folders(domains=layout.domains, labels=layout.labels, spellings=spellings),
-            by_content=True,
-        ),
+        album=replace(cast("RawAlbum", recipe.album), layout=names_only, by_content=True),
         protocols=tuple(
             protocol for protocol in recipe.protocols if protocol.variant not in protocol.from_files
         ),

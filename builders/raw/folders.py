@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from functools import cached_property
+from itertools import product
 from pathlib import PurePosixPath
 from typing import ClassVar, Literal, NamedTuple
 
 from builders.albums.folder import ENDINGS
 from builders.raw.album import NAMELESS, Found, Odd, RawAlbum, Row
 from builders.raw.lists import LISTS, Lists, Named, name_of, plain, read_list, read_lists
-from builders.raw.records import json_in
+from builders.raw.records import by_name, json_in
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError
 from shiftdata.threads import available_cores, in_threads
@@ -23,6 +24,7 @@ from shiftdata.threads import available_cores, in_threads
 #: With so many misplaced pictures to one in its place, the tree is of another dataset.
 MOST_MISPLACED = 2
 NO_PICTURE = "missing: the tree has no picture of this domain"
+NO_PICTURE_OF_CLASS = "missing: this domain has no picture of the class"
 MISPLACED = "not in a folder of a class in a folder of a domain"
 UNDECIDED = "neither lists nor duplicates are known: every picture of this domain is taken, twice or not"
 #: The digits of a hash that name a picture by its bytes.
@@ -46,7 +48,7 @@ class Folders:
         domains, labels: the names, in the order of their numbers.
         spellings: other spellings of names; case, spaces, `_` and `-` do not count.
         between: folders that may stand between domain and class, such as `images`.
-        parts: folders among which a domain's pictures are shared out, such as `train`.
+        parts: folders among which a domain's pictures are shared out, above or below that of the domain.
         repeats: a part that has the pictures of other parts once more; where all of those are, it is left
             out, and otherwise they are.
         complete: every domain has every class, so that a lack is named.
@@ -59,9 +61,10 @@ class Folders:
         lists: ends of the names of list files, `<domain>_<list>.txt`, which rows name; "" is `<domain>.txt`.
         belong: lists that together decide which pictures belong; without them the list of `duplicates`
             decides which do not.
-        flat: folders of pictures without a folder of their class, by domain. Their labels are the numbers
-            that the files `label_lists` give them.
-        unlabelled: folders whose pictures are no rows, and why.
+        flat: of pictures without a folder of their class, a regular expression for each domain that is
+            searched for in the path without its ending. Their labels are its group `label`, or the numbers
+            that the files `label_lists` give.
+        left_out: folders of which nothing is read, and why.
         numbers: the authors' JSON file of class numbers, which counts if it is there.
 
     """
@@ -72,7 +75,7 @@ class Folders:
     labels: tuple[str, ...]
     spellings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     between: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ("train", "val", "validation", "test")
     repeats: Mapping[str, Sequence[str]] = field(default_factory=dict)
     complete: bool = True
     origin: str | Mapping[str, str] = ""
@@ -81,9 +84,9 @@ class Folders:
     lists: tuple[str, ...] = ()
     belong: tuple[str, ...] = ()
     duplicates: str = ""
-    flat: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    flat: Mapping[str, str] = field(default_factory=dict)
     label_lists: tuple[str, ...] = ()
-    unlabelled: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
     numbers: str = ""
 
     def rows(self, tree: Tree) -> Iterator[Found]:
@@ -110,7 +113,7 @@ class Folders:
 
     def pictures(self, tree: Tree) -> Iterator[Found]:
         """Every file in its place, every picture elsewhere, and the lines of lists that name no picture."""
-        lists = read_lists(tree, self.domains, self.lists, self.spellings, self._named)
+        lists = read_lists(tree, self._list_files(tree), self._named)
         absent = dict(lists.lines)
         for result in self._belonging(tree, lists, self._by_bytes(tree, self._in_place(tree))):
             if isinstance(result, Row) and lists.lines:
@@ -129,11 +132,28 @@ class Folders:
         present = {(place.domain, place.part) for place in places.values() if place}
         numbers = self._numbers(tree)
         for file, place in places.items():
-            if place:
+            if why := self._why_left_out(file):
+                yield Odd(file=file, why=why)
+            elif place:
                 again = [part for part in self.repeats if (place.domain, plain(part)) in present]
                 yield self._row(file, place) if not again else self._once(file, place, again[0], present)
             elif file.lower().endswith(ENDINGS):
                 yield self._elsewhere(file, numbers)
+
+    def _why_left_out(self, file: str) -> str:
+        return next((why for folder, why in self.left_out.items() if f"/{folder}/" in f"/{file.lower()}"), "")
+
+    def _list_files(self, tree: Tree) -> Iterator[tuple[str, str, str]]:
+        """The list files of a tree, each with its domain and the name of the list."""
+        known = {
+            plain(f"{spelling}{name}"): (domain, name)
+            for domain, name in product(self.domains, self.lists)
+            for spelling in (domain, *self.spellings.get(domain, ()))
+        }
+        for file in tree.files if known else ():
+            path = PurePosixPath(file)
+            if path.suffix.lower() == ".txt" and plain(path.stem) in known and not self._why_left_out(file):
+                yield (*known[plain(path.stem)], file)
 
     def _once(self, file: str, place: Place, whole: str, present: set[tuple[str, str]]) -> Found:
         """A file of a domain with a part that repeats others."""
@@ -164,16 +184,15 @@ class Folders:
 
     def _elsewhere(self, file: str, numbers: Mapping[tuple[str, str], set[int]]) -> Found:
         """The row of a picture in a flat folder, or why a picture is none."""
-        *folders, name = (part.lower() for part in file.split("/"))
-        for folder in set(folders) & set(self.unlabelled):
-            return Odd(file=file, why=self.unlabelled[folder])
-        for domain, patterns in self.flat.items():
-            if not any(fnmatch(folder, pattern) for folder in folders for pattern in patterns):
+        folder, _, name = file.lower().rpartition("/")
+        for domain, pattern in self.flat.items():
+            if (match := re.search(pattern, f"{folder}/{name}".rpartition(".")[0])) is None:
                 continue
-            given = numbers.get((folders[-1], name), set())
-            number = given.pop() if len(given) == 1 else -1
-            if 0 <= number < len(self.labels):
-                return self._row(file, Place("/".join(folders), domain, self.labels[number], ""))
+            numbered = numbers.get((folder.rpartition("/")[2], name), {-1})
+            given = match.groupdict().get("label", "")
+            label = self._names[1].get(given) or dict(enumerate(self.labels)).get(max(numbered))
+            if label is not None and len(numbered) == 1:
+                return self._row(file, Place(folder, domain, label, ""))
             lists = " or ".join(self.label_lists)
             return Odd(file=file, why=f"its class is not known: no {lists} has one number for it")
         return Odd(file=file, why=MISPLACED)
@@ -264,9 +283,7 @@ class Folders:
                 continue
             for label in self.labels if self.complete else ():
                 if not groups[domain, label]:
-                    yield Odd(
-                        file=f"{domain}/{label}", why="missing: this domain has no picture of the class"
-                    )
+                    yield Odd(file=f"{domain}/{label}", why=NO_PICTURE_OF_CLASS)
 
     def place(self, file: str) -> Place | None:
         """The place that the folders of a path name, in the tree or in a list, if they name any."""
@@ -298,9 +315,12 @@ class Folders:
             levels = folders[depth + 1 : -1]
             label = labels.get(plain(folders[-1])) if folders[depth + 1 :] else None
             if label is not None and all(plain(level) in between | parts for level in levels):
-                whole = [level for level in levels if plain(level) not in parts]
+                above, below = (
+                    [level for level in side if plain(level) not in parts]
+                    for side in (folders[:depth], levels)
+                )
                 part = next((plain(level) for level in levels if plain(level) in parts), "")
-                return Place("/".join([*folders[: depth + 1], *whole]), domain, label, part)
+                return Place("/".join([*above, folder, *below]), domain, label, part)
         return None
 
 
@@ -314,22 +334,16 @@ class NumberedAlbum(RawAlbum):
     def labels(self) -> tuple[str, ...]:
         """Every class by its number."""
         default = super().labels
-        name = getattr(self.layout, "numbers", "")
-        file = next((path for path in self.tree.files if PurePosixPath(path).name.lower() == name), None)
+        file = by_name(self.tree).get(getattr(self.layout, "numbers", ""))
         if file is None:
             return default
-        known = {plain(label): label for label in default}
-        try:
-            stored = json_in(self.tree, file)
-            numbers = {known.get(plain(label), label): int(number) for label, number in stored.items()}
-        except (InputError, ValueError, TypeError, AttributeError) as error:
-            raise InputError(
-                f"{file} in {self.tree.place} is not a mapping of classes to numbers: {error}"
-            ) from error
+        stored, known = json_in(self.tree, file), {plain(label): label for label in default}
+        if not isinstance(stored, dict) or not all(isinstance(number, int) for number in stored.values()):
+            raise InputError(f"{file} in {self.tree.place} is not a mapping of classes to numbers")
+        numbers = {known.get(plain(label), label): number for label, number in stored.items()}
         if all(label in default and default.index(label) == number for label, number in numbers.items()):
             return default
-        more = {item.label for item in self.items()} - set(numbers)
-        return (*sorted(numbers, key=lambda label: numbers[label]), *sorted(more))
+        return tuple(sorted(numbers, key=lambda label: numbers[label]))
 
 
 def _digest(tree: Tree, row: Row) -> str:

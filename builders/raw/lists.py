@@ -7,9 +7,8 @@ from 1: a line means the picture whose domain, class and name its path ends in.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from itertools import product
 from pathlib import PurePosixPath
 from typing import NamedTuple, TypeAlias
 
@@ -63,34 +62,23 @@ def read_list(data: bytes) -> Iterator[Line]:
 
 def read_lists(
     tree: Tree,
-    domains: Sequence[str],
-    names: Sequence[str],
-    spellings: Mapping[str, Sequence[str]],
+    files: Iterable[tuple[str, str, str]],
     picture: Callable[[str, str], Named | None],
 ) -> Lists:
-    """All lists `<domain>_<name>.txt` of a tree; `picture` is that of a domain and a path in its list."""
+    """The list files of a tree, given as domain, list and file; `picture` is that of a domain and a path."""
     lists = Lists({}, {}, {}, [])
-    known = {
-        plain(f"{spelling}{name}"): (domain, name)
-        for domain, name in product(domains, names)
-        for spelling in (domain, *spellings.get(domain, ()))
-    }
     first: dict[tuple[str, str], tuple[str, list[Named | None]]] = {}
-    for file in tree.files if names else ():
-        path = PurePosixPath(file)
-        key = known.get(plain(path.stem)) if path.suffix.lower() == ".txt" else None
-        if key is None:
-            continue
+    for domain, name, file in files:
         lines = list(read_list(tree.read(file)))
-        named = [picture(key[0], line.path) for line in lines]
-        earlier, same = first.setdefault(key, (file, named))
+        named = [picture(domain, line.path) for line in lines]
+        earlier, same = first.setdefault((domain, name), (file, named))
         if earlier == file:
-            lists.read.setdefault(key[0], []).append(key[1])
-            _add(lists, key[1], file, zip(lines, named, strict=True))
+            lists.read.setdefault(domain, []).append(name)
+            _add(lists, name, file, zip(lines, named, strict=True))
         elif named != same:
             raise InputError(
-                f"{tree.place} has two lists {path.name} with other pictures, {earlier} and {file}: "
-                "move one of them away"
+                f"{tree.place} has two lists {PurePosixPath(file).name} with other pictures, {earlier} and "
+                f"{file}: move one of them away"
             )
     return lists
 

@@ -135,7 +135,7 @@ class Source:
     @classmethod
     def of(cls, name: str, table: Mapping[str, Any], file: Path) -> Source:
         """The source of a table in a TOML file."""
-        default = {"title": name, "license": "not stated", "recipes": [name], "file": file}
+        default = {"title": name, "license": "LicenseRef-not-stated", "recipes": [name], "file": file}
         lists = {
             "ways": [Way(**one) for one in table.get("ways", ())],
             "files": [RawFile(**one) for one in table.get("files", ())],
@@ -212,7 +212,9 @@ def read_sources(file: Path) -> list[Source]:
 
 
 def source(name: str) -> Source:
-    """The raw dataset of that name, or that of a recipe of that name with the counts of the recipe."""
+    """The raw dataset of that name or TOML file, or of a recipe of that name with the recipe's counts."""
+    if name.endswith(".toml"):
+        return replace(read_sources(Path(name))[0], recipes=[name])
     if (one := _known(name)) is None:
         raise not_found("raw dataset", name, sources(), "`python -m builders raw list` shows them.")
     own = [counts for counts in one.counts if counts.recipe == name]

@@ -13,7 +13,7 @@ from builders.raw.album import RawAlbum
 from builders.recipe_files import load_recipe
 from builders.sample import Item
 from tests.builders.replicas import domain_trees as replicas
-from tests.builders.replicas.drawing import picture, put
+from tests.builders.replicas.drawing import put
 
 
 def album(name: str, root: Path) -> RawAlbum:
