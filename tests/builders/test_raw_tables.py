@@ -182,12 +182,12 @@ def test_hearts_with_nan_or_a_header_are_the_same(raw, tmp_path, form):
 def test_persons_of_adult_have_lists_groups_and_no_full_stop(raw):
     items = album_of("adult", raw("adult")).items()
     assert Counter(next(name for name in item.source["lists"] if name != "files") for item in items) == {
-        "train": 40,
-        "test": 40,
+        "train": 120,
+        "test": 120,
     }
     assert {item.label for item in items} == {"at_most_50000", "above_50000"}
     places = sorted(item.source["lists"]["files"] for item in items)
-    assert places == list(range(80))
+    assert places == list(range(240))
 
 
 def test_the_filter_of_propublica_counts_whom_it_leaves_out(raw):

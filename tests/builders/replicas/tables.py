@@ -38,7 +38,7 @@ def heart(root: Path, each: int = 24, unknown: str = "?") -> Mapping[str, int]:
     return dict.fromkeys(HOSPITALS, each)
 
 
-def adult(root: Path, each: int = 8) -> Mapping[str, int]:
+def adult(root: Path, each: int = 24) -> Mapping[str, int]:
     """`each` persons of a sex and race; a comment first and labels with full stops in one file."""
     groups = [(sex, race) for sex in SEXES for race in RACES]
     for part, end in (("data", ""), ("test", ".")):
@@ -47,7 +47,7 @@ def adult(root: Path, each: int = 8) -> Mapping[str, int]:
             for number in range(each // 2):
                 job = "?" if number == 1 else "Private"
                 person = (
-                    f"{20 + number + 10 * bool(end)}, {job}, {77000 + number}, Bachelors, 13, Never-married"
+                    f"{20 + number + 20 * bool(end)}, {job}, {77000 + number}, Bachelors, 13, Never-married"
                 )
                 income = f"{'>' if number % 2 else '<='}50K{end}"
                 work = f"Sales, Own-child, {race}, {sex}, {at}, 0, 40, United-States, {income}"
