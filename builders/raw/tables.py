@@ -89,16 +89,20 @@ class Table:
 
     def rows(self, tree: Tree) -> Iterator[Found]:
         """Every example, and what is left out; at the end, an error for all files that cannot be read."""
-        pictures, taken = by_name(tree) if self.picture else {}, set[str]()
+        pictures, taken = dict[str, str](), set[str]()
         start, lacking, broken = 0, list[str](), list[str]()
         for given in self.files:
             paths, same = given["path"], {name: cell for name, cell in given.items() if name != "path"}
             for path in [paths] if isinstance(paths, str) else paths:
                 file, *others = matching(tree, path) or [""]
-                yield from (Odd(file=other, why=f"a second {path}, beside {file}") for other in others)
                 if not file:
-                    lacking.append(path)
+                    lacking.append(path.rpartition("|")[2])
                     continue
+                if any(tree.files[other] != tree.files[file] for other in others):
+                    several = ", ".join([file, *others])
+                    broken.append(f"{tree.place} has several {path}: {several}: give the folder of one alone")
+                    continue
+                pictures = _pictures(tree, file) if self.picture else {}
                 try:
                     frame = self._frame(tree, file, same)
                     yield from self._found(frame, start, pictures, taken)
@@ -112,7 +116,7 @@ class Table:
         yield from (Odd(file=path, why=f"missing: it says {self.says}") for path in lacking)
         for name, file in pictures.items():
             if name.endswith(ENDINGS) and name not in taken:
-                yield Odd(file=file, why=f"no row of {self.files[0]['path']} names it")
+                yield Odd(file=file, why="no row of the table names it")
 
     def example(self, tree: Tree, file: str, part: int) -> Example:
         """The text or the features of a row."""
@@ -322,10 +326,23 @@ def _year(time: str) -> int | None:
     return (when if when.tzinfo is None else when.astimezone(UTC)).year
 
 
-def matching(tree: Tree, path: str) -> list[str]:
-    """The files whose path ends as given, in any case, or with .gz behind it; a `*` stands for anything."""
-    ends = [f"*/{path}{packed}".lower() for packed in ("", ".gz")]
-    return sorted(file for file in tree.files if any(fnmatchcase(f"/{file}".lower(), end) for end in ends))
+def matching(tree: Tree, paths: str) -> list[str]:
+    """The files whose path ends as given, in any case, or with .gz behind it; a `*` stands for anything.
+
+    Of several paths, between bars, the first that some file has.
+    """
+    for path in paths.lower().split("|"):
+        ends = (f"*/{path}", f"*/{path}.gz")
+        if files := [
+            file for file in tree.files if any(fnmatchcase(f"/{file.lower()}", end) for end in ends)
+        ]:
+            return sorted(files)
+    return []
+
+
+def _pictures(tree: Tree, table: str) -> dict[str, str]:
+    """The files by name; of equal names the one beside or below the table."""
+    return by_name(tree) | by_name(tree, below=table.rpartition("/")[0])
 
 
 def not_there(tree: Tree, paths: Sequence[str], says: str) -> str:
