@@ -147,8 +147,7 @@ class _Files:
 def merged(read: Iterable[tuple[Release, Sequence[Picture | Odd]]]) -> Iterator[Found]:
     """Yield the rows of several releases, the most complete first: what Mini has is a part of Extended.
 
-    What two of them have is one row, and in the base of each. What Mini has under another name is known by
-    its bytes.
+    What two of them have is one row, and in the base of each: Mini's is known by its bytes, or else its name.
     """
     first: dict[Key, Picture] = {}
     alike: dict[tuple[object, ...], list[Key]] = defaultdict(list)
@@ -165,12 +164,14 @@ def merged(read: Iterable[tuple[Release, Sequence[Picture | Odd]]]) -> Iterator[
             if counts[label, picture.style, name] > 1:  # 1.jpg beside 1.png
                 name = name_of(picture.file)
             key: Key = label, picture.style, name
-            if release.version in PARTS and (picture.origin_by or key not in known):
+            if release.version in PARTS and known:
                 others = [each for each in alike[label, picture.style, size] if each in known]
                 data = release.tree.read(picture.file) if others else b""
-                if key in known:  # a number that another picture has there
+                others.sort(key=key.__ne__)  # that of the same name first
+                equal = (each for each in others if release.tree.read(first[each].file) == data)
+                if key in known and picture.origin_by:  # a number that another picture has there
                     key = label, picture.style, f"{name} {release.version}"
-                key = next((each for each in others if release.tree.read(first[each].file) == data), key)
+                key = next(equal, key)
             if key not in first:
                 first[key] = picture
                 alike[label, picture.style, size].append(key)
