@@ -47,6 +47,7 @@ def pictures(release: Release, styles: Sequence[str] = ()) -> Iterator[Picture |
     groups = {tuple(path.split("/")[-3:-1]) for path in files if not _is_content(path)}
     painted = [shown for group in groups if (shown := shown_by("/".join((*group, "")), styles)) and shown[1]]
     in_folders = styles if 2 * len(painted) > len(groups) else ()  # a class may end in the name of a style
+    has_tops = any(path.lower().startswith(tuple(f"{top}/" for top in FOLDERS)) for path in files)
     used = set()
     for picture in _listed(release, files, styles, in_folders):
         used.add(picture.file)
@@ -55,7 +56,8 @@ def pictures(release: Release, styles: Sequence[str] = ()) -> Iterator[Picture |
         *_, above, _, name = "", "", *path.lower().split("/")
         if file in used:
             continue
-        if (shown := shown_by(path, in_folders)) is None:
+        shown = shown_by(path, in_folders)
+        if shown is None or (has_tops and not shown[1] and path.count("/") == 1):
             yield Odd(file=file, why=NO_STYLE if above == STYLIZED else UNLISTED)
         else:
             stem = f"{above}_{stem_of(name)}" if above in SPLITS else stem_of(path)
