@@ -25,7 +25,7 @@ test:          ## lint, types, tests (installs the test extras first)
 	@scripts/test.sh
 
 test-slow:     ## the tests that take minutes, long property tests, other versions of `datasets`
-	@PYTHON=$(PYTHON) scripts/setup.sh build test docs assets
+	@PYTHON=$(PYTHON) scripts/setup.sh build test docs assets slow
 	@PYTHON=$(PYTHON) scripts/test_slow.sh $(VERSIONS)
 
 site:          ## docs, reference and a gallery as one site: build/site/index.html

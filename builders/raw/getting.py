@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from builders.raw.archives import COMPRESSED
+from builders.albums.folder import ENDINGS
+from builders.raw.archives import ARCHIVES, COMPRESSED
 from builders.raw.sources import FACTS, RawFile, Source, Way
 from shiftdata.data.fetching.staging import check_space
 from shiftdata.data.format.records import FileRecord
@@ -179,12 +180,21 @@ def _from_openml(source: Source, folder: Path, say: Say) -> None:
             f"openml {openml.__version__} cannot download pictures: pip install --upgrade 'shiftdata[raw]'"
         )
     openml.config.set_root_cache_directory(str(folder))
-    for what, number in source.openml.items():
-        say(f"{what.replace('_', ' ')}: OpenML {number}")
+    for form, number in source.openml.items():
+        say(f"{form.replace('_', ' ')}: OpenML {number}")
+        place = Path(openml.config.get_cache_directory()) / "datasets" / str(number)
+        for archive in place.glob("*.zip"):
+            archive.unlink()  # cut while it was unpacked: the client would take it for done, and delete all
         try:
             openml.datasets.get_dataset(number, download_data=True, download_all_files=True)
         except Exception as error:  # it has errors of its own, and those of what it uses
             raise StorageError(
-                f"OpenML {number} ({what.replace('_', ' ')}) of {source.name} cannot be downloaded "
+                f"OpenML {number} ({form.replace('_', ' ')}) of {source.name} cannot be downloaded "
                 f"({type(error).__name__}: {error}): run the same command again; sets that came are kept"
             ) from error
+        if not any(path.name.lower().endswith((*ENDINGS, *ARCHIVES)) for path in place.rglob("*")):
+            raise StorageError(
+                f"OpenML {number} ({form.replace('_', ' ')}) of {source.name} came without pictures: remove "
+                f"{place} and run the same command again. If it comes so again, OpenML has its table alone: "
+                f"ask its authors, {source.page}"
+            )

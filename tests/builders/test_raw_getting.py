@@ -19,6 +19,7 @@ from builders.raw.sources import RawFile, Source, Way
 from shiftdata.data.places import store
 from shiftdata.errors import InputError, IntegrityError, MissingExtraError, StorageError
 from tests.builders.raw_server import Server, serving
+from tests.builders.replicas.drawing import put
 from tests.serve import serving as mirror
 
 DATA = {"one.zip": bytes(range(256)) * 300, "two.txt": b"a list"}
@@ -142,15 +143,24 @@ def test_a_copy_on_the_hub_comes_by_the_client_of_the_hub(tiny_out, tmp_path, mo
 
 
 def test_openml_gets_every_set_into_the_folder(tmp_path, monkeypatch):
-    came, folders = [], []
+    """As its client behaves; `test_openml_client.py` has the client itself."""
+    came = []
+
+    def get_dataset(number: int, **options: bool) -> None:
+        came.append((number, options))
+        if number != 46033:
+            put(tmp_path, f"datasets/{number}/images/1.jpg")
+
     client = SimpleNamespace(
         __version__="0.15.1",
-        config=SimpleNamespace(set_root_cache_directory=folders.append),
-        datasets=SimpleNamespace(get_dataset=lambda number, **options: came.append((number, options))),
+        config=SimpleNamespace(set_root_cache_directory=id, get_cache_directory=lambda: str(tmp_path)),
+        datasets=SimpleNamespace(get_dataset=get_dataset),
     )
     monkeypatch.setitem(sys.modules, "openml", client)
-    get(sources.source("sma_brd"), tmp_path, accepted=True)
-    assert folders == [str(tmp_path)]
+    with pytest.raises(
+        StorageError, match=r"OpenML 46033 \(stylized extended\) .* came without pictures: remove"
+    ):
+        get(sources.source("sma_brd"), tmp_path, accepted=True)
     options = {"download_data": True, "download_all_files": True}
     assert came == [(number, options) for number in (46036, 46035, 46034, 46033)]
     client.__version__ = "0.14.1"
