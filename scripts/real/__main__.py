@@ -33,7 +33,6 @@ import shiftdata as sd
 from builders.raw.checking import check
 from builders.raw.sources import source
 from builders.recipe_files import load_recipe, recipe_names
-from shiftdata.errors import ShiftdataError
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = Path(__file__).parent / "sets.toml"
@@ -155,6 +154,7 @@ class Reader:
         try:
             for step in (self.check, self.build, self.verify, self.load, self.task):
                 self.do(step.__name__, step)
+            steps = steps if self.record["task"] else 0
             for method in self.options.methods or self.real.methods if steps else ():
                 for seed in range(self.options.seeds):
                     self.do(
@@ -162,9 +162,9 @@ class Reader:
                     )
             if steps:
                 self.do(f"plain, {steps} steps, seed 0", self.plain)
-        except (ShiftdataError, subprocess.CalledProcessError) as error:
-            self.record["failed"] = str(error)
-            self.say(f"failed: {error}")
+        except Exception as error:  # whatever it is, the other sets are read
+            self.record["failed"] = f"{type(error).__name__}: {error}"
+            self.say(f"failed: {self.record['failed']}")
         self.save()
 
     def do(self, name: str, step: Callable[[], Any]) -> None:
@@ -209,10 +209,15 @@ class Reader:
         return {split: rows.num_rows for split, rows in loaded.items()}
 
     def opened(self) -> sd.Task:
-        splits = sd.open_dataset(self.folder).manifest.canonical_splits
-        return sd.task(self.folder, self.real.task or splits[0].name)
+        return sd.task(self.folder, self.real.task or self.splits()[0])
+
+    def splits(self) -> list[str]:
+        return [split.name for split in sd.open_dataset(self.folder).manifest.canonical_splits]
 
     def task(self) -> Record:
+        """Count the sets of the task; a part of a dataset may be too small for any."""
+        if not self.splits():
+            return {}
         task = self.opened()
         return {name: {"role": rows.role, "rows": len(rows)} for name, rows in task.sets.items()}
 
