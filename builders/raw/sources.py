@@ -162,9 +162,11 @@ class Source:
 
     @property
     def holds(self) -> str:
-        """What a place with it holds: the folders of its domains, its files, or else its title."""
-        domains = [f"{name}/" for counts in self.counts[:1] for name in counts.domains]
-        return ", ".join(domains or [file.name for file in self.files]) or self.title
+        """What a place with it holds: paths of a form, folders of its domains, files, or else its title."""
+        folders = self.layout.get("reader", "folders") in ("folders", "digits") and self.counts[:1]
+        domains = [f"{name}/" for counts in folders or () for name in counts.domains]
+        names = ", ".join(domains or [file.name for file in self.files])
+        return str(self.layout.get("form", "")) or names or self.title
 
     def way(self, how: str | None) -> Way:
         """The way that is asked for, or the first."""
