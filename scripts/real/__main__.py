@@ -31,7 +31,7 @@ from report import report_of, write_states
 
 import shiftdata as sd
 from builders.raw.checking import check
-from builders.raw.sources import source
+from builders.raw.sources import source, states
 from builders.recipe_files import load_recipe, recipe_names
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -196,6 +196,9 @@ class Reader:
         command = [sys.executable, "-m", "builders", "build", self.real.recipe, *where]
         subprocess.run(command, check=True)
         manifest = sd.open_dataset(self.folder).manifest
+        for state in states():
+            if state["recipe"] == self.real.recipe and state["content_id"] != manifest.content_id:
+                self.say(f"another dataset than was recorded on {state['date']}: {state['content_id'][:12]}")
         return {"content_id": manifest.content_id, "date": datetime.now(UTC).date().isoformat()}
 
     def verify(self) -> list[str]:
