@@ -206,8 +206,9 @@ class Folders:
                 continue
             for line in read_list(tree.read(file)):
                 named = PurePosixPath(line.path.lower())
-                folder = named.parent.name or path.stem.removesuffix("_labels")
-                numbers[folder, named.name].add(-1 if line.number is None else line.number)
+                if line.number is not None:
+                    folder = named.parent.name or path.stem.removesuffix("_labels")
+                    numbers[folder, named.name].add(line.number)
         return numbers
 
     def _by_bytes(self, tree: Tree, results: Iterator[Found]) -> Iterator[Found]:
