@@ -21,11 +21,6 @@ from builders.sample import Json
 PATH = re.compile(r'"([^"\n]+\.(?:jpe?g|png))"', re.IGNORECASE)
 
 
-def levels(path: str) -> tuple[str, ...]:
-    """The last three levels of a path."""
-    return tuple(path.split("/")[-3:])
-
-
 @dataclass(frozen=True, kw_only=True)
 class Paths:
     """Pictures whose paths end in one pattern.
@@ -68,14 +63,11 @@ class Paths:
         trajectories: dict[tuple[str | None, ...], dict[str, Row]] = defaultdict(dict)
         places = Counter[str]()
         lists = [file for file in tree.files if self.listed and file.rpartition("/")[2] == self.listed]
-        named = {
-            levels(path)
-            for file in lists
-            for path in PATH.findall(tree.read(file).decode("utf-8", "replace"))
-        }
+        texts = [tree.read(file).decode("utf-8", "replace") for file in lists]
+        named = {tuple(path.split("/")[-3:]) for text in texts for path in PATH.findall(text)}
         for file in (file for file in tree.files if file.lower().endswith(ENDINGS)):
             row = self._row(file, places)
-            if named and levels(file) not in named:
+            if named and tuple(file.split("/")[-3:]) not in named:
                 row = Odd(file=file, why=f"{self.listed} does not list it")
             if isinstance(row, Odd):
                 yield row

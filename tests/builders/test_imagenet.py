@@ -189,6 +189,18 @@ FORMS: Mapping[str, tuple[str, Mapping[str, str | None], Mapping[str, int]]] = {
     ),
 }
 
+#: Trees in which something lacks, or has other pixels than the authors' files, and what the error names.
+LACKING = [
+    ("living17", f"val/{VALIDATION}.JPEG", r"put LOC_val_solution\.csv beside it"),
+    ("cifar10", "cifar10/train/cat/0000.jpg", "data_batch_1: missing"),
+    ("cifar10_c", "cifar10_c/fog/3/000/00001.jpg", r"gaussian_noise\.npy: missing"),  # Dassl's
+    (
+        "imagenet_c",
+        f"fog/{NODE}/{VALIDATION}.JPEG",
+        "its path does not end in <corruption>/<1 to 5>/<class>/",
+    ),
+]
+
 
 class TestForms:
     @pytest.mark.parametrize("form", FORMS)
@@ -200,10 +212,11 @@ class TestForms:
         groups = (item.nuisance or next(iter(item.source.get("lists", [""]))) for item in items)
         assert Counter(groups) == counts
 
-    def test_the_file_that_lacks_is_named(self, tmp_path):
-        put(tmp_path, f"val/{VALIDATION}.JPEG")
-        with pytest.raises(InputError, match=r"put LOC_val_solution\.csv beside it"):
-            album_of("living17", tmp_path).items()
+    @pytest.mark.parametrize(("name", "file", "missing"), LACKING)
+    def test_the_file_that_lacks_is_named(self, name, file, missing, tmp_path):
+        put(tmp_path, file)
+        with pytest.raises(InputError, match=missing):
+            album_of(name, tmp_path).items()
 
     def test_a_check_names_the_classes_that_lack(self, tmp_path):
         put(tmp_path, "imagenette2/train/n01440764/n01440764_1.JPEG")
