@@ -68,24 +68,21 @@ def _listed(
     release: Release, files_of: Mapping[str, str], styles: Sequence[str], in_folders: Sequence[str]
 ) -> Iterator[Picture | Odd]:
     """Read the rows of the table; the column of styles is known by its values, others by their names."""
-    columns = [*release.rows[0]] if release.rows else []
     rows = [row for row in release.rows if any(row.get(name) for name in PATHS)]
-    values = {name: {plain(row[name]) for row in rows} for name in columns if name not in PATHS}
+    values = {
+        name: {plain(row[name]) for row in rows} for name in (rows[0] if rows else ()) if name not in PATHS
+    }
     allowed = {*styles, *FORMS["untouched"]}
     of_style = next((name for name in values if values[name] & {*styles} and values[name] <= allowed), "")
     of_class = next((name for name in CLASSES if name in values and name != of_style), "")
-    if not of_class or not {*columns} & {*PATHS}:
-        if release.table:
-            why = "it should have the columns FILE_NAME and CATEGORY, or info.json say how they are named"
-            yield Odd(file=release.table, why=f"{why} (it has {', '.join(sorted(columns)) or 'no row'})")
+    if release.table and not of_class:
+        why = "it should have the columns FILE_NAME and CATEGORY, or info.json say how they are named"
+        yield Odd(file=release.table, why=f"{why} (it has {', '.join(*map(sorted, release.rows[:1]))})")
+    if not of_class:
         return
     groups = {row[of_class]: split_group(row[of_class], styles) for row in rows}
-    if of_style:  # a class too may end in the name of a style
-        pairs = {(row[of_class], plain(row[of_style])) for row in rows}
-        is_grouped = all(groups[category][1] == style for category, style in pairs if style in styles)
-    else:
-        is_grouped = 2 * sum(style is not None for _, style in groups.values()) > len(groups)
-    if not is_grouped:
+    is_grouped = 2 * sum(style is not None for _, style in groups.values()) > len(groups)
+    if not is_grouped:  # classes, of which some end in the name of a style
         groups = {category: (mended(category), None) for category in groups}
     paths = [[row[name].replace("\\", "/") for name in PATHS if row.get(name)] for row in rows]
     in_names = [
@@ -105,9 +102,8 @@ def _listed(
             continue
         if not of_style and not style:
             style = (shown_by(path, in_folders) or (label, None))[1] or in_names[number]
-        yield Picture(
-            file=files_of[path], label=label, name=stem_of(path), style=style, row=row, number=number
-        )
+        name = stem_of(path)
+        yield Picture(file=files_of[path], label=label, name=name, style=style, row=row, number=number)
 
 
 class _Files:
@@ -162,17 +158,16 @@ def merged(read: Iterable[tuple[Release, Sequence[Picture | Odd]]]) -> Iterator[
         known = dict(first)
         for picture in pictures:
             label, size = plain(picture.label), release.tree.files[picture.file]
-            name = picture.name
-            if counts[label, picture.style, name] > 1:  # 1.jpg beside 1.png
-                name = name_of(picture.file)
+            is_one = counts[label, picture.style, picture.name] == 1  # else 1.jpg beside 1.png
+            name = picture.name if is_one else name_of(picture.file)
             key: Key = label, picture.style, name
-            if release.version in PARTS and known:
+            if release.base in PARTS and known:
                 others = [each for each in alike[label, picture.style, size] if each in known]
                 data = release.tree.read(picture.file) if others else b""
                 others.sort(key=key.__ne__)  # that of the same name first
                 equal = (each for each in others if release.tree.read(first[each].file) == data)
                 if key in known and picture.origin_by:  # a number that another picture has there
-                    key = label, picture.style, f"{name} {release.version}"
+                    key = label, picture.style, f"{name} {release.base}"
                 key = next(equal, key)
             if key not in first:
                 first[key] = picture
@@ -244,12 +239,10 @@ def mended(text: str) -> str:
     >>> mended("PunaisÃ© "), mended("Punaisé"), mended("polar_bear")
     ('Punaisé', 'Punaisé', 'polar_bear')
     """
-    for encoding in ("latin-1", "cp1252"):
-        try:
-            return text.encode(encoding).decode("utf-8").strip()
-        except UnicodeError:
-            continue
-    return text.strip()
+    try:
+        return text.encode("latin-1").decode().strip()
+    except UnicodeError:
+        return text.strip()
 
 
 @lru_cache(NAMES)
