@@ -28,7 +28,8 @@ NAMES = 10_000  # of classes, and of classes in styles, that are remembered as t
 class Picture:
     """A picture of a release: its class, the style that it was painted in, and its name within these.
 
-    Where no name says of which untouched picture it is, `origin_by` says what does, and `origin` which.
+    `row` is that of the table, if it is listed. Where no name says of which untouched picture it is,
+    `origin_by` says what does, and `origin` which.
     """
 
     file: str
@@ -36,7 +37,6 @@ class Picture:
     name: str
     style: str | None = None
     row: Mapping[str, str] = field(default_factory=dict)
-    number: int = -1
     origin_by: str = ""
     origin: str | None = None
 
@@ -44,29 +44,24 @@ class Picture:
 def pictures(release: Release, styles: Sequence[str] = ()) -> Iterator[Picture | Odd]:
     """Read the pictures that the table lists, then those whose folder says what they show."""
     files = {path: file for path, file in release.files.items() if _is_read(path)}
-    groups = {tuple(path.split("/")[-3:-1]) for path in files if not _is_content(path)}
-    painted = [shown for group in groups if (shown := shown_by("/".join((*group, "")), styles)) and shown[1]]
-    in_folders = styles if 2 * len(painted) > len(groups) else ()  # a class may end in the name of a style
     has_tops = any(path.lower().startswith(tuple(f"{top}/" for top in FOLDERS)) for path in files)
     used = set()
-    for picture in _listed(release, files, styles, in_folders):
+    for picture in _listed(release, files, styles):
         used.add(picture.file)
         yield picture
     for path, file in files.items():
         *_, above, _, name = "", "", *path.lower().split("/")
         if file in used:
             continue
-        shown = shown_by(path, in_folders)
+        shown = shown_by(path, styles)
         if shown is None or (has_tops and not shown[1] and path.count("/") == 1):
             yield Odd(file=file, why=NO_STYLE if above == STYLIZED else UNLISTED)
         else:
-            stem = f"{above}_{stem_of(name)}" if above in SPLITS else stem_of(path)
-            yield Picture(file=file, label=shown[0], name=stem, style=shown[1])
+            name = f"{above}_{name}" if above in SPLITS else name
+            yield Picture(file=file, label=shown[0], name=plain(stem_of(name)), style=shown[1])
 
 
-def _listed(
-    release: Release, files_of: Mapping[str, str], styles: Sequence[str], in_folders: Sequence[str]
-) -> Iterator[Picture | Odd]:
+def _listed(release: Release, files_of: Mapping[str, str], styles: Sequence[str]) -> Iterator[Picture | Odd]:
     """Read the rows of the table; the column of styles is known by its values, others by their names."""
     rows = [row for row in release.rows if any(row.get(name) for name in PATHS)]
     values = {
@@ -90,20 +85,19 @@ def _listed(
     ]
     if of_style or is_grouped or 2 * sum(style is not None for style in in_names) <= len(rows):
         in_names = [None] * len(rows)
-    files = _Files(files_of, {plain(label) for label, _ in groups.values()}, in_folders)
-    for number, row in enumerate(rows):
+    files = _Files(files_of, {plain(label) for label, _ in groups.values()}, styles)
+    for row, given, in_name in zip(rows, paths, in_names, strict=True):
         label, style = groups[row[of_class]]
         if of_style:
             style = plain(row[of_style]) if plain(row[of_style]) in styles else None
-        path = files.find(paths[number], plain(label), style)
+        path = files.find(given, plain(label), style)
         if path is None or label in ("", "NAN"):
-            file = "/".join(filter(None, (release.folder, *paths[number][0].split("/")[-2:])))
+            file = "/".join(filter(None, (release.folder, *given[0].split("/")[-2:])))
             yield Odd(file=file, why=ABSENT if path is None else "labels.csv gives it no category")
             continue
         if not of_style and not style:
-            style = (shown_by(path, in_folders) or (label, None))[1] or in_names[number]
-        name = stem_of(path)
-        yield Picture(file=files_of[path], label=label, name=name, style=style, row=row, number=number)
+            style = (shown_by(path, styles) or (label, None))[1] or in_name
+        yield Picture(file=files_of[path], label=label, name=plain(stem_of(path)), style=style, row=row)
 
 
 class _Files:

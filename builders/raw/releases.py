@@ -129,26 +129,24 @@ def _named(release: Release) -> Release:
     base = ""
     for name in reversed((without_packing(release.tree.place.name), *map(str, given))):
         if name in _openml():
-            return replace(release, **_openml()[name])
+            source, form = _openml()[name]
+            of = source.removeprefix("sma_").removeprefix("meta_album_").upper()
+            kind, base = "SMA" if source.startswith("sma_") else "Meta-Album", form.rpartition("_")[2]
+            return replace(release, set=of, source=kind, stylized=form.startswith(STYLIZED), base=base)
         if match := NAMED.fullmatch(re.sub(r"[^A-Z0-9]+", "_", name.upper())):
             base = base or FORMS["versions"].get(match["version"] or match["set"], "")
             of = FORMS["aliases"].get(match["set"], match["set"])
             is_other = match["version"] and re.match("[A-Z0-9]+_", name)  # of Meta-Album
-            if f"sma_{of.lower()}" in sources() or match["sty"] or is_other:
+            if of in FORMS["sets"] or match["sty"] or is_other:
                 return replace(release, set=of, stylized=bool(match["sty"]), base=base or release.base)
     return replace(release, base=base or release.base)
 
 
 @cache
-def _openml() -> Mapping[str, Mapping[str, Any]]:
-    """Return what each id on OpenML says of a release."""
+def _openml() -> Mapping[str, tuple[str, str]]:
+    """Return the dataset, and which form of it, of each id on OpenML."""
     return {
-        str(number): {
-            "set": name.removeprefix("sma_").removeprefix("meta_album_").upper(),
-            "source": "SMA" if name.startswith("sma_") else "Meta-Album",
-            "stylized": form.startswith(STYLIZED),
-            "base": form.rpartition("_")[2],
-        }
+        str(number): (name, form)
         for name, source in sources().items()
         for form, number in source.openml.items()
     }
