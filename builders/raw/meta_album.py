@@ -37,7 +37,7 @@ class MetaAlbum:
             )
         found = list(merged((release, list(pictures(release))) for release in untouched))
         counts = Counter(row.label for row in found if isinstance(row, Row))
-        if len(counts) > self.largest and all(release.version in PARTS for release in untouched):
+        if len(counts) > self.largest and all(release.base in PARTS for release in untouched):
             raise InputError(
                 f"{tree.place} has the Mini release of {self.set} alone, where all {len(counts)} classes are "
                 f"of one size: its {self.largest} largest classes are known from Extended"

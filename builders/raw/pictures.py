@@ -28,7 +28,8 @@ NAMES = 10_000  # of classes, and of classes in styles, that are remembered as t
 class Picture:
     """A picture of a release: its class, the style that it was painted in, and its name within these.
 
-    Where no name says of which untouched picture it is, `origin_by` says what does, and `origin` which.
+    `row` is that of the table, if it is listed. Where no name says of which untouched picture it is,
+    `origin_by` says what does, and `origin` which.
     """
 
     file: str
@@ -36,7 +37,6 @@ class Picture:
     name: str
     style: str | None = None
     row: Mapping[str, str] = field(default_factory=dict)
-    number: int = -1
     origin_by: str = ""
     origin: str | None = None
 
@@ -44,48 +44,40 @@ class Picture:
 def pictures(release: Release, styles: Sequence[str] = ()) -> Iterator[Picture | Odd]:
     """Read the pictures that the table lists, then those whose folder says what they show."""
     files = {path: file for path, file in release.files.items() if _is_read(path)}
-    groups = {tuple(path.split("/")[-3:-1]) for path in files if not _is_content(path)}
-    painted = [shown for group in groups if (shown := shown_by("/".join((*group, "")), styles)) and shown[1]]
-    in_folders = styles if 2 * len(painted) > len(groups) else ()  # a class may end in the name of a style
     has_tops = any(path.lower().startswith(tuple(f"{top}/" for top in FOLDERS)) for path in files)
     used = set()
-    for picture in _listed(release, files, styles, in_folders):
+    for picture in _listed(release, files, styles):
         used.add(picture.file)
         yield picture
     for path, file in files.items():
         *_, above, _, name = "", "", *path.lower().split("/")
         if file in used:
             continue
-        shown = shown_by(path, in_folders)
+        shown = shown_by(path, styles)
         if shown is None or (has_tops and not shown[1] and path.count("/") == 1):
             yield Odd(file=file, why=NO_STYLE if above == STYLIZED else UNLISTED)
         else:
-            stem = f"{above}_{stem_of(name)}" if above in SPLITS else stem_of(path)
-            yield Picture(file=file, label=shown[0], name=stem, style=shown[1])
+            name = f"{above}_{name}" if above in SPLITS else name
+            yield Picture(file=file, label=shown[0], name=plain(stem_of(name)), style=shown[1])
 
 
-def _listed(
-    release: Release, files_of: Mapping[str, str], styles: Sequence[str], in_folders: Sequence[str]
-) -> Iterator[Picture | Odd]:
+def _listed(release: Release, files_of: Mapping[str, str], styles: Sequence[str]) -> Iterator[Picture | Odd]:
     """Read the rows of the table; the column of styles is known by its values, others by their names."""
-    columns = [*release.rows[0]] if release.rows else []
     rows = [row for row in release.rows if any(row.get(name) for name in PATHS)]
-    values = {name: {plain(row[name]) for row in rows} for name in columns if name not in PATHS}
+    values = {
+        name: {plain(row[name]) for row in rows} for name in (rows[0] if rows else ()) if name not in PATHS
+    }
     allowed = {*styles, *FORMS["untouched"]}
     of_style = next((name for name in values if values[name] & {*styles} and values[name] <= allowed), "")
     of_class = next((name for name in CLASSES if name in values and name != of_style), "")
-    if not of_class or not {*columns} & {*PATHS}:
-        if release.table:
-            why = "it should have the columns FILE_NAME and CATEGORY, or info.json say how they are named"
-            yield Odd(file=release.table, why=f"{why} (it has {', '.join(sorted(columns)) or 'no row'})")
+    if release.table and not of_class:
+        why = "it should have the columns FILE_NAME and CATEGORY, or info.json say how they are named"
+        yield Odd(file=release.table, why=f"{why} (it has {', '.join(*map(sorted, release.rows[:1]))})")
+    if not of_class:
         return
     groups = {row[of_class]: split_group(row[of_class], styles) for row in rows}
-    if of_style:  # a class too may end in the name of a style
-        pairs = {(row[of_class], plain(row[of_style])) for row in rows}
-        is_grouped = all(groups[category][1] == style for category, style in pairs if style in styles)
-    else:
-        is_grouped = 2 * sum(style is not None for _, style in groups.values()) > len(groups)
-    if not is_grouped:
+    is_grouped = 2 * sum(style is not None for _, style in groups.values()) > len(groups)
+    if not is_grouped:  # classes, of which some end in the name of a style
         groups = {category: (mended(category), None) for category in groups}
     paths = [[row[name].replace("\\", "/") for name in PATHS if row.get(name)] for row in rows]
     in_names = [
@@ -93,21 +85,19 @@ def _listed(
     ]
     if of_style or is_grouped or 2 * sum(style is not None for style in in_names) <= len(rows):
         in_names = [None] * len(rows)
-    files = _Files(files_of, {plain(label) for label, _ in groups.values()}, in_folders)
-    for number, row in enumerate(rows):
+    files = _Files(files_of, {plain(label) for label, _ in groups.values()}, styles)
+    for row, given, in_name in zip(rows, paths, in_names, strict=True):
         label, style = groups[row[of_class]]
         if of_style:
             style = plain(row[of_style]) if plain(row[of_style]) in styles else None
-        path = files.find(paths[number], plain(label), style)
+        path = files.find(given, plain(label), style)
         if path is None or label in ("", "NAN"):
-            file = "/".join(filter(None, (release.folder, *paths[number][0].split("/")[-2:])))
+            file = "/".join(filter(None, (release.folder, *given[0].split("/")[-2:])))
             yield Odd(file=file, why=ABSENT if path is None else "labels.csv gives it no category")
             continue
         if not of_style and not style:
-            style = (shown_by(path, in_folders) or (label, None))[1] or in_names[number]
-        yield Picture(
-            file=files_of[path], label=label, name=stem_of(path), style=style, row=row, number=number
-        )
+            style = (shown_by(path, styles) or (label, None))[1] or in_name
+        yield Picture(file=files_of[path], label=label, name=plain(stem_of(path)), style=style, row=row)
 
 
 class _Files:
@@ -162,17 +152,16 @@ def merged(read: Iterable[tuple[Release, Sequence[Picture | Odd]]]) -> Iterator[
         known = dict(first)
         for picture in pictures:
             label, size = plain(picture.label), release.tree.files[picture.file]
-            name = picture.name
-            if counts[label, picture.style, name] > 1:  # 1.jpg beside 1.png
-                name = name_of(picture.file)
+            is_one = counts[label, picture.style, picture.name] == 1  # else 1.jpg beside 1.png
+            name = picture.name if is_one else name_of(picture.file)
             key: Key = label, picture.style, name
-            if release.version in PARTS and known:
+            if release.base in PARTS and known:
                 others = [each for each in alike[label, picture.style, size] if each in known]
                 data = release.tree.read(picture.file) if others else b""
                 others.sort(key=key.__ne__)  # that of the same name first
                 equal = (each for each in others if release.tree.read(first[each].file) == data)
                 if key in known and picture.origin_by:  # a number that another picture has there
-                    key = label, picture.style, f"{name} {release.version}"
+                    key = label, picture.style, f"{name} {release.base}"
                 key = next(equal, key)
             if key not in first:
                 first[key] = picture
@@ -244,12 +233,10 @@ def mended(text: str) -> str:
     >>> mended("PunaisÃ© "), mended("Punaisé"), mended("polar_bear")
     ('Punaisé', 'Punaisé', 'polar_bear')
     """
-    for encoding in ("latin-1", "cp1252"):
-        try:
-            return text.encode(encoding).decode("utf-8").strip()
-        except UnicodeError:
-            continue
-    return text.strip()
+    try:
+        return text.encode("latin-1").decode().strip()
+    except UnicodeError:
+        return text.strip()
 
 
 @lru_cache(NAMES)

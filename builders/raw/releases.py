@@ -39,8 +39,8 @@ FOLDERS = (IMAGES, CONTENT, STYLIZED, STYLES, *SPLITS)
 class Release:
     """A folder that was published as one: a version of a set, untouched or stylized.
 
-    `set`, `version` and `source` are empty where no name says them. The `table` is in the folder, or above it
-    as next to an archive of the pictures. `files` are paths in the tree by those within the folder.
+    `set` and `source` are empty where no name says them; `base` is the version. The `table` is in the folder,
+    or above it as next to an archive of the pictures. `files` are paths in the tree by those in the folder.
     """
 
     tree: Tree
@@ -48,13 +48,9 @@ class Release:
     table: str
     files: Mapping[str, str]
     set: str = ""
-    version: str = ""
+    base: str = "extended"
     source: str = ""
     stylized: bool = False
-
-    @property
-    def base(self) -> str:
-        return self.version or "extended"
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
@@ -109,8 +105,7 @@ def releases(tree: Tree, of: str, source: str) -> list[Release]:
             f"{tree.place} has {', '.join(names)}; {of} of {source} is not among them: give the folder or "
             f"archive of {of}"
         )
-    order = ("extended", "", *PARTS)
-    return sorted(mine, key=lambda release: (order.index(release.version), release.stylized))
+    return sorted(mine, key=lambda release: (release.base in PARTS, release.base, release.stylized))
 
 
 def _marked(path: str) -> str | None:
@@ -131,29 +126,27 @@ def _nearest(tables: Sequence[str], folder: str) -> str:
 def _named(release: Release) -> Release:
     """Say what a release is; of the names of folders and in info.json the last that says something counts."""
     given = (release.info.get("dataset_name"), release.info.get("dataset_id"), *release.folder.split("/"))
-    version = ""
+    base = ""
     for name in reversed((without_packing(release.tree.place.name), *map(str, given))):
         if name in _openml():
-            return replace(release, **_openml()[name])
+            source, form = _openml()[name]
+            of = source.removeprefix("sma_").removeprefix("meta_album_").upper()
+            kind, base = "SMA" if source.startswith("sma_") else "Meta-Album", form.rpartition("_")[2]
+            return replace(release, set=of, source=kind, stylized=form.startswith(STYLIZED), base=base)
         if match := NAMED.fullmatch(re.sub(r"[^A-Z0-9]+", "_", name.upper())):
-            version = version or FORMS["versions"].get(match["version"] or match["set"], "")
+            base = base or FORMS["versions"].get(match["version"] or match["set"], "")
             of = FORMS["aliases"].get(match["set"], match["set"])
-            is_set = f"sma_{of.lower()}" in sources() or match["sty"]
-            if is_set or (match["version"] and re.match("[A-Z0-9]+_", name)):  # another set of Meta-Album
-                return replace(release, set=of, stylized=bool(match["sty"]), version=version)
-    return replace(release, version=version)
+            is_other = match["version"] and re.match("[A-Z0-9]+_", name)  # of Meta-Album
+            if of in FORMS["sets"] or match["sty"] or is_other:
+                return replace(release, set=of, stylized=bool(match["sty"]), base=base or release.base)
+    return replace(release, base=base or release.base)
 
 
 @cache
-def _openml() -> Mapping[str, Mapping[str, Any]]:
-    """Return what each id on OpenML says of a release."""
+def _openml() -> Mapping[str, tuple[str, str]]:
+    """Return the dataset, and which form of it, of each id on OpenML."""
     return {
-        str(number): {
-            "set": name.removeprefix("sma_").removeprefix("meta_album_").upper(),
-            "source": "SMA" if name.startswith("sma_") else "Meta-Album",
-            "stylized": form.startswith(STYLIZED),
-            "version": form.rpartition("_")[2],
-        }
+        str(number): (name, form)
         for name, source in sources().items()
         for form, number in source.openml.items()
     }

@@ -116,7 +116,7 @@ def test_opaque_numbers_of_mini_and_extended_are_matched_by_their_bytes(tmp_path
         (
             "BRD_STY_Mini/images/{hash}.jpg",
             {"FILE_NAME": "{file}", "CATEGORY": "{label}"},
-            "the columns FILE_NAME, CATEGORY",
+            r"labels.csv has FILE_NAME, CATEGORY\)",
         ),
         ("BRD_STY_Mini/images/{hash}.jpg", {"a": "{file}", "b": "{label}"}, r"it has A, B\)"),
         ("DOG_STY_Mini/{label}_{style}/{n}.jpg", {}, "has DOG; BRD of SMA is not among them"),
