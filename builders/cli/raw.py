@@ -142,9 +142,11 @@ def check_command(
     album = _album(dataset, name)
     with ExitStack() as stack:
         report = check(dataset, album, place, read=read, progress=_bars(stack, "", quiet))
-    print(*result(dataset, report, place, verbose=verbose), sep="\n")
-    if line:
-        print(json.dumps(report.line(name, read=read)), file=line)
+    print(*result(dataset, name, report, place, verbose=verbose), sep="\n")
+    if line:  # never the path of somebody's own file
+        print(
+            json.dumps(report.line(name if name in dataset.recipes else dataset.name, read=read)), file=line
+        )
     return 1 if report.problems else 0
 
 

@@ -62,8 +62,8 @@ def by_hand(source: Source, way: Way, folder: Path) -> Iterator[str]:
             )
 
 
-def result(source: Source, report: Report, place: Path, *, verbose: bool) -> Iterator[str]:
-    """What a check found, problems first, and what to do."""
+def result(source: Source, name: str, report: Report, place: Path, *, verbose: bool) -> Iterator[str]:
+    """What a check of a dataset, or a recipe, of that name found: problems first, and what to do."""
     where = "" if place == source.place else f" --raw {place}"
     is_elsewhere = any(finding.kind is Kind.WRONG_PLACE for finding in report.problems)
     notes = [finding for finding in report.findings if finding.kind is Kind.NOTE]
@@ -81,7 +81,8 @@ def result(source: Source, report: Report, place: Path, *, verbose: bool) -> Ite
         yield from (f"expected: {text}" for text in report.expected or ["no source says how many"])
     if not report.problems:
         yield f"{place}: all well."
-        yield from (f"Next: python -m builders build {recipe}{where}" for recipe in source.recipes[:1])
+        recipes = [name] if name in source.recipes or name.endswith(".toml") else source.recipes
+        yield from (f"Next: python -m builders build {recipe}{where}" for recipe in recipes[:1])
         return
     advice = list(_advice(source, report, place))
     yield f"{place}: problems: {len(report.problems):,}.{' What to do:' if advice else ''}"
