@@ -22,7 +22,7 @@ AGREE, APART = 0.5, 0.9
 ORDER, ITSELF = "order of rows", "itself"
 WHY = {
     ORDER: "no name says which picture was painted. Every style of a class has as many rows, in order: the "
-    "k-th of each are taken to show one picture",
+    "k-th of each are taken to show one picture, which is a guess, above all in Mini, a sample of each style",
     ITSELF: "no name, column or order of rows says which picture was painted: each stylized picture is an "
     "origin of its own, and what it shows may be in train in one style and in test in another",
 }
