@@ -115,7 +115,7 @@ class _Files:
         self._classes, self._styles = classes, styles
         self._known: dict[tuple[bool, str, str], str | None] = {}
         for path in files:
-            for name in {*_spellings(path)}:
+            for name in (name_of(path).lower(), stem_of(path).lower()):
                 key = _is_content(path), self._place(path), name
                 self._known[key] = None if key in self._known else path
 
@@ -129,7 +129,7 @@ class _Files:
             for in_content in ((False,) if style else (True, False))
             for path in paths
             for place in dict.fromkeys((self._place(path), f"{label}_{style}", label, ""))
-            for name in _spellings(path)
+            for name in (name_of(path).lower(), stem_of(path).lower())
         )
         return next(filter(None, map(self._known.get, keys)), None)
 
@@ -207,9 +207,8 @@ def shown_by(path: str, styles: Sequence[str]) -> tuple[str, str | None] | None:
     for label, style in ((outer, inner), (inner, outer)):
         if plain(style) in styles and label.lower() not in ("", *FOLDERS):
             return mended(label), plain(style)
-    label, style = split_group(inner, styles)
-    if style:
-        return label, style
+    if (split := split_group(inner, styles))[1]:
+        return split
     is_class = inner.lower() not in ("", *FOLDERS) and outer.lower() in ("", IMAGES)
     return (mended(inner), None) if is_class else None
 
@@ -230,10 +229,6 @@ def name_of(path: str) -> str:
 def stem_of(path: str) -> str:
     """Return the last part of a path, without its ending."""
     return os.path.splitext(name_of(path))[0]
-
-
-def _spellings(path: str) -> tuple[str, str, str]:
-    return name_of(path), name_of(path).lower(), stem_of(path).lower()
 
 
 @lru_cache(NAMES)
@@ -274,7 +269,6 @@ def split_group(group: str, styles: Sequence[str]) -> tuple[str, str | None]:
 
 
 def _style_of(stem: str, label: str, styles: Sequence[str]) -> str | None:
-    """Return the style at the end of a flat name or at its beginning, where the class may stand before it."""
-    text = f"_{plain(stem).removeprefix(f'{plain(label)}_')}_"
-    ends = (style for style in styles if text.startswith(f"_{style}_") or text.endswith(f"_{style}_"))
-    return next(ends, None)
+    """Return the style in a flat name."""
+    words = f"_{plain(stem)}_".replace(f"_{plain(label)}_", "_", 1)
+    return next((style for style in styles if f"_{style}_" in words), None)

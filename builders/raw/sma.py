@@ -55,7 +55,7 @@ class Sma:
                 named = _in_order(painted, bare) or [replace(each, origin_by=ITSELF) for each in painted]
                 file = release.table or release.folder or tree.place.name
                 yield Odd(file=file, why=f"{MAY_LEAK}: {WHY[named[0].origin_by]}")
-            found[:] = [each for each in found if isinstance(each, Odd) or not each.style] + named
+            found[:] = [*(each for each in found if isinstance(each, Odd) or not each.style), *named]
         yield from merged(read)
 
 
