@@ -95,7 +95,9 @@ def test_lists_of_another_dataset_next_to_those_of_this_are_named_and_not_read(t
     put(tmp_path, "txt_lists/art_train.txt", "OfficeHome/Art/Alarm_Clock/00001.jpg 0\n")
     album = album_of("pacs", tmp_path)
     assert rows(album) == before
-    assert album.left_out["txt_lists/art_train.txt"].startswith("a list of another dataset")
+    assert album.left_out["txt_lists/art_train.txt"].startswith(
+        "names no class of a domain: a list of another"
+    )
     assert all(item.source["lists"] for item in album.items())
 
 
