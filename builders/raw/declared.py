@@ -182,9 +182,11 @@ def _reader(source: Source, layout: Mapping[str, Any]) -> Any:
     for key in options:
         if key not in allowed:
             raise not_found("option", key, allowed, f"The reader {name} of {source.name} has no such option.")
-    for key in ("domains", "labels"):
-        if key in options:
-            options[key] = _names(options[key])
+    for field in fields(reader):
+        if field.name in options and (
+            field.name in ("domains", "labels") or isinstance(field.default, tuple)
+        ):
+            options[field.name] = _names(options[field.name])
     try:
         return reader(**{key: _frozen(value) for key, value in options.items()})
     except TypeError as error:

@@ -89,6 +89,18 @@ class Folders:
     left_out: Mapping[str, str] = field(default_factory=dict)
     numbers: str = ""
 
+    def __post_init__(self) -> None:
+        """Refuse what a declaration cannot mean, before any file is read."""
+        origins = [self.origin] if isinstance(self.origin, str) else self.origin.values()
+        for pattern in (*origins, *self.flat.values()):
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise InputError(f"{pattern!r} is not a regular expression: {error}") from error
+        for name, others in {**self.spellings, **self.repeats}.items():
+            if isinstance(others, str):
+                raise InputError(f"{name} = {others!r} is a text: write a list, {name} = [{others!r}]")
+
     def rows(self, tree: Tree) -> Iterator[Found]:
         """Every picture, then what is missing.
 

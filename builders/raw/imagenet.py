@@ -74,7 +74,7 @@ class Photo(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str]:
-        """What ImageFolder sorts it by: WordNet ids, or in ImageNetV2 numbers, as texts; then names."""
+        """ImageFolder's order: WordNet ids, or in ImageNetV2 numbers, as texts; then names."""
         return f"{self.number}" if self.part == "v2" else f"{self.number:03}", self.name
 
 

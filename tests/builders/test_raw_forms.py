@@ -204,6 +204,8 @@ def test_a_dataset_of_ones_own_is_declared_in_a_file(tmp_path):
         ("", 'titel = "x"', r"unknown field 'titel'; did you mean 'title'.*\[two_shops.recipe\]"),
         ("", 'protocols = ["leave-one-out"]', "unknown protocol 'leave-one-out'"),
         ("", 'encoding = "gif"', "unknown encoding 'gif'"),
+        ('origin = "("', "", "is not a regular expression"),
+        ('repeats = { full = "train" }', "", "write a list"),
         ('"', "", "does not declare raw datasets"),
     ],
 )
