@@ -144,6 +144,11 @@ FORMS: Mapping[str, tuple[str, Mapping[str, str | None], Mapping[str, int]]] = {
         },
         {"imagenet_1": 2},
     ),
+    "the Hub's archives": (
+        "living17",
+        {f"{NODE}_10_{NODE}.JPEG": None, f"{VALIDATION}_{NODE}.JPEG": None},
+        {"imagenet_1": 2},
+    ),
     "a WordNet id a line": (
         "living17",
         {f"val/{VALIDATION}.JPEG": None, "imagenet_2012_validation_synset_labels.txt": LINES},
@@ -212,6 +217,7 @@ class TestForms:
         items = album_of(name, tmp_path).items()
         groups = (item.nuisance or next(iter(item.source.get("lists", [""]))) for item in items)
         assert Counter(groups) == counts
+        assert not [item.key for item in items if item.key.endswith(f"_{NODE}")]  # a key is that of any form
 
     @pytest.mark.parametrize(("name", "file", "missing"), LACKING)
     def test_the_file_that_lacks_is_named(self, name, file, missing, tmp_path):
