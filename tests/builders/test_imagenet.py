@@ -217,7 +217,15 @@ class TestForms:
         items = album_of(name, tmp_path).items()
         groups = (item.nuisance or next(iter(item.source.get("lists", [""]))) for item in items)
         assert Counter(groups) == counts
-        assert not [item.key for item in items if item.key.endswith(f"_{NODE}")]  # a key is that of any form
+
+    def test_forms_have_the_same_rows(self, tmp_path):
+        rows = set[tuple[tuple[str, ...], ...]]()
+        for form in ("Kaggle", "torchvision", "the Hub's archives"):
+            for file, text in FORMS[form][1].items():
+                put(tmp_path / form, file, text or b"the same picture")
+            items = album_of("living17", tmp_path / form).items()
+            rows.add(tuple((item.key, item.label, item.nuisance or "", item.origin) for item in items))
+        assert len(rows) == 1
 
     @pytest.mark.parametrize(("name", "file", "missing"), LACKING)
     def test_the_file_that_lacks_is_named(self, name, file, missing, tmp_path):
