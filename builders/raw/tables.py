@@ -6,7 +6,7 @@ In a declaration a column is named by its header; a name with braces is made of 
     {column = "tumor", names = {0 = "normal", 1 = "tumor"}}           the name of each cell
     {column = "income", from = {low = 0, high = 50_001}}              the last name whose number it reaches
     {column = "when", read = "year", from = {old = 2002, new = 2013}}
-    {column = "age", least = 17, most = 99}                           a condition
+    {column = "age", least = 17, most = 99}                           a condition, as names are that are true
     {columns = ["male", "female"], least = 0.5}                       the columns that meet it, by name
     {column = "country", table = "regions.csv", key = "code", value = "region", otherwise = "Other"}
 """
