@@ -161,8 +161,8 @@ def test_openml_gets_every_set_into_the_folder(tmp_path, monkeypatch):
         get(sources.source("sma_brd"), tmp_path, accepted=True)
     options = {"download_data": True, "download_all_files": True}
     assert came == [(number, options) for number in (46036, 46035, 46034, 46033)]
-    client.__version__ = "0.14.1"
-    with pytest.raises(MissingExtraError, match=r"openml 0\.14\.1 cannot download pictures"):
+    client.__version__ = "0.14.2"
+    with pytest.raises(MissingExtraError, match=r"openml 0\.14\.2 is too old to download pictures"):
         get(sources.source("sma_brd"), tmp_path, accepted=True)
 
 
