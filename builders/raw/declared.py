@@ -131,7 +131,9 @@ def _recipe(source: Source, layout: Mapping[str, Any], table: Mapping[str, Any])
         summary = f"{count} pictures a class, each under every shift in every severity."
         bases = (
             Base(name="content", summary="Every untouched picture.", layer="content"),
-            Base(name="mini", summary=summary, per_group=count),
+            Base(
+                name="mini", summary=summary, per_group=count, listed=True
+            ),  # listed: or as many as there are
         )
     return Recipe(
         name=name,

@@ -148,17 +148,19 @@ class Table:
             for columns in (self.where, self.keep)
         )
         examples, left_out = self._examples(frame.tree, frame.file), Counter[str]()
-        faults, why = 0, ""
+        faults, last = 0, ""
         for row, name in enumerate(names):
-            example = {column: values[row] for column, values in examples.items()}
             if unmet := next((words for words, met in where.items() if met[row] is not True), ""):
                 left_out[unmet] += 1
                 if name:
                     yield Odd(file=pictures.get(name, name), why=f"left out: {unmet}")
-            elif why := self._fault(frame, row, labels[row], example, lists[row]) or (
-                "there already, in an earlier row" if name and name in taken else ""
-            ):
+                    taken.add(name)
+                continue
+            example = {column: values[row] for column, values in examples.items()}
+            why = self._fault(frame, row, labels[row], example, lists[row])
+            if why := why or ("there already, in an earlier row" if name and name in taken else ""):
                 faults += 1
+                last = why
                 yield Odd(file=f"{frame.file}, row {row}" + (f" ({name})" if name else ""), why=why)
             elif name and name not in pictures:
                 yield Odd(file=name, why=f"{frame.file.rpartition('/')[2]} lists it, and it is not there")
@@ -181,7 +183,7 @@ class Table:
         if 2 * faults > frame.size:
             raise InputError(
                 f"{faults:,} of {frame.size:,} rows of {frame.file} in {frame.tree.place} cannot be used "
-                f"({why}): it is another file, or in another coding"
+                f"({last}): it is another file, or in another coding"
             )
 
     def _fault(self, frame: Frame, row: int, label: Any, example: Mapping[str, Any], listed: Any) -> str:
