@@ -19,8 +19,8 @@ from shiftdata.errors import InputError, IntegrityError, MissingExtraError, Stor
 from shiftdata.extras import require
 from shiftdata.files import clear_when_full, locked
 
-#: The oldest openml client that downloads pictures: 0.12 to 0.14.1 fail with an invalid bucket name.
-OPENML = (0, 14, 2)
+#: The oldest openml client that works with NumPy 2; those before 0.14.2 get no pictures.
+OPENML = (0, 15)
 LOCK = ".get.lock"
 SPACE = "free some, or give a folder on another disk: --raw FOLDER"
 
@@ -173,12 +173,13 @@ def _from_hub(way: Way, folder: Path) -> None:
 
 def _from_openml(source: Source, folder: Path, say: Say) -> None:
     """Every set on OpenML, by its own client, into its own cache below the folder."""
-    openml = require("openml", f"getting {source.name}")
-    version = tuple(int(part) for part in openml.__version__.split(".")[:3] if part.isdecimal())
-    if version < OPENML:
-        raise MissingExtraError(
-            f"openml {openml.__version__} cannot download pictures: pip install --upgrade 'shiftdata[raw]'"
-        )
+    old = "is too old to download pictures: pip install --upgrade 'shiftdata[raw]'"
+    try:
+        openml = require("openml", f"getting {source.name}")
+    except AttributeError as error:  # it asks NumPy 2 for what NumPy 1 had
+        raise MissingExtraError(f"the openml that is installed {old}") from error
+    if tuple(int(part) for part in openml.__version__.split(".")[:2]) < OPENML:
+        raise MissingExtraError(f"openml {openml.__version__} {old}")
     openml.config.set_root_cache_directory(str(folder))
     for form, number in source.openml.items():
         say(f"{form.replace('_', ' ')}: OpenML {number}")

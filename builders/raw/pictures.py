@@ -111,8 +111,8 @@ class _Files:
     Other folders, such as images/ or one for each thousand files, say nothing.
     """
 
-    def __init__(self, files: Iterable[str], classes: Collection[str], styles: Sequence[str]) -> None:
-        self._classes, self._styles = classes, styles
+    def __init__(self, files: Collection[str], classes: Collection[str], styles: Sequence[str]) -> None:
+        self._files, self._classes, self._styles = files, classes, styles
         self._known: dict[tuple[bool, str, str], str | None] = {}
         for path in files:
             for name in (name_of(path).lower(), stem_of(path).lower()):
@@ -124,6 +124,9 @@ class _Files:
 
         That of a painted picture is never in content/, where untouched ones have the same names.
         """
+        exact = (path for path in paths if path in self._files and not (style and _is_content(path)))
+        if path := next(exact, ""):
+            return path
         keys = (
             (in_content, place, name)
             for in_content in ((False,) if style else (True, False))

@@ -14,6 +14,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from builders.albums.folder import ENDINGS
@@ -67,15 +68,22 @@ class Release:
         if not self.table:
             return ()
         data = self.tree.read(self.table)
-        if self.table.lower().endswith((".pq", ".parquet")):
-            rows = pq.read_table(io.BytesIO(data)).to_pylist()
-        else:
-            text = _text(data)
-            delimiter = max(",;\t", key=text.partition("\n")[0].count)
-            rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
+        try:
+            if self.table.lower().endswith((".pq", ".parquet")):
+                rows = pq.read_table(io.BytesIO(data)).to_pylist()
+            else:
+                text = _text(data)
+                delimiter = max(",;\t", key=text.partition("\n")[0].count)
+                rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
+        except (csv.Error, pa.ArrowInvalid) as error:
+            raise InputError(
+                f"{self.table} in {self.tree.place} is damaged ({error}): get it again"
+            ) from error
         renamed = {str(self.info.get(key)).upper(): name for key, name in FORMS["columns"]["renamed"].items()}
         names = {key: str(key).strip().upper().replace(" ", "_") for key in (rows[0] if rows else ())}
-        return [{renamed.get(name, name): _text_of(row[key]) for key, name in names.items()} for row in rows]
+        return [
+            {renamed.get(name, name): _text_of(row.get(key)) for key, name in names.items()} for row in rows
+        ]
 
 
 def releases(tree: Tree, of: str, source: str) -> list[Release]:

@@ -83,6 +83,7 @@ def _by_name(painted: Sequence[Picture], untouched: Collection[tuple[str, str]])
         lambda picture: picture.name,
         lambda picture: _without(picture, f"_{picture.style}_"),
         lambda picture: _without(picture, f"_{plain(picture.label)}_", f"_{picture.style}_"),
+        lambda picture: picture.name.rpartition(f"_{picture.style}")[0].removesuffix("_stylized"),
         lambda picture: picture.name.partition("_")[2],
         lambda picture: picture.name.rpartition("_")[0],
     ]

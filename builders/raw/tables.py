@@ -6,7 +6,7 @@ In a declaration a column is named by its header; a name with braces is made of 
     {column = "tumor", names = {0 = "normal", 1 = "tumor"}}           the name of each cell
     {column = "income", from = {low = 0, high = 50_001}}              the last name whose number it reaches
     {column = "when", read = "year", from = {old = 2002, new = 2013}}
-    {column = "age", least = 17, most = 99}                           a condition
+    {column = "age", least = 17, most = 99}                           a condition, as names are that are true
     {columns = ["male", "female"], least = 0.5}                       the columns that meet it, by name
     {column = "country", table = "regions.csv", key = "code", value = "region", otherwise = "Other"}
 """
@@ -339,7 +339,7 @@ def table_in(tree: Tree, file: str, names: Sequence[str], columns: Sequence[str]
     data = _unpacked(tree, file)
     try:
         if RECORD.encode() in data[: data.find(b">") + len(RECORD) + 2]:
-            return _records(data.decode(), names)
+            return _records(data, names)
         start = data.find(b"\n") + 1 if data.startswith(b"|") else 0
         end = data.find(b"\n", start) + 1 or len(data)
         first = next(csv.reader([data[start:end].decode("utf-8-sig")]), [])
@@ -366,8 +366,13 @@ def table_in(tree: Tree, file: str, names: Sequence[str], columns: Sequence[str]
         raise InputError(f"{file} in {tree.place} is not a whole CSV file ({error}): get it again") from error
 
 
-def _records(text: str, names: Sequence[str]) -> pa.Table:
+def _records(data: bytes, names: Sequence[str]) -> pa.Table:
     """Some fields of records as columns; a field that a record lacks is empty."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    text = text.replace("\r\n", "\n")
     records = [dict(FIELD.findall(record)) for record in text.split(RECORD)[1:]]
     columns = {name: [record.get(name, "") for record in records] for name in names}
     return pa.table({name: pa.array(cells, pa.large_string()) for name, cells in columns.items()})

@@ -74,6 +74,14 @@ def test_meta_album_reads_renamed_columns_mends_names_and_names_what_is_odd(tmp_
     }
 
 
+@pytest.mark.parametrize("name", ["labels.csv", "dataset_46034.pq"])
+def test_a_damaged_table_is_named(tmp_path, name):
+    put(tmp_path, "BRD_STY_Mini/images/1.jpg")
+    put(tmp_path, f"BRD_STY_Mini/{name}", b'FILE_NAME,CATEGORY\n"' + bytes(200_000))
+    with pytest.raises(InputError, match=f"BRD_STY_Mini/{name} in .* is damaged"):
+        album(tmp_path, "BRD").items()
+
+
 @pytest.mark.parametrize("has_table", [False, True])
 def test_meta_album_reads_folders_of_classes_whose_names_are_the_same_in_train_and_valid(tmp_path, has_table):
     pairs = [(split, label) for split in ("train", "valid") for label in ("GREAT TIT", "OWL")]
@@ -83,8 +91,11 @@ def test_meta_album_reads_folders_of_classes_whose_names_are_the_same_in_train_a
     if has_table:
         rows = [{"class id": "0", "filepaths": file, "labels": label} for file, label in files.items()]
         put(tmp_path, "birds.csv", sma.table(rows))
-    origins = {item.origin for item in album(tmp_path, "BRD", MetaAlbum).items()}
-    assert origins == {f"{slug(label)}/{split}_00{n}" for split, label in pairs for n in range(2)}
+    read = album(tmp_path, "BRD", MetaAlbum)
+    assert list(read.left_out) == ["images to test/1.jpg"]
+    assert {item.origin for item in read.items()} == {
+        f"{slug(label)}/{split}_00{n}" for split, label in pairs for n in range(2)
+    }
 
 
 @pytest.mark.parametrize("form", (KNOWN := {**sma.NAMED_FORMS, **sma.ORDERED_FORMS}).values(), ids=KNOWN)

@@ -124,6 +124,12 @@ NAMED_FORMS = {
     "a prefix in the tree": Form(
         "BRD/stylized/{label}_{style}/{style}_{n}.jpg", content="BRD/content/{label}/{n}.jpg"
     ),
+    "names of stylizers": Form(
+        "stylized/{label}_{style}/b_{n}_stylized_{style}_{hash}.jpg", content="content/{label}/b_{n}.jpg"
+    ),
+    "a number before the name": Form(
+        "stylized/{label}_{style}/{hash}_b_{n}.jpg", content="content/{label}/b_{n}.jpg"
+    ),
     "groups alone": Form("{label}_{style}/{n}.jpg"),
     "styles in classes": Form("data/stylized/{label}/{style}/{n}.jpg"),
     "classes in styles": Form("{style}/{label}/{n}.jpg"),
