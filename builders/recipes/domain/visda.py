@@ -4,7 +4,7 @@ from builders.raw.album import RawAlbum
 from builders.raw.domain_class import spelled
 from builders.raw.domain_recipe import domain_recipe
 from builders.raw.visda import Visda
-from shiftdata.evaluation.protocols import UDA
+from shiftdata.evaluation.protocols import UDA, VisDA
 from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 
 DOMAINS = ("train", "validation", "test")
@@ -38,7 +38,7 @@ RECIPE = domain_recipe(
         attribution="VisDA-2017 (Peng et al., 2017); for research only",
     ),
     domains=DOMAINS,
-    first=tuple(UDA(source="train", target=target) for target in ("validation", "test")),
+    first=(VisDA(), *(UDA(source="train", target=target) for target in ("validation", "test"))),
     pairs=(),
     more=canonical("visda"),
 )

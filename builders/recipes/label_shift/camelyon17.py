@@ -5,7 +5,7 @@ from builders.raw.camelyon17 import CENTERS, Camelyon17
 from builders.recipe import Base
 from builders.recipes.shared import public
 from builders.shifts.steps import Domains
-from shiftdata.evaluation.protocols import LeaveOneDomainOut
+from shiftdata.evaluation.protocols import LeaveOneDomainOut, Wilds
 from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 
 LABELS = ("normal", "tumor")
@@ -35,6 +35,6 @@ RECIPE = public(
     ),
     shift=Domains(names=CENTERS),
     bases=(Base(name="all", summary="Every patch of every hospital."),),
-    protocols=(*canonical("camelyon17"), *(LeaveOneDomainOut(test=center) for center in CENTERS)),
-    virtual=6,  # of 8: a set of each target, and of each of the first hospitals, is a config
+    protocols=(Wilds(), *canonical("camelyon17"), *(LeaveOneDomainOut(test=center) for center in CENTERS)),
+    virtual=7,  # of 9: WILDS' own, a set of each target and of each of the first hospitals are configs
 )

@@ -6,6 +6,7 @@ from builders.raw.civilcomments import SPLITS, CivilComments
 from builders.recipe import Base
 from builders.recipes.shared import public
 from builders.shifts.steps import Domains
+from shiftdata.evaluation.protocols import Wilds
 from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 
 LABELS = ("non-toxic", "toxic")
@@ -35,5 +36,5 @@ RECIPE = public(
     shift=Domains(names=SPLITS),
     encoding=TextEncoding(),
     bases=(Base(name="all", summary="Every comment."),),
-    protocols=canonical("civilcomments"),
+    protocols=(Wilds(), *canonical("civilcomments")),
 )

@@ -5,7 +5,7 @@ from builders.raw.fmow import PERIODS, Fmow
 from builders.recipe import Base
 from builders.recipes.shared import public
 from builders.shifts.steps import Domains
-from shiftdata.evaluation.protocols import UDA
+from shiftdata.evaluation.protocols import UDA, Wilds
 from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 
 #: In the order of their numbers in WILDS.
@@ -49,6 +49,6 @@ RECIPE = public(
     ),
     shift=Domains(names=tuple(PERIODS)),
     bases=(Base(name="all", summary="Every picture of every period."),),
-    protocols=(*canonical("fmow"), *(UDA(source=FIRST, target=period) for period in LATER)),
+    protocols=(Wilds(), *canonical("fmow"), *(UDA(source=FIRST, target=period) for period in LATER)),
     publishes="splits",
 )

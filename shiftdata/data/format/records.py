@@ -91,7 +91,7 @@ class CanonicalSet:
     """A set of a canonical split: its roles, its size, and the splits of its base that have its rows.
 
     `filters` keep exactly its rows; None if no filters can, for a `reason`. A row that was drawn twice counts
-    twice in `size`.
+    twice in `size`. `files` are the data files that have exactly its rows, where the build gave it some.
     """
 
     roles: Sequence[str]
@@ -99,6 +99,7 @@ class CanonicalSet:
     splits: Sequence[str]
     filters: Filters | None
     reason: str = ""
+    files: Sequence[str] = ()
 
 
 #: The beginning of the note that a set of a canonical split lacks groups.
@@ -129,13 +130,17 @@ class CanonicalSplit:
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """A config of `load_dataset(repo, name)`: each split's size, and the splits of `base` it is read from."""
+    """A config of `load_dataset(repo, name)`: each split's size, and the splits of `base` it is read from.
+
+    `files` are the data files of each split, where these are some of those of the base.
+    """
 
     name: str
     base: str
     splits: Mapping[str, Split]
     read: Mapping[str, Sequence[str]]
     filters: Filters | None = None
+    files: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,6 +73,8 @@ class Protocol(ABC):
     leaking: ClassVar[Sequence[str]] = ()
     #: The variants that go by the files of a dataset's authors, as the rows' `params` name them.
     from_files: ClassVar[Sequence[str]] = ()
+    #: Whether a build gives each of its sets files of its own, and makes it the default of the dataset.
+    own_files: ClassVar[bool] = False
     #: The official metrics of its tasks, of `shiftdata.evaluation.tasks.official`.
     metrics: ClassVar[Sequence[str]] = ()
     #: Its place in a chain; `ANY` is where it is written.

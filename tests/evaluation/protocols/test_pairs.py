@@ -41,6 +41,7 @@ WORDS = {
     "domainbed-v2": "domainbed-v2 test=rock,dim",
     "domainbed-v2 code": "domainbed-v2@code test=rock,dim",
     "listed": "listed test=rock lists=kfold",
+    "wilds": "wilds",
     "oracle": "oracle test=rock,dim",
     "oracle of a test": "oracle",
     "oracle*": "oracle* test=rock",
@@ -88,7 +89,11 @@ def _table(
                     continue
                 key = f"{label}-{domain}-{number}-{step}"
                 lists = {"train_kfold": number} if number % 10 < 7 else {"crossval_kfold": number}
-                lists |= {"test_kfold": number, "": number}
+                lists |= {
+                    "test_kfold": number,
+                    "": number,
+                    ("train", "train", "val", "test")[number % 4]: number,
+                }
                 params[key] = json.dumps({"file": f"{key}.jpg", "lists": lists})
                 rows.append({"key": key, "y": f"label{label:02d}", "a": domain, "o": origin, "s": step})
     severity = "s" if severities else None
@@ -488,7 +493,10 @@ def refused(first: str, second: str, text: str, error: InputError) -> None:
     assert re.search(r"[Tt]ake|put|give|lower|leave|name|join|drop", str(error)), f"{text}: {error}"
 
 
-assert {step.id for words in WORDS.values() for step in steps_of(words)} >= {each.id for each in protocols()}
+# VisDA's is for its own three domains.
+assert {step.id for words in WORDS.values() for step in steps_of(words)} >= {
+    each.id for each in protocols() if each.id != "visda"
+}
 FIRST = [name for name in WORDS if name not in ("severity", "quantile", "fold", "domain", "label")]
 
 
