@@ -118,6 +118,28 @@ def test_what_leaks_warns_and_no_filter_can_say_it(places):
     assert live.content_id() == sd.task(built, "domainbed_code_sketch_s1").content_id()
 
 
+@pytest.mark.parametrize(
+    ("protocol", "variants"),
+    [
+        ("leave-one-domain-out", "leave-one-domain-out@paper"),
+        ("domainbed", "domainbed@paper or domainbed@code"),
+        ("domainbed-v2", "domainbed-v2@paper or domainbed-v2@code"),
+    ],
+)
+def test_a_task_says_that_it_tests_fewer_rows_than_papers_do(places, protocol, variants):
+    task = sd.task(places[0], protocol, test="sketch")
+    left = sum(len(rows) for rows in task.sets.values() if rows.role == "test")
+    caution = (
+        f"caution: {left} of 210 rows of sketch are left to test: originals of the others are shared with "
+        f"the training domains; not comparable with published figures: take {variants}"
+    )
+    assert left < 210
+    assert repr(task).endswith(f"; {caution}>")
+    assert str(task.report()).splitlines()[2] == caution
+    assert "caution" not in repr(sd.task(places[0], f"{protocol}@paper", test="sketch"))
+    assert "caution" not in repr(sd.task(places[0], protocol, test="art_painting"))  # it shares no original
+
+
 def test_the_built_dataset_is_sound_and_says_from_how_many_files_it_was_cut(places):
     built, _ = places
     assert verify(built) == []
