@@ -16,6 +16,7 @@ from types import ModuleType
 import shiftdata
 from builders.albums import Raw
 from builders.parts import RECIPE_MODULE
+from builders.raw.declared import declared_recipes, recipe_in
 from builders.recipe import Recipe, file_versions
 from shiftdata.data.format.records import Calibration
 from shiftdata.data.format.typed import read_json, record
@@ -30,10 +31,11 @@ TABLE = re.compile(r"^RECIPES\b", re.MULTILINE)
 
 
 def recipe_names() -> list[str]:
-    """Every recipe of this package: the modules in `builders/recipes/<family>/`, and what tables list."""
-    return sorted(
+    """Every recipe of this package: a module or a table in `builders/recipes/<family>/`, or TOML."""
+    in_modules = (
         name for path in _modules() for name in ([recipe.name for recipe in _table(path)] or [path.stem])
     )
+    return sorted([*in_modules, *declared_recipes()])
 
 
 def embedded_recipes() -> list[str]:
@@ -49,19 +51,12 @@ def recipe_of(dataset: str) -> Recipe | None:
 
 
 def load_recipe(reference: str) -> Recipe:
-    """The recipe of that name in this package, or in a Python file that assigns `RECIPE`.
+    """The recipe of that name in this package, in a Python file that assigns `RECIPE`, or in a TOML file.
 
     `<name>=<place>` says where the raw dataset of its album lies.
     """
     named, place = _place_of(reference)
-    path = recipe_path(named)
-    module = _run_file(path)
-    table = {recipe.name: recipe for recipe in getattr(module, "RECIPES", ())}
-    recipe = table[named] if table else getattr(module, "RECIPE", None)
-    if not isinstance(recipe, Recipe):
-        raise InputError(
-            f"{path} must assign a builders.recipe.Recipe to RECIPE, not a {type(recipe).__name__}"
-        )
+    recipe = _recipe(named)
     written = calibration_path(reference, recipe)
     if written.is_file():
         recipe = dataclasses.replace(recipe, calibration=read_calibration(written))
@@ -70,6 +65,22 @@ def load_recipe(reference: str) -> Recipe:
     if not isinstance(recipe.album, Raw):
         raise InputError(f"the recipe {named} is made from no raw dataset: leave --raw out")
     return dataclasses.replace(recipe, album=recipe.album.at(Path(place)))
+
+
+def _recipe(named: str) -> Recipe:
+    if named.endswith(".toml"):
+        return recipe_in(recipe_path(named))
+    if named in declared_recipes():
+        return declared_recipes()[named][1]
+    path = recipe_path(named)
+    module = _run_file(path)
+    table = {recipe.name: recipe for recipe in getattr(module, "RECIPES", ())}
+    recipe = table[named] if table else getattr(module, "RECIPE", None)
+    if not isinstance(recipe, Recipe):
+        raise InputError(
+            f"{path} must assign a builders.recipe.Recipe to RECIPE, not a {type(recipe).__name__}"
+        )
+    return recipe
 
 
 def calibration_path(reference: str, recipe: Recipe) -> Path:
@@ -90,11 +101,13 @@ def read_calibration(path: Path) -> Calibration:
 def recipe_path(reference: str) -> Path:
     """The file of a recipe that is named, or given by its path."""
     named, _ = _place_of(reference)
-    if named.endswith(".py"):
+    if named.endswith((".py", ".toml")):
         path = Path(named)
         if not path.is_file():
             raise NotFoundError(f"there is no recipe file {path.absolute()}. {LISTED}")
         return path
+    if named in declared_recipes():
+        return declared_recipes()[named][0]
     for begins in (named, ""):  # most tables are named as their recipes begin, and the others are run last
         for path in _modules():
             if path.stem == named or named in [recipe.name for recipe in _table(path, begins)]:

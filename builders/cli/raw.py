@@ -172,7 +172,8 @@ def _album(dataset: Source, name: str) -> RawAlbum:
     if dataset.name.startswith(META_ALBUM):  # all classes: recipes take the largest
         layout = MetaAlbum(set=dataset.name.removeprefix(META_ALBUM).upper(), largest=sys.maxsize)
         return RawAlbum(name=dataset.name, layout=layout, license=dataset.license, attribution=dataset.title)
-    recipes = [recipe for recipe in dataset.recipes if recipe in recipe_names()]
+    own = [name] if name.endswith(".toml") else []
+    recipes = own or [recipe for recipe in dataset.recipes if recipe in recipe_names()]
     if not recipes:
         raise InputError(f"no recipe reads {dataset.name}: there is nothing to check it with")
     album = load_recipe(name if name in recipes else recipes[0]).album

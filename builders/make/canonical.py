@@ -114,19 +114,24 @@ def _key(item: Item, nuisance: str, severity: float, severities: Sequence[float]
     return item.key if item.nuisance and not severities else f"{item.key} {nuisance} {severity}"
 
 
-def sets_with_files(
+def parts_of_sets(
     recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int], keys: pa.ChunkedArray
 ) -> IntArray:
-    """Number the set of each row by the authors' split, which gives its sets files of their own; else 0."""
-    set_of = np.zeros(len(keys), np.int64)
-    protocol = next((protocol for protocol in recipe.protocols if protocol.own_files), None)
-    if protocol is None:
-        return set_of
-    task = _made(recipe, protocol, canonical_task(planned(recipe, items, fold_of)))
-    for number, rows in enumerate(task.sets.values() if task else (), start=1):
-        mine = pc.is_in(keys, value_set=task.metadata.keys(rows.indices).cast(keys.type))
-        set_of[mine.to_numpy()] = number
-    return set_of
+    """Number the rows so that each set of an authors' split is all rows of some numbers.
+
+    Rows of one number get files of their own: then each set is whole files.
+    """
+    part = np.zeros(len(keys), np.int64)
+    protocols = [protocol for protocol in recipe.protocols if protocol.own_files]
+    if not protocols:
+        return part
+    canonical = canonical_task(planned(recipe, items, fold_of))
+    for protocol in protocols:
+        task = _made(recipe, protocol, canonical)
+        for rows in task.sets.values() if task else ():
+            mine = pc.is_in(keys, value_set=task.metadata.keys(rows.indices).cast(keys.type))
+            part = np.unique(2 * part + mine.to_numpy(), return_inverse=True)[1]
+    return part
 
 
 def _reads_params(recipe: Recipe) -> bool:

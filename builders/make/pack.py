@@ -14,7 +14,7 @@ import pyarrow as pa
 from builders.describe.contact_sheet import write_pictures
 from builders.describe.renderings import describe, draft
 from builders.make import row_groups
-from builders.make.canonical import freeze, sets_with_files
+from builders.make.canonical import freeze, parts_of_sets
 from builders.make.equal import Listed
 from builders.make.gather import EXAMPLES, Gathered, gather, reasons_of
 from builders.make.reorder import reordered
@@ -51,12 +51,12 @@ def pack(rendered: Rendered, folder: Path, on_rows: Callable[[int], object] = la
     dropped: dict[str, Sequence[tuple[str, str]]] = {}
     for name, blocks in rendered.blocks.items():
         gathered = gather(recipe, rendered.content.items, rendered.fold_of, rendered.spool, blocks)
-        set_of = np.zeros(len(gathered.rows), np.int64)
+        part_of = np.zeros(len(gathered.rows), np.int64)
         if name == recipe.default_base:
-            set_of = sets_with_files(recipe, rendered.content.items, rendered.fold_of, gathered.rows["key"])
-        files |= _write_base(rendered, plain, name, gathered, set_of, folder, on_rows)
+            part_of = parts_of_sets(recipe, rendered.content.items, rendered.fold_of, gathered.rows["key"])
+        files |= _write_base(rendered, plain, name, gathered, part_of, folder, on_rows)
         dropped[name] = gathered.dropped
-        del gathered, set_of
+        del gathered, part_of
         for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
             pool.release_unused()  # each of the two would keep what the other needs next
     write_dropped(folder, dropped)
@@ -85,14 +85,14 @@ def _write_base(
     manifest: Manifest,
     name: str,
     gathered: Gathered,
-    set_of: IntArray,
+    part_of: IntArray,
     folder: Path,
     on_rows: Callable[[int], object],
 ) -> dict[str, FileRecord]:
     """Write the files of a base, none with rows of two sets; give their records."""
     if gathered.judged is not None:
         write_metadata(folder / f"filters/{name}.parquet", [gathered.judged])
-    groups = _row_groups(gathered, set_of, name)
+    groups = _row_groups(gathered, part_of, name)
     orders = {split: np.concatenate(of) for split, of in groups.items()}
     places = np.full(sum(gathered.counts), -1)
     places[gathered.number[np.concatenate(list(orders.values()))]] = np.arange(len(gathered.rows))
@@ -108,7 +108,7 @@ def _write_base(
                     order[start:stop], values.read("params", first + start, first + stop)
                 ),
                 examples=lambda start, stop: values.read("example", first + start, first + stop),
-                apart=np.flatnonzero(np.diff([set_of[group[0]] for group in groups[split]])) + 1,
+                apart=np.flatnonzero(np.diff([part_of[group[0]] for group in groups[split]])) + 1,
             )
 
         firsts = accumulate(map(len, orders.values()), initial=0)
@@ -117,7 +117,7 @@ def _write_base(
         return write_splits(folder, manifest, name, splits, workers=workers, on_rows=on_rows)
 
 
-def _row_groups(gathered: Gathered, set_of: IntArray, base: str) -> dict[str, list[IntArray]]:
+def _row_groups(gathered: Gathered, part_of: IntArray, base: str) -> dict[str, list[IntArray]]:
     """The row groups of each split, one set after the other, as indices into the gathered rows."""
     modality = gathered.recipe.encoding.modality
     arrange = row_groups.row_groups if modality == "image" else row_groups.shuffled_row_groups
@@ -131,8 +131,8 @@ def _row_groups(gathered: Gathered, set_of: IntArray, base: str) -> dict[str, li
                 f"be used. Dropped: {reasons_of(gathered.dropped)}"
             )
         groups[split] = []
-        for of in np.unique(set_of[members]):
-            within = members[set_of[members] == of]
+        for of in np.unique(part_of[members]):
+            within = members[part_of[members] == of]
             mine = gathered.rows.select(["key", "quantile", "size"]).take(pa.array(within))
             rows = row_groups.Rows(
                 keys=mine["key"].combine_chunks(),

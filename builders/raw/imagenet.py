@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 from builders.albums.folder import ENDINGS
 from builders.raw.album import Found, Odd, Row
 from builders.raw.breeds import Superclass
-from builders.raw.domain_class import NO_PICTURE
+from builders.raw.folders import NO_PICTURE
 from builders.raw.lists import LISTS
 from builders.raw.tree import Tree
 from shiftdata.data.metadata.listing import ORDER

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from builders.raw.archives import RAW, RAW_VARIABLE
-from shiftdata.errors import not_found
+from shiftdata.errors import InputError, not_found
 
 FOLDER = Path(__file__).parent / "facts"
 #: The day of the facts. Nothing was opened then: whether an address still answers is known from reports.
@@ -105,14 +105,18 @@ class Counts:
 class Source:
     """A raw dataset, by the name of its folder in `build/raw` and of the recipes that read it.
 
-    `noun` is what one of its examples is called, and several.
+    `noun` is what one of its examples is called, and several. `layout` and `recipe` are what `declared` makes
+    recipes of.
     """
 
     name: str
     title: str
     license: str
     recipes: Sequence[str]
-    ways: Sequence[Way]
+    ways: Sequence[Way] = ()
+    file: Path = FOLDER
+    layout: Mapping[str, Any] = field(default_factory=dict)
+    recipe: Mapping[str, Any] | Sequence[Mapping[str, Any]] = ()
     noun: Sequence[str] = NOUN
     terms: str = ""
     page: str = ""
@@ -129,14 +133,15 @@ class Source:
     no_duplicates: str = ""
 
     @classmethod
-    def of(cls, name: str, table: Mapping[str, Any]) -> Source:
-        """The source of a table in TOML."""
+    def of(cls, name: str, table: Mapping[str, Any], file: Path) -> Source:
+        """The source of a table in a TOML file."""
+        default = {"title": name, "license": "LicenseRef-not-stated", "recipes": [name], "file": file}
         lists = {
-            "ways": [Way(**one) for one in table["ways"]],
+            "ways": [Way(**one) for one in table.get("ways", ())],
             "files": [RawFile(**one) for one in table.get("files", ())],
             "counts": [Counts.of(one) for one in table.get("counts", ())],
         }
-        return cls(name=name, **{**table, **lists})
+        return cls(name=name, **{**default, **table, **lists})
 
     @property
     def place(self) -> Path:
@@ -192,16 +197,24 @@ class Source:
 @cache
 def sources() -> Mapping[str, Source]:
     """Every raw dataset, by name."""
-    found: dict[str, Source] = {}
-    for file in sorted(FOLDER.glob("*.toml")):
+    every = [source for file in sorted(FOLDER.glob("*.toml")) for source in read_sources(file)]
+    return {source.name: source for source in sorted(every, key=lambda source: source.name)}
+
+
+def read_sources(file: Path) -> list[Source]:
+    """The raw datasets of a TOML file."""
+    try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
         common = tables.pop("common", {})
-        found |= {name: Source.of(name, common | table) for name, table in tables.items()}
-    return dict(sorted(found.items()))
+        return [Source.of(name, common | table, file) for name, table in tables.items()]
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"{file} does not declare raw datasets: {error}") from error
 
 
 def source(name: str) -> Source:
-    """The raw dataset of that name, or that of a recipe of that name with the counts of the recipe."""
+    """The raw dataset of that name or TOML file, or of a recipe of that name with the recipe's counts."""
+    if name.endswith(".toml"):
+        return replace(read_sources(Path(name))[0], recipes=[name])
     if (one := _known(name)) is None:
         raise not_found("raw dataset", name, sources(), "`python -m builders raw list` shows them.")
     own = [counts for counts in one.counts if counts.recipe == name]

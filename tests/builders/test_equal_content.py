@@ -17,7 +17,7 @@ from builders.albums.rows import Columns, RowsAlbum
 from builders.make import assign
 from builders.make.equal import listed
 from builders.raw.album import RawAlbum
-from builders.raw.domain_class import DomainClass, spelled
+from builders.raw.folders import Folders
 from shiftdata.data.format import written
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.evaluation.verify import verify
@@ -51,7 +51,7 @@ def folder_album(photos: Path) -> FolderAlbum:
 
 
 def raw_album(photos: Path) -> RawAlbum:
-    layout = DomainClass(domains=spelled(*DOMAINS), labels=spelled(*LABELS))
+    layout = Folders(domains=tuple(DOMAINS), labels=tuple(LABELS))
     return RawAlbum(name="photos", layout=layout, root=photos, **TERMS)
 
 

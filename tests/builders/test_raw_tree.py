@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from builders.raw.album import RawAlbum
-from builders.raw.domain_class import DomainClass, spelled
+from builders.raw.folders import Folders
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError, StorageError
 from tests.builders.replicas.drawing import picture, put
 
-LAYOUT = DomainClass(domains=spelled("photo", "sketch"), labels=spelled("cat", "dog"))
+LAYOUT = Folders(domains=("photo", "sketch"), labels=("cat", "dog"))
 FILES = [
     f"top/{domain}/{label}/{n}.jpg" for domain in LAYOUT.domains for label in LAYOUT.labels for n in (1, 2)
 ]

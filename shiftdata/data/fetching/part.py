@@ -201,11 +201,9 @@ class PartFetch:
         if asked is not None:
             # A part packs its rows into files of its own.
             sets = {name: replace(asked.sets[name], files=()) for name in self.selection.splits}
-            filtered = all(rows.filters is not None for rows in sets.values())
             configs = {
                 name: [of_set for of_set in of if of_set in sets]
-                for name, of in (asked.configs.items() if filtered else ())
-                if asked != self.manifest.authors_split
+                for name, of in ({} if asked.has_files else asked.configs).items()
             }
             configs = {name: of for name, of in configs.items() if of} or virtual_configs(asked.name, sets)
             return [replace(asked, sets=sets, configs=configs)]

@@ -155,8 +155,7 @@ class Manifest:
     def configs(self) -> Mapping[str, Config]:
         """Every config that `load_dataset(repo, name)` accepts, by name, the default first.
 
-        The default is the canonical split whose sets have files of their own, that of the dataset's authors;
-        without one, the default base.
+        The default is the authors' split, if the dataset has one, else the default base.
         """
         rows = _of_base(self.base(self.default_base), "metadata")
         if self.withheld:
@@ -170,7 +169,8 @@ class Manifest:
                 for name, sets in split.configs.items()
             ]
             configs.append(rows)
-            configs.sort(key=lambda config: not config.files)
+        if (authors := self.authors_split) is not None:
+            configs.sort(key=lambda config: config.name not in authors.configs)
         return {config.name: config for config in configs}
 
     @property
@@ -180,10 +180,9 @@ class Manifest:
 
     @property
     def authors_split(self) -> CanonicalSplit | None:
-        """The canonical split whose sets have files of their own, or None."""
-        return next(
-            (of for of in self.canonical_splits if any(rows.files for rows in of.sets.values())), None
-        )
+        """The canonical split whose sets have files of their own; None if there are none or several."""
+        splits = [split for split in self.canonical_splits if split.has_files]
+        return splits[0] if len(splits) == 1 else None
 
     def canonical(self, name: str) -> CanonicalSplit | None:
         """Return the canonical split of that name, or None."""

@@ -123,6 +123,11 @@ class CanonicalSplit:
     notes: Sequence[str] = ()
 
     @property
+    def has_files(self) -> bool:
+        """True if each set is whole data files, which one config reads without filters."""
+        return any(rows.files for rows in self.sets.values())
+
+    @property
     def has_gaps(self) -> bool:
         """True if a set lacks groups, so that the task can be made only with `on_empty="report"`."""
         return any(note.startswith(GAPS) for note in self.notes)

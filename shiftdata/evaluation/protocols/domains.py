@@ -276,6 +276,7 @@ class Listed(DomainProtocol):
     about: ClassVar[str] = "the sets of the authors' lists, some domains tested"
     leaking: ClassVar = ("",)
     from_files: ClassVar = ("",)
+    own_files: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from datasets import load_dataset
 
 import shiftdata as sd
 from builders.make.build import build
@@ -104,6 +105,16 @@ def test_the_authors_lists_are_sets_whatever_their_numbers_and_line_ends(places)
             line for domain in domains for line in (raw / f"{domain}_{list_}.txt").read_text().split("\n")
         ]
         assert sets[name] == {line.rsplit(" ", 1)[0] for line in lines if line and "not_there" not in line}
+    loaded = load_dataset(str(built), "listed_sketch_kfold", cache_dir=str(built.parent / "cache"))
+    assert {name: files_of(built, rows["key"]) for name, rows in loaded.items()} == sets
+    assert sd.info(built).default_config == "all"  # one of four is not the default
+
+
+def test_the_card_shows_an_authors_list_first(places):
+    card = (places[0] / "README.md").read_text(encoding="utf-8")
+    assert 'load_dataset("shift/pacs", "listed_art_painting_kfold", split="train"' in card
+    names = [split.name for split in sd.info(places[0]).canonical_splits]
+    assert all(name.startswith("listed_") for name in names[:4])
 
 
 @pytest.mark.filterwarnings("default")

@@ -108,6 +108,7 @@ def test_sets_are_those_of_wilds_in_shiftdata_and_in_plain_datasets(built, name)
         task.keys("val")
     )
     assert set(sd.load_dataset(place, split="test")["key"]) == set(task.keys("test"))
+    assert 'load_dataset("shift/' + name + '", "wilds", split="train"' in (place / "README.md").read_text()
     # The other cut has a name of its own, and its sets have the authors' in any mixture.
     mixed = load_dataset(str(place), "all", cache_dir=cache)
     assert list(mixed) == ["train", "validation", "test"]

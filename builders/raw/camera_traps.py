@@ -1,0 +1,125 @@
+"""TerraIncognita: some camera traps and classes of Caltech Camera Traps, by its annotation files."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import PurePosixPath
+from typing import ClassVar
+
+from builders.albums.folder import ENDINGS
+from builders.raw.album import Found, Odd, Row
+from builders.raw.folders import Folders
+from builders.raw.records import by_name, lists_in
+from builders.raw.tree import Tree
+from shiftdata.errors import InputError
+
+#: The five files of the subset of ECCV 2018, or the one of all of Caltech Camera Traps.
+PARTS = ("train", "cis_val", "cis_test", "trans_val", "trans_test")
+WHOLE = ("caltech_images*.json", "caltech_camera_traps*.json")
+HELP = "put eccv_18_annotations.tar.gz (3 MB) next to the pictures, packed or unpacked"
+
+
+@dataclass
+class Photo:
+    """The facts of a picture in the annotation files."""
+
+    part: str
+    location: str
+    sequence: str | None
+    shown: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CameraTraps(Folders):
+    """Pictures, flat or in folders, and JSON files with their locations, sequences and classes.
+
+    Numbers of categories are those of the file they stand in. A picture with two of the classes is a row of
+    each, as in DomainBed. All that one sequence shows has one origin, whatever its class and file. Without
+    the JSON files, as DomainBed's download leaves the tree, `location_<number>/<class>/` is read, and no
+    sequence is known.
+    """
+
+    code_version: ClassVar[int] = 2
+
+    complete: bool = False
+
+    def rows(self, tree: Tree) -> Iterator[Found]:
+        """The pictures of the locations, one row for each of the classes that is seen."""
+        files, photos = by_name(tree), _photos(tree)
+        if not photos:
+            yield from self._without_annotations(tree)
+            return
+        for name, photo in sorted(photos.items()):
+            labels = [label for label in self.labels if label in photo.shown]
+            domain = f"location_{photo.location}"
+            if domain not in self.domains or (photo.shown and not labels):
+                continue
+            file = files.get(name.lower())
+            if file is None:
+                yield Odd(file=name, why=f"{photo.part} lists it, and it is not there")
+            elif not labels:
+                yield Odd(file=file, why="no annotation says what it shows")
+            for label in labels if file else ():
+                yield Row(
+                    file=str(file),
+                    label=label,
+                    nuisance=domain,
+                    origin=photo.sequence,
+                    across=True,
+                    more={"sequence": photo.sequence, "part": photo.part.removesuffix("_annotations.json")},
+                )
+        known = {PurePosixPath(name).name.lower() for name in photos}
+        for name, file in files.items():
+            if name.endswith(ENDINGS) and name not in known:
+                yield Odd(file=file, why="no annotation file lists it")
+
+    def _without_annotations(self, tree: Tree) -> Iterator[Found]:
+        rows = 0
+        for result in super().rows(tree):
+            rows += isinstance(result, Row)
+            yield result
+        if not rows:
+            raise InputError(
+                f"{tree.place} has neither annotation files nor folders {self.domains[0]}/<class>/: {HELP}"
+            )
+        yield Odd(
+            file=f"{PARTS[0]}_annotations.json",
+            why="not there, so which frames are of one sequence is not known: each picture is an origin of "
+            f"its own, and frames of a location may stand on both sides of a cut within it; {HELP}",
+        )
+
+
+def _photos(tree: Tree) -> dict[str, Photo]:
+    """Every picture that the annotation files list, by the name of its file."""
+    photos: dict[str, Photo] = {}
+    for file in _annotation_files(tree):
+        images, annotations, categories = lists_in(tree, file, "images", "annotations", "categories")
+        named = {str(category.get("id")): str(category.get("name")).lower() for category in categories}
+        mine: dict[str, Photo] = {}
+        for image in images:
+            name, sequence = PurePosixPath(str(image.get("file_name"))).name, image.get("seq_id")
+            part, location = PurePosixPath(file).name, str(image.get("location"))
+            new = Photo(part, location, None if sequence is None else str(sequence))
+            mine[str(image.get("id"))] = photos.setdefault(name, new)
+        shown = defaultdict[str, set[str]](set)
+        for annotation in annotations:
+            category = named.get(str(annotation.get("category_id")), "unknown")
+            shown[str(annotation.get("image_id"))].add(category)
+        for number, photo in mine.items():
+            photo.shown |= shown[number]
+    return photos
+
+
+def _annotation_files(tree: Tree) -> Sequence[str]:
+    files = by_name(tree)
+    five = {name: files.get(name) for name in (f"{part}_annotations.json" for part in PARTS)}
+    present = [file for file in five.values() if file]
+    if len(present) == len(five):
+        return present
+    if present:
+        lacking = ", ".join(name for name, file in five.items() if not file)
+        raise InputError(f"{tree.place} has no {lacking}, and its other annotation files: {HELP}")
+    return [file for name, file in files.items() if any(fnmatch(name, pattern) for pattern in WHOLE)][:1]
