@@ -64,7 +64,7 @@ class FolderAlbum:
     picture that cannot be decoded later keeps its place, and is dropped with its reason.
     """
 
-    code_version: ClassVar[int] = 2
+    code_version: ClassVar[int] = 3
 
     root: Path
     license: str
@@ -152,7 +152,9 @@ class FolderAlbum:
 
     def _items(self, rows: Sequence[Mapping[str, str]]) -> Iterator[Item]:
         """The items, each with a key of its own: `1.jpg` beside `1.png` needs more than its name."""
-        heads = dict(sorted(((row.get("origin", ""), row["label"]) for row in rows), reverse=True))
+        units = [slug(row.get("origin") or "", digits=DIGITS_OF_MANY) for row in rows]
+        labels = [row["label"] for row in rows]
+        heads = dict(sorted(zip(units, labels, strict=True), reverse=True))
         items = [self._item(row, Path(row["file"]).stem, heads) for row in rows]
         keys, files = (Counter(each) for each in ([one.key for one in items], [row["file"] for row in rows]))
         for row, item in zip(rows, items, strict=True):
@@ -163,7 +165,7 @@ class FolderAlbum:
             yield item if keys[item.key] == 1 else self._item(row, stem, heads)
 
     def _item(self, row: Mapping[str, str], stem: str, heads: Mapping[str, str]) -> Item:
-        """The item of a row; `heads` has the first label of each origin that the table gives."""
+        """The item of a row; `heads` has the first label of each origin that the table gives, by its slug."""
         label = row["label"]
         if fault := line_fault(row["file"]):
             raise InputError(f"the name of the file {row['file']!a} in {self.root} {fault}: rename it")
@@ -172,7 +174,7 @@ class FolderAlbum:
                 f"{row['file']} in {self.root} has the label {label!r}; allowed: {', '.join(self.allowed)}"
             )
         domain, given = row.get("domain"), row.get("origin")
-        head = heads[given] if given else label
+        head = heads[slug(given, digits=DIGITS_OF_MANY)] if given else label
         return Item(
             key=key_of(label, stem, domain),
             label=label,

@@ -94,7 +94,7 @@ class RowsAlbum:
     behind their key.
     """
 
-    code_version: ClassVar[int] = 3
+    code_version: ClassVar[int] = 4
 
     path: Path
     columns: Columns
@@ -162,7 +162,8 @@ class RowsAlbum:
         parts = {part: values[row] for part, values in self._parts.items()}
         unit, label = self._digests[row][:HASH_DIGITS], parts["label"]
         if given := parts["origin"]:
-            unit, label = slug(given, digits=DIGITS_OF_MANY), self._first_labels[given]
+            unit = slug(given, digits=DIGITS_OF_MANY)
+            label = self._first_labels[unit]
         return Item(
             key=key,
             label=parts["label"],
@@ -215,9 +216,9 @@ class RowsAlbum:
 
     @cached_property
     def _first_labels(self) -> dict[str, str]:
-        """The first label of each given origin, so that an author of several labels is one origin."""
-        pairs = zip(self._parts["origin"], self._parts["label"], strict=True)
-        return dict(sorted(pairs, reverse=True))
+        """The first label of each given origin, by its slug, so that an author of several labels is one."""
+        units = [slug(given, digits=DIGITS_OF_MANY) for given in self._parts["origin"]]
+        return dict(sorted(zip(units, self._parts["label"], strict=True), reverse=True))
 
     @cached_property
     def _digests(self) -> list[str]:

@@ -34,6 +34,8 @@ READERS: Mapping[str, str] = {
     "camera-traps": "builders.raw.camera_traps:CameraTraps",
     "digits": "builders.raw.digits:Digits",
     "folders": "builders.raw.folders:Folders",
+    "mimic": "builders.raw.mimic:MimicReadmission",
+    "table": "builders.raw.tables:Table",
 }
 #: The fields of a recipe's table with their defaults; those of "" must be given.
 FIELDS: Mapping[str, Any] = {
@@ -129,7 +131,7 @@ def _recipe(source: Source, layout: Mapping[str, Any], table: Mapping[str, Any])
         ),
         nuisance="domain",
         shift=Domains(names=domains),
-        encoding=_encoding(values, where),
+        encoding=_encoding(values, reader, where),
         bases=(Base(name="all", summary=values["every"]),),
         default_base="all",
         protocols=tuple(protocols),
@@ -171,9 +173,11 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _encoding(values: Mapping[str, Any], where: str) -> Encoding:
-    if values["features"] is not None:
-        return TableEncoding(features=values["features"])
+def _encoding(values: Mapping[str, Any], reader: Any, where: str) -> Encoding:
+    if features := values["features"] or getattr(reader, "features", None):
+        return TableEncoding(features=features)
+    if getattr(reader, "text", ""):
+        return TextEncoding()
     known: Mapping[str, Encoding] = {"files": FileEncoding(), "text": TextEncoding()}
     if values["encoding"] not in known:
         raise not_found("encoding", values["encoding"], known, f"{where}; tables have `features` instead.")

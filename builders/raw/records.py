@@ -28,6 +28,7 @@ def lists_in(tree: Tree, file: str, *names: str) -> list[list[Mapping[str, Any]]
     return [records or [] for records in lists]
 
 
-def by_name(tree: Tree) -> dict[str, str]:
-    """The path of each file by its name in lower case; of equal names the one that comes first."""
-    return {file.rpartition("/")[2].lower(): file for file in sorted(tree.files, reverse=True)}
+def by_name(tree: Tree, below: str = "") -> dict[str, str]:
+    """The path of each file below a folder by its name in lower case; of equal names the first."""
+    files = [file for file in tree.files if not below or file.startswith(f"{below}/")]
+    return {file.rpartition("/")[2].lower(): file for file in sorted(files, reverse=True)}

@@ -1,41 +1,369 @@
-"""CSV files of raw datasets: some of their columns, as Arrow has them."""
+"""Tables of raw datasets, declared: rows are examples themselves, or say what a file shows.
+
+In a declaration a column is named by its header; a name with braces is made of several, such as
+"{sex}, {race}", where {row} counts the rows from 0. A table in TOML says more of a column:
+
+    {column = "tumor", names = {0 = "normal", 1 = "tumor"}}           the name of each cell
+    {column = "income", from = {low = 0, high = 50_001}}              the last name whose number it reaches
+    {column = "when", read = "year", from = {old = 2002, new = 2013}}
+    {column = "age", least = 17, most = 99}                           a condition
+    {columns = ["male", "female"], least = 0.5}                       the columns that meet it, by name
+    {column = "country", table = "regions.csv", key = "code", value = "region", otherwise = "Other"}
+"""
 
 from __future__ import annotations
 
 import csv
 import gzip
+import math
+import re
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from string import Formatter
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from builders.albums.folder import ENDINGS
-from builders.raw.album import Odd
+from builders.cells import read_cell
+from builders.raw.album import Found, Odd, Row
+from builders.raw.lists import LISTS
+from builders.raw.records import by_name
 from builders.raw.tree import Tree
+from builders.sample import BadItem, Example
+from shiftdata.data.format.schema import Feature
+from shiftdata.data.metadata.listing import ORDER
 from shiftdata.errors import InputError
+from shiftdata.stable import content_hash
 
 #: Larger than any row: one that lies in two blocks cannot be read.
 BLOCK = 1 << 24
-#: How files write that a number is not known.
-UNKNOWN = ("", "nan", "na", "n.a.", "null", "none")
-ROWS = 10_000  # that are Python objects at a time
-FEW = 8  # columns that a message names
+FEW = 8  # columns or names that a message lists
+DIGITS = 20  # of the hash that is the origin of a text
+#: What begins a record of a file such as `books/positive.review`, and a field of it.
+RECORD, FIELD = "<review>", re.compile(r"<(\w+)>\n(.*?)\n</\1>", re.DOTALL)
+
+#: A column: its name, or a table that says more of it.
+Column: TypeAlias = str | Mapping[str, Any]
 
 
-def file_named(tree: Tree, files: Mapping[str, str], name: str, says: str) -> str:
-    """The path of a file that must be there; `files` are paths by name, as `by_name` gives them."""
-    if name not in files:
-        raise InputError(f"{tree.place} has no {name}, which says {says}: put it there, packed or unpacked")
-    return files[name]
+class Unreadable(str):
+    """A cell that is not of the type of its feature."""
 
 
-def table_in(tree: Tree, file: str, names: Sequence[str]) -> pa.Table:
-    """Some columns of a CSV file, as texts; a quoted cell may have several lines."""
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """The rows of one or several tables.
+
+    `files` give the end of a path, or of several, and more columns that are the same in all rows of each;
+    `columns` name those of files without a header. A row is an example by its `text` or its `features`, or
+    names the file of one by `picture`. Rows that do not meet the conditions in `where` are left out by the
+    words of the condition. A row is in the first of `lists` whose cells it has; with `partly` some rows are
+    in none, and the authors' order is list by list. With `complete` every file must be there.
+    """
+
+    code_version: ClassVar[int] = 1
+
+    files: Sequence[Mapping[str, Any]]
+    says: str
+    labels: Sequence[str]
+    domains: Sequence[str]
+    label: Column
+    domain: Column
+    picture: str = ""
+    text: str = ""
+    features: Mapping[str, Feature] = field(default_factory=dict)
+    columns: Sequence[str] = ()
+    origin: str = ""
+    stem: str = ""
+    keep: Mapping[str, Column] = field(default_factory=dict)
+    where: Mapping[str, Column] = field(default_factory=dict)
+    lists: Sequence[Mapping[str, str]] = ()
+    partly: bool = False
+    complete: bool = True
+
+    def rows(self, tree: Tree) -> Iterator[Found]:
+        """Every example, and what is left out; at the end, an error for all files that cannot be read."""
+        pictures, taken = dict[str, str](), set[str]()
+        start, lacking, broken = 0, list[str](), list[str]()
+        for given in self.files:
+            paths, same = given["path"], {name: cell for name, cell in given.items() if name != "path"}
+            for path in [paths] if isinstance(paths, str) else paths:
+                file, *others = matching(tree, path) or [""]
+                if not file:
+                    lacking.append(path.rpartition("|")[2])
+                    continue
+                if any(tree.files[other] != tree.files[file] for other in others):
+                    several = ", ".join([file, *others])
+                    broken.append(f"{tree.place} has several {path}: {several}: give the folder of one alone")
+                    continue
+                pictures = _pictures(tree, file) if self.picture else {}
+                try:
+                    frame = self._frame(tree, file, same)
+                    yield from self._found(frame, start, pictures, taken)
+                    start += frame.size
+                except InputError as error:
+                    broken.append(str(error))
+        if lacking and (self.complete or not start):
+            broken.append(not_there(tree, lacking, self.says))
+        if broken:
+            raise InputError("; ".join(broken))
+        yield from (Odd(file=path, why=f"missing: it says {self.says}") for path in lacking)
+        for name, file in pictures.items():
+            if name.endswith(ENDINGS) and name not in taken:
+                yield Odd(file=file, why="no row of the table names it")
+
+    def example(self, tree: Tree, file: str, part: int) -> Example:
+        """The text or the features of a row."""
+        examples = self._examples(tree, file)
+        if part >= len(next(iter(examples.values()))):
+            raise BadItem("the file has become shorter")
+        row = {name: values[part] for name, values in examples.items()}
+        return row[self.text] if self.text else row
+
+    def _frame(self, tree: Tree, file: str, same: Mapping[str, str]) -> Frame:
+        """The columns of a file that the declaration names, but for those of the examples."""
+        used = [self.label, self.domain, self.origin, self.stem, self.picture]
+        used += [*self.keep.values(), *self.where.values(), *(name for rule in self.lists for name in rule)]
+        names = {name for column in used for name in _names_in(column)} - {"row", "domain", "list", *same}
+        table = table_in(tree, file, sorted(names) or list(self._kinds), self.columns)
+        cells = {name: table[name].to_pylist() for name in names}
+        cells |= {name: [cell] * len(table) for name, cell in same.items()}
+        cells |= {"row": [str(row) for row in range(len(table))], "list": [""] * len(table)}
+        return Frame(tree, file, cells | {"domain": Frame(tree, file, cells).values(self.domain)})
+
+    def _found(
+        self, frame: Frame, start: int, pictures: Mapping[str, str], taken: set[str]
+    ) -> Iterator[Found]:
+        """The rows of a table; `start` rows came before it."""
+        names, stems, origins = map(frame.values, (self.picture, self.stem, self.origin))
+        labels, domains = frame.values(self.label), frame.cells["domain"]
+        left, lists = self._left_out(frame), self._lists(frame, start)
+        keep = {name: frame.values(column) for name, column in self.keep.items()}
+        examples, faults, why = self._examples(frame.tree, frame.file), 0, ""
+        for words, count in Counter(filter(None, left)).items() if not self.picture else ():
+            yield Odd(file=f"{frame.file}, {words}: {count:,} rows", why="left out by a filter")
+        for row, name in enumerate(names):
+            example = {name: values[row] for name, values in examples.items()}
+            if left[row]:
+                if name:
+                    yield Odd(file=pictures.get(name, name), why=f"left out: {left[row]}")
+            elif why := self._fault(frame, row, labels[row], example, lists[row]) or (
+                "there already, in an earlier row" if name and name in taken else ""
+            ):
+                faults += 1
+                yield Odd(file=f"{frame.file}, row {row}" + (f" ({name})" if name else ""), why=why)
+            elif name and name not in pictures:
+                yield Odd(file=name, why=f"{frame.file.rpartition('/')[2]} lists it, and it is not there")
+            else:
+                of_text = content_hash(example[self.text])[:DIGITS] if self.text else None
+                more = {name: values[row] for name, values in keep.items()}
+                yield Row(
+                    file=pictures[name] if name else frame.file,
+                    part=None if name else row,
+                    label=labels[row],
+                    nuisance=domains[row],
+                    origin=origins[row].strip() or of_text,
+                    across=True,
+                    stem=stems[row] or None,
+                    more={**more, LISTS: lists[row]} if lists[row] else more,
+                )
+            taken.add(name)
+        if 2 * faults > frame.size:
+            raise InputError(
+                f"{faults:,} of {frame.size:,} rows of {frame.file} in {frame.tree.place} cannot be used "
+                f"({why}): it is another file, or in another coding"
+            )
+
+    def _fault(self, frame: Frame, row: int, label: Any, example: Mapping[str, Any], listed: Any) -> str:
+        """Why a row cannot be used."""
+        domain = frame.cells["domain"][row]
+        for value, known, column in ((label, self.labels, self.label), (domain, self.domains, self.domain)):
+            if value not in known:
+                (name, *_), shown = (
+                    sorted(_names_in(column)),
+                    [*known[:FEW], *([".."] if known[FEW:] else [])],
+                )
+                return f"its {name} is {frame.cells[name][row]!r}, which is none of {', '.join(shown)}"
+        for name, cell in example.items():
+            if isinstance(cell, Unreadable):
+                return f"its {name} is {str(cell)!r}, which is not of the type {self.features[name]}"
+            if self.text and not (cell or "").strip():
+                return "it has no text"
+        return "" if listed or self.partly else "it is in none of the lists"
+
+    def _left_out(self, frame: Frame) -> list[str]:
+        """The first condition that each row does not meet; empty where it meets all."""
+        left = [""] * frame.size
+        for words, condition in self.where.items():
+            met = frame.values(condition)
+            left = [why or ("" if met[row] else words) for row, why in enumerate(left)]
+        return left
+
+    def _lists(self, frame: Frame, start: int) -> list[dict[str, int]]:
+        """The place of each row among all rows, and in its list; nothing for a row that is in none."""
+        lists, order = list[dict[str, int]]({} for _ in range(frame.size)), list[int]()
+        for rule in self.lists or [{}]:
+            cells = [(frame.cells[name], cell) for name, cell in rule.items() if name != "list"]
+            met = (row for row in range(frame.size) if all(column[row] == cell for column, cell in cells))
+            rows = [row for row in met if not lists[row]]
+            for place, row in enumerate(rows):
+                lists[row] = {ORDER: row} | ({rule["list"]: place} if "list" in rule else {})
+            order += rows
+        for number, row in enumerate(order if self.partly else sorted(order), start):
+            lists[row][ORDER] = number
+        return lists
+
+    @property
+    def _kinds(self) -> Mapping[str, Feature]:
+        return {self.text: "string"} if self.text else self.features
+
+    def _examples(self, tree: Tree, file: str) -> Mapping[str, Sequence[Any]]:
+        """The texts or features of a file, a column each: None where a cell is empty or not known."""
+
+        def read() -> dict[str, list[Any]]:
+            table = table_in(tree, file, list(self._kinds), self.columns)
+            return {name: each(table[name].to_pylist(), _feature(kind)) for name, kind in self._kinds.items()}
+
+        return tree.keep("examples", file, read) if self._kinds else {}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Some columns of a table, `row` among them."""
+
+    tree: Tree
+    file: str
+    cells: Mapping[str, Sequence[Any]]
+
+    @property
+    def size(self) -> int:
+        return len(self.cells["row"])
+
+    def values(self, column: Column) -> Sequence[Any]:
+        """A column as it is declared; None where a cell says nothing."""
+        if isinstance(column, str):
+            if "{" not in column:
+                return self.cells[column] if column else [""] * self.size
+            names = sorted(_names_in(column))
+            rows = zip(*(self.cells[name] for name in names), strict=True)
+            return [column.format(**dict(zip(names, map(str.strip, row), strict=True))) for row in rows]
+        if column.get("columns"):
+            met = {name: self.values({**column, "column": name, "columns": ()}) for name in column["columns"]}
+            return [[name for name in met if met[name][row]] for row in range(self.size)]
+        return each(self.values(column["column"]), self._reader(column))
+
+    def _reader(self, column: Mapping[str, Any]) -> Callable[[str], Any]:
+        """Return what reads a cell of a column."""
+        read = _year if column.get("read") == "year" else _number
+        if names := column.get("names"):
+            return lambda cell: names.get(cell.strip())
+        if least := column.get("from"):
+            return lambda cell: next(
+                (name for name in reversed(least) if _within(read(cell), least[name])), None
+            )
+        if "least" in column:
+            return lambda cell: _within(read(cell), column["least"], column.get("most", math.inf))
+        if "table" not in column:
+            return read
+        file = next(iter(matching(self.tree, column["table"])), "")
+        if not file:
+            raise InputError(not_there(self.tree, [column["table"]], f"the {column['value']} of each row"))
+        table = table_in(self.tree, file, [column["key"], column["value"]])
+        known = dict(zip(*(table[column[part]].to_pylist() for part in ("key", "value")), strict=True))
+        return lambda cell: known.get(cell) or column["otherwise"]
+
+
+def each(cells: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
+    """Read every cell; equal ones once."""
+    values = {cell: read(cell) for cell in dict.fromkeys(cells)}
+    return [values[cell] for cell in cells]
+
+
+def _names_in(column: Column) -> set[str]:
+    """The names of the columns that a declared column is made of."""
+    if not isinstance(column, str):
+        return set().union(*map(_names_in, column.get("columns") or [column["column"]]))
+    return {name for _, name, *_ in Formatter().parse(column) if name} if "{" in column else {column} - {""}
+
+
+def _feature(kind: Feature) -> Callable[[str], Any]:
+    """Return what reads a cell as the type of a feature."""
+
+    def read(cell: str) -> Any:
+        try:
+            return read_cell(kind, cell)
+        except ValueError:
+            return Unreadable(cell)
+
+    return read
+
+
+def _number(cell: str) -> float | None:
+    number = _feature("float64")(cell)
+    return number if isinstance(number, float) else None
+
+
+def _within(number: float | None, least: float, most: float = math.inf) -> bool:
+    return number is not None and least <= number <= most
+
+
+def _year(time: str) -> int | None:
+    """The year of a time, in UTC.
+
+    >>> _year("2012-12-31T22:30:00-05:00"), _year("2009-02-14T09:04:33Z"), _year("soon")
+    (2013, 2009, None)
+    """
+    try:
+        when = datetime.fromisoformat(time)
+    except ValueError:
+        return None
+    return (when if when.tzinfo is None else when.astimezone(UTC)).year
+
+
+def matching(tree: Tree, paths: str) -> list[str]:
+    """The files whose path ends as given, in any case, or with .gz behind it; a `*` stands for anything.
+
+    Of several paths, between bars, the first that some file has.
+    """
+    for path in paths.lower().split("|"):
+        ends = (f"*/{path}", f"*/{path}.gz")
+        if files := [
+            file for file in tree.files if any(fnmatchcase(f"/{file.lower()}", end) for end in ends)
+        ]:
+            return sorted(files)
+    return []
+
+
+def _pictures(tree: Tree, table: str) -> dict[str, str]:
+    """The files by name; of equal names the one beside or below the table."""
+    return by_name(tree) | by_name(tree, below=table.rpartition("/")[0])
+
+
+def not_there(tree: Tree, paths: Sequence[str], says: str) -> str:
+    """The words for files that must be there."""
+    return f"{tree.place} has no {', '.join(paths)}, which says {says}: put it there, packed or unpacked"
+
+
+def table_in(tree: Tree, file: str, names: Sequence[str], columns: Sequence[str] = ()) -> pa.Table:
+    """Some columns of a file as texts; of columns with one name the first.
+
+    A quoted cell may have several lines. `columns` are those of a file without a header, which some copies
+    have all the same. A first line that begins with | is a comment.
+    """
     data = _unpacked(tree, file)
     try:
-        header = next(csv.reader([data[: data.find(b"\n") + 1 or None].decode("utf-8-sig")]), [])
+        if RECORD.encode() in data[: data.find(b">") + len(RECORD) + 2]:
+            return _records(data.decode(), names)
+        start = data.find(b"\n") + 1 if data.startswith(b"|") else 0
+        end = data.find(b"\n", start) + 1 or len(data)
+        first = next(csv.reader([data[start:end].decode("utf-8-sig")]), [])
+        header = list(columns or first)
         if lacking := [name for name in names if name not in header]:
             shown = ", ".join(header[:FEW]) + (", .." if len(header) > FEW else "")
             raise InputError(
@@ -43,8 +371,12 @@ def table_in(tree: Tree, file: str, names: Sequence[str]) -> pa.Table:
                 f"{shown or 'none'}: it is another file, or another version"
             )
         return arrow_csv.read_csv(
-            pa.BufferReader(data),
-            read_options=arrow_csv.ReadOptions(block_size=BLOCK, use_threads=False),
+            pa.BufferReader(data[end if not columns or first[:1] == header[:1] else start :]),
+            read_options=arrow_csv.ReadOptions(
+                block_size=BLOCK,
+                use_threads=False,
+                column_names=[n if n not in header[:at] else f"{n} {at}" for at, n in enumerate(header)],
+            ),
             parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=list(names), column_types=dict.fromkeys(names, pa.large_string())
@@ -54,31 +386,11 @@ def table_in(tree: Tree, file: str, names: Sequence[str]) -> pa.Table:
         raise InputError(f"{file} in {tree.place} is not a whole CSV file ({error}): get it again") from error
 
 
-def rows_of(table: pa.Table) -> Iterator[tuple[str, ...]]:
-    """The rows of a table of texts, of which only some are in memory as Python has them."""
-    for batch in table.to_batches(ROWS):
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
-
-
-def numbers(tree: Tree, file: str, table: pa.Table, name: str, *, whole: bool = False) -> pa.ChunkedArray:
-    """A column as numbers, or as whole ones, null where a cell is blank or its number is not known."""
-    cells = pc.utf8_trim_whitespace(table[name])
-    unknown = pc.is_in(pc.utf8_lower(cells), pa.array(UNKNOWN, pa.large_string()))
-    try:
-        found = pc.if_else(unknown, None, cells).cast(pa.float64())
-        return found.cast(pa.int64()) if whole else found
-    except pa.ArrowInvalid as error:
-        raise InputError(
-            f"the column {name} of {file} in {tree.place} has a cell that is not a {'whole ' * whole}number "
-            f"({error}): it is another file, or another version"
-        ) from error
-
-
-def unlisted(files: Mapping[str, str], listed: Collection[str], table: str) -> Iterator[Odd]:
-    """The pictures that no row of a table names; `files` are paths by name."""
-    for name, file in files.items():
-        if name.endswith(ENDINGS) and name not in listed:
-            yield Odd(file=file, why=f"no row of {table} names it")
+def _records(text: str, names: Sequence[str]) -> pa.Table:
+    """Some fields of records as columns; a field that a record lacks is empty."""
+    records = [dict(FIELD.findall(record)) for record in text.split(RECORD)[1:]]
+    columns = {name: [record.get(name, "") for record in records] for name in names}
+    return pa.table({name: pa.array(cells, pa.large_string()) for name, cells in columns.items()})
 
 
 def _unpacked(tree: Tree, file: str) -> bytes:

@@ -31,6 +31,7 @@ from tests.builders.replicas import (
     nico_domainnet,
     pacs,
     sma,
+    tables,
     terra_incognita,
     wilds,
 )
@@ -54,6 +55,7 @@ REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
     "sma_awa": sma.make,
     "sma_brd_remade": sma.make_meta_album,
     "sviro": domain_trees.sviro,
+    **tables.REPLICAS,
     "terra_incognita": terra_incognita.make,
     "visda": domain_trees.visda,
     "vlcs": domain_trees.vlcs,
@@ -66,6 +68,7 @@ OF_EACH_KIND = {
     "civilcomments",
     "cns_bench",
     "entity13",
+    "heart",
     "mimic_readmission",
     "nico",
     "pacs",

@@ -14,6 +14,10 @@ from tests.builders.raw_albums import album_of
 from tests.builders.replicas import wilds
 
 MAKE = {"camelyon17": wilds.camelyon17, "fmow": wilds.fmow, "civilcomments": wilds.civilcomments}
+FIRST = (
+    "airport, airport_hangar, airport_terminal, amusement_park, aquaculture, archaeological_site, barn, "
+    "border_checkpoint"
+)
 CIVIL = f"{wilds.CIVIL}/all_data_with_identities.csv"
 
 
@@ -81,12 +85,14 @@ def test_what_camelyon_leaves_out_is_named(raw):
         f"{metadata}, row 201 (patch_patient_004_node_0_x_3328_y_21792.png)": (
             "there already, in an earlier row"
         ),
-        f"{metadata}, row 202 (patch_patient_201_node_1_x_0_y_0.png)": "its tumor is '2', neither 0 nor 1",
-        f"{metadata}, row 203 (patch_patient_201_node_1_x_1_y_0.png)": "its center is '7', not one of 0 to 4",
-        f"{metadata}, row 204 (patch_patient_201_node_1_x_2_y_0.png)": (
-            "its split is '5', neither 0 (train) nor 1 (id_val)"
+        f"{metadata}, row 202 (patch_patient_201_node_1_x_0_y_0.png)": (
+            "its tumor is '2', which is none of normal, tumor"
         ),
-        wilds.patch("300", 1, 0, 0): "no row of metadata.csv names it",
+        f"{metadata}, row 203 (patch_patient_201_node_1_x_1_y_0.png)": (
+            "its center is '7', which is none of center_0, center_1, center_2, center_3, center_4"
+        ),
+        f"{metadata}, row 204 (patch_patient_201_node_1_x_2_y_0.png)": "it is in none of the lists",
+        wilds.patch("300", 1, 0, 0): "no row of the table names it",
     }
 
 
@@ -126,14 +132,13 @@ def test_the_lists_of_fmow_are_by_split_and_period(raw):
 
 def test_what_fmow_leaves_out_is_named(raw):
     why = Counter(album_of("fmow", raw["fmow"]).left_out.values())
-    sequestered = why.pop("sequestered: WILDS leaves out rows of the split seq")
-    assert sequestered == sum(wilds.FMOW_YEARS.values()) * len(wilds.CATEGORIES)
+    left_out = why.pop("left out: sequestered, or of no split of WILDS")
+    assert left_out == sum(wilds.FMOW_YEARS.values()) * len(wilds.CATEGORIES) + 1
     assert why == {
-        "its category 'harbor' is not one of the 62": 1,
-        "its timestamp 'soon' is not a time": 1,
-        "its split is 'extra', not train, val, test or seq": 1,
+        f"its category is 'harbor', which is none of {FIRST}, ..": 1,
+        "its timestamp is 'soon', which is none of 2002-2012, 2013-2015, 2016-2017": 1,
         "rgb_metadata.csv lists it, and it is not there": 1,
-        "no row of rgb_metadata.csv names it": 1,
+        "no row of the table names it": 1,
     }
 
 
@@ -171,6 +176,6 @@ def test_what_civilcomments_leaves_out_is_named(raw):
     assert album_of("civilcomments", raw["civilcomments"]).left_out == {
         f"{CIVIL}, row 243": "it has no text",
         f"{CIVIL}, row 244": "it has no text",
-        f"{CIVIL}, row 245": "it has no toxicity",
-        f"{CIVIL}, row 246": "its split is 'holdout', not one of train, val, test",
+        f"{CIVIL}, row 245": "its toxicity is '', which is none of non-toxic, toxic",
+        f"{CIVIL}, row 246": "its split is 'holdout', which is none of train, val, test",
     }
