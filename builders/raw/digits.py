@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,8 +98,9 @@ def _read(tree: Tree, file: str) -> Arrays:
 
 
 def _unpacked(data: bytes) -> bytes:
-    opened = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open}.get(data[:2])
-    return opened(io.BytesIO(data)).read(LARGEST) if opened else data
+    if data[:2] == b"BZ":
+        return bz2.open(io.BytesIO(data)).read(LARGEST)
+    return gzip.open(io.BytesIO(data)).read(LARGEST) if data[:2] == b"\x1f\x8b" else data
 
 
 def _idx(data: bytes) -> NDArray[np.uint8]:
@@ -133,6 +134,6 @@ def _hdf5(data: bytes) -> Arrays:
     return Arrays(_eight_bits(values), digits.astype(int))
 
 
-def _eight_bits(values: NDArray[np.float32]) -> NDArray[np.uint8]:
+def _eight_bits(values: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
     """Values from 0 to 1 as torchvision stores them: cut off, not rounded."""
     return (values * 255).astype(np.uint8).reshape(-1, 16, 16)

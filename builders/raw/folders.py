@@ -75,7 +75,7 @@ class Folders:
     labels: tuple[str, ...]
     spellings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     between: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ("train", "val", "validation", "test")
+    parts: tuple[str, ...] = ("train", "training", "val", "validation", "test", "testing")
     repeats: Mapping[str, Sequence[str]] = field(default_factory=dict)
     complete: bool = True
     origin: str | Mapping[str, str] = ""
@@ -206,8 +206,9 @@ class Folders:
                 continue
             for line in read_list(tree.read(file)):
                 named = PurePosixPath(line.path.lower())
-                folder = named.parent.name or path.stem.removesuffix("_labels")
-                numbers[folder, named.name].add(-1 if line.number is None else line.number)
+                if line.number is not None:
+                    folder = named.parent.name or path.stem.removesuffix("_labels")
+                    numbers[folder, named.name].add(line.number)
         return numbers
 
     def _by_bytes(self, tree: Tree, results: Iterator[Found]) -> Iterator[Found]:
@@ -334,13 +335,13 @@ class NumberedAlbum(RawAlbum):
     def labels(self) -> tuple[str, ...]:
         """Every class by its number."""
         default = super().labels
-        file = by_name(self.tree).get(getattr(self.layout, "numbers", ""))
+        file = by_name(self.tree).get(str(getattr(self.layout, "numbers", "")))
         if file is None:
             return default
         stored, known = json_in(self.tree, file), {plain(label): label for label in default}
         if not isinstance(stored, dict) or not all(isinstance(number, int) for number in stored.values()):
             raise InputError(f"{file} in {self.tree.place} is not a mapping of classes to numbers")
-        numbers = {known.get(plain(label), label): number for label, number in stored.items()}
+        numbers = {known.get(plain(name), str(name)): number for name, number in stored.items()}
         if all(label in default and default.index(label) == number for label, number in numbers.items()):
             return default
         return tuple(sorted(numbers, key=lambda label: numbers[label]))

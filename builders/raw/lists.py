@@ -71,6 +71,9 @@ def read_lists(
     for domain, name, file in files:
         lines = list(read_list(tree.read(file)))
         named = [picture(domain, line.path) for line in lines]
+        if not any(named):
+            lists.odd.append(Odd(file=file, why="a list of another dataset: it names no class of a domain"))
+            continue
         earlier, same = first.setdefault((domain, name), (file, named))
         if earlier == file:
             lists.read.setdefault(domain, []).append(name)

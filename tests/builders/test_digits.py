@@ -74,6 +74,19 @@ def test_digit_five_and_digits_dg_are_read_without_the_domains_that_are_not_here
     }
 
 
+def test_the_lists_of_tllib_give_the_digits_and_the_places(tmp_path):
+    replicas.make(tmp_path / "folders")
+    replicas.of_tllib(tmp_path / "lists")
+    folders, listed = album_of(tmp_path / "folders"), album_of(tmp_path / "lists")
+    for domain in ("mnist", "usps"):
+        own = [item for item in listed.items() if item.nuisance == domain]
+        assert counts(own) == counts(item for item in folders.items() if item.nuisance == domain)
+    places = [
+        {item.origin for item in album.items() if item.nuisance == "mnist"} for album in (folders, listed)
+    ]
+    assert places[0] == places[1]
+
+
 def test_a_file_that_is_cut_short_or_of_another_dataset_is_named(tmp_path):
     replicas.mnist_of_torchvision(tmp_path, "")
     file = tmp_path / "MNIST/raw/train-images-idx3-ubyte"

@@ -87,6 +87,17 @@ def test_the_tree_of_another_loader_has_the_rows_of_the_authors_tree(tmp_path, w
     assert odd == (["lists of miniDomainNet, which is a part of it"] * 2 if "splits_mini" in listed else [])
 
 
+def test_lists_of_another_dataset_next_to_those_of_this_are_named_and_not_read(tmp_path):
+    """JigenDG keeps those of PACS and Office-Home in one folder, and `art` is a domain of both."""
+    write(tmp_path, "pacs", "{domain}/{label}/{name}", "txt_lists/{domain}_train.txt")
+    before = rows(album_of("pacs", tmp_path))
+    put(tmp_path, "txt_lists/art_train.txt", "OfficeHome/Art/Alarm_Clock/00001.jpg 0\n")
+    album = album_of("pacs", tmp_path)
+    assert rows(album) == before
+    assert album.left_out["txt_lists/art_train.txt"].startswith("a list of another dataset")
+    assert all(item.source["lists"] for item in album.items())
+
+
 def test_archives_that_stay_next_to_what_they_had_change_nothing(tmp_path):
     write(tmp_path, "office31", "{domain}/images/{label}/{name}")
     before = rows(album_of("office31", tmp_path))
@@ -101,6 +112,7 @@ def test_a_test_of_visda_without_its_list_names_the_list(tmp_path):
     put(tmp_path, "test/trunk01/abc.jpg")
     (why,) = {why for file, why in album_of("visda", tmp_path).left_out.items() if "trunk01" in file}
     assert why == "its class is not known: no image_list*.txt has one number for it"
+    put(tmp_path, "test/image_list.txt", "trunk01/abc.jpg\n")  # as it comes with the pictures: no numbers
     put(tmp_path, "image_list.txt", "trunk01/abc.jpg 10\n")
     (item,) = (item for item in album_of("visda", tmp_path).items() if item.nuisance == "test")
     assert item.label == "train"

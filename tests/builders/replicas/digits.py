@@ -86,3 +86,17 @@ def digit_five(root: Path, name: str = "{domain}/{part}_images/{number:06}_{digi
         for part, size in SIZES.items():
             for number in range(size):
                 put(root, name.format(domain=domain, part=part, number=number, digit=digit_of(part, number)))
+
+
+def of_tllib(root: Path) -> None:
+    """MNIST and USPS as CDAN and TLlib have them: a flat folder for each part, and lists with the digits."""
+    for domain in ("mnist", "usps"):
+        for part, size in SIZES.items():
+            lines = [f"/data/{domain}_{part}_image/{at}.jpg {digit_of(part, at)}\n" for at in range(size)]
+            put(root, f"image_list/{domain}_{part}.txt", "".join(lines))
+            for at in range(size):
+                put(
+                    root,
+                    f"{domain}_{part}_image/{at}.jpg",
+                    png(pixels(part, at, 16 if domain == "usps" else 28)),
+                )
