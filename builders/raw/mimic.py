@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import groupby, pairwise
+from itertools import count, groupby, pairwise
 from operator import itemgetter
-from typing import ClassVar, NamedTuple
-
-import pyarrow as pa
+from typing import ClassVar, NamedTuple, TypeVar
 
 from builders.raw.album import Found, Odd, Row
 from builders.raw.lists import LISTS
@@ -20,11 +18,11 @@ from shiftdata.data.metadata.listing import ORDER
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash, rng
 
-CODES = ("hadm_id", "seq_num", "icd_code", "icd_version")
+CODES = ("hadm_id", "seq_num", "icd_version", "icd_code")
 #: Each table and its columns.
 TABLES = {
     "patients": ("subject_id", "anchor_age", "anchor_year", "anchor_year_group"),
-    "admissions": ("subject_id", "hadm_id", "admittime"),
+    "admissions": ("subject_id", "admittime", "hadm_id"),
     "diagnoses_icd": CODES,
     "procedures_icd": CODES,
 }
@@ -32,19 +30,21 @@ TABLES = {
 DAYS = 15
 AGES = range(18, 90)
 DIGITS = 20
-EPOCH = datetime(1970, 1, 1)
+EPOCH, MICROSECOND = datetime(1970, 1, 1), timedelta(microseconds=1)
 #: Diagnoses and procedures use the same codes for other things: a text has the former, and then the latter.
 BETWEEN = "; "
 #: A year that is known by a group of three, such as "2008 - 2010".
 GROUP_YEARS = 3
 
+T = TypeVar("T")
+
 
 class Stay(NamedTuple):
-    """A stay in hospital: patient, when it began, its number, and its row among the admissions."""
+    """A stay in hospital, and its row among the admissions."""
 
     subject: str
     begin: datetime
-    stay: str
+    number: str
     row: int
 
 
@@ -66,19 +66,15 @@ class MimicReadmission:
     def rows(self, tree: Tree) -> Iterator[Found]:
         """Every stay of an adult that has diagnoses and procedures; the others, by their row, and why."""
         file, stays = _stays(tree)
-        patients, texts = _patients(tree), tree.keep("texts", file, lambda: _texts(tree))
-        salt = content_hash(
-            *(f"{s.subject} {s.stay} {(s.begin - EPOCH) // timedelta.resolution}" for s in stays)
-        )
-        after = {
-            stay: following.begin for stay, following in pairwise(stays) if stay.subject == following.subject
-        }
-        for number, stay in enumerate(stays):
+        patients, texts = dict(_read(tree, "patients", _patient)[1]), _texts(tree)
+        salt = content_hash(*(f"{s.subject} {s.number} {(s.begin - EPOCH) // MICROSECOND}" for s in stays))
+        after = {stay: then.begin for stay, then in pairwise(stays) if stay.subject == then.subject}
+        for place, stay in enumerate(stays):
             age, anchor, first = patients.get(stay.subject, (-1, 0, 0))
             draw = int(rng(0, "mimic", "year", stay.subject).integers(GROUP_YEARS))
             year = str(stay.begin.year - anchor + first + draw)
             if why := self._fault(
-                age + stay.begin.year - anchor, year, stay, stay.subject in patients, texts
+                stay, year, age + stay.begin.year - anchor, stay.subject in patients, texts
             ):
                 yield Odd(file=f"{file}, row {stay.row}", why=why)
                 continue
@@ -90,17 +86,17 @@ class MimicReadmission:
                 nuisance=year,
                 origin=content_hash(salt, "patient", stay.subject)[:DIGITS],
                 across=True,
-                stem=content_hash(salt, "stay", stay.stay)[:DIGITS],
-                more={LISTS: {ORDER: number}},
+                stem=content_hash(salt, "stay", stay.number)[:DIGITS],
+                more={LISTS: {ORDER: place}},
             )
 
     def example(self, tree: Tree, file: str, part: int) -> str:
         """The codes of a stay."""
-        if text := tree.keep("texts", file, lambda: _texts(tree)).get(part):
+        if text := _texts(tree).get(part):
             return text
         raise BadItem("it has lost its codes")
 
-    def _fault(self, age: int, year: str, stay: Stay, known: bool, texts: dict[int, str]) -> str:
+    def _fault(self, stay: Stay, year: str, age: int, known: bool, texts: Mapping[int, str]) -> str:
         """Why a stay is left out."""
         if not known:
             return "its patient is not among the patients"
@@ -111,60 +107,60 @@ class MimicReadmission:
         return "" if stay.row in texts else "without diagnoses or without procedures"
 
 
-def _tables(tree: Tree, name: str) -> tuple[str, pa.Table]:
-    """The file of a table, and its columns; all four must be there."""
+def _read(tree: Tree, name: str, parse: Callable[..., T]) -> tuple[str, list[T]]:
+    """The file of a table, and its rows; all four tables must be there."""
     files = {name: matching(tree, f"{name}.csv") for name in TABLES}
     if lacking := [f"{name}.csv" for name in TABLES if not files[name]]:
         raise InputError(not_there(tree, lacking, "patients, stays or their codes (.csv.gz will do)"))
-    return files[name][0], table_in(tree, files[name][0], TABLES[name])
+    table = table_in(tree, files[name][0], TABLES[name])
+    columns = [table[column].to_pylist() for column in TABLES[name]]
+    try:
+        return files[name][0], [parse(*row) for row in zip(*columns, strict=True)]
+    except ValueError as error:
+        raise InputError(
+            f"{files[name][0]} in {tree.place} has a number or time that is none: {error}"
+        ) from error
+
+
+def _patient(subject: str, age: str, year: str, group: str) -> tuple[str, tuple[int, int, int]]:
+    """A patient with age, year, and the first real year that this may be."""
+    return subject, (int(age or -1), int(year or 0), int(group[:4]))
 
 
 def _stays(tree: Tree) -> tuple[str, list[Stay]]:
     """The file of stays; stays by patient and time."""
-    file, table = _tables(tree, "admissions")
-    columns = (table[name].to_pylist() for name in TABLES["admissions"])
-    try:
-        stays = [
-            Stay(subject, datetime.fromisoformat(begin), stay, row)
-            for row, (subject, stay, begin) in enumerate(zip(*columns, strict=True))
-        ]
-    except ValueError as error:
-        raise InputError(f"{file} in {tree.place} has an admittime that is not a time: {error}") from error
+    rows = count()
+    file, stays = _read(
+        tree,
+        "admissions",
+        lambda who, begin, stay: Stay(who, datetime.fromisoformat(begin), stay, next(rows)),
+    )
     return file, sorted(stays)
 
 
-def _patients(tree: Tree) -> dict[str, tuple[int, int, int]]:
-    """Of each patient age, year, and the first real year that this may be."""
-    file, table = _tables(tree, "patients")
-    columns = (table[name].to_pylist() for name in TABLES["patients"])
-    try:
-        return {
-            subject: (int(age or -1), int(year or 0), int(group[:4]))
-            for subject, age, year, group in zip(*columns, strict=True)
-        }
-    except ValueError as error:
-        raise InputError(f"{file} in {tree.place} has an age or a year that is no number: {error}") from error
-
-
-def _texts(tree: Tree) -> dict[int, str]:
+def _texts(tree: Tree) -> Mapping[int, str]:
     """The codes of each stay that has diagnoses and procedures, by its row."""
-    diagnoses, procedures = _codes(tree, "diagnoses_icd"), _codes(tree, "procedures_icd")
-    stays = _tables(tree, "admissions")[1]["hadm_id"].to_pylist()
-    return {
-        row: f"{diagnoses[stay]}{BETWEEN}{procedures[stay]}"
-        for row, stay in enumerate(stays)
-        if stay in diagnoses and stay in procedures
-    }
+
+    def read() -> dict[int, str]:
+        stays, diagnoses, procedures = (
+            _stays(tree)[1],
+            _codes(tree, "diagnoses_icd"),
+            _codes(tree, "procedures_icd"),
+        )
+        return {
+            stay.row: f"{diagnoses[stay.number]}{BETWEEN}{procedures[stay.number]}"
+            for stay in stays
+            if stay.number in diagnoses and stay.number in procedures
+        }
+
+    return tree.keep("texts", "", read)
 
 
 def _codes(tree: Tree, name: str) -> dict[str, str]:
     """Of each stay its codes of three digits, in the order of their numbers."""
-    file, table = _tables(tree, name)
-    rows = zip(*(table[column].to_pylist() for column in CODES), strict=True)
-    try:
-        codes = sorted(
-            (stay, int(number), f"ICD{of.strip()}_{code.strip()[:3]}") for stay, number, code, of in rows
-        )
-    except ValueError as error:
-        raise InputError(f"{file} in {tree.place} has a seq_num that is no number: {error}") from error
-    return {stay: " ".join(code for *_, code in group) for stay, group in groupby(codes, itemgetter(0))}
+    _, codes = _read(
+        tree,
+        name,
+        lambda stay, at, version, code: (stay, int(at), f"ICD{version.strip()}_{code.strip()[:3]}"),
+    )
+    return {stay: " ".join(code for *_, code in of) for stay, of in groupby(sorted(codes), itemgetter(0))}

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from functools import partial
 from string import Formatter
 from typing import Any, ClassVar, TypeAlias
 
@@ -35,7 +36,7 @@ from builders.raw.album import Found, Odd, Row
 from builders.raw.lists import LISTS
 from builders.raw.records import by_name
 from builders.raw.tree import Tree
-from builders.sample import BadItem, Example
+from builders.sample import BadItem, Example, Json
 from shiftdata.data.format.schema import Feature
 from shiftdata.data.metadata.listing import ORDER
 from shiftdata.errors import InputError
@@ -94,17 +95,13 @@ class Table:
         for given in self.files:
             paths, same = given["path"], {name: cell for name, cell in given.items() if name != "path"}
             for path in [paths] if isinstance(paths, str) else paths:
-                file, *others = matching(tree, path) or [""]
-                if not file:
+                if not (files := matching(tree, path)):
                     lacking.append(path.rpartition("|")[2])
                     continue
-                if any(tree.files[other] != tree.files[file] for other in others):
-                    several = ", ".join([file, *others])
-                    broken.append(f"{tree.place} has several {path}: {several}: give the folder of one alone")
-                    continue
-                pictures = _pictures(tree, file) if self.picture else {}
                 try:
-                    frame = self._frame(tree, file, same)
+                    frame = self._frame(tree, files, same)
+                    if self.picture:  # of equal names the one beside or below the table
+                        pictures = by_name(tree) | by_name(tree, below=files[0].rpartition("/")[0])
                     yield from self._found(frame, start, pictures, taken)
                     start += frame.size
                 except InputError as error:
@@ -126,15 +123,18 @@ class Table:
         row = {name: values[part] for name, values in examples.items()}
         return row[self.text] if self.text else row
 
-    def _frame(self, tree: Tree, file: str, same: Mapping[str, str]) -> Frame:
-        """The columns of a file that the declaration names, but for those of the examples."""
+    def _frame(self, tree: Tree, files: Sequence[str], same: Mapping[str, str]) -> Frame:
+        """The columns that the declaration names, but for those of the examples; `files` should be one."""
+        file, *others = files
+        if any(tree.files[other] != tree.files[file] for other in others):
+            raise InputError(f"{tree.place} has {', '.join(files)}: give the folder of one of them alone")
         used = [self.label, self.domain, self.origin, self.stem, self.picture]
         used += [*self.keep.values(), *self.where.values(), *(name for rule in self.lists for name in rule)]
         names = {name for column in used for name in _names_in(column)} - {"row", "domain", "list", *same}
         table = table_in(tree, file, sorted(names) or list(self._kinds), self.columns)
-        cells = {name: table[name].to_pylist() for name in names}
+        cells: dict[str, Sequence[Any]] = {name: table[name].to_pylist() for name in names}
         cells |= {name: [cell] * len(table) for name, cell in same.items()}
-        cells |= {"row": [str(row) for row in range(len(table))], "list": [""] * len(table)}
+        cells["row"] = [str(row) for row in range(len(table))]
         return Frame(tree, file, cells | {"domain": Frame(tree, file, cells).values(self.domain)})
 
     def _found(
@@ -142,17 +142,19 @@ class Table:
     ) -> Iterator[Found]:
         """The rows of a table; `start` rows came before it."""
         names, stems, origins = map(frame.values, (self.picture, self.stem, self.origin))
-        labels, domains = frame.values(self.label), frame.cells["domain"]
-        left, lists = self._left_out(frame), self._lists(frame, start)
-        keep = {name: frame.values(column) for name, column in self.keep.items()}
-        examples, faults, why = self._examples(frame.tree, frame.file), 0, ""
-        for words, count in Counter(filter(None, left)).items() if not self.picture else ():
-            yield Odd(file=f"{frame.file}, {words}: {count:,} rows", why="left out by a filter")
+        labels, domains, lists = frame.values(self.label), frame.cells["domain"], self._lists(frame, start)
+        where, keep = (
+            {name: frame.values(column) for name, column in columns.items()}
+            for columns in (self.where, self.keep)
+        )
+        examples, left_out = self._examples(frame.tree, frame.file), Counter[str]()
+        faults, why = 0, ""
         for row, name in enumerate(names):
-            example = {name: values[row] for name, values in examples.items()}
-            if left[row]:
+            example = {column: values[row] for column, values in examples.items()}
+            if unmet := next((words for words, met in where.items() if met[row] is not True), ""):
+                left_out[unmet] += 1
                 if name:
-                    yield Odd(file=pictures.get(name, name), why=f"left out: {left[row]}")
+                    yield Odd(file=pictures.get(name, name), why=f"left out: {unmet}")
             elif why := self._fault(frame, row, labels[row], example, lists[row]) or (
                 "there already, in an earlier row" if name and name in taken else ""
             ):
@@ -162,7 +164,7 @@ class Table:
                 yield Odd(file=name, why=f"{frame.file.rpartition('/')[2]} lists it, and it is not there")
             else:
                 of_text = content_hash(example[self.text])[:DIGITS] if self.text else None
-                more = {name: values[row] for name, values in keep.items()}
+                more = {column: values[row] for column, values in keep.items()}
                 yield Row(
                     file=pictures[name] if name else frame.file,
                     part=None if name else row,
@@ -174,6 +176,8 @@ class Table:
                     more={**more, LISTS: lists[row]} if lists[row] else more,
                 )
             taken.add(name)
+        for words, count in left_out.items() if not self.picture else ():
+            yield Odd(file=f"{frame.file}, {words}: {count:,} rows", why="left out by a filter")
         if 2 * faults > frame.size:
             raise InputError(
                 f"{faults:,} of {frame.size:,} rows of {frame.file} in {frame.tree.place} cannot be used "
@@ -185,11 +189,8 @@ class Table:
         domain = frame.cells["domain"][row]
         for value, known, column in ((label, self.labels, self.label), (domain, self.domains, self.domain)):
             if value not in known:
-                (name, *_), shown = (
-                    sorted(_names_in(column)),
-                    [*known[:FEW], *([".."] if known[FEW:] else [])],
-                )
-                return f"its {name} is {frame.cells[name][row]!r}, which is none of {', '.join(shown)}"
+                name, shown = min(_names_in(column)), ", ".join(known[:FEW]) + ", .." * (len(known) > FEW)
+                return f"its {name} is {frame.cells[name][row]!r}, which is none of {shown}"
         for name, cell in example.items():
             if isinstance(cell, Unreadable):
                 return f"its {name} is {str(cell)!r}, which is not of the type {self.features[name]}"
@@ -197,23 +198,15 @@ class Table:
                 return "it has no text"
         return "" if listed or self.partly else "it is in none of the lists"
 
-    def _left_out(self, frame: Frame) -> list[str]:
-        """The first condition that each row does not meet; empty where it meets all."""
-        left = [""] * frame.size
-        for words, condition in self.where.items():
-            met = frame.values(condition)
-            left = [why or ("" if met[row] else words) for row, why in enumerate(left)]
-        return left
-
-    def _lists(self, frame: Frame, start: int) -> list[dict[str, int]]:
+    def _lists(self, frame: Frame, start: int) -> list[dict[str, Json]]:
         """The place of each row among all rows, and in its list; nothing for a row that is in none."""
-        lists, order = list[dict[str, int]]({} for _ in range(frame.size)), list[int]()
+        lists, order = list[dict[str, Json]]({} for _ in range(frame.size)), list[int]()
         for rule in self.lists or [{}]:
             cells = [(frame.cells[name], cell) for name, cell in rule.items() if name != "list"]
             met = (row for row in range(frame.size) if all(column[row] == cell for column, cell in cells))
             rows = [row for row in met if not lists[row]]
             for place, row in enumerate(rows):
-                lists[row] = {ORDER: row} | ({rule["list"]: place} if "list" in rule else {})
+                lists[row] = {ORDER: row, **({rule["list"]: place} if "list" in rule else {})}
             order += rows
         for number, row in enumerate(order if self.partly else sorted(order), start):
             lists[row][ORDER] = number
@@ -228,14 +221,17 @@ class Table:
 
         def read() -> dict[str, list[Any]]:
             table = table_in(tree, file, list(self._kinds), self.columns)
-            return {name: each(table[name].to_pylist(), _feature(kind)) for name, kind in self._kinds.items()}
+            return {
+                name: each(table[name].to_pylist(), partial(read_cell, kind))
+                for name, kind in self._kinds.items()
+            }
 
         return tree.keep("examples", file, read) if self._kinds else {}
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Some columns of a table, `row` among them."""
+    """Some columns of a table; of them, `row` has the number of each row."""
 
     tree: Tree
     file: str
@@ -246,17 +242,18 @@ class Frame:
         return len(self.cells["row"])
 
     def values(self, column: Column) -> Sequence[Any]:
-        """A column as it is declared; None where a cell says nothing."""
+        """A column as it is declared; None, or `Unreadable`, where a cell says nothing."""
         if isinstance(column, str):
             if "{" not in column:
                 return self.cells[column] if column else [""] * self.size
             names = sorted(_names_in(column))
             rows = zip(*(self.cells[name] for name in names), strict=True)
             return [column.format(**dict(zip(names, map(str.strip, row), strict=True))) for row in rows]
-        if column.get("columns"):
-            met = {name: self.values({**column, "column": name, "columns": ()}) for name in column["columns"]}
-            return [[name for name in met if met[name][row]] for row in range(self.size)]
-        return each(self.values(column["column"]), self._reader(column))
+        read = self._reader(column)
+        if "columns" not in column:
+            return each(self.values(column["column"]), read)
+        met = {name: each(self.cells[name], read) for name in column["columns"]}
+        return [[name for name in met if met[name][row] is True] for row in range(self.size)]
 
     def _reader(self, column: Mapping[str, Any]) -> Callable[[str], Any]:
         """Return what reads a cell of a column."""
@@ -264,65 +261,51 @@ class Frame:
         if names := column.get("names"):
             return lambda cell: names.get(cell.strip())
         if least := column.get("from"):
-            return lambda cell: next(
-                (name for name in reversed(least) if _within(read(cell), least[name])), None
-            )
+            return lambda cell: next((name for name in reversed(least) if read(cell) >= least[name]), None)
         if "least" in column:
-            return lambda cell: _within(read(cell), column["least"], column.get("most", math.inf))
+            return lambda cell: column["least"] <= read(cell) <= column.get("most", math.inf)
         if "table" not in column:
             return read
-        file = next(iter(matching(self.tree, column["table"])), "")
-        if not file:
+        if not (files := matching(self.tree, column["table"])):
             raise InputError(not_there(self.tree, [column["table"]], f"the {column['value']} of each row"))
-        table = table_in(self.tree, file, [column["key"], column["value"]])
+        table = table_in(self.tree, files[0], [column["key"], column["value"]])
         known = dict(zip(*(table[column[part]].to_pylist() for part in ("key", "value")), strict=True))
         return lambda cell: known.get(cell) or column["otherwise"]
 
 
 def each(cells: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
-    """Read every cell; equal ones once."""
-    values = {cell: read(cell) for cell in dict.fromkeys(cells)}
+    """Read every cell, equal ones once; one that cannot be read is `Unreadable`."""
+
+    def read_or_keep(cell: str) -> Any:
+        try:
+            return read(cell)
+        except ValueError:
+            return Unreadable(cell)
+
+    values = {cell: read_or_keep(cell) for cell in dict.fromkeys(cells)}
     return [values[cell] for cell in cells]
 
 
 def _names_in(column: Column) -> set[str]:
     """The names of the columns that a declared column is made of."""
     if not isinstance(column, str):
-        return set().union(*map(_names_in, column.get("columns") or [column["column"]]))
+        return set().union(*map(_names_in, column.get("columns", [column.get("column", "")])))
     return {name for _, name, *_ in Formatter().parse(column) if name} if "{" in column else {column} - {""}
 
 
-def _feature(kind: Feature) -> Callable[[str], Any]:
-    """Return what reads a cell as the type of a feature."""
-
-    def read(cell: str) -> Any:
-        try:
-            return read_cell(kind, cell)
-        except ValueError:
-            return Unreadable(cell)
-
-    return read
+def _number(cell: str) -> float:
+    """A cell as a number; NaN, which no bound holds for, where it is not known."""
+    number = read_cell("float64", cell)
+    return number if isinstance(number, float) else math.nan
 
 
-def _number(cell: str) -> float | None:
-    number = _feature("float64")(cell)
-    return number if isinstance(number, float) else None
-
-
-def _within(number: float | None, least: float, most: float = math.inf) -> bool:
-    return number is not None and least <= number <= most
-
-
-def _year(time: str) -> int | None:
+def _year(time: str) -> int:
     """The year of a time, in UTC.
 
-    >>> _year("2012-12-31T22:30:00-05:00"), _year("2009-02-14T09:04:33Z"), _year("soon")
-    (2013, 2009, None)
+    >>> _year("2012-12-31T22:30:00-05:00"), _year("2009-02-14T09:04:33Z")
+    (2013, 2009)
     """
-    try:
-        when = datetime.fromisoformat(time)
-    except ValueError:
-        return None
+    when = datetime.fromisoformat(time)
     return (when if when.tzinfo is None else when.astimezone(UTC)).year
 
 
@@ -338,11 +321,6 @@ def matching(tree: Tree, paths: str) -> list[str]:
         ]:
             return sorted(files)
     return []
-
-
-def _pictures(tree: Tree, table: str) -> dict[str, str]:
-    """The files by name; of equal names the one beside or below the table."""
-    return by_name(tree) | by_name(tree, below=table.rpartition("/")[0])
 
 
 def not_there(tree: Tree, paths: Sequence[str], says: str) -> str:

@@ -150,9 +150,7 @@ def test_two_different_files_of_one_name_are_not_chosen_from(raw, tmp_path):
     root = Path(shutil.copytree(raw("adult"), tmp_path / "raw"))
     (root / "old").mkdir()
     (root / "old/adult.data").write_text("39, State-gov\n")
-    with pytest.raises(
-        InputError, match=r"several adult\.data: adult\.data, old/adult\.data: give the folder"
-    ):
+    with pytest.raises(InputError, match=r"has adult\.data, old/adult\.data: give the folder of one"):
         album_of("adult", root).items()
 
 
