@@ -128,7 +128,7 @@ def test_the_domains_of_visda_are_its_splits(built):
 
 def test_a_part_of_the_authors_split_and_a_whole_copy(built, tmp_path):
     place = built("camelyon17").place
-    part = fetch(place, config="wilds", split=["train", "val"], out=tmp_path / "part")
+    part = fetch(place, split=["train", "val"], out=tmp_path / "part")
     assert sd.verify(part) == []
     assert {name: len(rows) for name, rows in sd.load_dataset(part, "wilds").items()} == {
         name: len(sd.task(place, "wilds").sets[name]) for name in ("train", "val")
