@@ -7,7 +7,7 @@
 from shiftdata.evaluation.protocols.adaptation import SCENARIOS as SCENARIOS
 from shiftdata.evaluation.protocols.adaptation import UDA as UDA
 from shiftdata.evaluation.protocols.adaptation import UniDA as UniDA
-from shiftdata.evaluation.protocols.authors import VisDA as VisDA
+from shiftdata.evaluation.protocols.authors import Official as Official
 from shiftdata.evaluation.protocols.authors import Wilds as Wilds
 from shiftdata.evaluation.protocols.base import Chain as Chain
 from shiftdata.evaluation.protocols.base import Protocol as Protocol

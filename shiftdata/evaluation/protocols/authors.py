@@ -91,32 +91,35 @@ class Wilds(AuthorsSplit):
     metrics: ClassVar[Sequence[str]] = ("wilds",)
 
     def rows(self, metadata: Metadata, name: str) -> NDArray[np.bool_]:
-        if name in self.optional and name not in metadata.listing.places:
-            return np.zeros(len(metadata), bool)
-        mask: NDArray[np.bool_] = metadata.listing.places_in(name, metadata.name) >= 0
-        return mask
+        return listed(metadata, name, self.optional)
 
 
 @dataclass(frozen=True, kw_only=True)
-class VisDA(AuthorsSplit):
-    """The three domains of VisDA as its challenge uses them: train, validation and test.
+class Official(AuthorsSplit):
+    """The authors' train, validation and test: the domains of these names, as in VisDA, else their lists.
 
-    A method that adapts gives the set that it adapts to a second role, `task.also("test", "unlabelled")`.
+    Rows of other domains, or in none of the lists, are left out. A method that adapts gives the set that it
+    adapts to a second role, `task.also("test", "unlabelled")`.
     """
 
     roles: ClassVar[Mapping[str, Role]] = {"train": "fit", "validation": "select", "test": "test"}
-    id: ClassVar[str] = "visda"
-    paper: ClassVar[str] = "VisDA: the visual domain adaptation challenge, arXiv:1710.06924"
-    about: ClassVar[str] = "the three splits of VisDA, each a domain of its own"
+    optional: ClassVar[Sequence[str]] = ("validation",)
+    id: ClassVar[str] = "official"
+    paper: ClassVar[str] = "the paper of each dataset, such as VisDA: the visual domain adaptation challenge"
+    about: ClassVar[str] = "the authors' own training, validation and test sets"
     metrics: ClassVar[Sequence[str]] = ("adaptation",)
-    from_files: ClassVar[Sequence[str]] = ()
 
     def rows(self, metadata: Metadata, name: str) -> NDArray[np.bool_]:
-        if name not in metadata.nuisances:
-            domains = ", ".join(metadata.nuisances)
-            raise InputError(
-                f"visda is for the dataset whose domains are {', '.join(self.roles)}, and {metadata.name} "
-                f"has {domains}: take domainbed-v2 with the domains to test"
-            )
-        mask: NDArray[np.bool_] = metadata.nuisance == metadata.nuisances.index(name)
-        return mask
+        if {"train", "test"} <= set(metadata.nuisances):
+            number = metadata.nuisances.index(name) if name in metadata.nuisances else len(metadata.nuisances)
+            mask: NDArray[np.bool_] = metadata.nuisance == number
+            return mask
+        return listed(metadata, name, self.optional)
+
+
+def listed(metadata: Metadata, name: str, optional: Sequence[str]) -> NDArray[np.bool_]:
+    """Mark the rows of an authors' list; none if it is optional and not there."""
+    if name in optional and name not in metadata.listing.places:
+        return np.zeros(len(metadata), bool)
+    mask: NDArray[np.bool_] = metadata.listing.places_in(name, metadata.name) >= 0
+    return mask

@@ -20,7 +20,7 @@ from shiftdata.data.format.records import CanonicalSplit
 from shiftdata.data.metadata import Metadata, read_metadata
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.protocols.adaptation import UDA, UniDA
-from shiftdata.evaluation.protocols.authors import VisDA, Wilds
+from shiftdata.evaluation.protocols.authors import Official, Wilds
 from shiftdata.evaluation.protocols.base import REQUIRED, Chain, Protocol, Where
 from shiftdata.evaluation.protocols.continuous import Continuous
 from shiftdata.evaluation.protocols.domains import (
@@ -42,7 +42,7 @@ from shiftdata.evaluation.tasks.task import canonical_task, frozen_task, task_in
 #: Another protocol is another entry.
 _ALL: tuple[type[Protocol], ...] = (
     *(ClassicDG, DomainBed, HoldOut, LeaveOneDomainOut, LeaveOneGroupOut, Oracle, OracleStar, Listed),
-    *(Continuous, EvaluateOnly, FlexibleDG, GroupFairness, LabelShift, UDA, UniDA, VisDA, Wilds),
+    *(Continuous, EvaluateOnly, FlexibleDG, GroupFairness, LabelShift, Official, UDA, UniDA, Wilds),
 )
 _BY_NAME: Mapping[str, type[Protocol]] = {protocol.id: protocol for protocol in _ALL}
 

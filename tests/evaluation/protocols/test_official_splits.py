@@ -25,7 +25,7 @@ from builders.make.build import build
 from shiftdata.data.fetching.run import fetch
 from shiftdata.errors import InputError
 from shiftdata.evaluation.tasks import LeakWarning
-from tests.builders.replicas import domain_trees, wilds
+from tests.builders.replicas import domain_trees, tables, wilds
 from tests.evaluation.protocols.made import NICO, metadata
 
 MAKE = {"camelyon17": wilds.camelyon17, "fmow": wilds.fmow, "civilcomments": wilds.civilcomments}
@@ -46,7 +46,7 @@ def built(tmp_path_factory) -> Callable[[str], SimpleNamespace]:
     def of(name: str) -> SimpleNamespace:
         if name not in made:
             folder = tmp_path_factory.mktemp(name)
-            (domain_trees.visda if name == "visda" else MAKE[name])(folder / "raw")
+            ({**MAKE, "visda": domain_trees.visda, "adult": tables.adult}[name])(folder / "raw")
             place = build(f"{name}={folder / 'raw'}", folder, workers=1, quiet=True)
             made[name] = SimpleNamespace(raw=folder / "raw", place=place, folder=folder)
         return made[name]
@@ -118,12 +118,21 @@ def test_sets_are_those_of_wilds_in_shiftdata_and_in_plain_datasets(built, name)
 
 def test_the_domains_of_visda_are_its_splits(built):
     place = built("visda").place
-    task, loaded = sd.task(place, "visda"), load_dataset(str(place), cache_dir=str(built("visda").folder))
+    task, loaded = sd.task(place, "official"), load_dataset(str(place), cache_dir=str(built("visda").folder))
     assert list(task.sets) == list(loaded) == ["train", "validation", "test"]
     for name, rows in loaded.items():
         assert set(rows["key"]) == set(task.keys(name))
         assert {rows.features["domain"].int2str(number) for number in rows["domain"]} == {name}
     assert task.filters()["test"] == [[("domain", "in", [2])]]
+
+
+def test_the_two_files_of_adult_are_its_splits(built):
+    place = built("adult").place
+    loaded = load_dataset(str(place), cache_dir=str(built("adult").folder))
+    files = {name: {json.loads(text)["file"] for text in rows["params"]} for name, rows in loaded.items()}
+    assert files == {"train": {"adult.data"}, "test": {"adult.test"}}
+    assert {name: len(rows) for name, rows in loaded.items()} == {"train": 120, "test": 120}
+    assert [rows.role for rows in sd.task(place).sets.values()] == ["fit", "test"]
 
 
 def test_a_part_of_the_authors_split_and_a_whole_copy(built, tmp_path):
@@ -145,11 +154,8 @@ def test_what_the_official_splits_leak_is_said(built):
 
 
 def test_rows_without_lists_and_other_datasets_are_refused(built):
-    rows = metadata(6, NICO, 20)
-    with pytest.raises(
-        InputError, match="visda is for the dataset whose domains are train, validation, test"
-    ):
-        sd.task(rows, "visda")
+    with pytest.raises(InputError, match="does not name the file"):
+        sd.task(metadata(6, NICO, 20), "official")
     with pytest.raises(InputError, match=r"without the authors' list 'train' \(lists: none\)"):
         sd.task(built("visda").place, "wilds")
 

@@ -42,6 +42,7 @@ WORDS = {
     "domainbed-v2 code": "domainbed-v2@code test=rock,dim",
     "listed": "listed test=rock lists=kfold",
     "wilds": "wilds",
+    "official": "official",
     "oracle": "oracle test=rock,dim",
     "oracle of a test": "oracle",
     "oracle*": "oracle* test=rock",
@@ -493,10 +494,7 @@ def refused(first: str, second: str, text: str, error: InputError) -> None:
     assert re.search(r"[Tt]ake|put|give|lower|leave|name|join|drop", str(error)), f"{text}: {error}"
 
 
-# VisDA's is for its own three domains.
-assert {step.id for words in WORDS.values() for step in steps_of(words)} >= {
-    each.id for each in protocols() if each.id != "visda"
-}
+assert {step.id for words in WORDS.values() for step in steps_of(words)} >= {each.id for each in protocols()}
 FIRST = [name for name in WORDS if name not in ("severity", "quantile", "fold", "domain", "label")]
 
 
