@@ -128,7 +128,9 @@ def parts_of_sets(
     canonical = canonical_task(planned(recipe, items, fold_of))
     for protocol in protocols:
         task = _made(recipe, protocol, canonical)
-        for rows in task.sets.values() if task else ():
+        if task is None:
+            continue
+        for rows in task.sets.values():
             mine = pc.is_in(keys, value_set=task.metadata.keys(rows.indices).cast(keys.type))
             part = np.unique(2 * part + mine.to_numpy(), return_inverse=True)[1]
     return part

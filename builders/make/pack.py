@@ -108,7 +108,7 @@ def _write_base(
                     order[start:stop], values.read("params", first + start, first + stop)
                 ),
                 examples=lambda start, stop: values.read("example", first + start, first + stop),
-                apart=np.flatnonzero(np.diff([part_of[group[0]] for group in groups[split]])) + 1,
+                apart=(np.flatnonzero(np.diff([part_of[of[0]] for of in groups[split]])) + 1).tolist(),
             )
 
         firsts = accumulate(map(len, orders.values()), initial=0)
@@ -122,7 +122,7 @@ def _row_groups(gathered: Gathered, part_of: IntArray, base: str) -> dict[str, l
     modality = gathered.recipe.encoding.modality
     arrange = row_groups.row_groups if modality == "image" else row_groups.shuffled_row_groups
     split_of, label_of = gathered.of_items("split"), gathered.of_items("label")
-    groups = {}
+    groups: dict[str, list[IntArray]] = {}
     for number, split in enumerate(SPLITS):
         members = np.flatnonzero(split_of == number)
         if not len(members):
