@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Make .venv and install into it: scripts/setup.sh [build] [test] [assets]
+# Make .venv and install into it: scripts/setup.sh [build] [test] [docs] [assets] [slow]
 # Versions come from constraints.txt. Done already for the same files: nothing happens.
 set -euo pipefail
 cd "$(dirname "$0")/.."

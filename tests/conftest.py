@@ -29,6 +29,7 @@ HF_HOME = tempfile.mkdtemp(prefix="shiftdata-tests-")
 # Read when `datasets` is first imported, which no module above does.
 os.environ |= {"HF_HOME": HF_HOME, "HF_HUB_OFFLINE": "1", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
 os.environ["XDG_CACHE_HOME"] = HF_HOME  # not the user's: frozen features are kept there
+os.environ["SHIFTDATA_RAW"] = f"{HF_HOME}/raw"  # compressed tars are unpacked there
 
 # The same examples in every run, `make test-slow` takes the long profile; no deadline: machines are shared.
 hypothesis.settings.register_profile("short", derandomize=True, deadline=None, max_examples=40)

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TextIO
 
 import click
 from tqdm import tqdm
 
+from builders.cli.raw_texts import HOW, by_hand, description, result, size_text
 from builders.raw.album import RawAlbum
-from builders.raw.checking import Report, check
+from builders.raw.checking import check
 from builders.raw.getting import Progress, get
 from builders.raw.meta_album import MetaAlbum
 from builders.raw.rows import whole_place
-from builders.raw.sources import FACTS, HOW, Source, size_text, source, sources
+from builders.raw.sources import FACTS, Source, source, sources
 from builders.recipe_files import load_recipe, recipe_names
 from shiftdata.cli.verbs import GOES_ON, Verb, progress, quiet_option, verb
 from shiftdata.errors import InputError
 from shiftdata.files import absolute
 
-ROW = "{:<22}{:>10}  {:<34}{:<20}{}"
+ROW = "{:<22}{:>10}  {:<34}{:<20}{:<14}{}"
 META_ALBUM = "meta_album_"
 WIDE = 33  # of a licence
-MOST = 20  # lines of a report
 
 
 class Raw(Verb, click.Group):
@@ -59,15 +61,17 @@ def list_command(name: str | None) -> None:
     Sizes, licences and ways are facts of a day that is named; no network is used.
     """
     if name:
-        print(*source(name).describe(), sep="\n")
+        print(*description(source(name)), sep="\n")
         return
-    print(ROW.format("name", "size", "licence", "how to get it", "on this disk").rstrip())
+    print(ROW.format("name", "size", "licence", "how to get it", "on this disk", "read").rstrip())
     for entry in sources().values():
         licence = entry.license if len(entry.license) <= WIDE else f"{entry.license[: WIDE - 3]}..."
         state = "yes" if entry.place.exists() else "no"
-        row = ROW.format(entry.name, size_text(entry.size), licence, HOW[entry.ways[0].how], state)
+        way = HOW[entry.ways[0].how]
+        row = ROW.format(entry.name, size_text(entry.size), licence, way, state, entry.read_on)
         print(row.rstrip())
     print(f"\nFacts of {FACTS}, when no address was opened. `raw list NAME`: files, terms, ways, counts.")
+    print("read: on real files, on a part of them, or on a replica only: a tree that we made.")
 
 
 @verb(
@@ -92,11 +96,12 @@ def get_command(name: str, raw: Path | None, way: str | None, accept: bool, quie
     """
     dataset = source(name)
     folder = absolute(raw) if raw else dataset.place
-    with ExitStack() as stack:
-        begin = _bars(stack, "B", quiet)
-        is_there = get(dataset, folder, how=way, accepted=accept, progress=begin, say=tqdm.write)
-    if not is_there:
+    chosen = dataset.way(way)
+    if chosen.how == "hand":
+        print(*by_hand(dataset, chosen, folder), sep="\n")
         return 1
+    with ExitStack() as stack:
+        get(dataset, folder, how=way, accepted=accept, progress=_bars(stack, "B", quiet), say=tqdm.write)
     where = f" --raw {folder}" if raw else ""
     print(f"{dataset.name} is in {folder}. Next: python -m builders raw check {dataset.name}{where}")
     return 0
@@ -107,6 +112,7 @@ def get_command(name: str, raw: Path | None, way: str | None, accept: bool, quie
       python -m builders raw check pacs
       python -m builders raw check pacs --raw /data/PACS.zip
       python -m builders raw check pacs --read --verbose     read every example, and name every odd file
+      python -m builders raw check pacs --report pacs.json   a line that you can send us
 """)
 @name_argument
 @raw_option
@@ -116,8 +122,17 @@ def get_command(name: str, raw: Path | None, way: str | None, accept: bool, quie
     help="Read every picture, text or row, and compare hashes: finds damage and copies.",
 )
 @click.option("--verbose", is_flag=True, help="Name every odd file.")
+@click.option(
+    "--report",
+    "line",
+    type=click.File("w", encoding="utf-8"),
+    metavar="FILE",
+    help="Write a line of JSON to send us: counts, a hash of names and sizes, no content. `-` prints it.",
+)
 @quiet_option
-def check_command(name: str, raw: Path | None, read: bool, verbose: bool, quiet: bool) -> int:
+def check_command(
+    name: str, raw: Path | None, read: bool, verbose: bool, line: TextIO | None, quiet: bool
+) -> int:
     """Check a raw dataset before it is built: files, examples of each domain and class, odd files.
 
     Ends with status 1 where it is not what papers, lists or code say. What the facts allow is a note.
@@ -127,7 +142,11 @@ def check_command(name: str, raw: Path | None, read: bool, verbose: bool, quiet:
     album = _album(dataset, name)
     with ExitStack() as stack:
         report = check(dataset, album, place, read=read, progress=_bars(stack, "", quiet))
-    _print(dataset, report, place, verbose)
+    print(*result(dataset, name, report, place, verbose=verbose), sep="\n")
+    if line:  # never the path of somebody's own file
+        print(
+            json.dumps(report.line(name if name in dataset.recipes else dataset.name, read=read)), file=line
+        )
     return 1 if report.problems else 0
 
 
@@ -142,29 +161,6 @@ def _bars(stack: ExitStack, unit: str, quiet: bool) -> Progress:
         return stack.enter_context(progress(title, total, unit, quiet=quiet)).update
 
     return begin
-
-
-def _print(dataset: Source, report: Report, place: Path, verbose: bool) -> None:
-    where = "" if place == dataset.place else f" --raw {place}"
-    notes = [finding for finding in report.findings if not finding.is_problem]
-    for findings in filter(None, (report.problems, notes)):
-        lines = [line for finding in findings for line in finding.lines(everything=verbose)]
-        most = len(lines) if verbose else MOST
-        print(
-            *lines[:most], *([f"and {len(lines) - most:,} more: --verbose"] if lines[most:] else ()), sep="\n"
-        )
-    if report.counts:
-        domains = ", ".join(f"{domain} {count:,}" for domain, count in report.by_domain().items())
-        print(f"{dataset.name}: {report.counts[''].total():,} {dataset.noun[1]} ({domains})")
-        print(*(f"expected: {text}" for text in report.expected or ["no source says how many"]), sep="\n")
-    if not report.problems:
-        following = [f"python -m builders build {recipe}{where}" for recipe in dataset.recipes[:1]]
-        print(*(f"{place}: all well.", *(f"Next: {line}" for line in following)))
-        return
-    print(f"{place}: problems: {len(report.problems):,}. What to do:")
-    print(f"  get it again, or what is missing: python -m builders raw get {dataset.name}{where}")
-    if report.counts:
-        print("  a build would go on with what is there; its results would not compare with the papers'")
 
 
 def _album(dataset: Source, name: str) -> RawAlbum:

@@ -28,6 +28,7 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import ATTRIBUTION, protocol_file
 from shiftdata.data.format.records import CanonicalSet, Split, by_reason
 from shiftdata.data.format.schema import SPLITS
+from shiftdata.data.format.written import unknown_origins
 from shiftdata.extras import require
 
 CARDS = Path(__file__).resolve().parents[2] / "cards"
@@ -74,6 +75,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         shortcuts=manifest.shortcuts,
         shortcut_table=shortcut_table(manifest),
         warnings=warnings(manifest),
+        leaks=unknown_origins(manifest),
         calibration=manifest.calibration,
         calibration_table=calibration_table(manifest),
         calibration_summary=calibration_summary(manifest),

@@ -31,6 +31,10 @@ NAMELESS = "nameless"
 #: What `params` call the part of a file that an example is.
 PART = "row"
 
+#: How the files begin that a repository has in the place of those of Git LFS.
+POINTER = b"version https://git-lfs"
+POINTED = "a pointer of Git LFS and not the file: run `git lfs pull` in the repository"
+
 #: How the digest of an example that cannot be used begins.
 UNUSABLE = "unusable: "
 
@@ -135,8 +139,7 @@ class RawAlbum:
             )
         if self.by_content:
             raise InputError(
-                f"{place} has no Parquet file, and this recipe reads {self.name} from rows that have lost "
-                f"their names: build {self.name} for the authors' files"
+                f"{place} has no Parquet file, and this recipe reads rows without names: build {self.name}"
             )
         return Tree(place)
 
@@ -172,7 +175,7 @@ class RawAlbum:
 
     def example(self, file: str, part: int) -> Example:
         """A part of a file."""
-        assert isinstance(self.layout, InParts), f"{type(self.layout).__name__} lists parts and reads none"
+        assert isinstance(self.layout, InParts)
         return self.layout.example(self.tree, file, part)
 
     def digests(self) -> Mapping[str, str]:
@@ -198,29 +201,25 @@ class RawAlbum:
 
     @cached_property
     def _fingerprint(self) -> str:
-        def described(item: Item) -> str:
-            named = (item.key, item.label, item.nuisance or "", item.origin, item.license, *item.bases)
-            named += () if item.severity is None else (f"{item.severity:g}",)
-            more = {name: one for name, one in item.source.items() if name != "file"}
-            return "\t".join([*named, json.dumps(more, sort_keys=True), self._hashes[item.key]])
+        return content_hash(*self.labels, *map(self._described, self.items()))
 
-        return content_hash(*self.labels, *map(described, self.items()))
+    def _described(self, item: Item) -> str:
+        named = (item.key, item.label, item.nuisance or "", item.origin, item.license, *item.bases)
+        named += () if item.severity is None else (f"{item.severity:g}",)
+        more = {name: value for name, value in item.source.items() if name != "file"}
+        return "\t".join([*named, json.dumps(more, sort_keys=True), self._hashes[item.key]])
 
     @cached_property
     def _listed(self) -> tuple[tuple[Item, ...], dict[str, str]]:
-        rows: list[Row] = []
-        odd: dict[str, str] = {}
-        for found in self.found():
-            if isinstance(found, Odd):
-                odd[found.file] = found.why
-            else:
-                rows.append(found)
+        results = list(self.found())
+        rows = [result for result in results if isinstance(result, Row)]
+        odd = {result.file: result.why for result in results if isinstance(result, Odd)}
         if not rows:
-            some = "; ".join(f"{file}: {why}" for file, why in list(odd.items())[:3])
+            faults = "; ".join(f"{file}: {why}" for file, why in list(odd.items())[:3])
             raise InputError(
-                f"{self.tree.place} has no {noun_of(self.name)[0]} of {self.name}; it has "
-                f"{len(self.tree.files):,} files "
-                f"{f'({some})' if some else ''}: see what it should hold by `python -m builders raw check`"
+                f"{self.tree.place} has no {noun_of(self.name)[0]} of {self.name}"
+                f"{f' ({faults})' if faults else ''}: `python -m builders raw check {self.name} "
+                f"--raw {self.tree.place}` says what it should have"
             )
         return tuple(sorted(self._items(rows), key=lambda item: item.key)), odd
 
@@ -231,25 +230,21 @@ class RawAlbum:
         names = [row.file.rpartition("/")[2] for row in rows]
         counts, same = Counter(keys), Counter(zip(keys, names, strict=True))
         for row, stem, key, name in zip(rows, stems, keys, names, strict=True):
-            more = name if same[key, name] == 1 else row.file
-            one = f"{stem} {hash_digits(more, DIGITS_OF_MANY)}" if counts[key] > 1 else stem
+            if counts[key] > 1:
+                stem += f" {hash_digits(name if same[key, name] == 1 else row.file, DIGITS_OF_MANY)}"
+            shared = slug(row.origin, digits=DIGITS_OF_MANY) if row.across and row.origin else ""
+            part: dict[str, Json] = {} if row.part is None else {PART: row.part}
+            nameless: dict[str, Json] = {NAMELESS: True} if self.by_content else {}
             yield Item(
-                key=key if counts[key] == 1 else key_of(row.label, one, row.nuisance),
+                key=key if counts[key] == 1 else key_of(row.label, stem, row.nuisance),
                 label=row.label,
-                origin=slug(row.origin, digits=DIGITS_OF_MANY)
-                if row.across and row.origin
-                else origin_of(row.label, one, row.nuisance, row.origin),
+                origin=shared or origin_of(row.label, stem, row.nuisance, row.origin),
                 license=row.license or self.license,
                 attribution=row.attribution or self.attribution,
                 nuisance=row.nuisance,
                 severity=row.severity,
                 bases=row.bases,
-                source={
-                    "file": row.file,
-                    **({} if row.part is None else {PART: row.part}),
-                    **row.more,
-                    **({NAMELESS: True} if self.by_content else {}),
-                },
+                source={"file": row.file, **part, **row.more, **nameless},
             )
 
 
@@ -275,6 +270,6 @@ def as_far_as_it_goes(data: bytes) -> Image.Image:
             with Image.open(io.BytesIO(data)) as picture:
                 return picture.convert("RGB")
         except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-            raise BadItem("not a readable picture") from error
+            raise BadItem(POINTED if data.startswith(POINTER) else "not a readable picture") from error
         finally:
             ImageFile.LOAD_TRUNCATED_IMAGES = before

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import errno
-import glob
 import gzip
 import lzma
 import os
@@ -15,11 +13,11 @@ import unicodedata
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
-from pathlib import Path, PurePosixPath
-from typing import Any, Generic, TypeVar
+from pathlib import Path
+from typing import Any
 
 from shiftdata.errors import InputError, StorageError
 from shiftdata.files import PLAIN, read_at, whole_file
@@ -28,7 +26,7 @@ from shiftdata.stable import content_hash
 #: Where raw datasets lie if nothing else is said: a folder with one of each name.
 RAW = Path("build/raw")
 RAW_VARIABLE = "SHIFTDATA_RAW"
-#: Where what a compressed tar has is kept: nothing in one can be reached without all that comes before it.
+#: Where compressed tars are kept unpacked, below that: a member of one is reached only through all before it.
 UNPACKED = ".unpacked"
 ARCHIVES = (".zip", ".tar", ".tgz", ".tbz2", ".txz", ".tar.gz", ".tar.bz2", ".tar.xz")
 COMPRESSED = (".gz", ".tgz", ".bz2", ".tbz2", ".xz", ".txz")
@@ -36,15 +34,10 @@ COMPRESSED = (".gz", ".tgz", ".bz2", ".tbz2", ".xz", ".txz")
 READERS: Mapping[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 ZIPPED = (b"PK\3\4", b"PK\5\6", b"PK\7\x08")
 TAR_MAGIC = slice(257, 262)
-#: Files that systems leave behind.
-LEFT_BEHIND = ("thumbs.db", "desktop.ini", "icon\r")
-#: More than any program writes after the end of a tar.
-MOST_PADDING = 1 << 20
-#: Errors of a folder in which nothing can be written.
-NOT_HERE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.ENOTDIR)
+#: Files and folders that systems leave behind.
+LEFT_BEHIND = ("thumbs.db", "desktop.ini", "icon\r", "__macosx")
 BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
-LINK_BACK = "a link to a folder that is there already"
-Member = TypeVar("Member")
+LINK = "a link within an archive: unpack the archive"
 
 
 class Archive(ABC):
@@ -54,49 +47,32 @@ class Archive(ABC):
         self.path = path
         self.odd: dict[str, str] = {}
 
+    @cached_property
+    def files(self) -> Mapping[str, int]:
+        """Each file by its path as it would be unpacked, and its bytes."""
+        return {path: size for path, (_, size) in self._members.items()}
+
     @property
     @abstractmethod
-    def files(self) -> Mapping[str, int]:
-        """Each file by its path, and its bytes."""
+    def _members(self) -> Mapping[str, tuple[Any, int]]:
+        """Each file by its path: where it is in the archive, and its bytes."""
 
     @abstractmethod
     def read(self, path: str, start: int, size: int) -> bytes:
-        """Up to that many bytes of a file, from `start` on."""
+        """Return up to that many bytes of a file, from `start` on."""
+
+    def _place(self, name: bytes, fault: str) -> str:
+        """Return the path of a member that can be used, or nothing; one with a `fault` is odd."""
+        parts = [part for part in text_of(name).split("/") if part not in ("", ".")]
+        if not parts or not all(map(counts, (part for part in parts if part != ".."))):
+            return ""
+        fault = "its path leads out of the archive" if ".." in parts else fault
+        if fault:
+            self.odd["/".join(parts)] = fault
+        return "" if fault else "/".join(parts)
 
 
-class _Members(Archive, Generic[Member]):
-    """What both forms have in common: paths as they would be unpacked, and links to files among them."""
-
-    def _placed(self, names: Iterator[tuple[bytes, Member | PurePosixPath]]) -> dict[str, Member]:
-        """Each member by its path; a link, which names another, has what that one has."""
-        members: dict[str, Member] = {}
-        links: dict[str, PurePosixPath] = {}
-        for name, member in names:
-            parts = [part for part in text_of(name).split("/") if part not in ("", ".")]
-            path = "/".join(parts)
-            if ".." in parts:
-                self.odd[path] = "its path leads out of the archive"
-            elif not parts or not all(map(counts, parts)):
-                continue
-            elif isinstance(member, PurePosixPath):
-                links[path] = member
-            else:
-                members[path] = member
-        folders = (
-            {str(folder) for path in members for folder in PurePosixPath(path).parents} if links else set()
-        )
-        for link, target in links.items():
-            at = os.path.normpath(target).lstrip("/")
-            if at in members:
-                members[link] = members[at]
-            elif at in folders:
-                self.odd[link] = LINK_BACK
-            else:
-                self.odd[link] = "a link to nothing in the archive"
-        return members
-
-
-class Zip(_Members[zipfile.ZipInfo]):
+class Zip(Archive):
     """A zip file."""
 
     @cached_property
@@ -107,103 +83,71 @@ class Zip(_Members[zipfile.ZipInfo]):
             raise not_whole(self.path, error) from error
 
     @cached_property
-    def _members(self) -> Mapping[str, zipfile.ZipInfo]:
-        return self._placed(self._names())
-
-    def _names(self) -> Iterator[tuple[bytes, zipfile.ZipInfo | PurePosixPath]]:
-        for one in self._opened.infolist():
-            if one.flag_bits & 1:
-                raise InputError(f"{self.path} is encrypted: unpack it with its password")
+    def _members(self) -> Mapping[str, tuple[zipfile.ZipInfo, int]]:
+        members = {}
+        for member in self._opened.infolist():
             # Python takes a name for cp437 where nothing says UTF-8; many programs write UTF-8 all the same.
-            encoding = "utf-8" if one.flag_bits & 0x800 else "cp437"
-            name = one.orig_filename.encode(encoding, "surrogateescape").replace(b"\\", b"/")
-            if stat.S_ISLNK(one.external_attr >> 16):
-                target = text_of(self._opened.read(one))
-                yield name, PurePosixPath(text_of(name)).parent / target
-            elif not name.endswith(b"/"):
-                yield name, one
-
-    @cached_property
-    def files(self) -> Mapping[str, int]:
-        return {path: one.file_size for path, one in self._members.items()}
+            encoding = "utf-8" if member.flag_bits & 0x800 else "cp437"
+            name = member.orig_filename.encode(encoding, "surrogateescape").replace(b"\\", b"/")
+            fault = LINK if stat.S_ISLNK(member.external_attr >> 16) else ""
+            if not name.endswith(b"/") and (path := self._place(name, fault)):
+                members[path] = member, member.file_size
+        return members
 
     def read(self, path: str, start: int, size: int) -> bytes:
         try:
-            return self._opened.read(self._members[path])[start : start + size]
+            return self._opened.read(self._members[path][0])[start : start + size]
         except (*BROKEN, NotImplementedError, RuntimeError) as error:
             raise _damaged(self.path, path, error) from error
 
 
-class Tar(_Members[tuple[int, int]]):
-    """A tar file. A compressed one is unpacked beside itself when it is first read, into another tar file."""
+class Tar(Archive):
+    """A tar file. A compressed one is unpacked when it is first read, into another tar file."""
 
     @cached_property
     def _plain(self) -> Path:
         unpack = next((by for begin, by in READERS.items() if begins(self.path).startswith(begin)), None)
-        return self._unpacked(unpack) if unpack else self.path
-
-    def _unpacked(self, unpack: Any) -> Path:
-        """The plain tar, in the first of two folders in which it can be."""
-        known = self.path.stat()
-        name = f"{self.path.name}-{known.st_size}-{known.st_mtime_ns}.tar"
-        elsewhere = RAW / UNPACKED / content_hash(str(self.path.resolve()))[:8]
-        plains = [folder / name for folder in (self.path.parent / UNPACKED, elsewhere)]
-        for plain in plains:
-            if plain.is_file():
-                return plain
-            try:
-                with unpack(self.path, "rb") as source, whole_file(plain) as file, file.open("wb") as sink:
-                    shutil.copyfileobj(source, sink, 1 << 20)
-            except BROKEN as error:
-                if not isinstance(error, OSError) or not error.errno:
-                    raise not_whole(self.path, error) from error
-                if error.errno not in NOT_HERE or plain == plains[-1]:
-                    raise StorageError(f"{self.path} cannot be unpacked into {plain}: {error}") from error
-                continue
-            for old in plain.parent.glob(f"{glob.escape(self.path.name)}-*-*.tar"):
-                if old != plain:  # of a file that was here before
-                    with suppress(OSError):
-                        old.unlink()
+        if unpack is None:
+            return self.path
+        known, of = self.path.stat(), content_hash(str(self.path.resolve()))[:16]
+        folder = Path(os.environ.get(RAW_VARIABLE, RAW)) / UNPACKED
+        plain = folder / f"{of}-{known.st_size}-{known.st_mtime_ns}.tar"
+        if plain.is_file():
             return plain
-        raise AssertionError("the last of the folders returns or raises")
+        try:
+            with unpack(self.path, "rb") as source, whole_file(plain) as file, file.open("wb") as sink:
+                shutil.copyfileobj(source, sink, 1 << 20)
+        except BROKEN as error:
+            if isinstance(error, OSError) and error.errno:  # of the disk, and not of what is in the file
+                raise StorageError(f"{self.path} cannot be unpacked into {plain}: {error}") from error
+            raise not_whole(self.path, error) from error
+        for old in folder.glob(f"{of}-*.tar"):
+            if old != plain:  # of a file that was here before
+                with suppress(OSError):
+                    old.unlink()
+        return plain
 
     @cached_property
     def _members(self) -> Mapping[str, tuple[int, int]]:
+        members = {}
         try:
             with tarfile.open(self._plain, "r:", encoding="utf-8") as tar:
-                members = self._placed(self._names(tar))
-                self._check_end(tar.offset)
+                for member in tar:
+                    name = member.name.encode("utf-8", "surrogateescape")
+                    fault = "a sparse file" if member.issparse() else LINK if _is_link(member) else ""
+                    if (member.isreg() or fault) and (path := self._place(name, fault)):
+                        members[path] = member.offset_data, member.size
+                    tar.members = []  # type: ignore[attr-defined]  # it would keep all
+                # A tar ends in a block of zeros; a download that stopped between two files does not.
+                block = tarfile.BLOCKSIZE
+                last, beyond = (
+                    read_at(self._descriptor, block, max(0, at)) for at in (tar.offset - block, tar.offset)
+                )
+                if not (beyond or last) or any(beyond or last):
+                    raise EOFError("it ends within a file")
         except BROKEN as error:
             raise not_whole(self.path, error) from error
         return members
-
-    def _names(self, tar: tarfile.TarFile) -> Iterator[tuple[bytes, tuple[int, int] | PurePosixPath]]:
-        for one in tar:
-            name = one.name.encode("utf-8", "surrogateescape")
-            target = text_of(one.linkname.encode("utf-8", "surrogateescape"))
-            if one.issym():
-                yield name, PurePosixPath(text_of(name)).parent / target
-            elif one.islnk():
-                yield name, PurePosixPath(target)
-            elif one.issparse():
-                self.odd[text_of(name)] = "a sparse file"
-            elif one.isreg():
-                yield name, (one.offset_data, one.size)
-            tar.members = []  # type: ignore[attr-defined]  # it would keep all
-
-    def _check_end(self, end: int) -> None:
-        """A tar ends in a block of zeros; a download that stopped does not, or is zeros from there on."""
-        size = self._plain.stat().st_size
-        last = read_at(self._descriptor, tarfile.BLOCKSIZE, max(0, end - tarfile.BLOCKSIZE))
-        at_end = read_at(self._descriptor, tarfile.BLOCKSIZE, end)
-        if not (at_end or last) or any(at_end) or (not at_end and any(last)):
-            raise EOFError("it ends within a file")
-        if size - end > MOST_PADDING:
-            raise EOFError("much of it is empty")
-
-    @cached_property
-    def files(self) -> Mapping[str, int]:
-        return {path: size for path, (_, size) in self._members.items()}
 
     @cached_property
     def _descriptor(self) -> int:
@@ -218,8 +162,12 @@ class Tar(_Members[tuple[int, int]]):
         return data
 
 
+def _is_link(member: tarfile.TarInfo) -> bool:
+    return member.issym() or member.islnk()
+
+
 def archive_at(path: Path) -> Archive:
-    """The archive that a file is, by its first bytes."""
+    """Return the archive that a file is, by its first bytes."""
     start = begins(path)
     if start.startswith(ZIPPED):
         return Zip(path)
@@ -229,8 +177,6 @@ def archive_at(path: Path) -> Archive:
         raise InputError(f"{path} is neither a folder nor an archive ({', '.join(ARCHIVES)})")
     if start.lstrip().lower().startswith((b"<!doctype", b"<html")):
         raise InputError(f"{path} is a web page and not the archive: open the link in a browser, and confirm")
-    if path.name.lower().endswith(".tar") and len(start) == tarfile.BLOCKSIZE:
-        return Tar(path)  # the oldest have no mark
     raise not_whole(path, EOFError("its first bytes are not those of an archive" if start else "it is empty"))
 
 
@@ -241,7 +187,7 @@ def without_packing(name: str) -> str:
     ('PACS', 'VisDA.2017')
     """
     endings = sorted(ARCHIVES, key=len, reverse=True)
-    return next((name[: -len(one)] for one in endings if name.lower().endswith(one)), name)
+    return next((name[: -len(ending)] for ending in endings if name.lower().endswith(ending)), name)
 
 
 def begins(path: Path) -> bytes:
@@ -251,8 +197,8 @@ def begins(path: Path) -> bytes:
 
 
 def counts(name: str) -> bool:
-    """Whether a file or folder is part of a dataset: it is not hidden, nor left behind by a system."""
-    return not name.startswith(".") and name.lower() not in LEFT_BEHIND and name != "__MACOSX"
+    """Return True for part of a dataset: a file or folder that is not hidden, nor left behind by a system."""
+    return not name.startswith(".") and name.lower() not in LEFT_BEHIND
 
 
 def text_of(name: bytes) -> str:
@@ -270,7 +216,7 @@ def text_of(name: bytes) -> str:
 
 
 def not_whole(path: Path, error: Exception) -> InputError:
-    """What to do about an archive that cannot be read to its end."""
+    """Say what to do about an archive that cannot be read to its end."""
     return InputError(
         f"{path} is not a whole archive ({error}): it may be half a download. Compare its size with "
         "`python -m builders raw list`, and get it again; if all it has is unpacked here, move it away"
@@ -278,4 +224,4 @@ def not_whole(path: Path, error: Exception) -> InputError:
 
 
 def _damaged(path: Path, member: str, error: Exception) -> StorageError:
-    return StorageError(f"{member} in {path} cannot be read ({error}): get the archive again")
+    return StorageError(f"{member} in {path} cannot be read ({error}): get the archive again, or unpack it")

@@ -16,76 +16,85 @@ Numbers: TypeAlias = Mapping[tuple[str, str], int]
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """A number that is not as a source says; `at_most` where the source gives a range."""
+    """A count that is not as a source says; `at_most` where the source gives a range."""
 
-    what: str
-    found: int
+    where: str
+    count: int
     least: int
     at_most: int
 
     @property
     def size(self) -> int:
-        return max(self.least - self.found, self.found - self.at_most)
+        return max(self.least - self.count, self.count - self.at_most)
 
-    def text(self, noun: Sequence[str]) -> str:
-        """It in words; `noun` is what an example is called, and several."""
+    def text(self, noun: Sequence[str] = NOUN) -> str:
+        """Describe it; `noun` is what an example is called, and several."""
         wanted = f"{self.least:,}" if self.least == self.at_most else f"{self.least:,} to {self.at_most:,}"
-        hint = ""
-        if self.least and self.found == 2 * self.least:
-            hint = "; twice as many: is it there two times?"
-        found = f"{self.found:,} {noun[self.found > 1]}" if self.found else f"no {noun[0]}"
-        return f"{self.what}: {found}, and {wanted} expected{hint}"
+        hint = "; twice as many: is it there two times?" if self.count == 2 * self.least > 0 else ""
+        count = f"{self.count:,} {noun[self.count > 1]}" if self.count else f"no {noun[0]}"
+        return f"{self.where}: {count}, and {wanted} expected{hint}"
 
 
-def compare(
-    counted: Mapping[str, Numbers], known: Sequence[Counts], noun: Sequence[str] = NOUN
-) -> tuple[list[str], list[str]]:
-    """What the nearest source says of each part of a release that is there, and how counts differ from it.
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A part of a release ("" is the whole) against the source that is nearest to it."""
 
-    `counted` are examples by domain and class, of each part; "" is the whole. `noun` is what one is called,
-    and several.
-    """
-    expected, lines = [], []
-    for base in sorted({one.base for one in known if not one.about and one.base in counted}):
-        comparable = [one for one in known if not one.about and one.base == base]
-        differences = {
-            number: list(_differences(counted[base], one)) for number, one in enumerate(comparable)
-        }
-        best = min(differences, key=lambda number: sum(one.size for one in differences[number]))
-        nearest = comparable[best]
-        others = "".join(f"; {one.all:,} by {one}" for one in comparable if one is not nearest and one.all)
-        expected.append(f"{nearest.all:,} by {nearest}{others}")
-        part = f"{base}: " if base else ""
-        ordered = sorted(differences[best], key=lambda one: "/" in one.what)  # domains before classes
-        lines += [f"{part}{one.text(noun)}" for one in ordered]
-    return expected, lines
+    base: str
+    total: int
+    wanted: int | None
+    expected: str
+    differences: Sequence[Difference]
+
+
+def compare(counted: Mapping[str, Numbers], known: Sequence[Counts]) -> list[Comparison]:
+    """Compare each part of a release that is there with the sources that count it."""
+    comparable = [counts for counts in known if counts.base in counted]
+    return [
+        _nearest(base, counted[base], [counts for counts in comparable if counts.base == base])
+        for base in sorted({counts.base for counts in comparable})
+    ]
+
+
+def _nearest(base: str, numbers: Numbers, known: Sequence[Counts]) -> Comparison:
+    by_source = [list(_differences(numbers, counts)) for counts in known]
+    best = min(range(len(known)), key=lambda number: sum(each.size for each in by_source[number]))
+    others = (f"; {counts.all:,} by {counts}" for counts in known if counts is not known[best] and counts.all)
+    return Comparison(
+        base=base,
+        total=sum(numbers.values()),
+        wanted=known[best].all,
+        expected=f"{known[best].all:,} by {known[best]}{''.join(others)}",
+        differences=sorted(by_source[best], key=lambda each: "/" in each.where),  # domains before classes
+    )
 
 
 def _differences(counted: Numbers, known: Counts) -> Iterator[Difference]:
-    """Where counts differ, the domain before its classes; of a missing domain nothing more is said."""
+    """Where counts differ; of the classes of a missing domain nothing is said."""
     counts, domains = Counter[tuple[str, str]](), Counter[str]()
     for (domain, label), count in counted.items():
         counts[_plain(domain), _plain(label)] += count
         domains[_plain(domain)] += count
     content, total = domains[CONTENT], sum(domains.values())
-    yield from _one("all", total, known.total)
-    yield from _one("content", content, known.content)
-    yield from _one("stylized", total - content, known.stylized)
+    stylized = total - content
+    pairs = [
+        ("all", total, known.total),
+        ("content", content, known.content),
+        ("stylized", stylized, known.stylized),
+    ]
     for domain, wanted in known.domains.items():
-        classes = {label: counts[_plain(domain), _plain(label)] for label in known.groups.get(domain, ())}
-        yield from _one(domain, domains[_plain(domain)], wanted)
-        for label, count in classes.items() if domains[_plain(domain)] else ():
-            yield from _one(f"{domain}/{label}", count, known.groups[domain][label])
-    ranges = {_plain(name): both for name, both in known.ranges.items()}
+        there = domains[_plain(domain)]
+        pairs.append((domain, there, wanted))
+        groups = known.groups.get(domain, {}) if there else {}
+        pairs += [
+            (f"{domain}/{label}", counts[_plain(domain), _plain(label)], n) for label, n in groups.items()
+        ]
+    for where, count, exact in pairs:
+        if exact is not None and count != exact:
+            yield Difference(where=where, count=count, least=exact, at_most=exact)
     for (domain, label), count in sorted(counted.items()):
-        both = ranges.get(_plain(domain)) or known.each
-        if both and not both[0] <= count <= both[1]:
-            yield Difference(what=f"{domain}/{label}", found=count, least=both[0], at_most=both[1])
-
-
-def _one(what: str, found: int, wanted: int | None) -> Iterator[Difference]:
-    if wanted is not None and found != wanted:
-        yield Difference(what=what, found=found, least=wanted, at_most=wanted)
+        if known.each and not known.each[0] <= count <= known.each[1]:
+            least, at_most = known.each
+            yield Difference(where=f"{domain}/{label}", count=count, least=least, at_most=at_most)
 
 
 def _plain(name: str) -> str:

@@ -17,12 +17,12 @@ from itertools import permutations, product
 from pathlib import Path
 from typing import Any, cast
 
-from builders.encode import Encoding, FileEncoding, TableEncoding, TextEncoding
+from builders.encode import Encoding, FileEncoding, ImageEncoding, TableEncoding, TextEncoding
 from builders.raw.album import RawAlbum
 from builders.raw.folders import Folders, NumberedAlbum
 from builders.raw.sources import FACTS, Source, read_sources, sources
-from builders.recipe import Base, Recipe
-from builders.shifts.steps import Domains
+from builders.recipe import Base, Recipe, Shift
+from builders.shifts.steps import Corrupt, CropSquare, Domains, Trajectories
 from shiftdata.data.format.front_matter import MOST_VIRTUAL
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.protocols import LeaveOneDomainOut, Protocol, parse_protocol
@@ -31,9 +31,12 @@ from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
 #: The class of each reader. Another reader is another entry: a frozen dataclass with `rows(tree)`, whose
 #: fields are the options.
 READERS: Mapping[str, str] = {
+    "arrays": "builders.raw.arrays:Arrays",
     "camera-traps": "builders.raw.camera_traps:CameraTraps",
     "digits": "builders.raw.digits:Digits",
     "folders": "builders.raw.folders:Folders",
+    "imagenet": "builders.raw.imagenet:Photographs",
+    "paths": "builders.raw.paths:Paths",
     "mimic": "builders.raw.mimic:MimicReadmission",
     "table": "builders.raw.tables:Table",
 }
@@ -48,6 +51,10 @@ FIELDS: Mapping[str, Any] = {
     "attribution": None,
     "domains": None,
     "labels": None,
+    "nuisance": "domain",
+    "shift": "domains",
+    "square": None,
+    "per_class": None,
     "every": "Every picture of every domain.",
     "encoding": "files",
     "features": None,
@@ -84,7 +91,9 @@ def recipe_in(path: Path) -> Recipe:
 
 def recipes_of(source: Source) -> Iterator[Recipe]:
     """The recipes that a dataset declares, and that for rows which have lost the names of its files."""
-    for table in [source.recipe] if isinstance(source.recipe, Mapping) else source.recipe:
+    tables = [source.recipe] if isinstance(source.recipe, Mapping) else source.recipe
+    for table in tables:
+        table = {**tables[0], "layout": {}, **table}  # a field of the first holds for all
         layout = {**source.layout, **table.get("layout", {})}
         recipe = _recipe(source, layout, {key: value for key, value in table.items() if key != "layout"})
         yield recipe
@@ -104,17 +113,23 @@ def _recipe(source: Source, layout: Mapping[str, Any], table: Mapping[str, Any])
             raise not_found("field", key, FIELDS, f"It stands in {where}.")
     values = {**FIELDS, **table}
     reader = _reader(source, layout)
-    domains = _names(values["domains"] or getattr(reader, "domains", ()))
-    if not domains:
-        raise InputError(f"{where} needs the names of the domains: domains = [..], there or in the layout")
-    protocols = list(_protocols(values["protocols"], str(table.get("name", source.name)), domains))
+    name = str(table.get("name", source.name))
+    shift = _shift(values["shift"], name, _names(values["domains"] or getattr(reader, "domains", ())), where)
+    protocols = list(_protocols(values["protocols"], name, shift.nuisances))
     last = max((at for at, each in enumerate(protocols, 1) if isinstance(each, LeaveOneDomainOut)), default=0)
     whole = sum(protocol.own_files for protocol in protocols)
     album = NumberedAlbum if getattr(reader, "numbers", "") else RawAlbum
     labels = _names(values["labels"] or getattr(reader, "labels", ()))
     title = values["title"] or source.title
+    bases: tuple[Base, ...] = (Base(name="all", summary=values["every"]),)
+    if count := values["per_class"]:
+        summary = f"{count} pictures a class, each under every shift in every severity."
+        bases = (
+            Base(name="content", summary="Every untouched picture.", layer="content"),
+            Base(name="mini", summary=summary, per_group=count),
+        )
     return Recipe(
-        name=table.get("name", source.name),
+        name=name,
         family=values["family"],
         version="1.0.0",
         released=FACTS,
@@ -129,17 +144,30 @@ def _recipe(source: Source, layout: Mapping[str, Any], table: Mapping[str, Any])
             license=values["license"] or source.license,
             attribution=values["attribution"] or title,
         ),
-        nuisance="domain",
-        shift=Domains(names=domains),
+        nuisance=values["nuisance"],
+        prepare=(CropSquare(size=values["square"]),) if values["square"] else (),
+        shift=shift,
         encoding=_encoding(values, reader, where),
-        bases=(Base(name="all", summary=values["every"]),),
-        default_base="all",
+        bases=bases,
+        default_base=bases[-1].name,
         protocols=tuple(protocols),
         # A set of each of three is a config; a split whose sets have files of their own is one.
         virtual=values["virtual"] or (min(last, whole + (MOST_VIRTUAL - whole) // 3) if last else None),
         on_empty="report",
         publishes=values["publishes"],
     )
+
+
+def _shift(kind: str, name: str, domains: Sequence[str], where: str) -> Shift:
+    """Domains or trajectories as the files have them, or corruptions that are made here."""
+    if kind == "corruptions":
+        return Corrupt(seed=0, dataset=name)
+    known = {"domains": Domains, "trajectories": Trajectories}
+    if kind not in known:
+        raise not_found("shift", kind, [*known, "corruptions"], f"It stands in {where}.")
+    if not domains:
+        raise InputError(f"{where} needs the names of the domains: domains = [..], there or in the layout")
+    return known[kind](names=tuple(domains))
 
 
 def _reader(source: Source, layout: Mapping[str, Any]) -> Any:
@@ -178,7 +206,12 @@ def _encoding(values: Mapping[str, Any], reader: Any, where: str) -> Encoding:
         return TableEncoding(features=features)
     if getattr(reader, "text", ""):
         return TextEncoding()
-    known: Mapping[str, Encoding] = {"files": FileEncoding(), "text": TextEncoding()}
+    known: Mapping[str, Encoding] = {
+        "files": FileEncoding(),
+        "jpeg": ImageEncoding(format="jpeg"),
+        "png": ImageEncoding(format="png"),
+        "text": TextEncoding(),
+    }
     if values["encoding"] not in known:
         raise not_found("encoding", values["encoding"], known, f"{where}; tables have `features` instead.")
     return known[values["encoding"]]

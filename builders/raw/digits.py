@@ -86,10 +86,10 @@ def _read(tree: Tree, file: str) -> Arrays:
         if name.endswith(".h5"):
             arrays = _hdf5(tree.read(file))
         elif name.endswith(".bz2"):
-            arrays = _libsvm(_unpacked(tree.read(file)))
+            arrays = _libsvm(unpacked(tree.read(file)))
         else:
             labels = file.replace("images-idx3", "labels-idx1")
-            arrays = Arrays(_idx(_unpacked(tree.read(file))), _idx(_unpacked(tree.read(labels))).astype(int))
+            arrays = Arrays(idx(unpacked(tree.read(file))), idx(unpacked(tree.read(labels))).astype(int))
     except (ValueError, KeyError, OSError, EOFError, struct.error) as error:
         raise InputError(f"{file} in {tree.place} is not a whole file of digits ({error})") from error
     if len(arrays.pictures) != len(arrays.digits) or not {*arrays.digits.tolist()} <= {*range(10)}:
@@ -97,13 +97,14 @@ def _read(tree: Tree, file: str) -> Arrays:
     return arrays
 
 
-def _unpacked(data: bytes) -> bytes:
+def unpacked(data: bytes) -> bytes:
+    """The bytes of a file, packed or not, as far as any file of pictures goes."""
     if data[:2] == b"BZ":
         return bz2.open(io.BytesIO(data)).read(LARGEST)
     return gzip.open(io.BytesIO(data)).read(LARGEST) if data[:2] == b"\x1f\x8b" else data
 
 
-def _idx(data: bytes) -> NDArray[np.uint8]:
+def idx(data: bytes) -> NDArray[np.uint8]:
     """An array in the form of MNIST's files: two zero bytes, type and dimensions, sizes, values."""
     zero, kind, dimensions = struct.unpack(">HBB", data[:4])
     sizes = struct.unpack(f">{dimensions}I", data[4 : 4 + 4 * dimensions])

@@ -135,8 +135,8 @@ class Folders:
             if why := self._why_left_out(file):
                 yield Odd(file=file, why=why)
             elif place:
-                again = [part for part in self.repeats if (place.domain, plain(part)) in present]
-                yield self._row(file, place) if not again else self._once(file, place, again[0], present)
+                again = self._again(place, present)
+                yield Odd(file=file, why=f"also in {again}") if again else self._row(file, place)
             elif file.lower().endswith(ENDINGS):
                 yield self._elsewhere(file, numbers)
 
@@ -155,15 +155,15 @@ class Folders:
             if path.suffix.lower() == ".txt" and plain(path.stem) in known and not self._why_left_out(file):
                 yield (*known[plain(path.stem)], file)
 
-    def _once(self, file: str, place: Place, whole: str, present: set[tuple[str, str]]) -> Found:
-        """A file of a domain with a part that repeats others."""
-        others = {plain(part) for part in self.repeats[whole]}
-        complete = all((place.domain, part) in present for part in others)
-        if complete and place.part == plain(whole):
-            return Odd(file=file, why=f"also in {' or '.join(self.repeats[whole])}")
-        if not complete and place.part in others:
-            return Odd(file=file, why=f"also in {whole}")
-        return self._row(file, place)
+    def _again(self, place: Place, present: set[tuple[str, str]]) -> str:
+        """The parts that have a picture once more, if it does not count."""
+        for whole, others in self.repeats.items():
+            parts = {plain(part) for part in others}
+            complete = all((place.domain, part) in present for part in parts)
+            left_out = {plain(whole)} if complete else parts
+            if (place.domain, plain(whole)) in present and place.part in left_out:
+                return " or ".join(others) if complete else whole
+        return ""
 
     def _row(self, file: str, place: Place) -> Found:
         """The row of a file in its place."""
@@ -259,21 +259,20 @@ class Folders:
     def _copies(self, tree: Tree, rows: Sequence[Row]) -> set[str]:
         """The folders of domains that are exact copies of others; raises an error for other copies."""
         domains: dict[str, dict[str, set[tuple[str, str, int]]]] = defaultdict(lambda: defaultdict(set))
-        classes: dict[str, set[str]] = defaultdict(set)
         for row in rows:
             if place := self.place(row.file):
-                above, _, name = row.file.rpartition("/")
+                name = row.file.rpartition("/")[2]
                 domains[place.domain][place.folder].add((place.label, name, tree.files[row.file]))
-                classes[f"{place.domain} / {place.label} in {place.folder}"].add(above.rpartition("/")[2])
         copies: set[str] = set()
         for domain, folders in domains.items():
             first, *others = sorted(folders)
             if any(folders[other] != folders[first] for other in others):
-                raise _twice(tree, domain, sorted(folders))
+                places = ", ".join(sorted(folders))
+                raise InputError(
+                    f"{tree.place} has {domain} {len(folders)} times, and not the same: {places}. Move one "
+                    "of them away, or give the folder above the right one"
+                )
             copies |= {*others}
-        for group, names in classes.items():
-            if len(names) > 1:
-                raise _twice(tree, group, sorted(names))
         return copies
 
     def _missing(self, groups: Counter[tuple[str, str]]) -> Iterator[Odd]:
@@ -349,10 +348,3 @@ class NumberedAlbum(RawAlbum):
 
 def _digest(tree: Tree, row: Row) -> str:
     return hashlib.sha256(tree.read(row.file)).hexdigest()[:DIGITS]
-
-
-def _twice(tree: Tree, group: str, folders: Sequence[str]) -> InputError:
-    return InputError(
-        f"{tree.place} has {group} {len(folders)} times, and not the same: {', '.join(folders)}. "
-        "Move one of them away, or give the folder above the right one"
-    )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from builders.raw.archives import COMPRESSED
-from builders.raw.sources import FACTS, RawFile, Source, Way, size_text
+from builders.albums.folder import ENDINGS
+from builders.raw.archives import ARCHIVES, COMPRESSED
+from builders.raw.sources import FACTS, RawFile, Source, Way
 from shiftdata.data.fetching.staging import check_space
 from shiftdata.data.format.records import FileRecord
 from shiftdata.data.places.http import Http
@@ -40,17 +42,13 @@ def get(
     accepted: bool = False,
     progress: Progress = no_progress,
     say: Say = print,
-) -> bool:
-    """Bring a raw dataset into a folder; give whether it is there now.
+) -> None:
+    """Bring a raw dataset into a folder, by a way that is not by hand.
 
     What is there already is not downloaded again, and what was cut goes on. Without `accepted`, nothing with
     terms is downloaded.
     """
     way = source.way(how)
-    if way.how == "hand":
-        for line in by_hand(source, way, folder):
-            say(line)
-        return False
     if source.terms and not accepted:
         raise InputError(
             f"{source.name} has terms: {source.terms} Licence: {source.license}. If you accept them, run the "
@@ -61,158 +59,116 @@ def get(
         if way.how == "http":
             _by_http(source, folder, progress, say)
         elif way.how == "hub":
-            _from_hub(source, way, folder)
+            _from_hub(way, folder)
         else:
             _from_openml(source, folder, say)
-    return True
 
 
-def by_hand(source: Source, way: Way, folder: Path) -> Iterator[str]:
-    """What to do for data that no program may or can download."""
-    yield f"{source.name} has to be downloaded by hand: {source.title}."
-    yield f"Licence: {source.license}. {source.terms}".rstrip()
-    yield f"Facts of {FACTS}: {way.state}."
-    last = f"Run `python -m builders raw check {source.name}`"
-    if folder != source.place:
-        last += f" --raw {folder}"
-    for number, step in enumerate([*way.steps, last], 1):
-        yield f"  {number}. {step.replace('{place}', str(folder))}"
-    for other in source.ways:
-        if other is not way:
-            yield (
-                f"Or `python -m builders raw get {source.name} --way {other.how} --accept`: {other.state} "
-                f"({other.repo or other.how}, {size_text(other.bytes)})"
-            )
-
-
-def is_whole(file: RawFile, path: Path) -> bool:
-    """Whether a file has the bytes and the hash that are known of it."""
-    if not path.is_file() or (file.bytes is not None and path.stat().st_size != file.bytes):
-        return False
-    return not file.hash or file_hash(path, file.hash) == file.hash
-
-
-def file_hash(path: Path, like: str) -> str:
-    """The hash of a file, by the algorithm of another one such as `md5:..`."""
-    algorithm = like.partition(":")[0]
-    with path.open("rb") as stream:
-        found = hashlib.file_digest(stream, lambda: hashlib.new(algorithm, usedforsecurity=False))
-    return f"{algorithm}:{found.hexdigest()}"
+def fault(file: RawFile, path: Path, *, hashed: bool) -> str:
+    """Say what is wrong with a file by the bytes and, if `hashed`, by the hash that are known of it."""
+    size = path.stat().st_size
+    if file.bytes is not None and size != file.bytes:
+        why = "half a download" if size < file.bytes else "another file, or another version"
+        return f"has {size:,} bytes, and should have {file.bytes:,}: {why}"
+    if hashed and file.hash:
+        algorithm = file.hash.partition(":")[0]
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, lambda: hashlib.new(algorithm, usedforsecurity=False))
+        if (known := f"{algorithm}:{digest.hexdigest()}") != file.hash:
+            return f"has {known}, and should have {file.hash}: another version, or damaged"
+    return ""
 
 
 def _by_http(source: Source, folder: Path, progress: Progress, say: Say) -> None:
     _refuse_other_files(source, folder)
-    todo = [file for file in source.files if file.url and not is_whole(file, folder / file.name)]
+    todo: dict[str, tuple[RawFile, int]] = {}
     for file in source.files:
-        if file.url and file not in todo:
+        path = folder / file.name
+        if file.url and path.is_file() and not fault(file, path, hashed=True):
             say(f"{file.name} is here already")
-    sizes = {file.name: _size(source, file) for file in todo}
-    need = sum(sizes.values()) - sum(_begun(folder / file.name, sizes[file.name]) for file in todo)
-    unpacked = sum(
-        size for name, size in sizes.items() if Path(name).suffix in COMPRESSED
-    )  # what a compressed tar holds is kept beside it
+        elif file.url:
+            todo[file.name] = file, _size(source, file)
+    need = sum(size - _begun(folder / name, size) for name, (_, size) in todo.items())
+    unpacked = sum(size for name, (_, size) in todo.items() if name.endswith(COMPRESSED))
     check_space(folder, need + unpacked, SPACE)
     on_bytes = progress(f"get {source.name}", need)
-    for file in todo:
-        _download(source, file, folder / file.name, sizes[file.name], on_bytes)
-        say(f"{file.name}: {sizes[file.name]:,} bytes" + (", its hash is right" if file.hash else ""))
+    for name, (file, size) in todo.items():
+        with clear_when_full(folder / name):
+            _download(file, folder / name, size, on_bytes)
+        say(f"{name}: {size:,} bytes" + (", its hash is right" if file.hash else ""))
 
 
 def _refuse_other_files(source: Source, folder: Path) -> None:
-    """Do not download beside what may be the same data, unpacked."""
-    names = [Path(file.name).parts[0] for file in source.files]  # its folder, where a file is in one
-    own = {*names, *(f"{name}.part" for name in names)}
-    others = sorted(one.name for one in folder.iterdir() if not one.name.startswith("."))
-    if others and not own & set(others):
+    """Do not download next to what may be the same data, unpacked."""
+    own = {Path(file.name).parts[0] for file in source.files}  # its folder, where a file is in one
+    others = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    if others and not any(name.removesuffix(".part") in own for name in others):
         raise InputError(
             f"{folder} has other files ({', '.join(others[:3])}): if they are {source.name}, run `python -m "
             f"builders raw check {source.name}`; if not, give another folder: --raw FOLDER"
         )
 
 
+def _at(file: RawFile) -> tuple[Http, str]:
+    """The server of a file, and its name there."""
+    folder, _, name = file.url.rpartition("/")
+    return Http(folder), name
+
+
 def _size(source: Source, file: RawFile) -> int:
-    """The size that the server says, which must be the known one."""
+    """Return the size that the server says, which must be the known one."""
+    store, name = _at(file)
     try:
-        size = _store(file).info(_name(file)).size
+        size = store.info(name).size
     except StorageError as error:
         raise StorageError(
             f"{file.name} cannot be downloaded from {file.url} ({error}). Facts of {FACTS}: "
             f"{source.ways[0].state}. Try again later, or look at {source.page or 'its page'}; what "
             "came is kept"
         ) from error
-    if size is None:
-        raise StorageError(f"{file.url} does not say how long it is: download it by hand")
-    if file.bytes not in (None, size):
+    if size is None or file.bytes not in (None, size):
         raise IntegrityError(
-            f"{file.url} has {size:,} bytes, and {file.name} should have {file.bytes:,}: it is another file; "
-            "nothing was downloaded"
+            f"{file.url} says that it has {size} bytes, and {file.name} should have {file.bytes}: it may be "
+            "another file. Nothing was downloaded: do it by hand"
         )
     return size
 
 
 def _begun(path: Path, size: int) -> int:
-    part = _part(path)
+    part = path.with_name(f"{path.name}.part")
     return min(part.stat().st_size, size) if part.is_file() else 0
 
 
-def _download(source: Source, file: RawFile, path: Path, size: int, on_bytes: OnBytes) -> None:
-    """Download one file; what a cut one has goes on, and starts again only where its hash is wrong."""
-    part, record = _part(path), FileRecord(bytes=size, sha256="", rows=None)
-    begun = _begun(path, size)
+def _download(file: RawFile, path: Path, size: int, on_bytes: OnBytes) -> None:
+    """Download a file; one that was cut goes on, and one that came wrong is removed."""
+    store, name = _at(file)
+    part = path.with_name(f"{path.name}.part")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with clear_when_full(path):
-        for fresh in (not begun, True):
-            _store(file).download(_name(file), part, record, on_bytes)
-            if is_whole(RawFile(name=file.name, bytes=size, hash=file.hash), part):
-                part.replace(path)
-                return
-            found = file_hash(part, file.hash) if file.hash else f"{part.stat().st_size:,} bytes"
-            on_bytes(-part.stat().st_size)
-            part.unlink()
-            if fresh:
-                break
-    raise IntegrityError(
-        f"{file.url} gave a file with {found}, and {file.name} should have {file.hash or f'{size:,} bytes'}: "
-        "it was removed. Somebody has changed it, or the network damaged it: try again; if it "
-        "happens again, get it from elsewhere"
-    )
+    store.download(name, part, FileRecord(bytes=size, sha256="", rows=None), on_bytes)
+    if wrong := fault(replace(file, bytes=size), part, hashed=True):
+        part.unlink()
+        raise IntegrityError(
+            f"{file.url} gave a file that {wrong}. It was removed: run the same command again; if it "
+            "happens again, get it from elsewhere"
+        )
+    part.replace(path)
 
 
-def _store(file: RawFile) -> Http:
-    return Http(file.url.rpartition("/")[0])
-
-
-def _name(file: RawFile) -> str:
-    return file.url.rpartition("/")[2]
-
-
-def _part(path: Path) -> Path:
-    return path.with_name(f"{path.name}.part")
-
-
-def _from_hub(source: Source, way: Way, folder: Path) -> None:
-    """A copy on the Hub, by its own client, which goes on where it was cut and compares hashes."""
+def _from_hub(way: Way, folder: Path) -> None:
+    """Download a copy on the Hub by its own client, which goes on where it was cut and compares hashes."""
     from huggingface_hub import HfApi
 
     hub = HfApi(endpoint=hub_endpoint())
     try:
-        # Of a repo that it cannot reach, the client calls an empty folder a snapshot.
-        repo = hub.dataset_info(way.repo, files_metadata=True)
-        sizes = {one.rfilename: one.size or 0 for one in repo.siblings or ()}
-        here = sum(one.stat().st_size for one in map(folder.joinpath, sizes) if one.is_file())
-        check_space(folder, max(0, sum(sizes.values()) - here), SPACE)
+        # Of a repo that it cannot reach, the client calls an empty folder a snapshot: ask for it first.
+        repo = hub.dataset_info(way.repo)
         hub.snapshot_download(way.repo, repo_type="dataset", revision=repo.sha, local_dir=folder)
-    except StorageError:
-        raise
     except (OSError, ValueError) as error:
         line = str(error).strip().partition("\n")[0]
         raise StorageError(
             f"{way.repo} cannot be downloaded from the Hub ({type(error).__name__}: {line}): check the "
             "network and run the same command again; what came is kept"
         ) from error
-    missing = sorted(name for name in sizes if not (folder / name).is_file())
-    if missing:
-        raise StorageError(f"{way.repo} came without {', '.join(missing[:3])}: run the same command again")
 
 
 def _from_openml(source: Source, folder: Path, say: Say) -> None:
@@ -224,12 +180,21 @@ def _from_openml(source: Source, folder: Path, say: Say) -> None:
             f"openml {openml.__version__} cannot download pictures: pip install --upgrade 'shiftdata[raw]'"
         )
     openml.config.set_root_cache_directory(str(folder))
-    for what, number in source.openml.items():
-        say(f"{what.replace('_', ' ')}: OpenML {number}")
+    for form, number in source.openml.items():
+        say(f"{form.replace('_', ' ')}: OpenML {number}")
+        place = Path(openml.config.get_cache_directory()) / "datasets" / str(number)
+        for archive in place.glob("*.zip"):
+            archive.unlink()  # cut while it was unpacked: the client would take it for done, and delete all
         try:
             openml.datasets.get_dataset(number, download_data=True, download_all_files=True)
         except Exception as error:  # it has errors of its own, and those of what it uses
             raise StorageError(
-                f"OpenML {number} ({what.replace('_', ' ')}) of {source.name} cannot be downloaded "
+                f"OpenML {number} ({form.replace('_', ' ')}) of {source.name} cannot be downloaded "
                 f"({type(error).__name__}: {error}): run the same command again; sets that came are kept"
             ) from error
+        if not any(path.name.lower().endswith((*ENDINGS, *ARCHIVES)) for path in place.rglob("*")):
+            raise StorageError(
+                f"OpenML {number} ({form.replace('_', ' ')}) of {source.name} came without pictures: remove "
+                f"{place} and run the same command again. If it comes so again, OpenML has its table alone: "
+                f"ask its authors, {source.page}"
+            )

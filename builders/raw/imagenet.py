@@ -1,56 +1,47 @@
-"""ImageNet and what was made after it: the pictures of BREEDS, ImageNetV2, ImageNet-R and ImageNet-C."""
+"""ImageNet and ImageNetV2: their classes, BREEDS' superclasses, and pictures known by their names."""
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from itertools import product
 from pathlib import Path, PurePosixPath
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from builders.albums.folder import ENDINGS
 from builders.raw.album import Found, Odd, Row
-from builders.raw.breeds import Superclass
 from builders.raw.folders import NO_PICTURE
 from builders.raw.lists import LISTS
 from builders.raw.tree import Tree
+from builders.sample import Json
 from shiftdata.data.metadata.listing import ORDER
+from shiftdata.errors import not_found
 
 CLASSES = Path(__file__).with_name("imagenet_classes.tsv")
-TERMS = "LicenseRef-ImageNet-research-only"
+BREEDS = Path(__file__).with_name("breeds.toml")
 NODE = re.compile(r"n\d{8}")
-TRAIN = re.compile(r"(n\d{8})_\d+")
-VALIDATION = re.compile(r"ILSVRC2012_val_(\d{8})")
-#: What is in the name of a folder above those of ImageNetV2, which are numbers.
-SECOND = "imagenetv2"
-#: Which class each picture of a flat validation folder shows: Kaggle's table, or a line a picture.
-SOLUTION, LINES = "loc_val_solution.csv", re.compile(r".*val.*synset.*\.txt")
-
-#: What the authors published: a list of its own, for shiftdata's own corruptions may become more.
-CORRUPTIONS = (
-    *("gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur"),
-    *("zoom_blur", "snow", "frost", "fog", "brightness", "contrast", "elastic_transform", "pixelate"),
-    *("jpeg_compression", "speckle_noise", "gaussian_blur", "spatter", "saturate"),
-)
-DOMAINS = ("imagenet_1", "imagenet_2", "imagenetv2_1", "imagenetv2_2")
-STYLES = (
-    *("art", "cartoon", "deviantart", "embroidery", "graffiti", "graphic", "misc", "origami", "painting"),
-    *("sculpture", "sketch", "sticker", "tattoo", "toy", "videogame"),
-)
+#: A training picture, or a sample that is named after its class; and a validation picture.
+TRAIN, VALIDATION = re.compile(r"(n\d{8})_.+"), re.compile(r"ILSVRC2012_val_\d{8}")
+#: Part of the name of a folder above those of ImageNetV2, which are numbers of classes.
+V2 = "imagenetv2"
+#: Tables of the classes of validation pictures: Kaggle's, Caffe's, and one WordNet id a line, in their order.
+TABLE = re.compile(r"(?:.*val.*synset.*|val)\.txt|loc_val_solution\.csv")
+LISTED = re.compile(r"(ILSVRC2012_val_\d{8})(?:\.JPEG)?[,\s]+(n\d{8}|\d{1,3})\b")
+#: Folders of ImageNet-C, which has copies of the names of validation pictures.
 SEVERITIES = ("1", "2", "3", "4", "5")
+UNKNOWN = "its class is not known: sort it into a folder of its class, or put LOC_val_solution.csv beside it"
+NO_CLASS = "missing: the tree has no picture of this class"
 TWICE = "there already, in another folder"
 
 
 @cache
-def classes() -> Mapping[str, tuple[int, str]]:
-    """The number and the first name of each ImageNet class, by its WordNet id."""
-    lines = CLASSES.read_text(encoding="utf-8").splitlines()
-    pairs = [line.split("\t") for line in lines]
-    return {node: (number, name) for number, (node, name) in enumerate(pairs)}
+def nodes() -> Mapping[str, int]:
+    """The number of each class, by its WordNet id."""
+    return {node: number for number, (node, _) in enumerate(_classes())}
 
 
 @cache
@@ -60,204 +51,139 @@ def labels() -> tuple[str, ...]:
     >>> labels()[22], len(labels())
     ('022_bald eagle', 1000)
     """
-    return tuple(f"{number:03}_{name}" for number, name in classes().values())
+    return tuple(f"{number:03}_{name}" for number, (_, name) in enumerate(_classes()))
+
+
+def _classes() -> list[list[str]]:
+    """The WordNet id and the first name of each class."""
+    return [line.split("\t") for line in CLASSES.read_text(encoding="utf-8").splitlines()]
+
+
+@cache
+def breeds() -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """The superclasses of each dataset of BREEDS: `name`, `node`, classes of `source` and `target`."""
+    return tomllib.loads(BREEDS.read_text(encoding="utf-8"))
 
 
 class Photo(NamedTuple):
-    """A picture of ImageNet (`train`, `val`) or ImageNetV2 (`v2`), and the number of its class."""
+    """A picture of ImageNet (`train`, `val`) or ImageNetV2 (`v2`)."""
 
-    file: str
     part: str
     number: int
+    name: str
 
     @property
-    def place(self) -> tuple[str, ...]:
-        """Where ImageFolder lists it among those of its part: folders and names go as texts."""
-        path = PurePosixPath(self.file)
-        node = (TRAIN.fullmatch(path.stem) or [""])[0].partition("_")[0]
-        return node or path.parent.name, path.name
+    def place(self) -> tuple[str, str]:
+        """What ImageFolder sorts it by: WordNet ids, or in ImageNetV2 numbers, as texts; then names."""
+        return f"{self.number}" if self.part == "v2" else f"{self.number:03}", self.name
 
 
-def photos(tree: Tree, wanted: Container[int]) -> Iterator[Photo | Odd]:
-    """The pictures of some classes, by their names, wherever they lie; a second copy is odd."""
-    listed, seen = _validation(tree), set[tuple[str, str]]()
-    for file in tree.files:
-        one = _photo(file, listed) if file.lower().endswith(ENDINGS) else None
-        if isinstance(one, Photo):
-            if one.number not in wanted:
-                continue
-            name = one.part, file.rpartition("/")[2] if one.part != "v2" else "/".join(one.place)
-            if name in seen:
-                one = Odd(file=file, why=TWICE)
-            seen.add(name)
-        if one is not None:
-            yield one
+@dataclass(frozen=True, kw_only=True)
+class Photographs:
+    """Pictures of ImageNet and ImageNetV2, by their names, wherever they lie; a second copy is odd.
+
+    Attributes:
+        parts: the domain of each part that is read: `train`, `val` and `v2`.
+        superclasses: a dataset of BREEDS, whose superclasses are the labels. Pictures of a source
+            sub-population are in the domain `<domain>_1`, those of a target one in `<domain>_2`.
+
+    """
+
+    code_version: ClassVar[int] = 1
+
+    parts: Mapping[str, str]
+    superclasses: str = ""
+
+    def __post_init__(self) -> None:
+        if self.superclasses and self.superclasses not in breeds():
+            raise not_found("dataset of BREEDS", self.superclasses, breeds())
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels, in order."""
+        return tuple(dict.fromkeys(label for label, _ in self._classes.values()))
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The domains, in order."""
+        halves = dict.fromkeys(half for _, half in self._classes.values())
+        return tuple(map("".join, product(dict.fromkeys(self.parts.values()), halves)))
+
+    @cached_property
+    def _classes(self) -> Mapping[int, tuple[str, str]]:
+        """The label of each class that is read, by its number, and the end of its domain's name."""
+        if not self.superclasses:
+            return {number: (label, "") for number, label in enumerate(labels())}
+        return {
+            number: (superclass["name"], half)
+            for superclass in breeds()[self.superclasses]
+            for half, population in (("_1", "source"), ("_2", "target"))
+            for number in superclass[population]
+        }
+
+    def rows(self, tree: Tree) -> Iterator[Found]:
+        """Every picture of the classes, in the lists of the parts; then the domains without any."""
+        files: dict[Photo, str] = {}
+        listed = _validation(tree)
+        for file in (file for file in tree.files if file.lower().endswith(ENDINGS)):
+            photo = _photo(PurePosixPath(file), listed)
+            if isinstance(photo, str):
+                yield Odd(file=file, why=photo)
+            elif photo and photo.part in self.parts and photo.number in self._classes:
+                if photo in files:
+                    yield Odd(file=file, why=TWICE)
+                files.setdefault(photo, file)
+        places, found = Counter[str](), set[str]()
+        for photo in sorted(files, key=lambda photo: photo.place):
+            label, half = self._classes[photo.number]
+            domain, place = self.parts[photo.part] + half, places[photo.part]
+            lists: dict[str, Json] = {ORDER: place}
+            if photo.part != "v2":
+                lists[photo.part] = place
+            more: dict[str, Json] = {"class": photo.number, LISTS: lists}
+            yield Row(file=files[photo], label=label, nuisance=domain, more=more)
+            places[photo.part] += 1
+            found.add(domain)
+        yield from (Odd(file=domain, why=NO_PICTURE) for domain in self.domains if domain not in found)
+        lacking = self._classes.keys() - {photo.number for photo in files}
+        yield from (Odd(file=labels()[number], why=NO_CLASS) for number in sorted(lacking))
 
 
-def _photo(file: str, listed: Mapping[str, str]) -> Photo | Odd | None:
-    """What a path names; None where it is of another dataset."""
-    path = PurePosixPath(file)
-    above, folder = path.parts[:-1], path.parent.name
+def _photo(path: PurePosixPath, listed: Mapping[str, str]) -> Photo | str | None:
+    """The picture that a path names, or why it names none; None where it is of another dataset."""
+    *above, folder = ("", *path.parts[:-1])
+    of_folder = folder if NODE.fullmatch(folder) else ""
+    if of_folder and above[-1] in SEVERITIES:
+        return None
+    if any(V2 in level.lower() for level in above):
+        if folder not in nodes() and not (folder.isdecimal() and int(folder) < len(nodes())):
+            return "not in a folder with the number of a class"
+        return Photo("v2", nodes()[folder] if of_folder else int(folder), path.name)
     if trained := TRAIN.fullmatch(path.stem):
         part, node = "train", trained[1]
     elif VALIDATION.fullmatch(path.stem):
-        if set(above) & {*CORRUPTIONS}:
-            return None
-        part, node = "val", folder if NODE.fullmatch(folder) else listed.get(path.stem, "")
-        if not node:
-            return Odd(
-                file=file, why=f"its class is not known: neither its folder nor a table {SOLUTION} says it"
-            )
-    elif any(SECOND in level.lower() for level in above):
-        number = int(folder) if folder.isdecimal() and len(folder) < 4 else -1
-        if number < 0:
-            return Odd(file=file, why="not in a folder with the number of a class")
-        return Photo(file, "v2", number)
+        part, node = "val", of_folder or listed.get(path.stem, "")
     else:
-        named = f"{folder}_<number> or ILSVRC2012_val_<number>"
-        return Odd(file=file, why=f"its name is not {named}") if NODE.fullmatch(folder) else None
-    if NODE.fullmatch(folder) and folder != node:
-        return Odd(file=file, why=f"its name is of {node}, and it is in the folder of another class")
-    if node not in classes():
-        return Odd(file=file, why=f"{node} is not one of the 1,000 classes")
-    return Photo(file, part, classes()[node][0])
+        return f"its name is not {folder}_<number> or ILSVRC2012_val_<number>" if of_folder else None
+    if of_folder not in ("", node):
+        return f"its name is of {node}, and it is in the folder of another class"
+    if node not in nodes():
+        return f"{node} is not one of the 1,000 classes" if node else UNKNOWN
+    return Photo(part, nodes()[node], path.name)
 
 
 def _validation(tree: Tree) -> dict[str, str]:
-    """The class of each validation picture by its name, where a table in the tree says it."""
+    """The class of each validation picture, where a table or the folder of a copy says it."""
+    listed: dict[str, str] = {}
     for file in tree.files:
-        name = file.rpartition("/")[2].lower()
-        if name == SOLUTION:
-            rows = list(csv.reader(io.StringIO(tree.read(file).decode("utf-8-sig", "replace"))))[1:]
-            return {row[0]: row[1].split(" ")[0] for row in rows if len(row) == 2}
-        if LINES.fullmatch(name):
-            nodes = tree.read(file).decode("utf-8-sig", "replace").split()
-            return {f"ILSVRC2012_val_{number:08}": node for number, node in enumerate(nodes, 1)}
-    return {}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Breeds:
-    """The pictures of some superclasses: `imagenet_1` and `imagenetv2_1` are of their source sub-populations.
-
-    `imagenet_2` and `imagenetv2_2` are of the target ones. Training and validation pictures of ImageNet are
-    in one domain, and in lists of those names.
-    """
-
-    code_version: ClassVar[int] = 1
-
-    superclasses: Sequence[Superclass]
-
-    def rows(self, tree: Tree) -> Iterator[Found]:
-        """Every picture of the classes, in their lists; then the domains without any."""
-        of: dict[int, tuple[str, int]] = {}
-        for one in self.superclasses:
-            for half, numbers in enumerate((one.source, one.target), 1):
-                of |= dict.fromkeys(numbers, (one.name, half))
-        parts: dict[str, list[Photo]] = defaultdict(list)
-        for found in photos(tree, of):
-            if isinstance(found, Odd):
-                yield found
-            else:
-                parts[found.part].append(found)
-        there = set[str]()
-        for part, mine in parts.items():
-            for place, photo in enumerate(sorted(mine, key=lambda one: one.place)):
-                label, half = of[photo.number]
-                domain = f"imagenet{'v2' * (part == 'v2')}_{half}"
-                lists = {ORDER: place} if part == "v2" else {ORDER: place, part: place}
-                there.add(domain)
-                yield Row(
-                    file=photo.file,
-                    label=label,
-                    nuisance=domain,
-                    more={"class": photo.number, LISTS: {**lists}},
-                )
-        for domain in DOMAINS:
-            if domain not in there:
-                yield Odd(file=domain, why=NO_PICTURE)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Validation:
-    """The validation pictures of ImageNet, and ImageNetV2, in all classes."""
-
-    code_version: ClassVar[int] = 1
-    domains: ClassVar[Mapping[str, str]] = {"val": "imagenet_val", "v2": "imagenetv2"}
-
-    def rows(self, tree: Tree) -> Iterator[Found]:
-        """Every picture that is not of the training; then the domains without any."""
-        there = set[str]()
-        for found in photos(tree, range(len(labels()))):
-            if isinstance(found, Odd):
-                yield found
-            elif domain := self.domains.get(found.part):
-                there.add(domain)
-                more = {"class": found.number}
-                yield Row(file=found.file, label=labels()[found.number], nuisance=domain, more=more)
-        for domain in self.domains.values():
-            if domain not in there:
-                yield Odd(file=domain, why=NO_PICTURE)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Renditions:
-    """ImageNet-R: `<WordNet id>/<style>_<number>.jpg`."""
-
-    code_version: ClassVar[int] = 1
-
-    def rows(self, tree: Tree) -> Iterator[Found]:
-        """Every picture of a class and a style."""
-        for file in tree.files:
-            if not file.lower().endswith(ENDINGS):
-                continue
-            path = PurePosixPath(file)
-            node, style = path.parent.name, path.stem.rpartition("_")[0]
-            if node not in classes():
-                yield Odd(file=file, why="not in the folder of one of the 1,000 classes")
-            elif style not in STYLES:
-                yield Odd(file=file, why=f"its name is not <style>_<number> with one of {len(STYLES)} styles")
-            else:
-                number, _ = classes()[node]
-                yield Row(file=file, label=labels()[number], nuisance=style, more={"class": number})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Corrupted:
-    """ImageNet-C: `<corruption>/<severity>/<WordNet id>/ILSVRC2012_val_<number>.JPEG`.
-
-    A validation picture is the origin of all its corruptions. One that lacks a severity which others have is
-    left out of that corruption.
-    """
-
-    code_version: ClassVar[int] = 1
-
-    def rows(self, tree: Tree) -> Iterator[Found]:
-        """Every picture that a corruption has in all severities."""
-        of: dict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
-        for file in filter(lambda file: file.lower().endswith(ENDINGS), tree.files):
-            path = PurePosixPath(file)
-            corruption, severity, node = ("", "", "", *path.parts[:-1])[-3:]
-            name = VALIDATION.fullmatch(path.stem)
-            if name is None or corruption not in CORRUPTIONS or severity not in SEVERITIES:
-                yield Odd(file=file, why="not <corruption>/<1 to 5>/<class>/ILSVRC2012_val_<number>.JPEG")
-            elif node not in classes():
-                yield Odd(file=file, why=f"{node} is not one of the 1,000 classes")
-            elif severity in of[corruption, name[1]]:
-                yield Odd(file=file, why=TWICE)
-            else:
-                number, _ = classes()[node]
-                of[corruption, name[1]][severity] = Row(
-                    file=file,
-                    label=labels()[number],
-                    nuisance=corruption,
-                    severity=float(severity),
-                    origin=name[1],
-                    stem=f"{name[1]} {severity}",
-                    more={"class": number},
-                )
-        severities = {severity for rows in of.values() for severity in rows}
-        for rows in of.values():
-            lacking = ", ".join(sorted(severities - {*rows}))
-            for row in rows.values():
-                yield Odd(file=row.file, why=f"missing in severity {lacking}") if lacking else row
+        path = PurePosixPath(file)
+        if VALIDATION.fullmatch(path.stem) and NODE.fullmatch(path.parent.name):
+            listed.setdefault(path.stem, path.parent.name)
+        elif TABLE.fullmatch(path.name.lower()):
+            text = tree.read(file).decode("utf-8-sig", "replace")
+            pairs, words = LISTED.findall(text), text.split()
+            if not pairs and all(map(NODE.fullmatch, words)):
+                pairs = [(f"ILSVRC2012_val_{number:08}", node) for number, node in enumerate(words, 1)]
+            by_number = [*nodes()]
+            listed |= {name: by_number[int(of)] if of.isdecimal() else of for name, of in pairs}
+    return listed

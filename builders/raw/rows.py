@@ -38,7 +38,7 @@ def whole_place(place: Path) -> Path:
 
 
 def is_copy(place: Path, *, beside_files: bool) -> bool:
-    """Whether a place is a repository, or has Parquet files; where it has pictures too, `beside_files`."""
+    """Return True for a repository, and a folder with Parquet files; with pictures too, if `beside_files`."""
     if not parquet_files(place):
         return pinned(place) is not None
     tree = Tree(place)
@@ -86,39 +86,37 @@ class RowsTree(Tree):
         except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
             raise InputError(f"`datasets` cannot load {self.place}: {error}") from error
         if lacking := sorted({*COLUMNS} - {*rows.column_names}):
-            raise InputError(
-                f"{self.place} has no column {' and '.join(lacking)}, only {', '.join(rows.column_names)}"
-            )
+            given = ", ".join(rows.column_names)
+            raise InputError(f"{self.place} has no column {' and '.join(lacking)}, only {given}")
         if not isinstance(rows.features["image"], datasets.Image):
             raise InputError(f"the column image of {self.place} is not one of pictures")
         return rows.select_columns(list(COLUMNS)).cast_column("image", datasets.Image(decode=False))
 
     @cached_property
-    def _place(self) -> Mapping[str, int]:
+    def _row_of(self) -> Mapping[str, int]:
         """The row of each file."""
         names = self._by_content() if self.by_content else self._given()
-        domains, labels = (self._texts(column) for column in ("domain", "label"))
-        files = ["/".join(parts) for parts in zip(domains, labels, names, strict=True)]
-        seen: Counter[str] = Counter()
-        places = {}
-        for row, file in enumerate(files):
+        groups = zip(self._texts("domain"), self._texts("label"), names, strict=True)
+        seen, rows = Counter[str](), dict[str, int]()
+        for row, (domain, label, name) in enumerate(groups):
+            file = f"{domain}/{label}/{name}"
             seen[file] += 1
             if seen[file] > 1 and not self.by_content:
-                raise self._nameless(f"two rows of {domains[row]} / {labels[row]} are {names[row]}")
+                raise self._nameless(f"two rows of {domain} / {label} are {name}")
             stem, dot, ending = file.rpartition(".")
-            places[file if seen[file] == 1 else f"{stem}_{seen[file]}{dot}{ending}"] = row
-        return places
+            rows[file if seen[file] == 1 else f"{stem}_{seen[file]}{dot}{ending}"] = row
+        return rows
 
     def _texts(self, column: str) -> list[str]:
         """A column as text: the names of its classes where it has some, else numbers as they are."""
         names: Sequence[str] | None = getattr(self._rows.features[column], "names", None)
         values = self._rows.data.column(column).to_pylist()
-        if names is None and column == "label" and any(isinstance(one, int) for one in values):
+        if names is None and column == "label" and any(isinstance(value, int) for value in values):
             raise InputError(
                 f"the column label of {self.place} has numbers without names, and papers number classes in "
                 "several orders: give a copy whose labels have names"
             )
-        texts = [str(one) if names is None or one is None else names[one] for one in values]
+        texts = [str(value) if names is None or value is None else names[value] for value in values]
         return [text.replace("/", "_") for text in texts]
 
     def _given(self) -> list[str]:
@@ -129,8 +127,9 @@ class RowsTree(Tree):
 
     def _by_content(self) -> list[str]:
         """Names by the bytes of each picture; `datasets` keeps them, so that they are read once."""
-        made = self._rows.map(_digests, batched=True, batch_size=100, remove_columns=list(COLUMNS))
-        names: list[str] = made["name"][:]
+        names: list[str] = self._rows.map(
+            _digests, batched=True, batch_size=100, remove_columns=list(COLUMNS)
+        )["name"][:]
         return names
 
     def _nameless(self, why: str) -> InputError:
@@ -145,10 +144,10 @@ class RowsTree(Tree):
     @cached_property
     def files(self) -> Mapping[str, int]:
         sizes = pc.fill_null(pc.binary_length(self._part("bytes")), 0).to_pylist()
-        return {file: sizes[row] for file, row in sorted(self._place.items())}
+        return {file: sizes[row] for file, row in sorted(self._row_of.items())}
 
     def read(self, path: str, start: int = 0, size: int = MOST_BYTES) -> bytes:
-        data: bytes | None = self._rows.data.column("image")[self._place[path]]["bytes"].as_py()
+        data: bytes | None = self._rows.data.column("image")[self._row_of[path]]["bytes"].as_py()
         if data is None:
             raise StorageError(f"{path} of {self.place} has a path and no bytes: the copy is not whole")
         return data[start : start + size]
@@ -156,9 +155,8 @@ class RowsTree(Tree):
 
 def _digests(rows: Mapping[str, Sequence[Any]]) -> dict[str, list[str]]:
     pictures = [image["bytes"] or b"" for image in rows["image"]]
-    return {
-        "name": [
-            f"{hashlib.sha256(data).hexdigest()[:16]}{'.png' if data.startswith(PNG) else '.jpg'}"
-            for data in pictures
-        ]
-    }
+    return {"name": [f"{hashlib.sha256(data).hexdigest()[:16]}{_ending(data)}" for data in pictures]}
+
+
+def _ending(data: bytes) -> str:
+    return ".png" if data.startswith(PNG) else ".jpg"

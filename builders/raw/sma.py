@@ -3,61 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
-from builders.albums.folder import ENDINGS
 from builders.raw.album import Found, Odd
-from builders.raw.merging import merged
-from builders.raw.releases import (
-    CONTENT,
-    IMAGES,
-    NAMES,
-    STYLES,
-    STYLIZED,
-    UNLISTED,
-    Picture,
-    Read,
-    Release,
-    fault_of,
-    listed,
-    mended,
-    name_of,
-    plain,
-    releases,
-    stem_of,
-    unusable,
-)
+from builders.raw.pictures import CLASSES, Picture, merged, pictures, plain, stem_of
+from builders.raw.releases import FORMS, Release, releases
 from builders.raw.tree import Tree
+from shiftdata.data.format.written import MAY_LEAK
 from shiftdata.errors import InputError
 
-#: The 20 styles, in the order of the authors' site.
-STYLE_NAMES = (
-    "prehistorian_painting",
-    "analytical_art",
-    "water_lilies",
-    "swamp",
-    "american_barbizon_school",
-    "arts_and_crafts_movement",
-    "aurora",
-    "fauvism_painting",
-    "cloud",
-    "chinese_art",
-    "wave",
-    "american_impressionism",
-    "land_art",
-    "abstract_illusionism",
-    "hurricane",
-    "meadow",
-    "dawn",
-    "rayonism",
-    "autumn_leaves",
-    "thunder",
-)
-NO_STYLE = "no style of Stylized Meta-Album is in its folder or table"
-NO_CONTENT = "neither its name nor the table says which picture was painted, which would leak over splits"
+STYLE_NAMES = tuple(FORMS["styles"])
+#: A way to name untouched pictures must agree for this part of the stylized, and tell that many apart.
+AGREE, APART = 0.5, 0.9
+ORDER, ITSELF = "order of rows", "itself"
+WHY = {
+    ORDER: "no name says which picture was painted. Every style of a class has as many rows, in order: the "
+    "k-th of each are taken to show one picture",
+    ITSELF: "no name, column or order of rows says which picture was painted: each stylized picture is an "
+    "origin of its own, and what it shows may be in train in one style and in test in another",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,194 +37,111 @@ class Sma:
     Photographs of styles are never read.
     """
 
-    code_version: ClassVar[int] = 1
+    code_version: ClassVar[int] = 2
 
     set: str
 
     def rows(self, tree: Tree) -> Iterator[Found]:
         """Every picture; which of the stylized ones are in Mini stands in their bases."""
-        read = []
-        mine, odd = releases(tree, self.set, "SMA")
-        yield from odd
-        untouched: dict[str, dict[str, str]] = {}
-        for one in sorted(mine, key=lambda one: one.stylized):
-            known = _Reader(one, untouched)
-            read.append((one, list(known.read())))
-            for picture in read[-1][1]:
-                if isinstance(picture, Picture) and picture.style is None:
-                    untouched.setdefault(plain(picture.label), {})[plain(picture.name)] = picture.name
-        if not any(isinstance(one, Picture) and one.style for _, several in read for one in several):
-            raise InputError(
-                f"{tree.place} has no stylized picture of {self.set} that can be read{_first_fault(read)}: "
-                f"they are in the release {self.set}_STY"
-            )
-        read.sort(key=lambda pair: mine.index(pair[0]))
+        read = [(each, [*pictures(each, STYLE_NAMES)]) for each in releases(tree, self.set, "SMA")]
+        every = [(at, each) for at, found in read for each in found if isinstance(each, Picture)]
+        if every and not any(picture.style for _, picture in every):
+            raise InputError(_nothing(tree, self.set, read))
+        untouched = {(plain(picture.label), picture.name) for _, picture in every if not picture.style}
+        for release, found in read:
+            painted = [each for each in found if isinstance(each, Picture) and each.style]
+            bare = [picture for at, picture in every if at.base == release.base and not picture.style]
+            if (named := _by_name(painted, untouched)) is None:
+                named = _in_order(painted, bare) or [replace(each, origin_by=ITSELF) for each in painted]
+                file = release.table or release.folder or tree.place.name
+                yield Odd(file=file, why=f"{MAY_LEAK}: {WHY[named[0].origin_by]}")
+            found[:] = [each for each in found if isinstance(each, Odd) or not each.style] + named
         yield from merged(read)
 
 
-@dataclass(frozen=True)
-class _Reader:
-    """What reads one release; `untouched` are names of pictures read before, by class and spelling."""
-
-    release: Release
-    untouched: Mapping[str, Mapping[str, str]]
-
-    def read(self) -> Iterator[Read]:
-        """The pictures that the table lists, then those of folders that it does not speak of."""
-        used: dict[str, str] = {}
-        yield from unusable(self.release)
-        rows = self.release.rows
-        painted = [row for row in rows if self._is_painted(row)]
-        untouched = [row for row in rows if not self._is_painted(row)]
-        yield from listed(self.release, untouched, used)
-        grouped = all(_split(row.get("CATEGORY", ""))[1] == _style(row.get("STYLE", "")) for row in painted)
-        for row in painted:
-            yield from self._painted(row, used, grouped=grouped)
-        yield from self._unlisted(used, {CONTENT: bool(untouched), STYLIZED: bool(painted)})
-
-    def _is_painted(self, row: Mapping[str, str]) -> bool:
-        """Whether a row is of a stylized picture; beside folders a table may list the untouched alone."""
-        if row.get("STYLE") or _path_of(row):
-            return True
-        if self._has_groups and _split(row.get("CATEGORY", ""))[1] is not None:
-            return True
-        return self.release.stylized and self._is_flat
-
-    @cached_property
-    def _is_flat(self) -> bool:
-        return not any(
-            path.lower().startswith((f"{CONTENT}/", f"{STYLIZED}/")) for path in self.release.files
-        )
-
-    @cached_property
-    def _has_groups(self) -> bool:
-        """Whether categories are a class and a style each; that of a class may end in a style too."""
-        categories = {row.get("CATEGORY", "") for row in self.release.rows}
-        return 2 * sum(_split(one)[1] is not None for one in categories) > len(categories)
-
-    def _painted(self, row: Mapping[str, str], used: dict[str, str], *, grouped: bool) -> Iterator[Read]:
-        """The stylized picture of a row."""
-        category, given = row.get("CATEGORY", ""), _path_of(row)
-        folder = _folder_of(given)
-        label, style = mended(category), _style(row.get("STYLE", ""))
-        if grouped or (not style and self._has_groups):
-            label, style = _split(category)
-        style = style or _style(row.get("SUPER_CATEGORY", ""))
-        if style is None and folder:
-            label, style = label or _split(folder)[0], _split(folder)[1]
-        name = row.get("FILE_NAME") or name_of(given)
-        if not name:
-            return
-        style = style or _style_in(stem_of(name), label)
-        groups = [
-            *filter(None, (folder, category)),
-            f"{category}_{row.get('STYLE', '')}",
-            f"{label}_{style}",
-            "",
-        ]
-        path = self.release.find(_places(groups, (name_of(given), name)), any_ending=True)
-        if fault := fault_of(self.release, path, f"{STYLIZED}/{groups[0]}/{name}", label, used):
-            yield fault
-        elif path and style is None:
-            yield Odd(file=self.release.files[path], why=NO_STYLE)
-        elif path and style and path not in used:
-            used[path] = label
-            content = self._content(row, path, label, style)
-            if content is None:
-                yield Odd(file=self.release.files[path], why=NO_CONTENT)
-                return
-            more = {"style_picture": name_of(row["STYLE_PATH"])} if row.get("STYLE_PATH") else {}
-            yield Picture(path=path, label=label, name=content, style=style, more=more)
-
-    def _content(self, row: Mapping[str, str], path: str, label: str, style: str) -> str | None:
-        """What the untouched picture is called that a stylized one was made from."""
-        source = row.get("ORIGINAL_NAME") or (
-            "" if _path_of(row) == row.get("FILE_PATH") else row.get("FILE_PATH")
-        )
-        if source and name_of(source) != name_of(path):
-            return stem_of(source)
-        if _split(_folder_of(path))[1] == style:  # a folder a group, in which names are those of the content
-            return stem_of(row.get("FILE_NAME") or path)
-        if row.get("STYLIZED_PATH") and stem_of(row.get("FILE_NAME", "")) not in ("", stem_of(path)):
-            return stem_of(row["FILE_NAME"])
-        group, stem = f"{plain(label)}_{style}", stem_of(path)
-        names = [_without(stem, one) for one in (f"^{group}_", f"_{style}$", f"^{style}_", f"_{group}$")]
-        found = [one for one in names if one]
-        known = self.untouched.get(plain(label), {})
-        same = (known.get(plain(one)) for name in found for one in (name, f"{label}_{name}"))
-        return next(filter(None, same), found[0] if found else None)
-
-    def _unlisted(self, used: Mapping[str, str], has_list: Mapping[str, bool]) -> Iterator[Read]:
-        """Pictures in a folder of a class or a group, where the table lists none such; others by name."""
-        for path, file in self.release.files.items():
-            parts = path.split("/")
-            top, is_picture = parts[0].lower(), path.lower().endswith(ENDINGS)
-            if path in used or top == STYLES or (not is_picture and (len(parts) < 3 or top not in has_list)):
-                continue
-            if top == IMAGES:
-                top = STYLIZED if self.release.stylized else CONTENT
-            label, style = _split(parts[-2]) if top == STYLIZED and len(parts) > 1 else (parts[0], None)
-            if not is_picture:
-                yield Odd(file=file, why="its name does not end as that of a picture")
-            elif len(parts) != 3 or top not in has_list or has_list[top]:
-                yield Odd(file=file, why=UNLISTED)
-            elif top == CONTENT:
-                yield Picture(path=path, label=mended(parts[1]), name=stem_of(path), rank=1)
-            elif style is None:
-                yield Odd(file=file, why=NO_STYLE)
-            else:
-                yield Picture(path=path, label=label, name=stem_of(path), style=style, rank=2)
+def _nothing(tree: Tree, of: str, read: Sequence[tuple[Release, Sequence[Picture | Odd]]]) -> str:
+    """Say why no picture is stylized, and where it would stand."""
+    odd = [f"{each.file}: {each.why}" for _, found in read for each in found if isinstance(each, Odd)]
+    tables = [f"{release.table} has {', '.join(release.rows[0])}" for release, _ in read if release.rows]
+    return (
+        f"{tree.place} has no picture of {of} whose style is known ({(odd + tables + ['no table'])[0]}). A "
+        "column of labels.csv says it (STYLE, or CATEGORY as <class>_<style>), a folder "
+        "stylized/<class>_<style>/ or the name of the picture. Untouched pictures have none: the others are "
+        f"in the release {of}_STY"
+    )
 
 
-def _first_fault(read: Sequence[tuple[Release, Sequence[Read]]]) -> str:
-    odd = [one for _, several in read for one in several if isinstance(one, Odd)]
-    return f" ({len(odd):,} files are left out, such as {odd[0].file}: {odd[0].why})" if odd else ""
+def _by_name(painted: Sequence[Picture], untouched: Collection[tuple[str, str]]) -> list[Picture] | None:
+    """Name the untouched picture of each stylized one, by the way in which most of them agree.
 
-
-def _path_of(row: Mapping[str, str]) -> str:
-    """Where a row says that the stylized picture is."""
-    given = row.get("FILE_PATH", "")
-    return row.get("STYLIZED_PATH") or (given if given.lower().split("/")[-3:-2] == [STYLIZED] else "")
-
-
-def _style(text: str) -> str | None:
-    """The style that a text names, whatever its spelling."""
-    return plain(text) if plain(text) in STYLE_NAMES else None
-
-
-def _style_in(stem: str, label: str) -> str | None:
-    """The style at the end of a flat name, or at its beginning, where the class may stand before it."""
-    begins = plain(stem).removeprefix(f"{plain(label)}_")
-    return _split(stem)[1] or next((one for one in STYLE_NAMES if begins.startswith(f"{one}_")), None)
-
-
-def _folder_of(path: str) -> str:
-    return name_of(path.rpartition("/")[0])
-
-
-def _places(groups: Sequence[str], names: Sequence[str]) -> Iterator[str]:
-    """Where a stylized picture may lie: in a folder of a group, or flat."""
-    for group in groups:
-        for top in (STYLIZED, IMAGES):
-            for name in filter(None, names):
-                yield f"{top}/{group}/{name}" if group else f"{top}/{name}"
-    yield from names
-
-
-@lru_cache(NAMES)
-def _split(group: str) -> tuple[str, str | None]:
-    """A class and a style, of a name of both; either may contain `_`.
-
-    >>> _split("polar_bear_land_art"), _split("DARK EYED JUNCO_cloud"), _split("polar_bear")
-    (('polar_bear', 'land_art'), ('DARK EYED JUNCO', 'cloud'), ('polar_bear', None))
+    A way agrees if it tells the pictures of a group apart, and leads to names that other styles of the class
+    have too; best is that which leads to most untouched pictures. None if there is no such way.
     """
-    for style in STYLE_NAMES:
-        if label := _without(mended(group), f"_{style}$"):
-            return label, style
-    return mended(group), None
+    columns = [name for name in (painted[0].row if painted else ()) if name not in CLASSES]
+    ways: list[Callable[[Picture], str]] = [
+        *(partial(_cell, column) for column in columns),
+        lambda picture: picture.name,
+        lambda picture: _without(picture, f"_{picture.style}_"),
+        lambda picture: _without(picture, f"_{plain(picture.label)}_", f"_{picture.style}_"),
+        lambda picture: picture.name.partition("_")[2],
+        lambda picture: picture.name.rpartition("_")[0],
+    ]
+    are_several = len({picture.style for picture in painted}) > 1
+    enough = AGREE * (len(painted) if are_several else min(len(painted), len(untouched)))
+    best, most = [picture.name for picture in painted], (-1, 0)
+    for way in ways:
+        names = list(map(way, painted))
+        keys = [(plain(each.label), name, each.style) for each, name in zip(painted, names, strict=True)]
+        styles = Counter(key[:2] for key in {*keys} if key[1])
+        known = sum(key[:2] in untouched for key in keys)
+        shared = sum(styles[key[:2]] > 1 or key[:2] in untouched for key in keys)
+        if shared >= max(1, enough) and len({*keys}) >= APART * len(keys) and (known, shared) > most:
+            best, most = names, (known, shared)
+    if painted and most[0] < 0 and (untouched or are_several):
+        return None
+    return [replace(each, name=name or each.name) for each, name in zip(painted, best, strict=True)]
 
 
-def _without(text: str, part: str) -> str | None:
-    """A text without a part at its beginning (^) or end ($), whatever stands for `_`; None if it has none."""
-    rest = re.sub(part.replace("_", r"[\W_]+"), "", text, flags=re.IGNORECASE)
-    return rest if rest not in (text, "") else None
+def _cell(column: str, picture: Picture) -> str:
+    return plain(stem_of(picture.row.get(column, "").replace("\\", "/")))
+
+
+def _without(picture: Picture, *words: str) -> str:
+    """Return a flat name without the class or style in it."""
+    name = f"_{picture.name}_"
+    for word in words:
+        name = name.replace(word, "_", 1)
+    return name.strip("_")
+
+
+def _in_order(painted: Sequence[Picture], bare: Collection[Picture]) -> list[Picture]:
+    """Take the k-th rows of a class in its styles to show one picture; nothing where rows have no such order.
+
+    They have it if each style of a class has as many, in a stretch of its own or in rounds of all styles. A
+    stretch sorted by names that are no numbers has the order of these names, which means nothing.
+    """
+    groups: dict[str, dict[str | None, list[Picture]]] = defaultdict(lambda: defaultdict(list))
+    in_rows: dict[str, list[str | None]] = defaultdict(list)
+    for picture in painted:
+        groups[plain(picture.label)][picture.style].append(picture)
+        in_rows[plain(picture.label)].append(picture.style)
+    for label, of_style in groups.items():
+        each = len(in_rows[label]) // len(of_style)
+        if in_rows[label] not in ([style for style in of_style for _ in range(each)], [*of_style] * each):
+            return []
+    names = [
+        [picture.name for picture in group] for of_style in groups.values() for group in of_style.values()
+    ]
+    are_numbers = all(re.fullmatch(r"\D*\d+", name) for group in names for name in group)
+    if not all(picture.row for picture in painted) or (not are_numbers and names == [*map(sorted, names)]):
+        return []
+    named = []
+    for label, of_style in groups.items():
+        first, *_ = of_style
+        origins = [f"{first} {picture.name}" for picture in of_style[first]]
+        contents = [picture.name for picture in bare if picture.row and plain(picture.label) == label]
+        origins = contents if len(contents) == len(origins) else origins
+        for group in of_style.values():
+            pairs = zip(group, origins, strict=True)
+            named += [replace(picture, origin_by=ORDER, origin=origin) for picture, origin in pairs]
+    return named

@@ -5,9 +5,10 @@ They are in `facts/`, a TOML file for each dataset, or for a table of them.
 
 from __future__ import annotations
 
+import csv
 import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,9 @@ from builders.raw.archives import RAW, RAW_VARIABLE
 from shiftdata.errors import InputError, not_found
 
 FOLDER = Path(__file__).parent / "facts"
+#: What was run on real files, and the words for it, the best first.
+STATES = FOLDER / "real.tsv"
+READ_ON = ("real files", "part", "replica")
 #: The day of the facts. Nothing was opened then: whether an address still answers is known from reports.
 FACTS = "2026-11-22"
 #: Domains by which layers are counted: rows without a nuisance, and all others.
@@ -25,12 +29,6 @@ CONTENT = "content"
 NOUN = ("picture", "pictures")
 
 How: TypeAlias = Literal["http", "hub", "openml", "hand"]
-HOW: Mapping[How, str] = {
-    "http": "get",
-    "hub": "get, from the Hub",
-    "openml": "get, with openml",
-    "hand": "by hand",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,22 +58,19 @@ class Counts:
     """How many examples a source says there are; sources may disagree.
 
     `base` is the part of a release that they are of, `recipe` the recipe, where several read one dataset
-    differently; "" is every other. `groups` are counts by domain and class, `ranges` the
-    smallest and largest class of a domain, `each` that of every group. With what is only `about` right no
-    tree is compared.
+    differently; "" is every other. `groups` are counts by domain and class, `each` the smallest and the
+    largest of all groups.
     """
 
     source: str
     base: str = ""
     recipe: str = ""
     verified: bool = True
-    about: bool = False
     total: int | None = None
     content: int | None = None
     stylized: int | None = None
     domains: Mapping[str, int] = field(default_factory=dict)
     groups: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    ranges: Mapping[str, Sequence[int]] = field(default_factory=dict)
     each: Sequence[int] = ()
 
     @classmethod
@@ -149,11 +144,29 @@ class Source:
         return Path(os.environ.get(RAW_VARIABLE, RAW)) / self.name
 
     @property
+    def states(self) -> list[Mapping[str, str]]:
+        """The recipes that were run on its real files."""
+        return [state for state in states() if state["raw"] == self.name]
+
+    @property
+    def read_on(self) -> str:
+        """Say which files its recipes were run on: real ones, a part of them, or replicas only."""
+        return min((state["state"] for state in self.states), key=READ_ON.index, default=READ_ON[-1])
+
+    @property
     def size(self) -> int | None:
         """The bytes of its files, or about as many; None where they are not known."""
         sizes = [file.bytes for file in self.files if not file.optional]
         known = [size for size in sizes if size is not None]
         return sum(known) if known and len(known) == len(sizes) else self.bytes
+
+    @property
+    def holds(self) -> str:
+        """What a place with it holds: paths of a form, folders of its domains, files, or else its title."""
+        folders = self.layout.get("reader", "folders") in ("folders", "digits") and self.counts[:1]
+        domains = [f"{name}/" for counts in folders or () for name in counts.domains]
+        names = ", ".join(domains or [file.name for file in self.files])
+        return str(self.layout.get("form", "")) or names or self.title
 
     def way(self, how: str | None) -> Way:
         """The way that is asked for, or the first."""
@@ -162,36 +175,12 @@ class Source:
             raise not_found("way", how, ways, f"{self.name} cannot be got by it.")
         return next(way for way in self.ways if how in (None, way.how))
 
-    def describe(self) -> Iterator[str]:
-        """Everything that is known, in lines."""
-        yield f"{self.name}: {self.title}"
-        yield f"  licence   {self.license}" + (f"; source: {self.source}" if self.source else "")
-        if self.terms:
-            yield f"  terms     {self.terms}"
-        if self.page:
-            yield f"  page      {self.page}"
-        yield f"  size      {size_text(self.size)}" + (f" ({self.bytes_by})" if self.bytes_by else "")
-        for file in self.files:
-            known = [f"{file.bytes:,} bytes"] if file.bytes else []
-            yield f"  file      {', '.join([file.name, *known, *filter(None, [file.hash])])}"
-        for what, number in self.openml.items():
-            yield f"  OpenML    {what.replace('_', ' ')}: {number}"
-        for counts in self.counts:
-            yield f"  {self.noun[1]:<10}{_numbers(counts)}: {counts}"
-        for note in (*self.notes, *self.more):
-            yield f"  note      {note}"
-        for number, way in enumerate(self.ways, 1):
-            yield f"  way {number}     {self._way_text(way)}"
 
-    def _way_text(self, way: Way) -> str:
-        how = {
-            "hand": "by hand (the steps are below)",
-            "http": f"`python -m builders raw get {self.name}` downloads it",
-            "openml": f"`python -m builders raw get {self.name}` downloads it with openml",
-            "hub": f"`python -m builders raw get {self.name} --way hub` downloads {way.repo}",
-        }[way.how]
-        size = f", {size_text(way.bytes)}" if way.bytes else ""
-        return f"{how}{size}; facts of {FACTS}: {way.state}"
+@cache
+def states() -> Sequence[Mapping[str, str]]:
+    """Every recipe that was run on real files, which, and what came out; `make real` writes them."""
+    with STATES.open(encoding="utf-8") as file:
+        return tuple(csv.DictReader(file, delimiter="\t"))
 
 
 @cache
@@ -229,22 +218,3 @@ def noun_of(name: str) -> Sequence[str]:
 
 def _known(name: str) -> Source | None:
     return next((one for one in sources().values() if name == one.name or name in one.recipes), None)
-
-
-def size_text(size: int | None) -> str:
-    """A size as a reader wants it.
-
-    >>> size_text(18_448_292_000), size_text(191_900_000), size_text(None)
-    ('18.4 GB', '192 MB', 'not known')
-    """
-    if size is None:
-        return "not known"
-    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
-
-
-def _numbers(counts: Counts) -> str:
-    domains = ", ".join(f"{name} {number:,}" for name, number in counts.domains.items())
-    if counts.content is not None:
-        domains = f"content {counts.content:,}, stylized {counts.stylized:,}"
-    total = "" if counts.all is None else f"{counts.all:,}"
-    return f"{total} ({domains})" if domains else total

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from builders.albums.folder import ENDINGS
-from builders.raw.archives import ARCHIVES, LINK_BACK, Archive, archive_at, counts, text_of, without_packing
+from builders.raw.archives import ARCHIVES, Archive, archive_at, counts, text_of, without_packing
 from shiftdata.errors import InputError, StorageError
 from shiftdata.files import open_regular
 
@@ -24,6 +24,8 @@ T = TypeVar("T")
 #: Archives in forms that are not read here, and what downloads leave that have not ended.
 UNREAD = (".7z", ".rar", ".zst", ".lz4", ".z01")
 UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".incomplete", ".aria2")
+#: How a file begins that Git LFS puts in the place of another, and how long it is.
+LFS, LFS_BYTES = b"version https://git-lfs", range(100, 200)
 #: The largest file that is read as a whole.
 MOST_BYTES = 1 << 30
 
@@ -46,7 +48,7 @@ class Tree:
     @cached_property
     def archives(self) -> tuple[Archive, ...]:
         """The zip and tar files, by name."""
-        return tuple(archive for _, archive in self._walked.archives)
+        return tuple(archive for _, archive in self._contents.archives)
 
     @cached_property
     def files(self) -> Mapping[str, int]:
@@ -59,7 +61,7 @@ class Tree:
         return self._contents.odd
 
     def read(self, path: str, start: int = 0, size: int = MOST_BYTES) -> bytes:
-        """The bytes of a file from `start` on, all or as many as are asked for."""
+        """Return the bytes of a file from `start` on, all or as many as are asked for."""
         if (file := self._contents.files.get(path)) is None:
             raise StorageError(f"{path} is not in {self.place}")
         if isinstance(file.of, Archive):
@@ -76,37 +78,21 @@ class Tree:
         return {}
 
     def keep(self, what: str, file: str, make: Callable[[], T]) -> T:
-        """What is made of a file, once: tables and arrays whose parts are examples."""
+        """Return what is made of a file, once: tables and arrays whose parts are examples."""
         if (what, file) not in self._kept:
             self._kept[what, file] = make()
-        kept: T = self._kept[what, file]
-        return kept
-
-    @cached_property
-    def _walked(self) -> _Walk:
-        walk = _Walk()
-        if self.place.is_file():
-            walk.archives.append(("", archive_at(self.place)))
-        else:
-            walk.below(self.place, "")
-        walk.archives.sort(key=lambda one: one[1].path)
-        return walk
+        value: T = self._kept[what, file]
+        return value
 
     @cached_property
     def _contents(self) -> _Contents:
-        contents = _Contents(odd=dict(self._walked.odd))
-        for path, (file, size) in self._walked.files.items():
-            contents.add(path, _File(file, "", size))
-        sizes: dict[str, set[int]] = defaultdict(set)
-        for above, archive in self._walked.archives:
-            for inside, size in archive.files.items():
-                sizes[above + inside].add(size)
-        for above, archive in self._walked.archives:
-            if any(len(sizes[above + inside]) > 1 for inside in archive.files):
-                above += f"{without_packing(archive.path.name)}/"
-            for inside, size in archive.files.items():
-                contents.add(above + inside, _File(archive, inside, size))
-            contents.odd |= {above + path: why for path, why in archive.odd.items()}
+        contents = _Contents()
+        if self.place.is_file():
+            contents.archives.append(("", archive_at(self.place)))
+        else:
+            contents.walk(self.place)
+        contents.archives.sort(key=lambda placed: placed[1].path)
+        contents.look_into_archives()
         return contents
 
 
@@ -121,12 +107,50 @@ class _File:
 
 @dataclass
 class _Contents:
-    """Each file by its path; what cannot be used, and why."""
+    """Each file by its path; archives with the folder that each is in; what cannot be used, and why."""
 
     files: dict[str, _File] = field(default_factory=dict)
+    archives: list[tuple[str, Archive]] = field(default_factory=list)
     odd: dict[str, str] = field(default_factory=dict)
 
-    def add(self, path: str, file: _File) -> None:
+    def walk(self, place: Path) -> None:
+        """Add what is in a folder; links to folders last, if they lead to what is not there without them."""
+        seen, folders, linked = set[tuple[int, int]](), [(place, "")], list[tuple[Path, str]]()
+        while folders or linked:
+            folder, above = folders.pop() if folders else linked.pop(0)
+            try:
+                status, entries = folder.stat(), sorted(os.scandir(folder), key=lambda entry: entry.name)
+            except OSError as error:
+                raise StorageError(f"{folder} cannot be read ({error.strerror}): make it readable") from error
+            if (status.st_dev, status.st_ino) in seen:
+                self.odd[above.rstrip("/")] = "a link to a folder that is there already"
+                continue
+            seen.add((status.st_dev, status.st_ino))
+            for entry in filter(lambda entry: counts(entry.name), entries):
+                path = above + text_of(os.fsencode(entry.name))
+                if entry.is_dir():
+                    (linked if entry.is_symlink() else folders).append((Path(entry.path), f"{path}/"))
+                elif not entry.is_file():
+                    self.odd[path] = "a link to nothing" if entry.is_symlink() else "not a regular file"
+                elif path.lower().endswith(ARCHIVES):
+                    self.archives.append((above, archive_at(Path(entry.path))))
+                else:
+                    self._add(path, _File(Path(entry.path), "", entry.stat().st_size))
+
+    def look_into_archives(self) -> None:
+        """Add what is in the archives."""
+        sizes: dict[str, set[int]] = defaultdict(set)
+        for above, archive in self.archives:
+            for inside, size in archive.files.items():
+                sizes[above + inside].add(size)
+        for above, archive in self.archives:
+            if any(len(sizes[above + inside]) > 1 for inside in archive.files):
+                above += f"{without_packing(archive.path.name)}/"
+            for inside, size in archive.files.items():
+                self._add(above + inside, _File(archive, inside, size))
+            self.odd |= {above + path: why for path, why in archive.odd.items()}
+
+    def _add(self, path: str, file: _File) -> None:
         """Add a file; of two at one path the longer counts, or else the first."""
         if why := _unusable(path, file):
             self.odd[path] = why
@@ -135,7 +159,7 @@ class _Contents:
         if known.size != file.size:
             sizes = f"{known.size:,} and {file.size:,} bytes"
             self.odd[path] = f"there twice, of different length, of which the longer counts ({sizes})"
-            self.files[path] = max(known, file, key=lambda one: one.size)
+            self.files[path] = max(known, file, key=lambda each: each.size)
 
 
 def _unusable(path: str, file: _File) -> str:
@@ -146,53 +170,8 @@ def _unusable(path: str, file: _File) -> str:
         return "a download that has not ended"
     if file.size > MOST_BYTES:
         return f"larger than {MOST_BYTES >> 30} GB"
+    if isinstance(file.of, Path) and file.size in LFS_BYTES and lower.endswith(ENDINGS):
+        with open_regular(file.of) as stream:
+            if stream.read(len(LFS)) == LFS:
+                return "a pointer of Git LFS: get the picture by `git lfs pull`"
     return "an empty file" if not file.size and lower.endswith(ENDINGS) else ""
-
-
-@dataclass
-class _Walk:
-    """The files below a folder, links followed where they lead to what is not there without them."""
-
-    files: dict[str, tuple[Path, int]] = field(default_factory=dict)
-    archives: list[tuple[str, Archive]] = field(default_factory=list)
-    odd: dict[str, str] = field(default_factory=dict)
-    _seen: set[tuple[int, int]] = field(default_factory=set)
-
-    def below(self, folder: Path, above: str) -> None:
-        """Add what is in a folder whose path begins as `above` says."""
-        later = self._folder(folder, above)
-        while later:
-            folder, above = later.pop(0)
-            status = folder.stat()
-            if (status.st_dev, status.st_ino) in self._seen:
-                self.odd[above.rstrip("/")] = LINK_BACK
-            else:
-                later += self._folder(folder, above)
-
-    def _folder(self, folder: Path, above: str) -> list[tuple[Path, str]]:
-        """The linked folders below a folder; all else is added."""
-        linked, folders = list[tuple[Path, str]](), [(folder, above)]
-        while folders:
-            folder, above = folders.pop()
-            try:
-                status, entries = folder.stat(), sorted(os.scandir(folder), key=lambda entry: entry.name)
-            except OSError as error:
-                raise StorageError(f"{folder} cannot be read ({error.strerror}): make it readable") from error
-            self._seen.add((status.st_dev, status.st_ino))
-            for entry in filter(lambda entry: counts(entry.name), entries):
-                path = above + text_of(os.fsencode(entry.name))
-                if entry.is_dir():
-                    (linked if entry.is_symlink() else folders).append((Path(entry.path), f"{path}/"))
-                elif entry.is_file():
-                    self._file(Path(entry.path), path, above, entry.stat().st_size)
-                else:
-                    self.odd[path] = "a link to nothing" if entry.is_symlink() else "not a regular file"
-        return linked
-
-    def _file(self, file: Path, path: str, above: str, size: int) -> None:
-        if path.lower().endswith(ARCHIVES):
-            self.archives.append((above, archive_at(file)))
-        elif path in self.files:
-            self.odd[path] = "another file has the same name in another form of writing"
-        else:
-            self.files[path] = file, size

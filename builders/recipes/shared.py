@@ -103,14 +103,6 @@ def trajectories(shifts: Sequence[str], cells: Sequence[str] = ()) -> tuple[Prot
     )
 
 
-def paper_trajectories(shifts: Sequence[str]) -> tuple[Protocol, ...]:
-    """Every picture as a test, and those of each shift."""
-    return (
-        Continuous(variant="paper"),
-        *(Continuous(variant="paper", shifts=shift) for shift in shifts),
-    )
-
-
 def datasheet_of(recipe_file: str) -> Datasheet:
     """Read the datasheet next to a recipe."""
     return Datasheet.read(Path(recipe_file).with_suffix(".toml"))

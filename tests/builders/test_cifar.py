@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import pickle
 import shutil
+import struct
+import tarfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +21,7 @@ from builders.sample import Sample
 from shiftdata.errors import InputError
 from tests.builders.raw_albums import album_of
 from tests.builders.replicas import cifar as replica
+from tests.builders.replicas.drawing import put
 
 N = 2 * replica.EACH
 
@@ -88,6 +93,55 @@ def test_corruptions_have_the_origin_of_their_test_picture(raw):
     others = {item.origin for domain in ("train", "cifar10_1", "cifar10_2") for item in items[domain]}
     assert len(others) == (5 + 1 + 3) * replica.EACH
     assert not others & {*test}
+
+
+def binary(root: Path) -> None:
+    """The binary version of the same pictures: rows of labels and bytes, red first."""
+    for name in (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"):
+        key, count = ("test", N) if name == "test_batch" else (name, replica.EACH)
+        pixels = replica.pictures(key, count).transpose(0, 3, 1, 2).reshape(count, -1)
+        rows = np.hstack([replica.labels(key, count, 10)[:, np.newaxis], pixels]).astype(np.uint8)
+        put(root, f"cifar-10-batches-bin/{name}.bin", rows.tobytes())
+
+
+def archive(root: Path) -> None:
+    """The archive of the pickles, as it is downloaded."""
+    replica.python(root, 10)
+    with tarfile.open(root / "cifar-10-python.tar.gz", "w:gz") as tar:
+        tar.add(root / "cifar-10-batches-py", "cifar-10-batches-py")
+    shutil.rmtree(root / "cifar-10-batches-py")
+
+
+def both(root: Path) -> None:
+    """The root of torchvision's datasets, with CIFAR-100 and its corruptions beside it."""
+    replica.python(root, 10)
+    replica.cifar100(root)
+
+
+@pytest.mark.parametrize("form", [binary, archive, both])
+def test_forms_of_cifar_10_have_the_same_examples(form, tmp_path):
+    replica.python(tmp_path / "pickles", 10)
+    form(tmp_path / "form")
+    plain = album_of("cifar10", tmp_path / "pickles" / "cifar-10-batches-py")
+    other = album_of("cifar10", tmp_path / "form")
+    assert other.digests() == plain.digests()
+    assert [item.origin for item in other.items()] == [item.origin for item in plain.items()]
+    assert plain.left_out["frost.npy"] == "missing: the tree has no such file"
+
+
+def test_files_of_the_form_of_mnist_are_grey_pictures_in_two_lists(tmp_path):
+    counts = {"train": 20, "t10k": 10}
+    for name, count in counts.items():
+        for kind, sizes in (("images-idx3", (count, 28, 28)), ("labels-idx1", (count,))):
+            values = np.arange(np.prod(sizes)).astype(np.uint8).reshape(sizes) % (
+                10 if len(sizes) == 1 else 255
+            )
+            data = struct.pack(f">HBB{len(sizes)}I", 0, 8, len(sizes), *sizes) + values.tobytes()
+            put(tmp_path, f"{name}-{kind}-ubyte.gz", gzip.compress(data))
+    album = album_of("fashion_mnist", tmp_path)
+    assert Counter(next(iter(item.source["lists"])) for item in album.items()) == {"train": 20, "test": 10}
+    assert {album.load(item).size for item in album.items()} == {(28, 28)}
+    assert [item.label for item in album.items() if item.source["lists"] == {"test": 9}] == ["ankle_boot"]
 
 
 class Runs:

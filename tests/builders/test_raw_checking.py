@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from builders.cli.app import main
+from builders.cli.raw_texts import size_text
 from builders.raw import sources
 from builders.raw.album import RawAlbum
 from builders.raw.checking import check
@@ -17,6 +19,7 @@ from builders.raw.counting import compare
 from builders.raw.sources import Counts, RawFile, Source
 from builders.recipe_files import load_recipe, recipe_names
 from tests.builders.replicas import pacs
+from tests.builders.replicas.drawing import put
 from tests.paths import ROOT
 
 #: Stylized datasets whose content ships: they are of no table of raw ones.
@@ -108,26 +111,51 @@ def test_sources_that_disagree_are_both_said():
     known = [
         Counts(source="today's files", verified=False, domains={"a": 3, "b": 4}),
         Counts(source="the papers", domains={"a": 3, "b": 6}),
-        Counts(source="a survey", total=99, about=True),
     ]
-    assert compare({"": {("a", "x"): 3, ("b", "x"): 4}}, known) == (
-        ["7 by today's files [not verified]; 9 by the papers"],
-        [],
-    )
-    expected, differences = compare({"": {("A", "x"): 3, ("b", "x"): 12}}, known)
-    assert expected == ["9 by the papers; 7 by today's files [not verified]"]
-    assert differences == ["b: 12 pictures, and 6 expected; twice as many: is it there two times?"]
+    (same,) = compare({"": {("a", "x"): 3, ("b", "x"): 4}}, known)
+    assert same.expected == "7 by today's files [not verified]; 9 by the papers"
+    assert same.differences == []
+    (twice,) = compare({"": {("A", "x"): 3, ("b", "x"): 12}}, known)
+    assert twice.expected == "9 by the papers; 7 by today's files [not verified]"
+    (difference,) = twice.differences
+    assert difference.text() == "b: 12 pictures, and 6 expected; twice as many: is it there two times?"
 
 
-def test_the_command_ends_with_a_status_and_what_to_do(tree, known, capsys, monkeypatch):
+def test_another_dataset_is_named_as_such_and_is_not_to_be_got_again(tmp_path, capsys):
+    put(tmp_path, "cats/1.jpg")
+    assert main(["raw", "check", "pacs", "--raw", str(tmp_path)]) == 1
+    text = capsys.readouterr().out
+    assert f"this is not pacs: {tmp_path} has 1 files (cats), and none is a picture of it (not in" in text
+    assert "that holds art_painting/, cartoon/, photo/, sketch/" in text
+    assert "raw get" not in text
+
+
+def test_a_sample_is_one_line_however_many_classes_it_lacks(tree, known, capsys, monkeypatch):
     assert main(["raw", "check", "pacs", "--raw", str(tree)]) == 1
     text = capsys.readouterr().out
-    assert "problem: photo: 28 pictures, and 1,670 expected" in text
-    assert "more: --verbose" in text
-    assert f"get it again, or what is missing: python -m builders raw get pacs --raw {tree}" in text
+    assert text.count("problem") == 2, "a line, and the number of problems"
+    assert "problem (32): a sample, 126 of 9,991 pictures: art_painting: 28 pictures, and 2,048" in text
+    assert "raw get" not in text
     monkeypatch.setattr("builders.raw.sources.sources", lambda: {"pacs": known})
     assert main(["raw", "check", "pacs", "--raw", str(tree)]) == 0
-    assert f"all well. Next: python -m builders build pacs --raw {tree}" in capsys.readouterr().out
+    well = capsys.readouterr().out
+    assert f"all well.\nNext: python -m builders build pacs --raw {tree}" in well
+
+
+def test_a_line_to_send_has_counts_and_a_hash_that_is_of_no_place(tree, known, album, tmp_path, capsys):
+    def line(place: Path) -> dict[str, object]:
+        file = tmp_path / "line.json"
+        main(["raw", "check", "pacs", "--raw", str(place), "--report", str(file)])
+        assert str(tmp_path) not in file.read_text()
+        return json.loads(file.read_text())
+
+    sent = line(tree)
+    assert sent["examples"] == known.counts[0].domains
+    assert sent["problems"] == {"sample": 1}
+    packed = shutil.make_archive(str(tmp_path / "PACS"), "zip", tree)
+    assert line(Path(packed)) == sent
+    (tree / "PACS/photo/dog/056_0000.jpg").unlink()
+    assert line(tree)["tree"] != sent["tree"]
 
 
 def test_every_raw_recipe_has_a_source_of_the_name_of_its_album():
@@ -153,7 +181,7 @@ def test_the_page_of_public_datasets_has_each_with_its_size_and_first_count():
     for name, one in sources.sources().items():
         family = next((each for each in families if name.startswith(each)), None)
         row = rows.pop(name) if family is None else rows[f"{family}<id>"]
-        assert f" {sources.size_text(one.size)} | {one.license} |" in row
+        assert f" {size_text(one.size)} | {one.license} |" in row
         if one.counts and family is None:
             assert f"{one.counts[0].all:,}" in row
     assert set(rows) == {f"{family}<id>" for family in families}

@@ -203,7 +203,7 @@ def test_a_dataset_of_ones_own_is_declared_in_a_file(tmp_path):
         ('reader = "folder"', "", "unknown reader 'folder'; did you mean 'folders'"),
         ("", 'titel = "x"', r"unknown field 'titel'; did you mean 'title'.*\[two_shops.recipe\]"),
         ("", 'protocols = ["leave-one-out"]', "unknown protocol 'leave-one-out'"),
-        ("", 'encoding = "jpeg"', "unknown encoding 'jpeg'"),
+        ("", 'encoding = "gif"', "unknown encoding 'gif'"),
         ('"', "", "does not declare raw datasets"),
     ],
 )

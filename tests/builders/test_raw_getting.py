@@ -12,12 +12,14 @@ import huggingface_hub.constants
 import pytest
 
 from builders.cli.app import main
+from builders.cli.raw_texts import description
 from builders.raw import sources
 from builders.raw.getting import get
 from builders.raw.sources import RawFile, Source, Way
 from shiftdata.data.places import store
 from shiftdata.errors import InputError, IntegrityError, MissingExtraError, StorageError
 from tests.builders.raw_server import Server, serving
+from tests.builders.replicas.drawing import put
 from tests.serve import serving as mirror
 
 DATA = {"one.zip": bytes(range(256)) * 300, "two.txt": b"a list"}
@@ -69,11 +71,11 @@ def toy(server) -> Source:
 
 def test_files_come_with_their_hash_and_are_not_downloaded_again(toy, server, tmp_path):
     out, said, bars = tmp_path / "out", [], Bars()
-    assert get(toy, out, say=said.append, progress=bars)
+    get(toy, out, say=said.append, progress=bars)
     assert {name: (out / name).read_bytes() for name in DATA} == DATA
     assert said[0] == "one.zip: 76,800 bytes, its hash is right"
     server.asked.clear()
-    assert get(toy, out, say=said.append, progress=bars)
+    get(toy, out, say=said.append, progress=bars)
     assert not [asked for asked in server.asked if not asked.endswith("-5")]  # of two.txt no size is known
     assert bars.totals == [76_806, 0]
 
@@ -88,7 +90,7 @@ def test_a_cut_download_goes_on_where_it_stopped(toy, server, tmp_path, monkeypa
     server.asked.clear()
     server.cut = []
     bars = Bars()
-    assert get(toy, out, progress=bars)
+    get(toy, out, progress=bars)
     assert server.asked[0] == "bytes=20000-39999"
     assert (out / "one.zip").read_bytes() == DATA["one.zip"]
     assert bars.totals == [sum(bars.steps)] == [76_806 - 20_000]
@@ -98,7 +100,7 @@ def test_a_cut_download_goes_on_where_it_stopped(toy, server, tmp_path, monkeypa
 def test_a_file_with_another_hash_is_refused_and_removed(toy, server, tmp_path):
     (server.folder / "deep/one.zip").write_bytes(bytes(76_800))
     with pytest.raises(
-        IntegrityError, match=r"one\.zip gave a file with md5:\w+, and one\.zip should have md5:"
+        IntegrityError, match=r"one\.zip gave a file that has md5:\w+, and should have md5:"
     ):
         get(toy, tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").glob("one*")] == []
@@ -108,7 +110,7 @@ def test_terms_are_accepted_before_anything_comes(toy, server, tmp_path):
     bound = replace(toy, terms="Only on Sundays.")
     with pytest.raises(InputError, match=r"Only on Sundays\. Licence: none stated.*--accept"):
         get(bound, tmp_path / "out")
-    assert get(bound, tmp_path / "out", accepted=True)
+    get(bound, tmp_path / "out", accepted=True)
 
 
 def test_nothing_is_downloaded_beside_other_files(toy, server, tmp_path):
@@ -133,7 +135,7 @@ def test_a_copy_on_the_hub_comes_by_the_client_of_the_hub(tiny_out, tmp_path, mo
     with mirror.serving(tiny_out) as running:
         monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setattr("builders.raw.getting.hub_endpoint", lambda: running.endpoint)
-        assert get(copy, tmp_path / "out", accepted=True)
+        get(copy, tmp_path / "out", accepted=True)
     wanted = {
         path.relative_to(tiny_out / "shift/tiny") for path in (tiny_out / "shift/tiny").rglob("*.parquet")
     }
@@ -141,15 +143,24 @@ def test_a_copy_on_the_hub_comes_by_the_client_of_the_hub(tiny_out, tmp_path, mo
 
 
 def test_openml_gets_every_set_into_the_folder(tmp_path, monkeypatch):
-    came, folders = [], []
+    """As its client behaves; `test_openml_client.py` has the client itself."""
+    came = []
+
+    def get_dataset(number: int, **options: bool) -> None:
+        came.append((number, options))
+        if number != 46033:
+            put(tmp_path, f"datasets/{number}/images/1.jpg")
+
     client = SimpleNamespace(
         __version__="0.15.1",
-        config=SimpleNamespace(set_root_cache_directory=folders.append),
-        datasets=SimpleNamespace(get_dataset=lambda number, **options: came.append((number, options))),
+        config=SimpleNamespace(set_root_cache_directory=id, get_cache_directory=lambda: str(tmp_path)),
+        datasets=SimpleNamespace(get_dataset=get_dataset),
     )
     monkeypatch.setitem(sys.modules, "openml", client)
-    assert get(sources.source("sma_brd"), tmp_path, accepted=True)
-    assert folders == [str(tmp_path)]
+    with pytest.raises(
+        StorageError, match=r"OpenML 46033 \(stylized extended\) .* came without pictures: remove"
+    ):
+        get(sources.source("sma_brd"), tmp_path, accepted=True)
     options = {"download_data": True, "download_all_files": True}
     assert came == [(number, options) for number in (46036, 46035, 46034, 46033)]
     client.__version__ = "0.14.1"
@@ -160,7 +171,7 @@ def test_openml_gets_every_set_into_the_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", sources.sources())
 def test_every_source_says_what_is_needed(name):
     one = sources.source(name)
-    text = "\n".join(one.describe())
+    text = "\n".join(description(one))
     assert one.license in text
     assert one.ways
     assert all(way.state for way in one.ways)

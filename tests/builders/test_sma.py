@@ -12,6 +12,8 @@ from builders.raw.album import RawAlbum
 from builders.raw.meta_album import MetaAlbum
 from builders.raw.sma import STYLE_NAMES, Sma
 from builders.recipe_files import load_recipe
+from shiftdata.data.format.written import MAY_LEAK
+from shiftdata.errors import InputError
 from tests.builders.replicas import sma
 from tests.builders.replicas.drawing import put
 
@@ -66,6 +68,65 @@ def test_meta_album_reads_renamed_columns_mends_names_and_names_what_is_odd(tmp_
         "BRD_Mini/gone.jpg": "labels.csv lists it, and it is not there",
         "BRD_Mini/images/unlisted.jpg": "labels.csv does not list it, and no folder says what it shows",
     }
+
+
+@pytest.mark.parametrize("form", (KNOWN := {**sma.NAMED_FORMS, **sma.ORDERED_FORMS}).values(), ids=KNOWN)
+def test_pictures_of_a_form_share_an_origin_where_they_show_the_same(tmp_path, form):
+    truth = form.make(tmp_path, ("polar_bear", "sea_wave"), 4, STYLE_NAMES[9:13])
+    read = album(tmp_path, "BRD")
+    items = read.items()
+    assert len(items) == len(truth)
+    assert {item.label for item in items} == {"polar_bear", "sea_wave"}
+    assert {item.nuisance for item in items} == {*STYLE_NAMES[9:13], *([None] if form.content else [])}
+    hashed = read.digests()
+    assert len({(item.origin, truth[hashed[item.key]]) for item in items}) == 8
+    assert len({item.origin for item in items}) == 8
+    is_ordered = form in sma.ORDERED_FORMS.values()
+    assert {item.source.get("origin_by") == "order of rows" for item in items if item.nuisance} == {
+        is_ordered
+    }
+    assert [why.partition(":")[0] for why in read.left_out.values()] == [MAY_LEAK] * is_ordered
+
+
+@pytest.mark.parametrize("form", sma.OPAQUE_FORMS.values(), ids=sma.OPAQUE_FORMS)
+def test_where_nothing_says_what_was_painted_each_picture_is_an_origin_and_all_say_so(tmp_path, form):
+    truth = form.make(tmp_path, ("polar_bear", "sea_wave"), 4, STYLE_NAMES[9:13])
+    read = album(tmp_path, "BRD")
+    assert len({item.origin for item in read.items()}) == len(truth) == len(read.items())
+    assert {item.source.get("origin_by") for item in read.items() if item.nuisance} == {"itself"}
+    (why,) = read.left_out.values()
+    assert why.startswith(f"{MAY_LEAK}: no name, column or order of rows says which picture was painted")
+
+
+def test_opaque_numbers_of_mini_and_extended_are_matched_by_their_bytes(tmp_path):
+    columns = {"FILE_NAME": "{file}", "CATEGORY": "{label}_{style}"}
+    for number, version, each in ((46033, "Extended", 5), (46034, "Mini", 3)):
+        path = f"{number}/BRD_STY_{version}/images/{{row}}.jpg"
+        sma.Form(path, columns, f"{number}/dataset_{number}.pq").make(
+            tmp_path, ("owl",), each, STYLE_NAMES[:3]
+        )
+    items = album(tmp_path, "BRD").items()
+    assert Counter(item.bases for item in items) == {("extended", "mini"): 9, ("extended",): 6}
+    assert len({item.origin for item in items}) == 5
+
+
+@pytest.mark.parametrize(
+    ("path", "columns", "expected"),
+    [
+        (
+            "BRD_STY_Mini/images/{hash}.jpg",
+            {"FILE_NAME": "{file}", "CATEGORY": "{label}"},
+            r"labels.csv has FILE_NAME, CATEGORY\)",
+        ),
+        ("BRD_STY_Mini/images/{hash}.jpg", {"a": "{file}", "b": "{label}"}, r"it has A, B\)"),
+        ("DOG_STY_Mini/{label}_{style}/{n}.jpg", {}, "has DOG; BRD of SMA is not among them"),
+    ],
+)
+def test_files_that_are_no_release_of_the_set_are_refused_by_what_they_are(tmp_path, path, columns, expected):
+    sma.Form(path, columns).make(tmp_path, ("owl", "otter"), 2, STYLE_NAMES[:2])
+    put(tmp_path, "DOG_STY_Mini/info.json", "{}")
+    with pytest.raises(InputError, match=expected):
+        album(tmp_path, "BRD").items()
 
 
 @pytest.mark.parametrize(

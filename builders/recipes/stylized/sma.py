@@ -1,10 +1,11 @@
 """Stylized Meta-Album: its 12 sets from the authors' release, and 10 made again from Meta-Album."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Any
 
 from builders.raw.album import RawAlbum
 from builders.raw.meta_album import MetaAlbum
+from builders.raw.releases import FORMS
 from builders.raw.sma import STYLE_NAMES, Sma
 from builders.recipe import Base, Recipe
 from builders.recipes.shared import GRID, JPEG, SMA_PAPER, SUBSAMPLINGS, adaptation, public
@@ -45,129 +46,64 @@ BASES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """One of the 12 sets: what it shows, whose pictures they are, and under which terms.
+def recipes_of(of: str, shows: str, credit: str, terms: str = "") -> Iterator[Recipe]:
+    """Yield a set as its authors released it, and made again from Meta-Album: other pictures, fewer or more.
 
-    Where `terms` are given, the pictures are for research alone, and are not published.
+    With `terms` the pictures are for research alone, and are not published.
     """
-
-    id: str
-    shows: str
-    credit: str
-    terms: str = ""
-
-    @property
-    def license(self) -> str:
-        return f"{NON_COMMERCIAL} AND {self.terms}" if self.terms else NON_COMMERCIAL
-
-
-SOURCES = (
-    Source(id="APL", shows="aircraft", credit="MTARSI (zenodo 3464319), CC BY 4.0"),
-    Source(
-        id="AWA",
-        shows="large animals",
-        credit="Animals with Attributes 2 (cvml.ist.ac.at/AwA2), Flickr photographs under Creative Commons",
-    ),
-    Source(id="BRD", shows="birds", credit="100 Bird Species (Kaggle, gpiosenka), stated there as CC0"),
-    Source(
-        id="DOG",
-        shows="dogs",
-        credit="Stanford Dogs, photographs of ImageNet, for research only",
-        terms="LicenseRef-Stanford-Dogs-research-only",
-    ),
-    Source(
-        id="INS_2",
-        shows="insects",
-        credit="IP102 (github.com/xpwu95/IP102), for academic use only",
-        terms="LicenseRef-IP102-academic-only",
-    ),
-    Source(id="MED_LF", shows="leaves of medicinal plants", credit="Mendeley nnytj2v3n5/1, CC BY 4.0"),
-    Source(id="PLT_DOC", shows="diseases of plants", credit="PlantDoc (object detection), CC BY 4.0"),
-    Source(id="PLT_NET", shows="plants", credit="Pl@ntNet-300K (zenodo 4726653), CC BY 4.0"),
-    Source(id="RESISC", shows="scenes from above", credit="NWPU-RESISC45, CC BY-NC 4.0"),
-    Source(
-        id="RSICB",
-        shows="land from above",
-        credit="RSI-CB, for research only",
-        terms="LicenseRef-RSI-CB-research-only",
-    ),
-    Source(id="SPT", shows="sports", credit="Sports Classification (Kaggle, gpiosenka), stated there as CC0"),
-    Source(
-        id="TEX_DTD",
-        shows="textures",
-        credit="Describable Textures Dataset, for research only",
-        terms="LicenseRef-DTD-research-only",
-    ),
-)
-
-
-def released(source: Source) -> Recipe:
-    """The set as its authors released it."""
-    name = f"sma_{source.id.lower()}"
-    return public(
+    licence = f"{NON_COMMERCIAL} AND {terms}" if terms else NON_COMMERCIAL
+    common: dict[str, Any] = {
+        "family": "stylized",
+        "nuisance": "style",
+        "bases": BASES,
+        "default_base": "mini",
+        "virtual": len(GRID) + 2,
+        "publishes": "splits" if terms else "all",
+    }
+    name = f"sma_{of.lower()}"
+    yield public(
+        **common,
         name=name,
-        family="stylized",
         creators=SMA_AUTHORS,
-        title=f"Stylized Meta-Album: {source.shows} ({source.id})",
+        title=f"Stylized Meta-Album: {shows} ({of})",
         summary=(
-            f"Pictures of 20 classes ({source.shows}), each in 20 styles by neural style transfer, 256 "
-            "pixels wide, as released on OpenML. The class is the target, the style is the nuisance."
+            f"Pictures of 20 classes ({shows}), each in 20 styles by neural style transfer, 256 pixels wide, "
+            "as released on OpenML. The class is the target, the style is the nuisance."
         ),
         citation=SMA_PAPER,
         album=RawAlbum(
             name=name,
-            layout=Sma(set=source.id),
-            license=source.license,
-            attribution=f"Stylized Meta-Album, SMA_{source.id} (Mussard et al.), from {source.credit}",
+            layout=Sma(set=of),
+            license=licence,
+            attribution=f"Stylized Meta-Album, SMA_{of} (Mussard et al.), from {credit}",
         ),
-        nuisance="style",
         shift=Domains(names=STYLE_NAMES),
-        bases=BASES,
-        default_base="mini",
-        protocols=(*GRID, *(adaptation(SCENARIOS) if source.id in ADAPTED else ()), *SUBSAMPLINGS),
-        virtual=len(GRID) + 2,
-        publishes="splits" if source.terms else "all",
+        protocols=(*GRID, *(adaptation(SCENARIOS) if of in ADAPTED else ()), *SUBSAMPLINGS),
     )
-
-
-def remade(source: Source) -> Recipe:
-    """The set made again from Meta-Album: other pictures, and fewer or more than the authors have."""
-    name = f"sma_{source.id.lower()}_remade"
-    return public(
-        name=name,
-        family="stylized",
+    if of in NOT_REMADE:
+        return
+    yield public(
+        **common,
+        name=f"{name}_remade",
         creators=("The shiftdata founders",),
-        title=f"Stylized Meta-Album, made again: {source.shows} ({source.id})",
+        title=f"Stylized Meta-Album, made again: {shows} ({of})",
         summary=(
-            f"The 20 largest classes of Meta-Album's {source.id} ({source.shows}), 128 pixels wide, each "
-            "in the 20 styles of shiftdata's style bank. It is not the authors' set: content, number of "
-            "pictures, size, styles and network are others."
+            f"The 20 largest classes of Meta-Album's {of} ({shows}), 128 pixels wide, each in the 20 styles "
+            "of shiftdata's style bank. It is not the authors' set: content, number of pictures, size, "
+            "styles and network are others."
         ),
         citation=f"{META_ALBUM_PAPER} After: {SMA_PAPER}",
         album=RawAlbum(
-            name=f"meta_album_{source.id.lower()}",
-            layout=MetaAlbum(set=source.id),
-            license=source.license,
-            attribution=f"Meta-Album, {source.id} (Ullah et al., 2022), from {source.credit}",
+            name=f"meta_album_{of.lower()}",
+            layout=MetaAlbum(set=of),
+            license=licence,
+            attribution=f"Meta-Album, {of} (Ullah et al., 2022), from {credit}",
         ),
-        nuisance="style",
         prepare=(CropSquare(size=128),),
-        shift=Stylize(seed=0, dataset=name),
+        shift=Stylize(seed=0, dataset=f"{name}_remade"),
         encoding=JPEG,
-        bases=BASES,
-        default_base="mini",
         protocols=(*GRID, *SUBSAMPLINGS),
-        virtual=len(GRID) + 2,
-        publishes="splits" if source.terms else "all",
     )
 
 
-def _recipes() -> Iterator[Recipe]:
-    for source in SOURCES:
-        yield released(source)
-        if source.id not in NOT_REMADE:
-            yield remade(source)
-
-
-RECIPES = tuple(_recipes())
+RECIPES = tuple(recipe for of, words in FORMS["sets"].items() for recipe in recipes_of(of, **words))

@@ -25,6 +25,8 @@ from shiftdata.data.format.schema import Roles, columns
 from shiftdata.data.format.writer import METADATA_ROWS_PER_GROUP, OFFSET_BYTES
 from shiftdata.files import sha256_of, write_text
 
+#: How the reason begins where an album could not know what all its examples were made from.
+MAY_LEAK = "splits may leak"
 #: Columns of few distinct values.
 REPEATED = ["split", "origin", "license", "attribution"]
 
@@ -130,6 +132,12 @@ def leak_warnings(manifest: Manifest) -> Iterator[str]:
                 "examples do not. `shiftdata gallery` lists them under Duplicates; give each set one origin "
                 "(the column origin of a table or of items.csv), or delete all but one"
             )
+    yield from (f"warning: {reason}" for reason in unknown_origins(manifest))
+
+
+def unknown_origins(manifest: Manifest) -> list[str]:
+    """Return the reasons, if any, for which the album could not know what all its examples were made from."""
+    return [reason for reason in manifest.left_out if reason.startswith(MAY_LEAK)]
 
 
 def size_of(groups: IntArray, sizes: IntArray) -> Split:

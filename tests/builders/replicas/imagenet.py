@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from builders.raw.breeds import CUTS, breeds
-from builders.raw.imagenet import classes
+from builders.raw.imagenet import breeds, nodes
 from tests.builders.replicas.drawing import put, put_odd
 
-NODES = {number: node for node, (number, _) in classes().items()}
+NODES = {number: node for node, number in nodes().items()}
 SECOND = "imagenetv2-matched-frequency-format-val"
 TRAINED, VALIDATED, ANEW = 6, 2, 6
 #: String order: 0, 10, 2.
@@ -24,8 +23,8 @@ SEVERITIES = (1, 2, 3, 4, 5)
 def make(name: str, root: Path) -> Mapping[str, int]:
     """The pictures of one class of each half of each superclass; give the rows of each domain."""
     counts, solution = Counter[str](), ["ImageId,PredictionString"]
-    for one in breeds(name):
-        for half, number in ((1, one.source[0]), (2, one.target[-1])):
+    for one in breeds()[name]:
+        for half, number in ((1, one["source"][0]), (2, one["target"][-1])):
             node = NODES[number]
             for picture in range(TRAINED):
                 put(root, f"train/{node}/{node}_{picture * 7}.JPEG")
@@ -38,12 +37,12 @@ def make(name: str, root: Path) -> Mapping[str, int]:
                 put(root, f"{SECOND}/{number}/{digest}.jpeg")
             counts[f"imagenet_{half}"] += TRAINED + VALIDATED
             counts[f"imagenetv2_{half}"] += ANEW
-    node = NODES[breeds(name)[0].source[0]]
+    node = NODES[breeds()[name][0]["source"][0]]
     for place, file in enumerate(put_odd(root, f"train/{node}", ".jpg").values()):
         (root / file).replace(root / f"train/{node}/{node}_{place * 7}.JPEG")
     put(root, "LOC_val_solution.csv", "\n".join(solution) + "\n")
     put_not_classes(root, node)
-    used = {number for breed in breeds(name) for number in (*breed.source, *breed.target)}
+    used = {number for breed in breeds()[name] for number in (*breed["source"], *breed["target"])}
     outside = NODES[min({*NODES} - used)]
     put(root, f"train/{outside}/{outside}_3.JPEG")  # a class of no superclass
     return counts
@@ -98,7 +97,7 @@ def corrupted(root: Path) -> Mapping[str, int]:
 
 
 REPLICAS: Mapping[str, Callable[[Path], Mapping[str, int]]] = {
-    **{name: partial(make, name) for name in CUTS},
+    **{name: partial(make, name) for name in breeds()},
     "imagenet_v2": validation,
     "imagenet_r": renditions,
     "imagenet_c": corrupted,

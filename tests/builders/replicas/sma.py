@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from builders.albums.folder import hash_digits
 from builders.raw.sma import STYLE_NAMES
 from builders.shifts.styles.bank import StyleBank
 from tests.builders.replicas.drawing import picture, put, put_odd
@@ -54,14 +61,132 @@ def make(root: Path, labels: Sequence[str] = LABELS, styles: Sequence[str] = STY
 
 def make_openml(root: Path, name: str, version: str = "Mini", styles: Sequence[str] = STYLE_NAMES) -> None:
     """The form of Meta-Album for stylized pictures, which the release may have: flat, a category a group."""
-    rows = []
-    for label in LABELS:
-        for number in range(EACH if version == "Extended" else EACH - 1):
-            for style in styles:
-                file = f"{label}_{style}_{number}.jpg"
-                put(root, f"{name}_STY_{version}/images/{file}", picture(file))
-                rows.append({"FILE_NAME": file, "CATEGORY": f"{label}_{style}", "SUPER_CATEGORY": label})
-    put(root, f"{name}_STY_{version}/labels.csv", table(rows))
+    path = f"{name}_STY_{version}/images/{{label}}_{{style}}_{{n}}.jpg"
+    columns = {"FILE_NAME": "{file}", "CATEGORY": "{label}_{style}", "SUPER_CATEGORY": "{label}"}
+    form = Form(path, columns, f"{name}_STY_{version}/labels.csv")
+    form.make(root, LABELS, EACH if version == "Extended" else EACH - 1, styles)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form that the release of SMA may have: paths of pictures, and a table of these columns.
+
+    `{n}` numbers the untouched picture of a class; `{hash}` and `{row}` say nothing of it. `content` is the
+    path of untouched pictures, if they are there. The rows are ordered by the keys of `order`.
+    """
+
+    path: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+    table: str = "BRD_STY_Mini/labels.csv"
+    content: str = ""
+    order: Sequence[str] = ("label", "style", "n")
+    zipped: str = ""
+
+    def make(self, root: Path, labels: Sequence[str], each: int, styles: Sequence[str]) -> dict[str, str]:
+        """Write it; return class and number of the untouched picture by the hash of each file."""
+        names = [""] * bool(self.content) + [*styles]
+        rows = [
+            {"label": label, "style": style, "n": n}
+            for label in labels
+            for style in names
+            for n in range(each)
+        ]
+        for row in rows:
+            row["hash"] = hash_digits("{label} {n} {style}".format(**row), 12)
+        rows.sort(key=lambda row: [row[key] for key in self.order])
+        listed, truth = [], {}
+        for number, row in enumerate(rows):
+            file = (self.path if row["style"] else self.content).format(**row, row=f"{number:06}")
+            data = picture("{label} {n} {style}".format(**row))
+            truth[hashlib.sha256(data).hexdigest()] = "{label} {n}".format(**row)
+            put(root, file, data)
+            values = {"file": file.rpartition("/")[2], "path": file, **row}
+            listed.append({name: text.format(**values) for name, text in self.columns.items()})
+        if self.zipped:
+            files = list(root.rglob("*.jpg"))
+            with zipfile.ZipFile(root / self.zipped, "w") as archive:
+                for path in files:
+                    archive.write(path, path.relative_to((root / self.zipped).parent))
+                    path.unlink()
+        if self.columns and self.table.endswith(".csv"):
+            put(root, self.table, table(listed))
+        elif self.columns:
+            pq.write_table(pa.Table.from_pylist(listed), root / self.table)
+        return truth
+
+
+_FLAT = "BRD_STY_Mini/images/"
+_OPAQUE = {"FILE_NAME": "{file}", "CATEGORY": "{label}"}
+_AUTHORS = {"FILE_NAME": "{n}.jpg", "CATEGORY": "{label}", "STYLE": "{style}"}
+#: Forms in which names or columns say which picture was painted.
+NAMED_FORMS = {
+    "the authors' tree": Form("stylized/{label}_{style}/{n}.jpg", content="content/{label}/{n}.jpg"),
+    "a prefix in the tree": Form(
+        "BRD/stylized/{label}_{style}/{style}_{n}.jpg", content="BRD/content/{label}/{n}.jpg"
+    ),
+    "groups alone": Form("{label}_{style}/{n}.jpg"),
+    "styles in classes": Form("data/stylized/{label}/{style}/{n}.jpg"),
+    "classes in styles": Form("{style}/{label}/{n}.jpg"),
+    "a table of paths": Form(
+        "BRD_STY/stylized/{label}_{style}/{n}.jpg",
+        {"STYLIZED_PATH": "{label}_{style}/{n}.jpg", "CATEGORY": "{label}", "STYLE": "{style}"},
+        "BRD_STY/labels.csv",
+    ),
+    "a table of names, with content": Form(
+        "stylized/{label}_{style}/{n}.jpg",
+        {**_AUTHORS, "FILE_PATH": "/home/them/content/{label}/{n}.jpg"},
+        "labels.csv",
+        content="content/{label}/{n}.jpg",
+    ),
+    "all examples of the benchmark": Form(
+        "plt/stylized/{label}_{style}/{n}.jpg",
+        {"class": "{label}", "style": "{style}", "original_name": "{n}.jpg", "filename": "{path}"},
+        "plt/ALL_EXAMPLES_plt.csv",
+    ),
+    "a category a group": Form(
+        _FLAT + "{label}_{style}_{n}.jpg",
+        {"FILE_NAME": "{file}", "CATEGORY": "{label}_{style}", "SUPER_CATEGORY": "NAN"},
+    ),
+    "numbers of all, and of a group": Form(
+        _FLAT + "{row}_{n}.jpg", {"FILE_NAME": "{file}", "CATEGORY": "{label}_{style}"}
+    ),
+    "flat, and a column of content": Form(
+        _FLAT + "{hash}.jpg", {**_OPAQUE, "STYLE": "{style}", "ORIGINAL_NAME": "img{n}.png"}, order=("hash",)
+    ),
+    "Parquet next to pictures": Form(
+        _FLAT + "{n}-{style}-{label}.jpg",
+        {**_OPAQUE, "SUPER_CATEGORY": "{style}"},
+        "BRD_STY_Mini/dataset.pq",
+    ),
+    "a zip next to the table": Form(
+        "images/{label}_{n}__{style}.jpg", {**_OPAQUE, "STYLE": "{style}"}, "labels.csv", zipped="images.zip"
+    ),
+    "a table above the zip": Form(
+        _FLAT + "{label}_{n}__{style}.jpg",
+        {**_OPAQUE, "STYLE": "{style}"},
+        "dataset_46034.pq",
+        zipped="BRD_STY_Mini.zip",
+    ),
+}
+#: Forms in which nothing says it but the order of rows.
+ORDERED_FORMS = {
+    "a group as category": Form(_FLAT + "{row}.jpg", {"FILE_NAME": "{file}", "CATEGORY": "{label}_{style}"}),
+    "hashes in stretches": Form(_FLAT + "{hash}.png", {**_OPAQUE, "SUPER_CATEGORY": "{style}"}),
+    "numbers in rounds": Form(
+        _FLAT + "{row}.jpg", {**_OPAQUE, "STYLE": "{style}"}, order=("label", "n", "style")
+    ),
+    "with content": Form(
+        "images/{hash}.jpg", {**_OPAQUE, "STYLE": "{style}"}, "labels.csv", content="images/{hash}.jpg"
+    ),
+}
+#: Forms in which nothing says it.
+OPAQUE_FORMS = {
+    "hashes in their own order": Form(_FLAT + "{hash}.jpg", {**_OPAQUE, "STYLE": "{style}"}, order=("hash",)),
+    "hashes in the order of names": Form(
+        _FLAT + "{hash}.jpg", {**_OPAQUE, "STYLE": "{style}"}, order=("label", "style", "hash")
+    ),
+    "hashes in folders": Form("stylized/{label}_{style}/{hash}.jpg", content="content/{label}/{hash}.jpg"),
+}
 
 
 def make_meta_album(root: Path, labels: int = 2, each: int = 2) -> dict[str, int]:

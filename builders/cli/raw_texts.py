@@ -1,0 +1,151 @@
+"""What the verbs of `raw` print: all that is known of a raw dataset, how to get it, what a check found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from builders.raw.checking import Finding, Kind, Report
+from builders.raw.sources import FACTS, Counts, How, Source, Way
+
+#: How a dataset is got, in a word.
+HOW: Mapping[How, str] = {
+    "http": "get",
+    "hub": "get, from the Hub",
+    "openml": "get, with openml",
+    "hand": "by hand",
+}
+#: Names that the line of a finding shows, and lines that a report shows.
+FEW, MOST = 3, 20
+
+
+def description(source: Source) -> Iterator[str]:
+    """Everything that is known, in lines."""
+    yield f"{source.name}: {source.title}"
+    yield f"  licence   {source.license}" + (f"; source: {source.source}" if source.source else "")
+    if source.terms:
+        yield f"  terms     {source.terms}"
+    if source.page:
+        yield f"  page      {source.page}"
+    yield f"  size      {size_text(source.size)}" + (f" ({source.bytes_by})" if source.bytes_by else "")
+    for file in source.files:
+        known = [f"{file.bytes:,} bytes"] if file.bytes else []
+        yield f"  file      {', '.join([file.name, *known, *filter(None, [file.hash])])}"
+    for name, number in source.openml.items():
+        yield f"  OpenML    {name.replace('_', ' ')}: {number}"
+    for counts in source.counts:
+        yield f"  {source.noun[1]:<10}{_numbers(counts)}: {counts}"
+    for note in (*source.notes, *source.more):
+        yield f"  note      {note}"
+    for state in source.states:
+        of = f"{state['state']} ({state['part']})" if state["part"] else state["state"]
+        yield f"  read      {state['recipe']} on {of}, {state['date']}: content_id {state['content_id']}"
+    for number, way in enumerate(source.ways, 1):
+        yield f"  way {number}     {_way(source, way)}"
+
+
+def by_hand(source: Source, way: Way, folder: Path) -> Iterator[str]:
+    """What to do for data that no program may or can download."""
+    yield f"{source.name} has to be downloaded by hand: {source.title}."
+    yield f"Licence: {source.license}. {source.terms}".rstrip()
+    yield f"Facts of {FACTS}: {way.state}."
+    last = f"Run `python -m builders raw check {source.name}`"
+    if folder != source.place:
+        last += f" --raw {folder}"
+    for number, step in enumerate([*way.steps, last], 1):
+        yield f"  {number}. {step.replace('{place}', str(folder))}"
+    for other in source.ways:
+        if other is not way:
+            yield (
+                f"Or `python -m builders raw get {source.name} --way {other.how} --accept`: {other.state} "
+                f"({other.repo or other.how}, {size_text(other.bytes)})"
+            )
+
+
+def result(source: Source, name: str, report: Report, place: Path, *, verbose: bool) -> Iterator[str]:
+    """What a check of a dataset, or a recipe, of that name found: problems first, and what to do."""
+    where = "" if place == source.place else f" --raw {place}"
+    is_elsewhere = any(finding.kind is Kind.WRONG_PLACE for finding in report.problems)
+    notes = [finding for finding in report.findings if finding.kind is Kind.NOTE]
+    if is_elsewhere and not verbose:  # notes on the files of another dataset
+        notes = []
+    for findings in (report.problems, notes):
+        lines = [line for finding in findings for line in _lines(finding, verbose=verbose)]
+        most = len(lines) if verbose else MOST
+        yield from lines[:most]
+        if lines[most:]:
+            yield f"and {len(lines) - most:,} more: --verbose"
+    if report.counts:
+        domains = ", ".join(f"{domain} {count:,}" for domain, count in report.by_domain().items())
+        yield f"{source.name}: {report.counts[''].total():,} {source.noun[1]} ({domains})"
+        yield from (f"expected: {text}" for text in report.expected or ["no source says how many"])
+    if not report.problems:
+        yield f"{place}: all well."
+        recipes = [name] if name in source.recipes or name.endswith(".toml") else source.recipes
+        yield from (f"Next: python -m builders build {recipe}{where}" for recipe in recipes[:1])
+        return
+    advice = list(_advice(source, report, place))
+    yield f"{place}: problems: {len(report.problems):,}.{' What to do:' if advice else ''}"
+    yield from (f"  {line}" for line in advice)
+
+
+def _lines(finding: Finding, *, verbose: bool) -> Iterator[str]:
+    mark, files = "note" if finding.kind is Kind.NOTE else "problem", finding.files
+    if not files:
+        yield f"{mark}: {finding.what}"
+    elif verbose:
+        yield from (f"{mark}: {finding.what}: {file}" for file in files)
+    else:
+        more = f", and {len(files) - FEW:,} more" if len(files) > FEW else ""
+        count = f" ({len(files):,})" if len(files) > 1 else ""
+        yield f"{mark}{count}: {finding.what}: {', '.join(files[:FEW])}{more}"
+
+
+def _advice(source: Source, report: Report, place: Path) -> Iterator[str]:
+    """What to do about the problems, a line for each kind."""
+    kinds = {finding.kind for finding in report.findings}
+    get = f"python -m builders raw get {source.name}"
+    downloads = source.ways and source.ways[0].how != "hand"
+    if downloads and place.is_dir() and place != source.place:
+        get += f" --raw {place}"
+    if Kind.WRONG_PLACE in kinds:
+        yield f"give the right place: python -m builders raw check {source.name} --raw PLACE"
+    if Kind.DAMAGED in kinds:
+        yield f"remove the damaged files and get them again: {get}"
+    if Kind.MISSING in kinds:
+        yield f"add what is missing: {get}"
+    if Kind.OTHER in kinds:
+        yield f"compare with what others count: python -m builders raw list {source.name}"
+    if report.counts:
+        yield "a build goes on with what is there; its results do not compare with the papers'"
+
+
+def _way(source: Source, way: Way) -> str:
+    get = f"`python -m builders raw get {source.name}"
+    text = {
+        "hand": "by hand (the steps are below)",
+        "http": f"{get}` downloads it",
+        "openml": f"{get}` downloads it with openml",
+        "hub": f"{get} --way hub` downloads {way.repo}",
+    }[way.how]
+    size = f", {size_text(way.bytes)}" if way.bytes else ""
+    return f"{text}{size}; facts of {FACTS}: {way.state}"
+
+
+def _numbers(counts: Counts) -> str:
+    domains = ", ".join(f"{name} {number:,}" for name, number in counts.domains.items())
+    if counts.content is not None:
+        domains = f"content {counts.content:,}, stylized {counts.stylized:,}"
+    total = "" if counts.all is None else f"{counts.all:,}"
+    return f"{total} ({domains})" if domains else total
+
+
+def size_text(size: int | None) -> str:
+    """A size as a reader wants it.
+
+    >>> size_text(18_448_292_000), size_text(191_900_000), size_text(None)
+    ('18.4 GB', '192 MB', 'not known')
+    """
+    if size is None:
+        return "not known"
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"

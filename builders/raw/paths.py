@@ -1,0 +1,127 @@
+"""Pictures whose paths say everything, by one pattern: classes, styles, trajectories of severities."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import ClassVar, Literal
+
+from builders.albums.folder import ENDINGS
+from builders.raw.album import Found, Odd, Row
+from builders.raw.imagenet import TWICE, labels, nodes
+from builders.raw.lists import LISTS, plain
+from builders.raw.tree import Tree
+from builders.sample import Json
+
+#: A path of a picture in JSON.
+PATH = re.compile(r'"([^"\n]+\.(?:jpe?g|png))"', re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paths:
+    """Pictures whose paths end in one pattern.
+
+    Pictures of one origin in several severities are a trajectory. One that lacks a severity which others
+    have is left out.
+
+    Attributes:
+        pattern: a regular expression with the group `label`, and any of `domain`, `severity`, `origin` and
+            `list`, the authors' list that a picture is in, such as `train`.
+        form: the pattern in words.
+        labels, domains: their names; without them, as the paths spell them.
+        spellings: other spellings of names; case, spaces, `_` and `-` do not count.
+        wordnet: labels in paths are WordNet ids of ImageNet classes, and become such as `022_bald eagle`;
+            there are "all" 1,000, or "some": `labels`, or those that are there.
+        unit: how much a severity of 1 in a path is.
+        listed: a JSON file of the authors; where it is there, only pictures count whose last levels it has.
+        stem: what keys are made of: groups, and `name`, that of the file.
+
+    """
+
+    code_version: ClassVar[int] = 1
+
+    pattern: str
+    form: str
+    labels: Sequence[str] = ()
+    domains: Sequence[str] = ()
+    spellings: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    wordnet: Literal["", "all", "some"] = ""
+    unit: float = 1
+    listed: str = ""
+    stem: str = "{name}"
+
+    def __post_init__(self) -> None:
+        if self.wordnet == "all":
+            object.__setattr__(self, "labels", labels())
+
+    def rows(self, tree: Tree) -> Iterator[Found]:
+        """Every picture of a path that says what it shows, if its trajectory is whole."""
+        trajectories: dict[tuple[str | None, ...], dict[str, Row]] = defaultdict(dict)
+        places = Counter[str]()
+        lists = [file for file in tree.files if self.listed and file.rpartition("/")[2] == self.listed]
+        texts = [tree.read(file).decode("utf-8", "replace") for file in lists]
+        named = {tuple(path.split("/")[-3:]) for text in texts for path in PATH.findall(text)}
+        for file in (file for file in tree.files if file.lower().endswith(ENDINGS)):
+            row = self._row(file, places)
+            if named and tuple(file.split("/")[-3:]) not in named:
+                row = Odd(file=file, why=f"{self.listed} does not list it")
+            if isinstance(row, Odd):
+                yield row
+                continue
+            trajectory = trajectories[row.nuisance, row.label, row.origin or row.stem]
+            if (severity := f"{row.severity or 0:g}") in trajectory:
+                yield Odd(file=file, why=TWICE)
+            else:
+                trajectory[severity] = row
+        severities = {severity for trajectory in trajectories.values() for severity in trajectory}
+        for trajectory in trajectories.values():
+            lacking = ", ".join(sorted(severities - {*trajectory}))
+            for row in trajectory.values():
+                yield Odd(file=row.file, why=f"its trajectory lacks severity {lacking}") if lacking else row
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(rf"(?:.*/)?{self.pattern}", re.IGNORECASE)
+
+    @cached_property
+    def _spellings(self) -> Mapping[str, Mapping[str, str]]:
+        """The names of labels and of domains, where they are known, by their spellings."""
+        known = {
+            group: {
+                plain(spelling): name for name in names for spelling in (name, *self.spellings.get(name, ()))
+            }
+            for group, names in (("label", self.labels), ("domain", self.domains))
+        }
+        if self.wordnet:
+            of_nodes = {node: labels()[number] for node, number in nodes().items()}
+            known["label"] = {
+                node: name for node, name in of_nodes.items() if name in (self.labels or labels())
+            }
+        return {group: spellings for group, spellings in known.items() if spellings}
+
+    def _row(self, file: str, places: Counter[str]) -> Row | Odd:
+        match = self._pattern.fullmatch(file)
+        if match is None:
+            return Odd(file=file, why=f"its path does not end in {self.form}")
+        groups = {name: word for name, word in match.groupdict().items() if word is not None}
+        for name in self._spellings.keys() & groups.keys():
+            if (known := self._spellings[name].get(plain(groups[name]))) is None:
+                return Odd(file=file, why=f"{groups[name]} is not a {name} of this dataset")
+            groups[name] = known
+        more: dict[str, Json] = {}
+        if "list" in groups:
+            more = {LISTS: {groups["list"]: places[groups["list"]]}}
+            places[groups["list"]] += 1
+        return Row(
+            file=file,
+            label=groups["label"],
+            nuisance=groups.get("domain"),
+            severity=float(groups["severity"]) * self.unit if "severity" in groups else None,
+            origin=groups.get("origin"),
+            stem=self.stem.format(name=PurePosixPath(file).stem, **groups),
+            more=more,
+        )

@@ -1,0 +1,270 @@
+"""The pictures of releases of Meta-Album and SMA, by the rows of tables and by folders."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TypeAlias
+
+from builders.albums.folder import ENDINGS
+from builders.raw.album import Found, Odd, Row
+from builders.raw.releases import CONTENT, FOLDERS, FORMS, IMAGES, PARTS, SPLITS, STYLES, STYLIZED, Release
+
+CLASSES, PATHS = FORMS["columns"]["class"], FORMS["columns"]["path"]
+UNLISTED = "labels.csv does not list it, and no folder says what it shows"
+ABSENT = "labels.csv lists it, and it is not there"
+NO_STYLE = "no style of Stylized Meta-Album is in its folder or table"
+#: Label, style and name of a picture.
+Key: TypeAlias = tuple[str, str | None, str]
+NAMES = 10_000  # of classes, and of classes in styles, that are remembered as they are read
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """A picture of a release: its class, the style that it was painted in, and its name within these.
+
+    `row` is that of the table, if it is listed. Where no name says of which untouched picture it is,
+    `origin_by` says what does, and `origin` which.
+    """
+
+    file: str
+    label: str
+    name: str
+    style: str | None = None
+    row: Mapping[str, str] = field(default_factory=dict)
+    origin_by: str = ""
+    origin: str | None = None
+
+
+def pictures(release: Release, styles: Sequence[str] = ()) -> Iterator[Picture | Odd]:
+    """Read the pictures that the table lists, then those whose folder says what they show."""
+    files = {path: file for path, file in release.files.items() if _is_read(path)}
+    has_tops = any(path.lower().startswith(tuple(f"{top}/" for top in FOLDERS)) for path in files)
+    used = set()
+    for picture in _listed(release, files, styles):
+        used.add(picture.file)
+        yield picture
+    for path, file in files.items():
+        *_, above, _, name = "", "", *path.lower().split("/")
+        if file in used:
+            continue
+        shown = shown_by(path, styles)
+        if shown is None or (has_tops and not shown[1] and path.count("/") == 1):
+            yield Odd(file=file, why=NO_STYLE if above == STYLIZED else UNLISTED)
+        else:
+            name = f"{above}_{name}" if above in SPLITS else name
+            yield Picture(file=file, label=shown[0], name=plain(stem_of(name)), style=shown[1])
+
+
+def _listed(release: Release, files_of: Mapping[str, str], styles: Sequence[str]) -> Iterator[Picture | Odd]:
+    """Read the rows of the table; the column of styles is known by its values, others by their names."""
+    rows = [row for row in release.rows if any(row.get(name) for name in PATHS)]
+    values = {
+        name: {plain(row[name]) for row in rows} for name in (rows[0] if rows else ()) if name not in PATHS
+    }
+    allowed = {*styles, *FORMS["untouched"]}
+    of_style = next((name for name in values if values[name] & {*styles} and values[name] <= allowed), "")
+    of_class = next((name for name in CLASSES if name in values and name != of_style), "")
+    if release.table and not of_class:
+        why = "it should have the columns FILE_NAME and CATEGORY, or info.json say how they are named"
+        yield Odd(file=release.table, why=f"{why} (it has {', '.join(*map(sorted, release.rows[:1]))})")
+    if not of_class:
+        return
+    groups = {row[of_class]: split_group(row[of_class], styles) for row in rows}
+    is_grouped = 2 * sum(style is not None for _, style in groups.values()) > len(groups)
+    if not is_grouped:  # classes, of which some end in the name of a style
+        groups = {category: (mended(category), None) for category in groups}
+    paths = [[row[name].replace("\\", "/") for name in PATHS if row.get(name)] for row in rows]
+    in_names = [
+        _style_of(stem_of(each[0]), row[of_class], styles) for each, row in zip(paths, rows, strict=True)
+    ]
+    if of_style or is_grouped or 2 * sum(style is not None for style in in_names) <= len(rows):
+        in_names = [None] * len(rows)
+    files = _Files(files_of, {plain(label) for label, _ in groups.values()}, styles)
+    for row, given, in_name in zip(rows, paths, in_names, strict=True):
+        label, style = groups[row[of_class]]
+        if of_style:
+            style = plain(row[of_style]) if plain(row[of_style]) in styles else None
+        path = files.find(given, plain(label), style)
+        if path is None or label in ("", "NAN"):
+            file = "/".join(filter(None, (release.folder, *given[0].split("/")[-2:])))
+            yield Odd(file=file, why=ABSENT if path is None else "labels.csv gives it no category")
+            continue
+        if not of_style and not style:
+            style = (shown_by(path, styles) or (label, None))[1] or in_name
+        yield Picture(file=files_of[path], label=label, name=plain(stem_of(path)), style=style, row=row)
+
+
+class _Files:
+    """Files by what tables call them: a name in the folder of a class or group, with or without its ending.
+
+    Other folders, such as images/ or one for each thousand files, say nothing.
+    """
+
+    def __init__(self, files: Iterable[str], classes: Collection[str], styles: Sequence[str]) -> None:
+        self._classes, self._styles = classes, styles
+        self._known: dict[tuple[bool, str, str], str | None] = {}
+        for path in files:
+            for name in {*_spellings(path)}:
+                key = _is_content(path), self._place(path), name
+                self._known[key] = None if key in self._known else path
+
+    def find(self, paths: Sequence[str], label: str, style: str | None) -> str | None:
+        """Return the file of a row by the first of its paths that leads to one.
+
+        That of a painted picture is never in content/, where untouched ones have the same names.
+        """
+        keys = (
+            (in_content, place, name)
+            for in_content in ((False,) if style else (True, False))
+            for path in paths
+            for place in dict.fromkeys((self._place(path), f"{label}_{style}", label, ""))
+            for name in _spellings(path)
+        )
+        return next(filter(None, map(self._known.get, keys)), None)
+
+    def _place(self, path: str) -> str:
+        label, style = shown_by(path, self._styles) or ("", None)
+        if style or plain(label) in self._classes:
+            return f"{plain(label)}_{style}" if style else plain(label)
+        *_, above, folder, _ = "", "", *path.lower().split("/")
+        return folder if above == STYLIZED else ""
+
+
+def merged(read: Iterable[tuple[Release, Sequence[Picture | Odd]]]) -> Iterator[Found]:
+    """Yield the rows of several releases, the most complete first: what Mini has is a part of Extended.
+
+    What two of them have is one row, and in the base of each: Mini's is known by its bytes, or else its name.
+    """
+    first: dict[Key, Picture] = {}
+    alike: dict[tuple[object, ...], list[Key]] = defaultdict(list)
+    bases: dict[Key, set[str]] = defaultdict(set)
+    spelled: dict[str, str] = {}
+    for release, found in read:
+        yield from (odd for odd in found if isinstance(odd, Odd))
+        pictures = [picture for picture in found if isinstance(picture, Picture)]
+        counts = Counter((plain(picture.label), picture.style, picture.name) for picture in pictures)
+        known = dict(first)
+        for picture in pictures:
+            label, size = plain(picture.label), release.tree.files[picture.file]
+            is_one = counts[label, picture.style, picture.name] == 1  # else 1.jpg beside 1.png
+            name = picture.name if is_one else name_of(picture.file)
+            key: Key = label, picture.style, name
+            if release.base in PARTS and known:
+                others = [each for each in alike[label, picture.style, size] if each in known]
+                data = release.tree.read(picture.file) if others else b""
+                others.sort(key=key.__ne__)  # that of the same name first
+                equal = (each for each in others if release.tree.read(first[each].file) == data)
+                if key in known and picture.origin_by:  # a number that another picture has there
+                    key = label, picture.style, f"{name} {release.base}"
+                key = next(equal, key)
+            if key not in first:
+                first[key] = picture
+                alike[label, picture.style, size].append(key)
+            bases[key].add(release.base)
+            spelled.setdefault(label, picture.label)
+    for (label, style, name), picture in first.items():
+        more = {"origin_by": picture.origin_by} if picture.origin_by else {}
+        if picture.row.get("STYLE_PATH"):
+            more["style_picture"] = name_of(picture.row["STYLE_PATH"])
+        yield Row(
+            file=picture.file,
+            label=spelled[label],
+            nuisance=style,
+            origin=picture.origin if picture.origin_by else name,
+            stem=name,
+            bases=tuple(sorted(bases[label, style, name])),
+            more=more,
+        )
+
+
+def shown_by(path: str, styles: Sequence[str]) -> tuple[str, str | None] | None:
+    """Return the class and the style that the folders around a file say, if they do.
+
+    >>> shown_by("stylized/otter_wave/1.jpg", ("wave",)), shown_by("otter/wave/1.jpg", ("wave",))
+    (('otter', 'wave'), ('otter', 'wave'))
+    >>> shown_by("content/sea_wave/1.jpg", ("wave",)), shown_by("images/1.jpg", ("wave",))
+    (('sea_wave', None), None)
+    """
+    *_, outer, inner, _ = "", "", *path.split("/")
+    if outer.lower() in (CONTENT, *SPLITS):
+        return mended(inner), None
+    for label, style in ((outer, inner), (inner, outer)):
+        if plain(style) in styles and label.lower() not in ("", *FOLDERS):
+            return mended(label), plain(style)
+    label, style = split_group(inner, styles)
+    if style:
+        return label, style
+    is_class = inner.lower() not in ("", *FOLDERS) and outer.lower() in ("", IMAGES)
+    return (mended(inner), None) if is_class else None
+
+
+def _is_read(path: str) -> bool:
+    return path.lower().endswith(ENDINGS) and STYLES not in path.lower().split("/")[:-1]
+
+
+def _is_content(path: str) -> bool:
+    return CONTENT in path.lower().split("/")[:-1]
+
+
+def name_of(path: str) -> str:
+    """Return the last part of a path; `PurePosixPath` is too slow for half a million."""
+    return path.rpartition("/")[2]
+
+
+def stem_of(path: str) -> str:
+    """Return the last part of a path, without its ending."""
+    return os.path.splitext(name_of(path))[0]
+
+
+def _spellings(path: str) -> tuple[str, str, str]:
+    return name_of(path), name_of(path).lower(), stem_of(path).lower()
+
+
+@lru_cache(NAMES)
+def mended(text: str) -> str:
+    """Undo in a name what a wrong encoding has made of it.
+
+    >>> mended("PunaisÃ© "), mended("Punaisé"), mended("polar_bear")
+    ('Punaisé', 'Punaisé', 'polar_bear')
+    """
+    try:
+        return text.encode("latin-1").decode().strip()
+    except UnicodeError:
+        return text.strip()
+
+
+@lru_cache(NAMES)
+def plain(text: str) -> str:
+    """Reduce a name to what folders and tables spell the same.
+
+    >>> plain("Polar bear"), plain("polar_bear")
+    ('polar_bear', 'polar_bear')
+    """
+    return re.sub(r"[\W_]+", "_", unicodedata.normalize("NFKC", mended(text)).casefold()).strip("_")
+
+
+@lru_cache(NAMES)
+def split_group(group: str, styles: Sequence[str]) -> tuple[str, str | None]:
+    """Split the name of a class and a style; both may contain `_`.
+
+    >>> split_group("polar_bear_land_art", ("wave", "land_art")), split_group("SEA wave", ("wave",))
+    (('polar_bear', 'land_art'), ('SEA', 'wave'))
+    """
+    for style in styles:
+        separated = style.replace("_", r"[\W_]+")
+        if match := re.fullmatch(rf"(.+?)[\W_]+{separated}", mended(group), re.IGNORECASE):
+            return match[1], style
+    return mended(group), None
+
+
+def _style_of(stem: str, label: str, styles: Sequence[str]) -> str | None:
+    """Return the style at the end of a flat name or at its beginning, where the class may stand before it."""
+    text = f"_{plain(stem).removeprefix(f'{plain(label)}_')}_"
+    ends = (style for style in styles if text.startswith(f"_{style}_") or text.endswith(f"_{style}_"))
+    return next(ends, None)
