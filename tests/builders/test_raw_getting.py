@@ -99,9 +99,7 @@ def test_a_cut_download_goes_on_where_it_stopped(toy, server, tmp_path, monkeypa
 
 def test_a_file_with_another_hash_is_refused_and_removed(toy, server, tmp_path):
     (server.folder / "deep/one.zip").write_bytes(bytes(76_800))
-    with pytest.raises(
-        IntegrityError, match=r"one\.zip gave a file that has md5:\w+, and should have md5:"
-    ):
+    with pytest.raises(IntegrityError, match=r"one\.zip gave a file that has md5:\w+, and should have md5:"):
         get(toy, tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").glob("one*")] == []
 

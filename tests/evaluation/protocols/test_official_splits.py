@@ -84,7 +84,9 @@ def rule(name: str, row: Mapping[str, str]) -> str:
     return {("val", True): "val", ("test", False): "test"}.get((row["split"], year < 2016), "")
 
 
-@pytest.mark.parametrize("name", MAKE)
+@pytest.mark.parametrize(
+    "name", ["camelyon17", "civilcomments", pytest.param("fmow", marks=pytest.mark.slow)]
+)
 def test_sets_are_those_of_wilds_in_shiftdata_and_in_plain_datasets(built, name):
     place, table = built(name).place, table_of(built(name).raw, name)
     number_of, wanted = rows_of(place), dict[str, set[int]]()
@@ -142,6 +144,9 @@ def test_a_part_of_the_authors_split_and_a_whole_copy(built, tmp_path):
     assert {name: len(rows) for name, rows in sd.load_dataset(part, "wilds").items()} == {
         name: len(sd.task(place, "wilds").sets[name]) for name in ("train", "val")
     }
+    cache = str(tmp_path / "cache")
+    for name, rows in load_dataset(str(part), cache_dir=cache).items():  # the default of a part too
+        assert set(rows["key"]) == set(sd.task(place, "wilds").keys(name))
     whole = fetch(place, config="all", out=tmp_path / "whole")
     assert sd.verify(whole) == []
     assert list(sd.load_dataset(whole)) == ["train", "val", "test", "id_val"]
