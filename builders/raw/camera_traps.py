@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import PurePosixPath
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from builders.albums.folder import ENDINGS
 from builders.raw.album import Found, Odd, Row
@@ -22,14 +22,13 @@ WHOLE = ("caltech_images*.json", "caltech_camera_traps*.json")
 HELP = "put eccv_18_annotations.tar.gz (3 MB) next to the pictures, packed or unpacked"
 
 
-@dataclass
-class Photo:
+class Photo(NamedTuple):
     """The facts of a picture in the annotation files."""
 
-    part: str
-    location: str
+    file: str
+    domain: str
     sequence: str | None
-    shown: set[str] = field(default_factory=set)
+    shown: set[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,24 +53,24 @@ class CameraTraps(Folders):
             return
         for name, photo in sorted(photos.items()):
             labels = [label for label in self.labels if label in photo.shown]
-            domain = f"location_{photo.location}"
-            if domain not in self.domains or (photo.shown and not labels):
+            if photo.domain not in self.domains or (photo.shown and not labels):
                 continue
-            file = files.get(name.lower())
-            if file is None:
-                yield Odd(file=name, why=f"{photo.part} lists it, and it is not there")
-            elif not labels:
+            if (file := files.get(name.lower())) is None:
+                yield Odd(file=name, why=f"{photo.file} lists it, and it is not there")
+                continue
+            if not labels:
                 yield Odd(file=file, why="no annotation says what it shows")
-            for label in labels if file else ():
+            more = {"sequence": photo.sequence, "part": photo.file.removesuffix("_annotations.json")}
+            for label in labels:
                 yield Row(
-                    file=str(file),
+                    file=file,
                     label=label,
-                    nuisance=domain,
+                    nuisance=photo.domain,
                     origin=photo.sequence,
                     across=True,
-                    more={"sequence": photo.sequence, "part": photo.part.removesuffix("_annotations.json")},
+                    more=more,
                 )
-        known = {PurePosixPath(name).name.lower() for name in photos}
+        known = {name.lower() for name in photos}
         for name, file in files.items():
             if name.endswith(ENDINGS) and name not in known:
                 yield Odd(file=file, why="no annotation file lists it")
@@ -98,18 +97,15 @@ def _photos(tree: Tree) -> dict[str, Photo]:
     for file in _annotation_files(tree):
         images, annotations, categories = lists_in(tree, file, "images", "annotations", "categories")
         named = {str(category.get("id")): str(category.get("name")).lower() for category in categories}
-        mine: dict[str, Photo] = {}
-        for image in images:
-            name, sequence = PurePosixPath(str(image.get("file_name"))).name, image.get("seq_id")
-            part, location = PurePosixPath(file).name, str(image.get("location"))
-            new = Photo(part, location, None if sequence is None else str(sequence))
-            mine[str(image.get("id"))] = photos.setdefault(name, new)
         shown = defaultdict[str, set[str]](set)
         for annotation in annotations:
             category = named.get(str(annotation.get("category_id")), "unknown")
             shown[str(annotation.get("image_id"))].add(category)
-        for number, photo in mine.items():
-            photo.shown |= shown[number]
+        for image in images:
+            name, sequence = PurePosixPath(str(image.get("file_name"))).name, image.get("seq_id")
+            sequence = None if sequence is None else str(sequence)
+            new = Photo(PurePosixPath(file).name, f"location_{image.get('location')}", sequence, set())
+            photos.setdefault(name, new).shown.update(shown[str(image.get("id"))])
     return photos
 
 

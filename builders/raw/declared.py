@@ -40,7 +40,7 @@ READERS: Mapping[str, str] = {
     "mimic": "builders.raw.mimic:MimicReadmission",
     "table": "builders.raw.tables:Table",
 }
-#: The fields of a recipe's table with their defaults; those of "" must be given.
+#: The fields of a recipe's table with their defaults; None is what the facts or the reader say.
 FIELDS: Mapping[str, Any] = {
     "family": "domain",
     "title": None,
@@ -69,6 +69,8 @@ FIELDS: Mapping[str, Any] = {
 #: What the words of a protocol may leave open. DomainBed has three trials.
 TRIAL_SEEDS = (0, 1, 2)
 RLSBENCH = "rlsbench"
+#: How the recipe for rows without names is called.
+COPY = "hub_"
 
 
 @cache
@@ -80,7 +82,8 @@ def declared_recipes() -> Mapping[str, tuple[Path, Recipe]]:
 
 def recipe_in(path: Path) -> Recipe:
     """The recipe that a TOML file of somebody's own declares."""
-    recipes = [recipe for source in read_sources(path) for recipe in recipes_of(source)]
+    every = [recipe for source in read_sources(path) for recipe in recipes_of(source)]
+    recipes = [recipe for recipe in every if not recipe.name.startswith(COPY)]
     if len(recipes) != 1:
         raise InputError(
             f"{path} must declare one recipe, and declares {len(recipes)}: one table [<name>] with "
@@ -183,9 +186,11 @@ def _reader(source: Source, layout: Mapping[str, Any]) -> Any:
     for key in options:
         if key not in allowed:
             raise not_found("option", key, allowed, f"The reader {name} of {source.name} has no such option.")
-    for key in ("domains", "labels"):
-        if key in options:
-            options[key] = _names(options[key])
+    for field in fields(reader):
+        if field.name in options and (
+            field.name in ("domains", "labels") or isinstance(field.default, tuple)
+        ):
+            options[field.name] = _names(options[field.name])
     try:
         return reader(**{key: _frozen(value) for key, value in options.items()})
     except TypeError as error:
@@ -229,8 +234,12 @@ def _protocols(templates: Sequence[str], name: str, domains: Sequence[str]) -> I
         ):
             quoted = [shlex.quote(text) for text in (domain, source, target)]
             choice = dict(zip(("domain", "source", "target"), quoted, strict=True))
-            protocol = parse_protocol(template.format(**choice, seed=seed))
-            if protocol is not None:
+            try:
+                words = template.format(**choice, seed=seed)
+            except (LookupError, ValueError) as error:
+                known = "{domain}, {source} and {target}, {seed}"
+                raise InputError(f"{template!r} has braces around something else than {known}") from error
+            if (protocol := parse_protocol(words)) is not None:
                 yield protocol
 
 
@@ -240,7 +249,7 @@ def _without_names(recipe: Recipe, layout: Folders, copy: str) -> Recipe:
     names_only = Folders(domains=layout.domains, labels=layout.labels, spellings=layout.spellings)
     return replace(
         recipe,
-        name=f"hub_{recipe.name}",
+        name=f"{COPY}{recipe.name}",
         title=f"{recipe.title}, from rows without names",
         summary=(
             f"{shown}. Made from rows, such as those of {copy}, that have lost the names of the files: which "

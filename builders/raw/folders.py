@@ -89,6 +89,18 @@ class Folders:
     left_out: Mapping[str, str] = field(default_factory=dict)
     numbers: str = ""
 
+    def __post_init__(self) -> None:
+        """Refuse what a declaration cannot mean, before any file is read."""
+        origins = [self.origin] if isinstance(self.origin, str) else self.origin.values()
+        for pattern in (*origins, *self.flat.values()):
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise InputError(f"{pattern!r} is not a regular expression: {error}") from error
+        for name, others in {**self.spellings, **self.repeats}.items():
+            if isinstance(others, str):
+                raise InputError(f"{name} = {others!r} is a text: write a list, {name} = [{others!r}]")
+
     def rows(self, tree: Tree) -> Iterator[Found]:
         """Every picture, then what is missing.
 
@@ -151,9 +163,9 @@ class Folders:
             for spelling in (domain, *self.spellings.get(domain, ()))
         }
         for file in tree.files if known else ():
-            path = PurePosixPath(file)
-            if path.suffix.lower() == ".txt" and plain(path.stem) in known and not self._why_left_out(file):
-                yield (*known[plain(path.stem)], file)
+            stem, _, ending = file.rpartition("/")[2].rpartition(".")
+            if ending.lower() == "txt" and plain(stem) in known and not self._why_left_out(file):
+                yield (*known[plain(stem)], file)
 
     def _again(self, place: Place, present: set[tuple[str, str]]) -> str:
         """The parts that have a picture once more, if it does not count."""
@@ -200,7 +212,7 @@ class Folders:
     def _numbers(self, tree: Tree) -> Mapping[tuple[str, str], set[int]]:
         """The numbers that lists give, by folder and name of a picture; the folder may be the list's name."""
         numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
-        for file in tree.files:
+        for file in tree.files if self.label_lists else ():
             path = PurePosixPath(file.lower())
             if not any(fnmatch(path.name, pattern) for pattern in self.label_lists):
                 continue

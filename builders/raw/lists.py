@@ -20,6 +20,7 @@ LINE_END = re.compile(r"\r\n|\r|\n")
 NUMBERED = re.compile(r"(.*\S)[ \t]+(-?\d+)")
 #: What a row says of the lists that name it, in `params`: of each list the place in it, from 0.
 LISTS = "lists"
+FOREIGN = "names no class of a domain: a list of another dataset, or a placeholder that Git LFS left"
 
 #: A picture as a list names it: domain, label, and the name of its file in lower case.
 Named: TypeAlias = tuple[str, str, str]
@@ -72,7 +73,7 @@ def read_lists(
         lines = list(read_list(tree.read(file)))
         named = [picture(domain, line.path) for line in lines]
         if not any(named):
-            lists.odd.append(Odd(file=file, why="a list of another dataset: it names no class of a domain"))
+            lists.odd.append(Odd(file=file, why=FOREIGN))
             continue
         earlier, same = first.setdefault((domain, name), (file, named))
         if earlier == file:

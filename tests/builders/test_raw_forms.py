@@ -11,6 +11,7 @@ import pytest
 
 from builders.make.build import build
 from builders.raw.album import RawAlbum
+from builders.raw.sources import FOLDER
 from shiftdata.errors import InputError
 from tests.builders.raw_albums import album_of
 from tests.builders.replicas import terra_incognita
@@ -94,7 +95,9 @@ def test_lists_of_another_dataset_next_to_those_of_this_are_named_and_not_read(t
     put(tmp_path, "txt_lists/art_train.txt", "OfficeHome/Art/Alarm_Clock/00001.jpg 0\n")
     album = album_of("pacs", tmp_path)
     assert rows(album) == before
-    assert album.left_out["txt_lists/art_train.txt"].startswith("a list of another dataset")
+    assert album.left_out["txt_lists/art_train.txt"].startswith(
+        "names no class of a domain: a list of another"
+    )
     assert all(item.source["lists"] for item in album.items())
 
 
@@ -196,6 +199,13 @@ def test_a_dataset_of_ones_own_is_declared_in_a_file(tmp_path):
     assert (folder / "protocols/lodo_south.parquet").is_file()
 
 
+def test_the_file_of_a_dataset_here_can_be_copied(tmp_path):
+    write(tmp_path / "raw", "pacs", SETS["pacs"][2])
+    shutil.copy(FOLDER / "pacs.toml", tmp_path / "mine.toml")
+    mine = album_of(str(tmp_path / "mine.toml"), tmp_path / "raw")
+    assert mine.fingerprint() == album_of("pacs", tmp_path / "raw").fingerprint()
+
+
 @pytest.mark.parametrize(
     ("extra", "fields", "message"),
     [
@@ -203,7 +213,10 @@ def test_a_dataset_of_ones_own_is_declared_in_a_file(tmp_path):
         ('reader = "folder"', "", "unknown reader 'folder'; did you mean 'folders'"),
         ("", 'titel = "x"', r"unknown field 'titel'; did you mean 'title'.*\[two_shops.recipe\]"),
         ("", 'protocols = ["leave-one-out"]', "unknown protocol 'leave-one-out'"),
+        ("", 'protocols = ["domainbed test={shop}"]', "braces around something else"),
         ("", 'encoding = "gif"', "unknown encoding 'gif'"),
+        ('origin = "("', "", "is not a regular expression"),
+        ('repeats = { full = "train" }', "", "write a list"),
         ('"', "", "does not declare raw datasets"),
     ],
 )
