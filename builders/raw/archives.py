@@ -174,7 +174,8 @@ def archive_at(path: Path) -> Archive:
     if start.startswith(tuple(READERS)) or start[TAR_MAGIC] == b"ustar":
         return Tar(path)
     if not path.name.lower().endswith(ARCHIVES):
-        raise InputError(f"{path} is neither a folder nor an archive ({', '.join(ARCHIVES)})")
+        known = ", ".join(ARCHIVES)
+        raise InputError(f"{path} is neither a folder nor an archive ({known}): give the folder it lies in")
     if start.lstrip().lower().startswith((b"<!doctype", b"<html")):
         raise InputError(f"{path} is a web page and not the archive: open the link in a browser, and confirm")
     raise not_whole(path, EOFError("its first bytes are not those of an archive" if start else "it is empty"))

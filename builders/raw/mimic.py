@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count, groupby, pairwise
 from operator import itemgetter
+from sys import intern
 from typing import ClassVar, NamedTuple, TypeVar
 
 from builders.raw.album import Found, Odd, Row
@@ -30,6 +31,7 @@ TABLES = {
 DAYS = 15
 AGES = range(18, 90)
 DIGITS = 20
+ROWS = 10_000  # that are Python objects at a time: there are millions of codes
 EPOCH, MICROSECOND = datetime(1970, 1, 1), timedelta(microseconds=1)
 #: Diagnoses and procedures use the same codes for other things: a text has the former, and then the latter.
 BETWEEN = "; "
@@ -73,9 +75,8 @@ class MimicReadmission:
             age, anchor, first = patients.get(stay.subject, (-1, 0, 0))
             draw = int(rng(0, "mimic", "year", stay.subject).integers(GROUP_YEARS))
             year = str(stay.begin.year - anchor + first + draw)
-            if why := self._fault(
-                stay, year, age + stay.begin.year - anchor, stay.subject in patients, texts
-            ):
+            age += stay.begin.year - anchor
+            if why := self._fault(stay, year, age, stay.subject in patients, texts):
                 yield Odd(file=f"{file}, row {stay.row}", why=why)
                 continue
             again = stay in after and after[stay] - stay.begin < timedelta(days=DAYS + 1)
@@ -112,10 +113,13 @@ def _read(tree: Tree, name: str, parse: Callable[..., T]) -> tuple[str, list[T]]
     files = {name: matching(tree, f"{name}.csv") for name in TABLES}
     if lacking := [f"{name}.csv" for name in TABLES if not files[name]]:
         raise InputError(not_there(tree, lacking, "patients, stays or their codes (.csv.gz will do)"))
-    table = table_in(tree, files[name][0], TABLES[name])
-    columns = [table[column].to_pylist() for column in TABLES[name]]
+    batches = table_in(tree, files[name][0], TABLES[name]).select(TABLES[name]).to_batches(ROWS)
     try:
-        return files[name][0], [parse(*row) for row in zip(*columns, strict=True)]
+        return files[name][0], [
+            parse(*row)
+            for batch in batches
+            for row in zip(*(c.to_pylist() for c in batch.columns), strict=True)
+        ]
     except ValueError as error:
         raise InputError(
             f"{files[name][0]} in {tree.place} has a number or time that is none: {error}"
@@ -142,14 +146,10 @@ def _texts(tree: Tree) -> Mapping[int, str]:
     """The codes of each stay that has diagnoses and procedures, by its row."""
 
     def read() -> dict[int, str]:
-        stays, diagnoses, procedures = (
-            _stays(tree)[1],
-            _codes(tree, "diagnoses_icd"),
-            _codes(tree, "procedures_icd"),
-        )
+        diagnoses, procedures = (_codes(tree, name) for name in ("diagnoses_icd", "procedures_icd"))
         return {
             stay.row: f"{diagnoses[stay.number]}{BETWEEN}{procedures[stay.number]}"
-            for stay in stays
+            for stay in _stays(tree)[1]
             if stay.number in diagnoses and stay.number in procedures
         }
 
@@ -161,6 +161,6 @@ def _codes(tree: Tree, name: str) -> dict[str, str]:
     _, codes = _read(
         tree,
         name,
-        lambda stay, at, version, code: (stay, int(at), f"ICD{version.strip()}_{code.strip()[:3]}"),
+        lambda stay, at, version, code: (stay, int(at), intern(f"ICD{version.strip()}_{code.strip()[:3]}")),
     )
     return {stay: " ".join(code for *_, code in of) for stay, of in groupby(sorted(codes), itemgetter(0))}

@@ -25,7 +25,7 @@ WORDS = {
     "text": "text review sentence body message content comment abstract description tweet mail email",
     "domain": "domain site hospital clinic center centre source year language lang country region state city "
     "location batch device platform environment cohort scanner",
-    "origin": "author user patient subject participant person speaker origin",
+    "origin": "author reviewer writer user patient subject participant person speaker origin",
 }
 KEY_WORDS = frozenset(["id", "key", "uuid", "guid", "index", "rowid"])
 MOST_LABELS, MOST_DOMAINS = 100, 50

@@ -202,13 +202,13 @@ def test_texts_become_a_dataset_as_printed(capsys):
         ]
         for at in range(120)
     ]
-    table("reviews.csv", ["id", "body", "stars", "language", "author"], rows)
+    table("reviews.csv", ["id", "body", "stars", "language", "reviewer"], rows)
     recipe = new("reviews.csv")
     said = capsys.readouterr()
     assert "  stars: label (1 60, 2 60)" in said.out
     assert (recipe.album.columns.text, recipe.album.columns.origin, recipe.nuisance) == (
         "body",
-        "author",
+        "reviewer",
         "language",
     )
     assert main(["new", "reviews.csv", "--force", *OWNER]) == 0

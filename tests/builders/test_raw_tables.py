@@ -69,6 +69,12 @@ def among_others(root: Path) -> None:
         (root / name / "rgb_img_0.png").write_bytes(b"another picture")
 
 
+def of_another_system(root: Path) -> None:
+    """Lines that end as Windows ends them, and no end after the last."""
+    for path in [path for path in root.rglob("*") if path.suffix in (".data", ".test", ".review")]:
+        path.write_bytes(path.read_bytes().rstrip(b"\n").replace(b"\n", b"\r\n"))
+
+
 def zips_of_states(root: Path) -> None:
     """The archives of the Census, each in the folder of its year; folktables unpacks them there."""
     shutil.rmtree(root)
@@ -81,6 +87,7 @@ FORMS = {
     compressed: [name for name in MAKE if name != "retiring_adults"],
     flat: [name for name in MAKE if name not in ("retiring_adults", "sentiment")],
     among_others: ["camelyon17", "fmow", "civilcomments"],
+    of_another_system: ["adult", "heart", "sentiment"],
     zips_of_states: ["retiring_adults"],
 }
 PAIRS = [pytest.param(name, form, id=f"{name}-{form.__name__}") for form in FORMS for name in FORMS[form]]
