@@ -1,4 +1,4 @@
-"""What the verbs of `raw` print: all that is known of a raw dataset, how to get it, what a check found."""
+"""The texts of the verbs of `raw`: facts of a raw dataset, steps to get it, the result of a check."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def description(source: Source) -> Iterator[str]:
 
 
 def by_hand(source: Source, way: Way, folder: Path) -> Iterator[str]:
-    """What to do for data that no program may or can download."""
+    """Yield the steps for data that no program may or can download."""
     yield f"{source.name} has to be downloaded by hand: {source.title}."
     yield f"Licence: {source.license}. {source.terms}".rstrip()
     yield f"Facts of {FACTS}: {way.state}."
@@ -63,7 +63,7 @@ def by_hand(source: Source, way: Way, folder: Path) -> Iterator[str]:
 
 
 def result(source: Source, name: str, report: Report, place: Path, *, verbose: bool) -> Iterator[str]:
-    """What a check of a dataset, or a recipe, of that name found: problems first, and what to do."""
+    """Yield what a check of a dataset, or a recipe, of that name found: problems first, then advice."""
     where = "" if place == source.place else f" --raw {place}"
     is_elsewhere = any(finding.kind is Kind.WRONG_PLACE for finding in report.problems)
     notes = [finding for finding in report.findings if finding.kind is Kind.NOTE]
@@ -102,7 +102,7 @@ def _lines(finding: Finding, *, verbose: bool) -> Iterator[str]:
 
 
 def _advice(source: Source, report: Report, place: Path) -> Iterator[str]:
-    """What to do about the problems, a line for each kind."""
+    """Advise on the problems, in a line for each kind."""
     kinds = {finding.kind for finding in report.findings}
     get = f"python -m builders raw get {source.name}"
     downloads = source.ways and source.ways[0].how != "hand"

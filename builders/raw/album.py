@@ -77,7 +77,7 @@ Found: TypeAlias = Row | Odd
 
 
 class Layout(Protocol):
-    """How the authors of a dataset lay out their files."""
+    """The layout that the authors of a dataset gave its files."""
 
     #: Raise it whenever the same files make other rows.
     code_version: ClassVar[int]
@@ -254,7 +254,7 @@ def _stem(row: Row) -> str:
 
 
 def bytes_of(example: Example) -> bytes:
-    """What tells an example from another, whatever file it came in."""
+    """Return what tells an example from another, whatever file it came in."""
     if isinstance(example, PictureFile):
         return example.data
     if isinstance(example, Image.Image):

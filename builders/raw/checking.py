@@ -29,7 +29,7 @@ MOST_COUNTS = 10
 
 
 class Kind(StrEnum):
-    """What is to be done about a finding: nothing about a note."""
+    """A kind of finding, by what is to be done about it: nothing about a note."""
 
     NOTE = "note"
     WRONG_PLACE = "wrong place"

@@ -69,7 +69,7 @@ def _nearest(base: str, numbers: Numbers, known: Sequence[Counts]) -> Comparison
 
 
 def _differences(counted: Numbers, known: Counts) -> Iterator[Difference]:
-    """Where counts differ; of the classes of a missing domain nothing is said."""
+    """Compare counts; of the classes of a missing domain nothing is said."""
     counts, domains = Counter[tuple[str, str]](), Counter[str]()
     for (domain, label), count in counted.items():
         counts[_plain(domain), _plain(label)] += count

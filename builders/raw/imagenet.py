@@ -24,8 +24,10 @@ from shiftdata.errors import not_found
 CLASSES = Path(__file__).with_name("imagenet_classes.tsv")
 BREEDS = Path(__file__).with_name("breeds.toml")
 NODE = re.compile(r"n\d{8}")
-#: A training picture, or a sample that is named after its class; and a validation picture.
-TRAIN, VALIDATION = re.compile(r"(n\d{8})_.+"), re.compile(r"ILSVRC2012_val_\d{8}")
+#: A training picture, or a sample that is named after its class; and a validation picture. In the archives of
+#: the Hub both end in the WordNet id of their class.
+TRAIN = re.compile(r"((n\d{8})_.+?)(?:_n\d{8})?")
+VALIDATION = re.compile(r"(ILSVRC2012_val_\d{8})(?:_(n\d{8}))?")
 #: Part of the name of a folder above those of ImageNetV2, which are numbers of classes.
 V2 = "imagenetv2"
 #: Tables of the classes of validation pictures: Kaggle's, Caffe's, and one WordNet id a line, in their order.
@@ -70,12 +72,12 @@ class Photo(NamedTuple):
 
     part: str
     number: int
-    name: str
+    stem: str
 
     @property
     def place(self) -> tuple[str, str]:
-        """What ImageFolder sorts it by: WordNet ids, or in ImageNetV2 numbers, as texts; then names."""
-        return f"{self.number}" if self.part == "v2" else f"{self.number:03}", self.name
+        """ImageFolder's order: WordNet ids, or in ImageNetV2 numbers, as texts; then names."""
+        return f"{self.number}" if self.part == "v2" else f"{self.number:03}", self.stem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +143,7 @@ class Photographs:
             if photo.part != "v2":
                 lists[photo.part] = place
             more: dict[str, Json] = {"class": photo.number, LISTS: lists}
-            yield Row(file=files[photo], label=label, nuisance=domain, more=more)
+            yield Row(file=files[photo], label=label, nuisance=domain, stem=photo.stem, more=more)
             places[photo.part] += 1
             found.add(domain)
         yield from (Odd(file=domain, why=NO_PICTURE) for domain in self.domains if domain not in found)
@@ -158,18 +160,18 @@ def _photo(path: PurePosixPath, listed: Mapping[str, str]) -> Photo | str | None
     if any(V2 in level.lower() for level in above):
         if folder not in nodes() and not (folder.isdecimal() and int(folder) < len(nodes())):
             return "not in a folder with the number of a class"
-        return Photo("v2", nodes()[folder] if of_folder else int(folder), path.name)
-    if trained := TRAIN.fullmatch(path.stem):
-        part, node = "train", trained[1]
-    elif VALIDATION.fullmatch(path.stem):
-        part, node = "val", of_folder or listed.get(path.stem, "")
+        return Photo("v2", nodes()[folder] if of_folder else int(folder), path.stem)
+    if validated := VALIDATION.fullmatch(path.stem):
+        part, stem, node = "val", validated[1], validated[2] or of_folder or listed.get(validated[1], "")
+    elif trained := TRAIN.fullmatch(path.stem):
+        part, stem, node = "train", trained[1], trained[2]
     else:
         return f"its name is not {folder}_<number> or ILSVRC2012_val_<number>" if of_folder else None
     if of_folder not in ("", node):
         return f"its name is of {node}, and it is in the folder of another class"
     if node not in nodes():
         return f"{node} is not one of the 1,000 classes" if node else UNKNOWN
-    return Photo(part, nodes()[node], path.name)
+    return Photo(part, nodes()[node], stem)
 
 
 def _validation(tree: Tree) -> dict[str, str]:

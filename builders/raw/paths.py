@@ -16,7 +16,9 @@ from builders.raw.imagenet import TWICE, labels, nodes
 from builders.raw.lists import LISTS, plain
 from builders.raw.tree import Tree
 from builders.sample import Json
+from shiftdata.errors import InputError
 
+GROUPS = ("label", "domain", "severity", "origin", "list")
 #: A path of a picture in JSON.
 PATH = re.compile(r'"([^"\n]+\.(?:jpe?g|png))"', re.IGNORECASE)
 
@@ -55,6 +57,18 @@ class Paths:
     stem: str = "{name}"
 
     def __post_init__(self) -> None:
+        try:
+            groups = {*self._pattern.groupindex}
+            self.stem.format(name="", **dict.fromkeys(groups, ""))
+        except (re.error, LookupError, ValueError) as error:
+            raise InputError(
+                f"pattern {self.pattern!r} with stem {self.stem!r} cannot be used: {error}"
+            ) from error
+        if "label" not in groups or not groups <= {*GROUPS}:
+            raise InputError(
+                f"pattern {self.pattern!r} has the groups {', '.join(sorted(groups)) or 'none'}: name "
+                f"(?P<label>..), and others among {', '.join(GROUPS)}"
+            )
         if self.wordnet == "all":
             object.__setattr__(self, "labels", labels())
 
@@ -108,6 +122,8 @@ class Paths:
         if match is None:
             return Odd(file=file, why=f"its path does not end in {self.form}")
         groups = {name: word for name, word in match.groupdict().items() if word is not None}
+        if not groups.get("severity", "0").replace(".", "", 1).isdecimal():
+            return Odd(file=file, why=f"its severity {groups['severity']} is not a number")
         for name in self._spellings.keys() & groups.keys():
             if (known := self._spellings[name].get(plain(groups[name]))) is None:
                 return Odd(file=file, why=f"{groups[name]} is not a {name} of this dataset")

@@ -50,15 +50,14 @@ def pictures(release: Release, styles: Sequence[str] = ()) -> Iterator[Picture |
         used.add(picture.file)
         yield picture
     for path, file in files.items():
-        *_, above, _, name = "", "", *path.lower().split("/")
         if file in used:
             continue
         shown = shown_by(path, styles)
         if shown is None or (has_tops and not shown[1] and path.count("/") == 1):
-            yield Odd(file=file, why=NO_STYLE if above == STYLIZED else UNLISTED)
+            is_stylized = STYLIZED in path.lower().split("/")
+            yield Odd(file=file, why=NO_STYLE if is_stylized else UNLISTED)
         else:
-            name = f"{above}_{name}" if above in SPLITS else name
-            yield Picture(file=file, label=shown[0], name=plain(stem_of(name)), style=shown[1])
+            yield Picture(file=file, label=shown[0], name=_name(path), style=shown[1])
 
 
 def _listed(release: Release, files_of: Mapping[str, str], styles: Sequence[str]) -> Iterator[Picture | Odd]:
@@ -97,7 +96,13 @@ def _listed(release: Release, files_of: Mapping[str, str], styles: Sequence[str]
             continue
         if not of_style and not style:
             style = (shown_by(path, styles) or (label, None))[1] or in_name
-        yield Picture(file=files_of[path], label=label, name=plain(stem_of(path)), style=style, row=row)
+        yield Picture(file=files_of[path], label=label, name=_name(path), style=style, row=row)
+
+
+def _name(path: str) -> str:
+    """Return what a picture is called; train/, valid/ and test/ may have the same names."""
+    *_, split, _, name = "", "", *path.lower().split("/")
+    return plain(stem_of(f"{split}_{name}" if split in SPLITS else name))
 
 
 class _Files:
@@ -110,7 +115,7 @@ class _Files:
         self._classes, self._styles = classes, styles
         self._known: dict[tuple[bool, str, str], str | None] = {}
         for path in files:
-            for name in {*_spellings(path)}:
+            for name in (name_of(path).lower(), stem_of(path).lower()):
                 key = _is_content(path), self._place(path), name
                 self._known[key] = None if key in self._known else path
 
@@ -124,7 +129,7 @@ class _Files:
             for in_content in ((False,) if style else (True, False))
             for path in paths
             for place in dict.fromkeys((self._place(path), f"{label}_{style}", label, ""))
-            for name in _spellings(path)
+            for name in (name_of(path).lower(), stem_of(path).lower())
         )
         return next(filter(None, map(self._known.get, keys)), None)
 
@@ -148,12 +153,17 @@ def merged(read: Iterable[tuple[Release, Sequence[Picture | Odd]]]) -> Iterator[
     for release, found in read:
         yield from (odd for odd in found if isinstance(odd, Odd))
         pictures = [picture for picture in found if isinstance(picture, Picture)]
-        counts = Counter((plain(picture.label), picture.style, picture.name) for picture in pictures)
+        counts = Counter(
+            (plain(picture.label), picture.style, name)
+            for picture in pictures
+            for name in (picture.name, name_of(picture.file))
+        )
         known = dict(first)
         for picture in pictures:
             label, size = plain(picture.label), release.tree.files[picture.file]
-            is_one = counts[label, picture.style, picture.name] == 1  # else 1.jpg beside 1.png
-            name = picture.name if is_one else name_of(picture.file)
+            names = (picture.name, name_of(picture.file))  # 1.jpg may be beside 1.png, or in two folders
+            alone = (name for name in names if counts[label, picture.style, name] == 1)
+            name = next(alone, picture.file)
             key: Key = label, picture.style, name
             if release.base in PARTS and known:
                 others = [each for each in alike[label, picture.style, size] if each in known]
@@ -197,9 +207,8 @@ def shown_by(path: str, styles: Sequence[str]) -> tuple[str, str | None] | None:
     for label, style in ((outer, inner), (inner, outer)):
         if plain(style) in styles and label.lower() not in ("", *FOLDERS):
             return mended(label), plain(style)
-    label, style = split_group(inner, styles)
-    if style:
-        return label, style
+    if (split := split_group(inner, styles))[1]:
+        return split
     is_class = inner.lower() not in ("", *FOLDERS) and outer.lower() in ("", IMAGES)
     return (mended(inner), None) if is_class else None
 
@@ -220,10 +229,6 @@ def name_of(path: str) -> str:
 def stem_of(path: str) -> str:
     """Return the last part of a path, without its ending."""
     return os.path.splitext(name_of(path))[0]
-
-
-def _spellings(path: str) -> tuple[str, str, str]:
-    return name_of(path), name_of(path).lower(), stem_of(path).lower()
 
 
 @lru_cache(NAMES)
@@ -264,7 +269,6 @@ def split_group(group: str, styles: Sequence[str]) -> tuple[str, str | None]:
 
 
 def _style_of(stem: str, label: str, styles: Sequence[str]) -> str | None:
-    """Return the style at the end of a flat name or at its beginning, where the class may stand before it."""
-    text = f"_{plain(stem).removeprefix(f'{plain(label)}_')}_"
-    ends = (style for style in styles if text.startswith(f"_{style}_") or text.endswith(f"_{style}_"))
-    return next(ends, None)
+    """Return the style in a flat name."""
+    words = f"_{plain(stem)}_".replace(f"_{plain(label)}_", "_", 1)
+    return next((style for style in styles if f"_{style}_" in words), None)

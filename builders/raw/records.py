@@ -11,7 +11,7 @@ from shiftdata.errors import InputError
 
 
 def json_in(tree: Tree, file: str) -> Any:
-    """What a JSON file of a tree says."""
+    """Read a JSON file of a tree."""
     try:
         return json.loads(tree.read(file).decode("utf-8-sig"))
     except ValueError as error:

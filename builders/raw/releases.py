@@ -81,17 +81,18 @@ class Release:
 def releases(tree: Tree, of: str, source: str) -> list[Release]:
     """Find the releases of a set at a place, the most complete first; a place may have those of several sets.
 
-    One whose set no name gives counts if no other has a name. Where nothing is laid out as a release, the
-    whole place is one.
+    One whose set no name gives counts if no other has a name. Where nothing is laid out as a release, a
+    folder with a table is one, or else the whole place.
     """
-    folders = {folder for folder in map(_marked, tree.files) if folder is not None} or {""}
+    tables = [path for path in tree.files if path.lower().endswith(TABLES)]
+    folders = {folder for folder in map(_marked, tree.files) if folder is not None}
+    folders = folders or {"", *(path.rpartition("/")[0] for path in tables)}
     files: dict[str, dict[str, str]] = defaultdict(dict)
     for path in tree.files:
         above = path.rpartition("/")[0]
         while above and above not in folders:
             above = above.rpartition("/")[0]
         files[above][path[len(above) :].lstrip("/")] = path
-    tables = [path for path in tree.files if path.lower().endswith(TABLES)]
     known = [
         _named(Release(tree=tree, folder=folder, table=_nearest(tables, folder), files=files[folder]))
         for folder in sorted(folders)

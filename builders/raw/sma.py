@@ -22,7 +22,7 @@ AGREE, APART = 0.5, 0.9
 ORDER, ITSELF = "order of rows", "itself"
 WHY = {
     ORDER: "no name says which picture was painted. Every style of a class has as many rows, in order: the "
-    "k-th of each are taken to show one picture",
+    "k-th of each are taken to show one picture, which is a guess, above all in Mini, a sample of each style",
     ITSELF: "no name, column or order of rows says which picture was painted: each stylized picture is an "
     "origin of its own, and what it shows may be in train in one style and in test in another",
 }
@@ -55,7 +55,7 @@ class Sma:
                 named = _in_order(painted, bare) or [replace(each, origin_by=ITSELF) for each in painted]
                 file = release.table or release.folder or tree.place.name
                 yield Odd(file=file, why=f"{MAY_LEAK}: {WHY[named[0].origin_by]}")
-            found[:] = [each for each in found if isinstance(each, Odd) or not each.style] + named
+            found[:] = [*(each for each in found if isinstance(each, Odd) or not each.style), *named]
         yield from merged(read)
 
 

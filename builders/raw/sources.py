@@ -1,4 +1,4 @@
-"""What is known of each raw dataset: files, licence, terms, where it still is, and how many examples it has.
+"""Facts of each raw dataset: files, licence, terms, where it still is, and how many examples it has.
 
 They are in `facts/`, a TOML file for each dataset, or for a table of them.
 """
@@ -55,7 +55,7 @@ class Way:
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """How many examples a source says there are; sources may disagree.
+    """The numbers of examples that a source gives; sources may disagree.
 
     `base` is the part of a release that they are of, `recipe` the recipe, where several read one dataset
     differently; "" is every other. `groups` are counts by domain and class, `each` the smallest and the
@@ -132,15 +132,15 @@ class Source:
         """The source of a table in a TOML file."""
         default = {"title": name, "license": "LicenseRef-not-stated", "recipes": [name], "file": file}
         lists = {
-            "ways": [Way(**one) for one in table.get("ways", ())],
-            "files": [RawFile(**one) for one in table.get("files", ())],
-            "counts": [Counts.of(one) for one in table.get("counts", ())],
+            "ways": [Way(**way) for way in table.get("ways", ())],
+            "files": [RawFile(**entry) for entry in table.get("files", ())],
+            "counts": [Counts.of(counts) for counts in table.get("counts", ())],
         }
         return cls(name=name, **{**default, **table, **lists})
 
     @property
     def place(self) -> Path:
-        """Where it lies if nothing else is said."""
+        """The place where it lies if nothing else is said."""
         return Path(os.environ.get(RAW_VARIABLE, RAW)) / self.name
 
     @property
@@ -162,7 +162,7 @@ class Source:
 
     @property
     def holds(self) -> str:
-        """What a place with it holds: paths of a form, folders of its domains, files, or else its title."""
+        """The contents of a place with it: paths of a form, folders of its domains, files, or its title."""
         folders = self.layout.get("reader", "folders") in ("folders", "digits") and self.counts[:1]
         domains = [f"{name}/" for counts in folders or () for name in counts.domains]
         names = ", ".join(domains or [file.name for file in self.files])
@@ -204,17 +204,17 @@ def source(name: str) -> Source:
     """The raw dataset of that name or TOML file, or of a recipe of that name with the recipe's counts."""
     if name.endswith(".toml"):
         return replace(read_sources(Path(name))[0], recipes=[name])
-    if (one := _known(name)) is None:
+    if (known := _known(name)) is None:
         raise not_found("raw dataset", name, sources(), "`python -m builders raw list` shows them.")
-    own = [counts for counts in one.counts if counts.recipe == name]
-    return replace(one, counts=own or [counts for counts in one.counts if not counts.recipe])
+    own = [counts for counts in known.counts if counts.recipe == name]
+    return replace(known, counts=own or [counts for counts in known.counts if not counts.recipe])
 
 
 def noun_of(name: str) -> Sequence[str]:
-    """What an example of a raw dataset is called, and several; of one without facts, a picture."""
-    one = _known(name)
-    return one.noun if one else NOUN
+    """The word for an example of a raw dataset, and for several; without facts, a picture."""
+    known = _known(name)
+    return known.noun if known else NOUN
 
 
 def _known(name: str) -> Source | None:
-    return next((one for one in sources().values() if name == one.name or name in one.recipes), None)
+    return next((known for known in sources().values() if name in (known.name, *known.recipes)), None)

@@ -57,7 +57,7 @@ class Tree:
 
     @property
     def odd(self) -> Mapping[str, str]:
-        """What cannot be used whatever the dataset is, by path, and why."""
+        """Files that cannot be used whatever the dataset is, by path, and why."""
         return self._contents.odd
 
     def read(self, path: str, start: int = 0, size: int = MOST_BYTES) -> bytes:

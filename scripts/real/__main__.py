@@ -21,9 +21,11 @@ import sys
 import time
 import tomllib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +47,7 @@ class RealSet:
 
     `path` is the folder of the repository that has them, and `get` says how to get what is in no repository.
     `tree` is the hash that `tree_of` gives of the `files` of a pattern. `part` says which part of the dataset
-    they are, if not the whole. `published` are figures of others for the task, by method.
+    they are, if not the whole. `published` are figures of others for the first task, by method.
     """
 
     name: str
@@ -57,7 +59,7 @@ class RealSet:
     files: str = "*"
     part: str = ""
     tree: str = ""
-    task: str = ""
+    tasks: Sequence[str] = ()
     metric: str = "accuracy"
     methods: Sequence[str] = ("erm",)
     published: Mapping[str, str] = field(default_factory=dict)
@@ -152,16 +154,10 @@ class Reader:
         if self.real.tree not in ("", tree["sha256"]):
             self.say(f"other files than were read before: {tree['sha256'][:12]}, not {self.real.tree[:12]}")
         try:
-            for step in (self.check, self.build, self.verify, self.load, self.task):
+            for step in (self.check, self.build, self.verify, self.load, self.tasks):
                 self.do(step.__name__, step)
-            steps = steps if self.record["task"] else 0
-            for method in self.options.methods or self.real.methods if steps else ():
-                for seed in range(self.options.seeds):
-                    self.do(
-                        f"{method}, {steps} steps, seed {seed}", lambda m=method, s=seed: self.train(m, s)
-                    )
-            if steps:
-                self.do(f"plain, {steps} steps, seed 0", self.plain)
+            for task, run in product(self.record["tasks"] if steps else (), self.runs()):
+                self.do(f"{task}: {run[0]}, {steps} steps, seed {run[1]}", partial(self.train, task, *run))
         except Exception as error:  # whatever it is, the other sets are read
             self.record["failed"] = f"{type(error).__name__}: {error}"
             self.say(f"failed: {self.record['failed']}")
@@ -211,32 +207,30 @@ class Reader:
         loaded = datasets.load_dataset(str(self.folder), cache_dir=str(self.options.out / "cache"))
         return {split: rows.num_rows for split, rows in loaded.items()}
 
-    def opened(self) -> sd.Task:
-        return sd.task(self.folder, self.real.task or self.splits()[0])
+    def tasks(self) -> Record:
+        """Count the sets of each task; a part of a dataset may be too small for any."""
+        splits = [split.name for split in sd.open_dataset(self.folder).manifest.canonical_splits]
+        tasks = {name: sd.task(self.folder, name) for name in self.real.tasks or splits[:1]}
+        return {
+            name: {key: f"{len(rows):,} ({rows.role})" for key, rows in task.sets.items()}
+            for name, task in tasks.items()
+        }
 
-    def splits(self) -> list[str]:
-        return [split.name for split in sd.open_dataset(self.folder).manifest.canonical_splits]
+    def runs(self) -> Iterator[tuple[str, int]]:
+        """Yield each method with each seed, and the plain script once."""
+        yield from product(self.options.methods or self.real.methods, range(self.options.seeds))
+        yield "plain", 0
 
-    def task(self) -> Record:
-        """Count the sets of the task; a part of a dataset may be too small for any."""
-        if not self.splits():
-            return {}
-        task = self.opened()
-        return {name: {"role": rows.role, "rows": len(rows)} for name, rows in task.sets.items()}
+    def train(self, name: str, method: str, seed: int) -> float:
+        task, steps = sd.task(self.folder, name), self.options.steps
+        if method == "plain":
+            from plain import plain_predictions
 
-    def train(self, method: str, seed: int) -> float:
-        from shiftdata.baselines.training import Training
-
-        run = sd.train(self.opened(), method, training=Training(steps=self.options.steps), seed=seed)
+            with warnings.catch_warnings(action="ignore"):
+                predictions = plain_predictions(task, self.folder, self.options.out / "cache", steps)
+            return float(task.evaluate(predictions)[self.real.metric])
+        run = sd.train(task, method, steps=steps, seed=seed)
         return float(run.evaluate()[self.real.metric])
-
-    def plain(self) -> float:
-        from plain import plain_predictions
-
-        task, cache = self.opened(), self.options.out / "cache"
-        with warnings.catch_warnings(action="ignore"):
-            predictions = plain_predictions(task, self.folder, cache, self.options.steps)
-        return float(task.evaluate(predictions)[self.real.metric])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a plain script gets on a task, with nothing of ours but its keys: a bar for the reference methods.
+"""A plain script for a task, with nothing of ours but its keys: a bar for the reference methods.
 
 Pictures: a LeNet at 32 pixels with Adam. Texts: TF-IDF of words and pairs, logistic regression. Tables:
 columns standardised or one-hot, logistic regression.

@@ -17,8 +17,8 @@ from shiftdata.tables import markdown
 PAGE = Path(__file__).resolve().parents[2] / "docs/raw_datasets.md"
 BEGIN, END = "<!-- written by scripts/real -->", "<!-- end -->"
 COLUMNS = ("recipe", "raw", "state", "part", "date", "content_id", "rows", "figures", "by")
-STEPS = ("check", "build", "verify", "load", "task")
-RUN = re.compile(r"(.+), (\d+) steps, seed \d+")
+STEPS = ("check", "build", "verify", "load", "tasks")
+RUN = re.compile(r"(.+): (.+), (\d+) steps, seed \d+")
 Records = Mapping[str, Mapping[str, Any]]
 
 
@@ -45,7 +45,7 @@ def write_states(sets: Sequence[Any], records: Records) -> None:
     recorded = {state["recipe"]: dict(state) for state in states()}
     for real in sets:
         record = records.get(real.name, {})
-        if "task" in record and "failed" not in record:
+        if "tasks" in record and "failed" not in record:
             recorded[real.recipe] = {
                 "recipe": real.recipe,
                 "raw": load_recipe(real.recipe).album.name,
@@ -95,7 +95,7 @@ def _with_state(line: str) -> str:
 
 def _table(sets: Sequence[Any], records: Records) -> Iterator[str]:
     """A line for each set that was read."""
-    head = ["set", "read", "files", "problems", "examples", "content_id", "verify", "task", "figures"]
+    head = ["set", "read", "files", "problems", "examples", "content_id", "verify", "figures"]
     rows = []
     for real in sets:
         record = records[real.name]
@@ -108,21 +108,24 @@ def _table(sets: Sequence[Any], records: Records) -> Iterator[str]:
             f"{sum(record['check']['examples'].values()):,}" if "check" in record else "-",
             record["build"]["content_id"][:12] if "build" in record else "-",
             (f"{len(record['verify'])} problems" if record["verify"] else "well") if done else "-",
-            real.task or "its first",
             "failed" if "failed" in record else _figures(real, record),
         ])  # fmt: skip
     yield markdown(head, rows)
 
 
 def _figures(real: Any, record: Mapping[str, Any]) -> str:
-    """The figures of each method, over its seeds, beside those that others published."""
-    values = defaultdict[tuple[str, str], list[float]](list)
+    """The figures of each task and method, over its seeds, beside those that others published."""
+    values = defaultdict[str, dict[tuple[str, str], list[float]]](lambda: defaultdict(list))
     for name, value in record.items():
         if run := RUN.fullmatch(name):
-            values[run[1], run[2]].append(value)
-    texts = [
-        f"{method} {mean(runs):.3f} ({steps} steps" + (f", {len(runs)} seeds)" if len(runs) > 1 else ")")
-        for (method, steps), runs in values.items()
-    ]
-    texts += [f"{method} published {text}" for method, text in real.published.items()]
-    return f"{real.task}, {real.metric}: {'; '.join(texts)}" if texts else ""
+            values[run[1]][run[2], run[3]].append(value)
+    tasks = []
+    for task, methods in values.items():
+        texts = [
+            f"{method} {mean(runs):.3f} ({steps} steps" + (f", {len(runs)} seeds)" if len(runs) > 1 else ")")
+            for (method, steps), runs in methods.items()
+        ]
+        published = real.published.items() if task == next(iter(values)) else ()
+        texts += [f"{method} published {text}" for method, text in published]
+        tasks.append(f"{task}, {real.metric}: {'; '.join(texts)}")
+    return ". ".join(tasks)

@@ -19,6 +19,7 @@ from shiftdata.errors import InputError
 from tests.builders.raw_albums import album_of
 from tests.builders.replicas import imagenet as replica
 from tests.builders.replicas.drawing import put
+from tests.paths import ROOT
 
 #: The first 16 digits of the sha256 of what the authors' generator gives.
 HASHES = {
@@ -143,6 +144,11 @@ FORMS: Mapping[str, tuple[str, Mapping[str, str | None], Mapping[str, int]]] = {
         },
         {"imagenet_1": 2},
     ),
+    "the Hub's archives": (
+        "living17",
+        {f"{NODE}_10_{NODE}.JPEG": None, f"{VALIDATION}_{NODE}.JPEG": None},
+        {"imagenet_1": 2},
+    ),
     "a WordNet id a line": (
         "living17",
         {f"val/{VALIDATION}.JPEG": None, "imagenet_2012_validation_synset_labels.txt": LINES},
@@ -212,6 +218,15 @@ class TestForms:
         groups = (item.nuisance or next(iter(item.source.get("lists", [""]))) for item in items)
         assert Counter(groups) == counts
 
+    def test_forms_have_the_same_rows(self, tmp_path):
+        rows = set[tuple[tuple[str, ...], ...]]()
+        for form in ("Kaggle", "torchvision", "the Hub's archives"):
+            for file, text in FORMS[form][1].items():
+                put(tmp_path / form, file, text or b"the same picture")
+            items = album_of("living17", tmp_path / form).items()
+            rows.add(tuple((item.key, item.label, item.nuisance or "", item.origin) for item in items))
+        assert len(rows) == 1
+
     @pytest.mark.parametrize(("name", "file", "missing"), LACKING)
     def test_the_file_that_lacks_is_named(self, name, file, missing, tmp_path):
         put(tmp_path, file)
@@ -227,3 +242,38 @@ class TestForms:
             "imagenette2/train/n02099601/n02099601_1.JPEG",
         )
         assert "491_chain saw" in told["no picture of the class"]
+
+
+class TestOwnPaths:
+    """The file that docs/raw/declared.md shows."""
+
+    @pytest.fixture
+    @staticmethod
+    def declared(tmp_path) -> Path:
+        page = (ROOT / "docs/raw/declared.md").read_text(encoding="utf-8")
+        (text,) = (block for block in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if "shells" in block)
+        put(tmp_path, "shells.toml", text)
+        return tmp_path / "shells.toml"
+
+    def test_the_example_of_the_page_is_read(self, declared, tmp_path):
+        for file in ("train/Cone/1.jpg", "val/cone/1.jpg", "val/whelk/1.jpg"):
+            put(tmp_path, f"raw/{file}")
+        album = album_of(str(declared), tmp_path / "raw")
+        assert [(item.label, *item.source["lists"]) for item in album.items()] == [
+            ("cone", "train"),
+            ("cone", "val"),
+        ]
+        assert album.left_out == {"val/whelk/1.jpg": "whelk is not a label of this dataset"}
+
+    @pytest.mark.parametrize(
+        ("old", "new", "message"),
+        [
+            ("(?P<label>", "(?P<class_>", r"has the groups class_, list: name \(\?P<label>"),
+            ("(?P<label>", "(?P<label>(", "cannot be used: missing \\)"),
+            ("{list} {name}", "{number}", "cannot be used: 'number'"),
+        ],
+    )
+    def test_a_pattern_that_cannot_be_used_is_refused(self, old, new, message, declared, tmp_path):
+        declared.write_text(declared.read_text().replace(old, new))
+        with pytest.raises(InputError, match=message):
+            album_of(str(declared), tmp_path)

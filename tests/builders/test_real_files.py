@@ -44,7 +44,7 @@ def test_a_set_is_read_once_and_again_when_its_files_change(tmp_path):
     assert record["check"]["problems"] == {"sample": 1}
     assert record["verify"] == []
     assert sum(record["load"].values()) == sum(record["check"]["examples"].values())
-    assert record["task"]["train"]["role"] == "fit"
+    assert record["tasks"]["domainbed_sketch"]["train"].endswith("(fit)")
     assert "| pacs | whole |" in (tmp_path / "out/report.md").read_text()
     again, same = real(tmp_path)
     assert "pacs: build" not in again

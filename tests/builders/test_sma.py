@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from builders.albums.folder import slug
+from builders.cli.app import main
 from builders.make import assign
+from builders.make.build import build
 from builders.raw.album import RawAlbum
 from builders.raw.meta_album import MetaAlbum
 from builders.raw.sma import STYLE_NAMES, Sma
 from builders.recipe_files import load_recipe
 from shiftdata.data.format.written import MAY_LEAK
+from shiftdata.data.verifying import verify
 from shiftdata.errors import InputError
 from tests.builders.replicas import sma
 from tests.builders.replicas.drawing import put
@@ -70,6 +74,19 @@ def test_meta_album_reads_renamed_columns_mends_names_and_names_what_is_odd(tmp_
     }
 
 
+@pytest.mark.parametrize("has_table", [False, True])
+def test_meta_album_reads_folders_of_classes_whose_names_are_the_same_in_train_and_valid(tmp_path, has_table):
+    pairs = [(split, label) for split in ("train", "valid") for label in ("GREAT TIT", "OWL")]
+    files = {f"{split}/{label}/00{n}.jpg": label for split, label in pairs for n in range(2)}
+    for file in (*files, "images to test/1.jpg"):
+        put(tmp_path, file)
+    if has_table:
+        rows = [{"class id": "0", "filepaths": file, "labels": label} for file, label in files.items()]
+        put(tmp_path, "birds.csv", sma.table(rows))
+    origins = {item.origin for item in album(tmp_path, "BRD", MetaAlbum).items()}
+    assert origins == {f"{slug(label)}/{split}_00{n}" for split, label in pairs for n in range(2)}
+
+
 @pytest.mark.parametrize("form", (KNOWN := {**sma.NAMED_FORMS, **sma.ORDERED_FORMS}).values(), ids=KNOWN)
 def test_pictures_of_a_form_share_an_origin_where_they_show_the_same(tmp_path, form):
     truth = form.make(tmp_path, ("polar_bear", "sea_wave"), 4, STYLE_NAMES[9:13])
@@ -96,6 +113,20 @@ def test_where_nothing_says_what_was_painted_each_picture_is_an_origin_and_all_s
     assert {item.source.get("origin_by") for item in read.items() if item.nuisance} == {"itself"}
     (why,) = read.left_out.values()
     assert why.startswith(f"{MAY_LEAK}: no name, column or order of rows says which picture was painted")
+
+
+def test_a_build_of_unknown_origins_says_so_on_its_card_and_where_it_is_verified(tmp_path, capsys):
+    sma.OPAQUE_FORMS["hashes in folders"].make(tmp_path / "raw", ("owl", "otter"), 4, STYLE_NAMES)
+    folder = build(f"sma_brd={tmp_path / 'raw'}", tmp_path, workers=1, quiet=True)
+    notes: list[str] = []
+    assert verify(folder, on_note=notes.append) == []
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    (why,) = load_recipe("sma_brd").album.at(tmp_path / "raw").left_out.values()
+    assert f"warning: {why}" in notes
+    assert f"| **leaks** | {why} |" in card
+    assert "**no leaks**" not in card
+    main(["raw", "check", "sma_brd", "--raw", str(tmp_path / "raw"), "--verbose"])
+    assert f"note: {why}: raw\n" in capsys.readouterr().out
 
 
 def test_opaque_numbers_of_mini_and_extended_are_matched_by_their_bytes(tmp_path):

@@ -175,6 +175,9 @@ ORDERED_FORMS = {
     "numbers in rounds": Form(
         _FLAT + "{row}.jpg", {**_OPAQUE, "STYLE": "{style}"}, order=("label", "n", "style")
     ),
+    "folders and columns of other names": Form(
+        "BRD/pictures/{row}.jpg", {"image": "{file}", "class": "{label}", "domain": "{style}"}, "BRD/meta.csv"
+    ),
     "with content": Form(
         "images/{hash}.jpg", {**_OPAQUE, "STYLE": "{style}"}, "labels.csv", content="images/{hash}.jpg"
     ),
