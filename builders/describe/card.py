@@ -65,6 +65,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         snippet=_snippet(manifest),
         canonical_table=_canonical_table(manifest),
         pixels=manifest.pixels_included,
+        authors=manifest.authors_split,
         example=_example(manifest),
         severity=_severity(manifest),
         config_table=_config_table(manifest),
@@ -138,14 +139,14 @@ def _severity(manifest: Manifest) -> str:
 def _config_table(manifest: Manifest) -> str:
     """The bases and the metadata, with their counts where they are known."""
     about = {base.name: cell(base.summary) for base in manifest.bases}
-    default, example = manifest.default_base, manifest.roles.modality
+    example = manifest.roles.modality
     place = ", with the place of its bytes" if example == "image" else ""
-    about["metadata"] = f"the rows of `{default}` without the {example}{place}"
+    about["metadata"] = f"the rows of `{manifest.default_base}` without the {example}{place}"
     built = bool(manifest.files)
     header = ["config", "what it is", *([*SPLITS, "groups in train", "rows in each"] if built else [])]
     rows = []
     for name in filter(about.__contains__, manifest.configs):
-        shown = f"`{name}`" + (" (default)" if name == default else "")
+        shown = f"`{name}`" + (" (default)" if name == manifest.default_config else "")
         rows.append([shown, about[name], *(_counts(manifest, name) if built else [])])
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, ["---"] * len(header), *rows])
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from builders.albums import Raw
@@ -29,6 +30,7 @@ from shiftdata.data.format.written import sizes_of
 from shiftdata.data.metadata import Metadata, metadata_from_table
 from shiftdata.data.metadata.rows import COLUMNS, metadata_of
 from shiftdata.errors import InputError
+from shiftdata.evaluation.protocols import Protocol
 from shiftdata.evaluation.protocols.canonical import canonical_split
 from shiftdata.evaluation.tasks import Task, TaskWarning
 from shiftdata.evaluation.tasks.task import canonical_task
@@ -112,6 +114,28 @@ def _key(item: Item, nuisance: str, severity: float, severities: Sequence[float]
     return item.key if item.nuisance and not severities else f"{item.key} {nuisance} {severity}"
 
 
+def parts_of_sets(
+    recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int], keys: pa.ChunkedArray
+) -> IntArray:
+    """Number the rows so that each set of an authors' split is all rows of some numbers.
+
+    Rows of one number get files of their own: then each set is whole files.
+    """
+    part = np.zeros(len(keys), np.int64)
+    protocols = [protocol for protocol in recipe.protocols if protocol.own_files]
+    if not protocols:
+        return part
+    canonical = canonical_task(planned(recipe, items, fold_of))
+    for protocol in protocols:
+        task = _made(recipe, protocol, canonical)
+        if task is None:
+            continue
+        for rows in task.sets.values():
+            mine = pc.is_in(keys, value_set=task.metadata.keys(rows.indices).cast(keys.type))
+            part = np.unique(2 * part + mine.to_numpy(), return_inverse=True)[1]
+    return part
+
+
 def _reads_params(recipe: Recipe) -> bool:
     return any(protocol.reads_params for protocol in recipe.protocols)
 
@@ -123,11 +147,12 @@ def freeze(recipe: Recipe, manifest: Manifest, folder: Path) -> list[CanonicalSp
     paths = [folder / metadata_file(recipe.default_base, split) for split in SPLITS]
     names = [recipe.nuisance if name == "nuisance" else name for name in COLUMNS]
     names += ["params"] if _reads_params(recipe) else []
-    table = pa.concat_tables(pq.read_table(path, columns=names) for path in paths)
+    table = pa.concat_tables(pq.read_table(path, columns=[*names, "shard"]) for path in paths)
     return _canonical_splits(
         recipe,
         metadata_of(manifest, recipe.default_base, table),
         np.concatenate([sizes_of(path, manifest.roles) for path in paths]),
+        table["shard"].to_numpy(),
         lambda task, name: task.freeze(folder / protocol_file(name)),
     )
 
@@ -136,25 +161,34 @@ def _canonical_splits(
     recipe: Recipe,
     metadata: Metadata,
     sizes: IntArray,
+    shards: IntArray | None = None,
     on_task: Callable[[Task, str], object] = lambda task, name: None,
 ) -> list[CanonicalSplit]:
     canonical, splits = canonical_task(metadata), list[CanonicalSplit]()
     for number, protocol in enumerate(recipe.protocols):
-        try:
-            with warnings.catch_warnings(action="ignore", category=TaskWarning):  # whoever loads it is warned
-                task = protocol(canonical, on_empty=recipe.on_empty)
-            if empty := [name for name, rows in task.sets.items() if not len(rows)]:
-                raise InputError(f"{protocol.words()} leaves {empty[0]} of {metadata.name} without a row")
-        except InputError:
-            if not isinstance(recipe.album, Raw):
-                raise
+        task = _made(recipe, protocol, canonical)
+        if task is None:
             continue
         on_task(task, protocol.config_name)
         virtual = recipe.virtual is None or number < recipe.virtual
-        splits.append(canonical_split(protocol, task, recipe.default_base, sizes, virtual=virtual))
+        splits.append(canonical_split(protocol, task, recipe.default_base, sizes, shards, virtual=virtual))
     names = Counter(base.name for base in recipe.bases) + Counter(["metadata"])
     names += Counter(name for split in splits for name in {split.name, *split.configs})
     repeated = [name for name, count in names.items() if count > 1]
     if repeated:
         raise InputError(f"{recipe.name} would have two configs named {', '.join(repeated)}: rename the base")
     return splits
+
+
+def _made(recipe: Recipe, protocol: Protocol, canonical: Task) -> Task | None:
+    """Make a task; None if a raw dataset, which may lack some files, cannot give it."""
+    try:
+        with warnings.catch_warnings(action="ignore", category=TaskWarning):  # whoever loads it is warned
+            task = protocol(canonical, on_empty=recipe.on_empty)
+        if empty := [name for name, rows in task.sets.items() if not len(rows)]:
+            raise InputError(f"{protocol.words()} leaves {empty[0]} of {task.metadata.name} without a row")
+    except InputError:
+        if not isinstance(recipe.album, Raw):
+            raise
+        return None
+    return task

@@ -14,7 +14,7 @@ import pyarrow as pa
 from builders.describe.contact_sheet import write_pictures
 from builders.describe.renderings import describe, draft
 from builders.make import row_groups
-from builders.make.canonical import freeze
+from builders.make.canonical import freeze, parts_of_sets
 from builders.make.equal import Listed
 from builders.make.gather import EXAMPLES, Gathered, gather, reasons_of
 from builders.make.reorder import reordered
@@ -51,9 +51,12 @@ def pack(rendered: Rendered, folder: Path, on_rows: Callable[[int], object] = la
     dropped: dict[str, Sequence[tuple[str, str]]] = {}
     for name, blocks in rendered.blocks.items():
         gathered = gather(recipe, rendered.content.items, rendered.fold_of, rendered.spool, blocks)
-        files |= _write_base(rendered, plain, name, gathered, folder, on_rows)
+        part_of = np.zeros(len(gathered.rows), np.int64)
+        if name == recipe.default_base:
+            part_of = parts_of_sets(recipe, rendered.content.items, rendered.fold_of, gathered.rows["key"])
+        files |= _write_base(rendered, plain, name, gathered, part_of, folder, on_rows)
         dropped[name] = gathered.dropped
-        del gathered
+        del gathered, part_of
         for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
             pool.release_unused()  # each of the two would keep what the other needs next
     write_dropped(folder, dropped)
@@ -82,13 +85,14 @@ def _write_base(
     manifest: Manifest,
     name: str,
     gathered: Gathered,
+    part_of: IntArray,
     folder: Path,
     on_rows: Callable[[int], object],
 ) -> dict[str, FileRecord]:
-    """Write the files of a base; give their records."""
+    """Write the files of a base, none with rows of two sets; give their records."""
     if gathered.judged is not None:
         write_metadata(folder / f"filters/{name}.parquet", [gathered.judged])
-    groups = _row_groups(gathered, name)
+    groups = _row_groups(gathered, part_of, name)
     orders = {split: np.concatenate(of) for split, of in groups.items()}
     places = np.full(sum(gathered.counts), -1)
     places[gathered.number[np.concatenate(list(orders.values()))]] = np.arange(len(gathered.rows))
@@ -104,6 +108,7 @@ def _write_base(
                     order[start:stop], values.read("params", first + start, first + stop)
                 ),
                 examples=lambda start, stop: values.read("example", first + start, first + stop),
+                apart=(np.flatnonzero(np.diff([part_of[of[0]] for of in groups[split]])) + 1).tolist(),
             )
 
         firsts = accumulate(map(len, orders.values()), initial=0)
@@ -112,12 +117,12 @@ def _write_base(
         return write_splits(folder, manifest, name, splits, workers=workers, on_rows=on_rows)
 
 
-def _row_groups(gathered: Gathered, base: str) -> dict[str, list[IntArray]]:
-    """The row groups of each split, as indices into the gathered rows."""
+def _row_groups(gathered: Gathered, part_of: IntArray, base: str) -> dict[str, list[IntArray]]:
+    """The row groups of each split, one set after the other, as indices into the gathered rows."""
     modality = gathered.recipe.encoding.modality
     arrange = row_groups.row_groups if modality == "image" else row_groups.shuffled_row_groups
     split_of, label_of = gathered.of_items("split"), gathered.of_items("label")
-    groups = {}
+    groups: dict[str, list[IntArray]] = {}
     for number, split in enumerate(SPLITS):
         members = np.flatnonzero(split_of == number)
         if not len(members):
@@ -125,13 +130,16 @@ def _row_groups(gathered: Gathered, base: str) -> dict[str, list[IntArray]]:
                 f"the base {base!r} has no row in {split}: too few {EXAMPLES[modality]} can "
                 f"be used. Dropped: {reasons_of(gathered.dropped)}"
             )
-        mine = gathered.rows.select(["key", "quantile", "size"]).take(pa.array(members))
-        rows = row_groups.Rows(
-            keys=mine["key"].combine_chunks(),
-            cells=gathered.cells[members],
-            labels=label_of[members],
-            quantiles=mine["quantile"].to_numpy(),
-            sizes=mine["size"].to_numpy().astype(np.int64),
-        )
-        groups[split] = [members[group] for group in arrange(rows)]
+        groups[split] = []
+        for of in np.unique(part_of[members]):
+            within = members[part_of[members] == of]
+            mine = gathered.rows.select(["key", "quantile", "size"]).take(pa.array(within))
+            rows = row_groups.Rows(
+                keys=mine["key"].combine_chunks(),
+                cells=gathered.cells[within],
+                labels=label_of[within],
+                quantiles=mine["quantile"].to_numpy(),
+                sizes=mine["size"].to_numpy().astype(np.int64),
+            )
+            groups[split] += [within[group] for group in arrange(rows)]
     return groups

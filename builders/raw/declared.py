@@ -122,6 +122,7 @@ def _recipe(source: Source, layout: Mapping[str, Any], table: Mapping[str, Any])
     shift = _shift(values["shift"], name, _names(values["domains"] or getattr(reader, "domains", ())), where)
     protocols = list(_protocols(values["protocols"], name, shift.nuisances))
     last = max((at for at, each in enumerate(protocols, 1) if isinstance(each, LeaveOneDomainOut)), default=0)
+    whole = sum(protocol.own_files for protocol in protocols)
     album = NumberedAlbum if getattr(reader, "numbers", "") else RawAlbum
     labels = _names(values["labels"] or getattr(reader, "labels", ()))
     title = values["title"] or source.title
@@ -158,8 +159,8 @@ def _recipe(source: Source, layout: Mapping[str, Any], table: Mapping[str, Any])
         bases=bases,
         default_base=bases[-1].name,
         protocols=tuple(protocols),
-        # A set of each of three is a config.
-        virtual=values["virtual"] or (min(last, MOST_VIRTUAL // 3) if last else None),
+        # A set of each of three is a config; a split whose sets have files of their own is one.
+        virtual=values["virtual"] or (min(last, whole + (MOST_VIRTUAL - whole) // 3) if last else None),
         on_empty="report",
         publishes=values["publishes"],
     )

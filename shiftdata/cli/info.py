@@ -22,7 +22,7 @@ def command(dataset: str) -> None:
     print(manifest.summary)
     if manifest.part is not None:
         print(f"A part of content {manifest.part.content_id[:16]}: its README.md says which.")
-    default, configs = manifest.default_base, manifest.configs
+    default, configs = manifest.default_config, manifest.configs
     sizes = {f"{name} (default)" if name == default else name: of.splits for name, of in configs.items()}
     for split in manifest.canonical_splits:
         if not set(split.configs) & set(configs):

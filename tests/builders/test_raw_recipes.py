@@ -97,13 +97,15 @@ def test_every_example_of_the_replica_is_a_row_of_its_nuisance(built):
 
 def test_plain_datasets_loads_it(built):
     folder, counts = built
-    roles = sd.open_dataset(folder).manifest.roles
-    loaded = datasets.load_dataset(str(folder), cache_dir=str(folder.parent / "cache"))
+    manifest = sd.open_dataset(folder).manifest
+    roles, cache = manifest.roles, str(folder.parent / "cache")
+    loaded = datasets.load_dataset(str(folder), manifest.default_base, cache_dir=cache)
     assert sum(split.num_rows for split in loaded.values()) == sum(counts.values())
     assert roles.modality != "image" or all(row["image"].size >= (8, 8) for row in loaded["train"])
     assert all(any(row[name] is not None for name in roles.example) for row in loaded["train"])
 
 
+@pytest.mark.filterwarnings("ignore::shiftdata.evaluation.tasks.LeakWarning")
 def test_its_first_protocol_gives_a_task_that_can_be_evaluated(built):
     folder, _ = built
     split = sd.open_dataset(folder).manifest.canonical_splits[0]

@@ -22,7 +22,7 @@ from shiftdata.evaluation.tasks import Evaluation, Task, TaskWarning
 from shiftdata.evaluation.tasks.predictions import predicted_rows
 
 #: The figure by which a table is ranked: the first that its task has.
-HEADLINES = ("worst", "mean_domain", "h_score", "mean_drop", "overall")
+HEADLINES = ("worst", "worst_identity", "worst_region", "mean_domain", "h_score", "mean_drop", "overall")
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ from shiftdata.data.format.paths import (
 from shiftdata.data.format.records import CanonicalSplit, FileRecord
 from shiftdata.data.format.schema import FROZEN, SPLITS, metadata_schema
 from shiftdata.data.format.writer import BYTES_PER_GROUP, ROWS_PER_GROUP, Ordered, write_keys, write_splits
-from shiftdata.data.format.written import finished, write_renderings
+from shiftdata.data.format.written import finished, write_renderings, written_rows
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.places.store import OnBytes
 from shiftdata.errors import InputError, IntegrityError
@@ -70,6 +70,8 @@ class PartFetch:
     chosen: dict[str, IntArray] = field(default_factory=dict)
     frozen: pa.Table | None = None
     files: dict[str, FileRecord] = field(default_factory=dict)
+    #: Of data files of the whole, the files that have their chosen rows here.
+    moved: dict[str, list[str]] = field(default_factory=dict)
 
     def metadata_files(self) -> dict[str, FileRecord]:
         """List the metadata in which rows are chosen, and the keys of the asked canonical split."""
@@ -184,13 +186,25 @@ class PartFetch:
             on_bytes(size)
             return examples
 
-        chosen = self.tables[split].take(pa.array(rows))
+        chosen, asked = self.tables[split].take(pa.array(rows)), self.selection.canonical
+        # Sets with files of their own keep them: no file here has rows of two files there.
+        shard = chosen["shard"].to_numpy() * (asked is not None and asked.has_files)
+        pieces = np.split(np.arange(len(chosen)), np.flatnonzero(np.diff(shard)) + 1)
+        most = MOST_ROWS[self.manifest.roles.modality]
+        groups = [
+            [piece[group] for group in row_groups_in_order(chosen.take(pa.array(piece)), most)]
+            for piece in pieces
+        ]
+        ordered = Ordered.of_table(chosen, [group for piece in groups for group in piece], read)
+        ordered = replace(ordered, apart=np.cumsum(list(map(len, groups)))[:-1].tolist())
         try:
-            groups = row_groups_in_order(chosen, MOST_ROWS[self.manifest.roles.modality])
-            ordered = Ordered.of_table(chosen, groups, read)
             self.files |= write_splits(self.work, self.manifest, base, {split: ordered})
         except NoPlaceError:
             return {f"data/{base}/{split} ({len(rows):,} rows)": int(pc.sum(chosen["length"]).as_py())}
+        new = written_rows(self.work / metadata_file(base, split))["shard"].to_numpy()
+        paths, there = (data_files(files, base, split) for files in (self.files, self.manifest.files))
+        for number in np.unique(shard).tolist():
+            self.moved[there[number]] = [paths[place] for place in np.unique(new[shard == number])]
         return {}
 
     def _canonical_splits(self) -> list[CanonicalSplit]:
@@ -199,9 +213,15 @@ class PartFetch:
         if self.selection.conditions:
             return []
         if asked is not None:
-            sets = {name: asked.sets[name] for name in self.selection.splits}
+            here = {path: [path] for path in self._whole_files()} | self.moved
+            sets = {
+                name: replace(rows, files=[path for file in rows.files for path in here.get(file, ())])
+                for name, rows in asked.sets.items()
+                if name in self.selection.splits
+            }
             configs = {
-                name: [of_set for of_set in of if of_set in sets] for name, of in asked.configs.items()
+                name: [of_set for of_set in of if of_set in sets]
+                for name, of in ({} if asked.has_files else asked.configs).items()
             }
             configs = {name: of for name, of in configs.items() if of} or virtual_configs(asked.name, sets)
             return [replace(asked, sets=sets, configs=configs)]

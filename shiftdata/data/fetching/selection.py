@@ -80,7 +80,8 @@ def selection_of(
         )
     if manifest.part is not None:
         raise InputError(f"{manifest.name} is a part itself there: fetch the part from the whole")
-    wanted = config or manifest.default_base
+    authors = manifest.authors_split if split is not None else None  # their train is not that of the base
+    wanted = config or (authors.name if authors else manifest.default_base)
     canonical, base, names = manifest.rows_behind(wanted)
     splits = [split] if isinstance(split, str) else list(split) if split is not None else names
     for name in splits:

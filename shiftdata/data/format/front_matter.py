@@ -33,7 +33,8 @@ def config_entry(manifest: Manifest, name: str) -> Entry:
     if name == next(iter(manifest.configs)):
         entry["default"] = True
     read = config.read or {split: [split] for split in SPLITS}  # a card may be drawn before anything is built
-    paths = {split: [pattern.format(config.base, of) for of in splits] for split, splits in read.items()}
+    patterns = {split: [pattern.format(config.base, of) for of in splits] for split, splits in read.items()}
+    paths = {**patterns, **config.files}
     entry["data_files"] = [
         {"split": split, "path": several if len(several) > 1 else several[0]}
         for split, several in paths.items()
@@ -58,11 +59,15 @@ def loading_entries(manifest: Manifest) -> dict[str, list[Entry]]:
 
 
 def virtual_configs(name: str, sets: Mapping[str, CanonicalSet]) -> dict[str, list[str]]:
-    """Return the configs of a canonical split: one if each set has a split of its own, else one a set.
+    """Return the configs of a canonical split: one if each set has its own files or split, else one a set.
 
-    There are none if filters cannot express a set, or `datasets` refuses its name.
+    There are none if neither files nor filters can express a set, or `datasets` refuses its name.
     """
-    if any(rows.filters is None or not SPLIT_NAME.fullmatch(of) for of, rows in sets.items()):
+    if not all(map(SPLIT_NAME.fullmatch, sets)):
+        return {}
+    if all(rows.files for rows in sets.values()):
+        return {name: list(sets)}
+    if any(rows.filters is None for rows in sets.values()):
         return {}
     read = [split for rows in sets.values() for split in rows.splits]
     if len(set(read)) == len(read) == len(sets):

@@ -153,7 +153,10 @@ class Manifest:
 
     @property
     def configs(self) -> Mapping[str, Config]:
-        """Every config that `load_dataset(repo, name)` accepts, by name, the default first."""
+        """Every config that `load_dataset(repo, name)` accepts, by name, the default first.
+
+        The default is the authors' split, if the dataset has one, else the default base.
+        """
         rows = _of_base(self.base(self.default_base), "metadata")
         if self.withheld:
             return {rows.name: rows}
@@ -166,7 +169,20 @@ class Manifest:
                 for name, sets in split.configs.items()
             ]
             configs.append(rows)
+        if (authors := self.authors_split) is not None:
+            configs.sort(key=lambda config: config.name not in authors.configs)
         return {config.name: config for config in configs}
+
+    @property
+    def default_config(self) -> str:
+        """The config that `load_dataset(repo)` loads."""
+        return next(iter(self.configs))
+
+    @property
+    def authors_split(self) -> CanonicalSplit | None:
+        """The canonical split whose sets have files of their own; None if there are none or several."""
+        splits = [split for split in self.canonical_splits if split.has_files]
+        return splits[0] if len(splits) == 1 else None
 
     def canonical(self, name: str) -> CanonicalSplit | None:
         """Return the canonical split of that name, or None."""
@@ -261,14 +277,16 @@ def _of_base(base: Base, name: str) -> Config:
 
 
 def _virtual(split: CanonicalSplit, name: str, sets: Sequence[str]) -> Config:
-    """Make one config of sets of a canonical split, no two of which are read from one split of the base."""
+    """Make one config of sets of a canonical split, no two of which are read from one split or file."""
     chosen = {of: split.sets[of] for of in sets}
+    files = {of: rows.files for of, rows in chosen.items() if rows.files}
     return Config(
         name=name,
         base=split.base,
         splits={of: rows.size for of, rows in chosen.items()},
         read={of: rows.splits for of, rows in chosen.items()},
-        filters=[clause for rows in chosen.values() for clause in rows.filters or ()],
+        filters=None if files else [clause for rows in chosen.values() for clause in rows.filters or ()],
+        files=files,
     )
 
 
@@ -287,6 +305,7 @@ def faults(manifest: Manifest) -> Iterator[str]:
     for split in manifest.canonical_splits:
         for name, rows in split.sets.items():
             yield from _unknown(f"splits of {split.name}/{name}", rows.splits, SPLITS)
+            yield from _unknown(f"files of {split.name}/{name}", rows.files, manifest.all_files)
         for name, sets in split.configs.items():
             yield from _unknown(f"sets of the config {name}", sets, split.sets)
 

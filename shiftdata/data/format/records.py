@@ -91,7 +91,7 @@ class CanonicalSet:
     """A set of a canonical split: its roles, its size, and the splits of its base that have its rows.
 
     `filters` keep exactly its rows; None if no filters can, for a `reason`. A row that was drawn twice counts
-    twice in `size`.
+    twice in `size`. `files` are the data files that have exactly its rows, where the build gave it some.
     """
 
     roles: Sequence[str]
@@ -99,6 +99,7 @@ class CanonicalSet:
     splits: Sequence[str]
     filters: Filters | None
     reason: str = ""
+    files: Sequence[str] = ()
 
 
 #: The beginning of the note that a set of a canonical split lacks groups.
@@ -122,6 +123,11 @@ class CanonicalSplit:
     notes: Sequence[str] = ()
 
     @property
+    def has_files(self) -> bool:
+        """True if each set is whole data files, which one config reads without filters."""
+        return any(rows.files for rows in self.sets.values())
+
+    @property
     def has_gaps(self) -> bool:
         """True if a set lacks groups, so that the task can be made only with `on_empty="report"`."""
         return any(note.startswith(GAPS) for note in self.notes)
@@ -129,13 +135,17 @@ class CanonicalSplit:
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """A config of `load_dataset(repo, name)`: each split's size, and the splits of `base` it is read from."""
+    """A config of `load_dataset(repo, name)`: each split's size, and the splits of `base` it is read from.
+
+    `files` are the data files of each split, where these are some of those of the base.
+    """
 
     name: str
     base: str
     splits: Mapping[str, Split]
     read: Mapping[str, Sequence[str]]
     filters: Filters | None = None
+    files: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -69,13 +69,15 @@ class Ordered:
     """The rows of a split in the order of its files, read by several threads.
 
     `lengths` has the bytes of each example, `groups` the rows of each row group. From a start to an end,
-    `table` returns the columns of the metadata and `sha256`, and `examples` the encoded examples.
+    `table` returns the columns of the metadata and `sha256`, and `examples` the encoded examples. A new file
+    begins at each row group in `apart`.
     """
 
     lengths: IntArray
     groups: IntArray
     table: Callable[[int, int], pa.Table]
     examples: Callable[[int, int], pa.Array]
+    apart: Sequence[int] = ()
 
     @classmethod
     def of_table(
@@ -140,8 +142,9 @@ def write_splits(
 
 def _shards(base: str, split: str, rows: Ordered) -> list[_Shard]:
     starts = np.cumsum(rows.groups) - rows.groups
-    number = cut_into_shards(np.add.reduceat(rows.lengths, starts))
-    cuts = np.flatnonzero(np.diff(number)) + 1
+    sections = np.split(np.add.reduceat(rows.lengths, starts), rows.apart)
+    new = [np.diff(cut_into_shards(sizes), prepend=-1) > 0 for sizes in sections if len(sizes)]
+    cuts = np.flatnonzero(np.concatenate(new))[1:]
     firsts = [0, *starts[cuts].tolist()]
     return [
         _Shard(data_file(base, split, shard, len(firsts)), split, first, groups)

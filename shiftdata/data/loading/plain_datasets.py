@@ -67,7 +67,7 @@ def load_dataset(
     Args:
         name: `sma_emoji`, `shift/sma_emoji`, the path of a dataset's folder, or its URL.
         config: a base (`mini`, `content`, ...), a canonical split (`gf_k8_mu10`, also one that is a key file)
-            or `metadata`; None is the default.
+            or `metadata`; None is the default: the authors' split where the dataset has one, else a base.
         split: `train`, `validation` or `test`, or a set of the canonical split; "all" is all rows of a base;
             None gives each split.
         streaming: iterate without preparing a copy on disk.
@@ -77,7 +77,7 @@ def load_dataset(
     """
     opened = open_dataset(name)
     manifest = opened.manifest
-    config = config or manifest.default_base
+    config = config or (manifest.default_config if manifest.pixels_included else manifest.default_base)
     if config != "metadata":
         manifest.require_pixels(opened.address)
     if config not in manifest.configs:
@@ -86,7 +86,7 @@ def load_dataset(
     chosen = manifest.configs[config]
     filters = {} if chosen.filters is None else {"filters": chosen.filters}
     given = {"split": split, "streaming": streaming, **filters, **options}
-    return _load_files(opened, config, chosen.base, chosen.read, **given)
+    return _load_files(opened, config, chosen.base, chosen.read, chosen.files, **given)
 
 
 def _load_frozen(
@@ -112,7 +112,7 @@ def _load_frozen(
             rows = keys.filter(pc.equal(keys["split"], each))
             filters = [[("key", "in", rows["key"].to_pylist())]]
         given = {"filters": filters, "split": each, "streaming": streaming} | options
-        loaded[each] = _load_files(opened, base, base, {each: sets[each].splits}, **given)
+        loaded[each] = _load_files(opened, base, base, {each: sets[each].splits}, {}, **given)
         if rows is not None and (pc.max(rows["count"]).as_py() or 0) > 1:
             if streaming:
                 raise InputError(f"{name}/{each} was drawn with replacement: load it with streaming=False")
@@ -124,9 +124,14 @@ def _load_frozen(
 
 
 def _load_files(
-    opened: OpenDataset, config: str, base: str, read: Mapping[str, Sequence[str]], **options: Any
+    opened: OpenDataset,
+    config: str,
+    base: str,
+    read: Mapping[str, Sequence[str]],
+    own: Mapping[str, Sequence[str]],
+    **options: Any,
 ) -> Any:
-    """Load splits from the files of some splits of a base, without the card."""
+    """Load splits from the files of some splits of a base, or from their `own`, without the card."""
     import datasets
 
     store, manifest = opened.store, opened.manifest
@@ -149,6 +154,7 @@ def _load_files(
         return [f"{place}/{path}" for path in data_files(manifest.files, base, split)]
 
     files = {name: [path for split in splits for path in paths(split)] for name, splits in read.items()}
+    files |= {name: [f"{place}/{path}" for path in of] for name, of in own.items()}
     return datasets.load_dataset("parquet", data_files=files, **(_access(store) | options))
 
 

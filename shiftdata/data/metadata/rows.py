@@ -19,7 +19,7 @@ from shiftdata.data.format.records import TaskOf
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.metadata.columns import BLOCK, FileRows, as_array
 from shiftdata.data.metadata.folds import hashes64, strata
-from shiftdata.data.metadata.listing import Listing, listing_of
+from shiftdata.data.metadata.listing import Listing, listing_of, values_of
 from shiftdata.errors import InputError, IntegrityError
 
 Array = NDArray[Any]
@@ -301,6 +301,12 @@ class Metadata:
                 "make it from the whole, and freeze it"
             )
         return listing_of((part["params"] for _, part in self.blocks(["params"])), self.name)
+
+    def params_of(self, name: str, rows: Array) -> list[Any]:
+        """Return a value of the `params` of rows, in their order; None where there is none."""
+        if self.dataset is None and "params" not in self.names:
+            return [None] * len(rows)
+        return values_of(self.take(["params"], rows)["params"], name)
 
     @property
     def repeats(self) -> bool:

@@ -7,6 +7,8 @@
 from shiftdata.evaluation.protocols.adaptation import SCENARIOS as SCENARIOS
 from shiftdata.evaluation.protocols.adaptation import UDA as UDA
 from shiftdata.evaluation.protocols.adaptation import UniDA as UniDA
+from shiftdata.evaluation.protocols.authors import Official as Official
+from shiftdata.evaluation.protocols.authors import Wilds as Wilds
 from shiftdata.evaluation.protocols.base import Chain as Chain
 from shiftdata.evaluation.protocols.base import Protocol as Protocol
 from shiftdata.evaluation.protocols.base import Where as Where

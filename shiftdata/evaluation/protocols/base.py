@@ -73,6 +73,8 @@ class Protocol(ABC):
     leaking: ClassVar[Sequence[str]] = ()
     #: The variants that go by the files of a dataset's authors, as the rows' `params` name them.
     from_files: ClassVar[Sequence[str]] = ()
+    #: True if a build packs its sets into files of their own, so that one config of plain `datasets` has all.
+    own_files: ClassVar[bool] = False
     #: The official metrics of its tasks, of `shiftdata.evaluation.tasks.official`.
     metrics: ClassVar[Sequence[str]] = ()
     #: Its place in a chain; `ANY` is where it is written.

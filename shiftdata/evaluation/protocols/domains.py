@@ -19,6 +19,7 @@ from shiftdata.evaluation.protocols.base import Protocol, Stage, named
 from shiftdata.evaluation.protocols.cuts import Shares, cut, listed_cut, shuffled_cut
 from shiftdata.evaluation.tasks import Role, Task
 from shiftdata.evaluation.tasks.making import noted, recut
+from shiftdata.evaluation.tasks.rows import CAUTION
 from shiftdata.evaluation.tasks.sets import NewSet, Part
 
 #: The groups of domains that are left out together (DomainBed-v2, section 3.1).
@@ -62,6 +63,23 @@ class DomainProtocol(Protocol):
     works: ClassVar[Stage] = Stage.CUT
     metrics: ClassVar[Sequence[str]] = ("domains",)
 
+    def cautioned(self, task: Task, before: Task, tested: Sequence[int]) -> Task:
+        """Note where a task tests fewer rows than its domains have: originals recur in other domains."""
+        nuisance, names = task.metadata.nuisance, task.metadata.nuisances
+        every, left = (
+            sum(int(np.isin(nuisance[rows.indices], tested).sum()) for rows in of.sets.values())
+            for of in (before, task)
+        )
+        if left == every:
+            return task
+        domains = " and ".join(names[number] for number in tested)
+        variants = " or ".join(f"{self.id}@{name}" for name in ("paper", "code") if name in self.variants)
+        return noted(
+            task,
+            f"{CAUTION}{left:,} of {every:,} rows of {domains} are left to test: originals of the others are "
+            f"shared with the training domains; not comparable with published figures: take {variants}",
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class WholeDomains(DomainProtocol):
@@ -75,7 +93,8 @@ class WholeDomains(DomainProtocol):
         """Train and validate in the domains among some that do not test; test in the others."""
         tested, trained = _domains(task, test, among)
         parts = train_parts(task, seed, whole=self.variant == "paper")
-        return _recut(task, parts, {"train": trained, "validation": trained, "test": tested})
+        domains = {"train": trained, "validation": trained, "test": tested}
+        return self.cautioned(_recut(task, parts, domains), task, tested)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +238,7 @@ class DomainBed(DomainProtocol):
         recurring = IN_OUT if self.variant == "paper" else IN_OUT_APART
         parts = cut(task.metadata, recurring, IN_OUT, seed=self.seed)
         domains = {"train": trained, "validation": trained, "test": tested, "oracle": tested}
-        return _recut(task, parts, domains)
+        return self.cautioned(_recut(task, parts, domains), task, tested)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,6 +276,7 @@ class Listed(DomainProtocol):
     about: ClassVar[str] = "the sets of the authors' lists, some domains tested"
     leaking: ClassVar = ("",)
     from_files: ClassVar = ("",)
+    own_files: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

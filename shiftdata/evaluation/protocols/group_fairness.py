@@ -18,7 +18,7 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols.base import Protocol, Stage, places, plain_name
 from shiftdata.evaluation.tasks import MuWarning, Task
 from shiftdata.evaluation.tasks.making import narrow, noted, restrict, units
-from shiftdata.evaluation.tasks.report import CAUTION
+from shiftdata.evaluation.tasks.rows import CAUTION
 from shiftdata.stable import ranks, uniform
 
 #: The ratio of met to asked mu from which the report begins with a caution.

@@ -20,6 +20,7 @@ from shiftdata.data.format.records import CanonicalSplit
 from shiftdata.data.metadata import Metadata, read_metadata
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.protocols.adaptation import UDA, UniDA
+from shiftdata.evaluation.protocols.authors import Official, Wilds
 from shiftdata.evaluation.protocols.base import REQUIRED, Chain, Protocol, Where
 from shiftdata.evaluation.protocols.continuous import Continuous
 from shiftdata.evaluation.protocols.domains import (
@@ -41,7 +42,7 @@ from shiftdata.evaluation.tasks.task import canonical_task, frozen_task, task_in
 #: Another protocol is another entry.
 _ALL: tuple[type[Protocol], ...] = (
     *(ClassicDG, DomainBed, HoldOut, LeaveOneDomainOut, LeaveOneGroupOut, Oracle, OracleStar, Listed),
-    *(Continuous, EvaluateOnly, FlexibleDG, GroupFairness, LabelShift, UDA, UniDA),
+    *(Continuous, EvaluateOnly, FlexibleDG, GroupFairness, LabelShift, Official, UDA, UniDA, Wilds),
 )
 _BY_NAME: Mapping[str, type[Protocol]] = {protocol.id: protocol for protocol in _ALL}
 
@@ -61,8 +62,8 @@ def task(
     Args:
         dataset: a name, `shift/<name>`, a folder, a URL, an opened dataset, or metadata.
         of: a protocol, or in words "group-fairness k=8 mu=0.1 severity<=1.5", as on the command line; the
-            name of a canonical split, or a .parquet file that `freeze` wrote; None is the canonical train,
-            validation and test.
+            name of a canonical split, or a .parquet file that `freeze` wrote; None is the split of the
+            dataset's authors where it has one, else the canonical train, validation and test.
         base: the dataset's base; default: its default base.
         on_empty: what to do about a promised group without rows: an "error", or n = 0 in the "report".
         params: of the named protocol, see `shiftdata.evaluation.protocols.protocols()`.
@@ -89,7 +90,9 @@ def task(
             return published(metadata, split)
         of = protocol(of, **params) if params else parse_protocol(of)
     if of is None:
-        return canonical_task(metadata)
+        split = metadata.dataset.manifest.authors_split if metadata.dataset else None
+        has_rows = split is not None and split.base == metadata.base
+        return published(metadata, split) if split and has_rows else canonical_task(metadata)
     words = of.words()
     split = _canonical_split(metadata, lambda split: split.protocol == words)
     if split is not None and metadata.dataset is not None and metadata.dataset.manifest.part is not None:

@@ -10,7 +10,7 @@ Errors are over origins, from the derivatives of a figure by the accuracies of g
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeAlias
@@ -212,6 +212,41 @@ def _adaptation(judged: Judged) -> Named:
     yield "mean_class", _mean(present, kind)
 
 
+def _wilds(judged: Judged) -> Named:
+    """WILDS: accuracy; of FMoW the worst region, of CivilComments the worst identity and label.
+
+    Both stand in the `params` of rows. The region "Other" does not count; a comment counts for each of the
+    identities that it mentions.
+    """
+    yield from _overall(judged)
+    regions = judged.metadata.params_of("region", judged.rows)
+    named = [[region] if region and region != "Other" else [] for region in regions]
+    if any(named):
+        yield "worst_region", _worst(_overlapping(judged, named, "region"))
+    identities = judged.metadata.params_of("identities", judged.rows)
+    labels = judged.metadata.labels
+    named = [
+        [f"{identity} / {labels[label]}" for identity in mentioned or ()]
+        for mentioned, label in zip(identities, judged.true.tolist(), strict=True)
+    ]
+    if any(named):
+        yield "worst_identity", _worst(_overlapping(judged, named, "identity / label"))
+
+
+def _overlapping(judged: Judged, groups: Sequence[Sequence[str]], by: str) -> GroupAccuracy:
+    """Return the accuracy of groups of which a row may be in several, or in none."""
+    names = tuple(sorted({name for mine in groups for name in mine}))
+    number = {name: place for place, name in enumerate(names)}
+    group = np.array([number[name] for mine in groups for name in mine])
+    row = np.repeat(np.arange(len(groups)), list(map(len, groups)))
+    right = (judged.true == judged.predicted)[row]
+    n = np.bincount(group, minlength=len(names))
+    correct = np.bincount(group, right, minlength=len(names))
+    origin = judged.metadata.origin[judged.rows[row]]
+    clusters = Clusters.of_rows(group, origin, right.astype(np.float64), len(names))
+    return GroupAccuracy(correct / n, n, names, by, clusters)
+
+
 def _universal(judged: Judged) -> Named:
     """The H-score (SMA, section 3.2.1), over rows as in SMA's code, and over classes as in OVANet's.
 
@@ -306,6 +341,7 @@ OFFICIAL: Mapping[str, Callable[[Judged], Named]] = {
     "universal": _universal,
     "label-shift": _label_shift,
     "continuous": _continuous,
+    "wilds": _wilds,
 }
 
 

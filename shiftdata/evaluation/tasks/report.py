@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shiftdata.errors import InputError
-from shiftdata.evaluation.tasks.rows import TaskRows, empty_groups, leaking_origins
+from shiftdata.evaluation.tasks.rows import CAUTION, TaskRows, empty_groups, leaking_origins
 from shiftdata.evaluation.tasks.sets import Role, RowSet
 from shiftdata.tables import aligned
 
 if TYPE_CHECKING:
     from PIL import Image
 
-#: The start of notes that a report prints first: a task is not what was asked for.
-CAUTION = "caution: "
 HEADER = ("set", "role", "examples", "rows", "origins", "groups", "smallest", "largest", "empty")
 
 

@@ -18,6 +18,9 @@ from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.tasks.frozen import Frozen, freeze
 from shiftdata.evaluation.tasks.sets import ROLES, History, Indices, LeakWarning, Role, RowSet
 
+#: The start of notes that are printed first: a task is not what was asked for.
+CAUTION = "caution: "
+
 
 @dataclass(frozen=True, eq=False)
 class TaskRows:
@@ -29,7 +32,8 @@ class TaskRows:
 
     def __repr__(self) -> str:
         sets = ", ".join(f"{name} ({rows.role}) {len(rows):,}" for name, rows in self.sets.items())
-        return f"<Task {self.describe()} of {self.metadata.name}: {sets}>"
+        cautions = "".join(f"; {note}" for note in self.history.notes if note.startswith(CAUTION))
+        return f"<Task {self.describe()} of {self.metadata.name}: {sets}{cautions}>"
 
     def describe(self) -> str:
         """Return the protocols that made the task, in order."""

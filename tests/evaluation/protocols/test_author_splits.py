@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from datasets import load_dataset
 
 import shiftdata as sd
 from builders.make.build import build
@@ -104,6 +105,16 @@ def test_the_authors_lists_are_sets_whatever_their_numbers_and_line_ends(places)
             line for domain in domains for line in (raw / f"{domain}_{list_}.txt").read_text().split("\n")
         ]
         assert sets[name] == {line.rsplit(" ", 1)[0] for line in lines if line and "not_there" not in line}
+    loaded = load_dataset(str(built), "listed_sketch_kfold", cache_dir=str(built.parent / "cache"))
+    assert {name: files_of(built, rows["key"]) for name, rows in loaded.items()} == sets
+    assert sd.info(built).default_config == "all"  # one of four is not the default
+
+
+def test_the_card_shows_an_authors_list_first(places):
+    card = (places[0] / "README.md").read_text(encoding="utf-8")
+    assert 'load_dataset("shift/pacs", "listed_art_painting_kfold", split="train"' in card
+    names = [split.name for split in sd.info(places[0]).canonical_splits]
+    assert all(name.startswith("listed_") for name in names[:4])
 
 
 @pytest.mark.filterwarnings("default")
@@ -116,6 +127,28 @@ def test_what_leaks_warns_and_no_filter_can_say_it(places):
     with pytest.warns(LeakWarning):
         live = sd.task(built, "domainbed@code", test="sketch", seed=1)
     assert live.content_id() == sd.task(built, "domainbed_code_sketch_s1").content_id()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "variants"),
+    [
+        ("leave-one-domain-out", "leave-one-domain-out@paper"),
+        ("domainbed", "domainbed@paper or domainbed@code"),
+        ("domainbed-v2", "domainbed-v2@paper or domainbed-v2@code"),
+    ],
+)
+def test_a_task_says_that_it_tests_fewer_rows_than_papers_do(places, protocol, variants):
+    task = sd.task(places[0], protocol, test="sketch")
+    left = sum(len(rows) for rows in task.sets.values() if rows.role == "test")
+    caution = (
+        f"caution: {left} of 210 rows of sketch are left to test: originals of the others are shared with "
+        f"the training domains; not comparable with published figures: take {variants}"
+    )
+    assert left < 210
+    assert repr(task).endswith(f"; {caution}>")
+    assert str(task.report()).splitlines()[2] == caution
+    assert "caution" not in repr(sd.task(places[0], f"{protocol}@paper", test="sketch"))
+    assert "caution" not in repr(sd.task(places[0], protocol, test="art_painting"))  # it shares no original
 
 
 def test_the_built_dataset_is_sound_and_says_from_how_many_files_it_was_cut(places):

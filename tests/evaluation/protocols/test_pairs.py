@@ -41,6 +41,8 @@ WORDS = {
     "domainbed-v2": "domainbed-v2 test=rock,dim",
     "domainbed-v2 code": "domainbed-v2@code test=rock,dim",
     "listed": "listed test=rock lists=kfold",
+    "wilds": "wilds",
+    "official": "official",
     "oracle": "oracle test=rock,dim",
     "oracle of a test": "oracle",
     "oracle*": "oracle* test=rock",
@@ -88,7 +90,11 @@ def _table(
                     continue
                 key = f"{label}-{domain}-{number}-{step}"
                 lists = {"train_kfold": number} if number % 10 < 7 else {"crossval_kfold": number}
-                lists |= {"test_kfold": number, "": number}
+                lists |= {
+                    "test_kfold": number,
+                    "": number,
+                    ("train", "train", "val", "test")[number % 4]: number,
+                }
                 params[key] = json.dumps({"file": f"{key}.jpg", "lists": lists})
                 rows.append({"key": key, "y": f"label{label:02d}", "a": domain, "o": origin, "s": step})
     severity = "s" if severities else None
