@@ -43,6 +43,8 @@ READERS: Mapping[str, str] = {
 #: The fields of a recipe's table with their defaults; None is what the facts or the reader say.
 FIELDS: Mapping[str, Any] = {
     "family": "domain",
+    "version": "1.0.0",
+    "released": FACTS,
     "title": None,
     "summary": None,
     "creators": (),
@@ -123,22 +125,25 @@ def _recipe(source: Source, layout: Mapping[str, Any], table: Mapping[str, Any])
     album = NumberedAlbum if getattr(reader, "numbers", "") else RawAlbum
     labels = _names(values["labels"] or getattr(reader, "labels", ()))
     title = values["title"] or source.title
+    citation = values["citation"] or f"{title}."
     bases: tuple[Base, ...] = (Base(name="all", summary=values["every"]),)
     if count := values["per_class"]:
         summary = f"{count} pictures a class, each under every shift in every severity."
         bases = (
             Base(name="content", summary="Every untouched picture.", layer="content"),
-            Base(name="mini", summary=summary, per_group=count),
+            Base(
+                name="mini", summary=summary, per_group=count, listed=True
+            ),  # listed: or as many as there are
         )
     return Recipe(
         name=name,
         family=values["family"],
-        version="1.0.0",
-        released=FACTS,
+        version=values["version"],
+        released=values["released"],
         title=title,
         summary=values["summary"] or f"{title}.",
         creators=tuple(values["creators"]),
-        citation=f"{values['citation']} {CITED}" if RLSBENCH in values["protocols"] else values["citation"],
+        citation=f"{citation} {CITED}" if RLSBENCH in values["protocols"] else citation,
         album=album(
             name=source.name,
             layout=reader,

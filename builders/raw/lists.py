@@ -73,12 +73,7 @@ def read_lists(
         lines = list(read_list(tree.read(file)))
         named = [picture(domain, line.path) for line in lines]
         if not any(named):
-            lists.odd.append(
-                Odd(
-                    file=file,
-                    why="names no class of a domain: a list of another dataset, or one that did not come",
-                )
-            )
+            lists.odd.append(Odd(file=file, why=FOREIGN))
             continue
         earlier, same = first.setdefault((domain, name), (file, named))
         if earlier == file:

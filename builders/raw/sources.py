@@ -196,7 +196,9 @@ def read_sources(file: Path) -> list[Source]:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
         common = tables.pop("common", {})
         return [Source.of(name, common | table, file) for name, table in tables.items()]
-    except (OSError, ValueError, TypeError) as error:
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}") from error
+    except (ValueError, TypeError) as error:
         raise InputError(f"{file} does not declare raw datasets: {error}") from error
 
 

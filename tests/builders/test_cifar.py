@@ -15,10 +15,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import shiftdata as sd
+from builders.make.build import build
 from builders.raw.album import RawAlbum
 from builders.recipe_files import load_recipe
 from builders.sample import Sample
 from shiftdata.errors import InputError
+from shiftdata.evaluation.verify import verify
+from shiftdata.stable import rng
 from tests.builders.raw_albums import album_of
 from tests.builders.replicas import cifar as replica
 from tests.builders.replicas.drawing import put
@@ -129,19 +133,37 @@ def test_forms_of_cifar_10_have_the_same_examples(form, tmp_path):
     assert plain.left_out["frost.npy"] == "missing: the tree has no such file"
 
 
-def test_files_of_the_form_of_mnist_are_grey_pictures_in_two_lists(tmp_path):
-    counts = {"train": 20, "t10k": 10}
-    for name, count in counts.items():
+@pytest.fixture(scope="module")
+def fashion(tmp_path_factory) -> Path:
+    """Files of MNIST's form: three pictures of each class to train on, and one to test on."""
+    root = tmp_path_factory.mktemp("fashion")
+    for name, count in {"train": 30, "t10k": 10}.items():
         for kind, sizes in (("images-idx3", (count, 28, 28)), ("labels-idx1", (count,))):
-            values = np.arange(np.prod(sizes)).astype(np.uint8).reshape(sizes) % (
-                10 if len(sizes) == 1 else 255
-            )
-            data = struct.pack(f">HBB{len(sizes)}I", 0, 8, len(sizes), *sizes) + values.tobytes()
-            put(tmp_path, f"{name}-{kind}-ubyte.gz", gzip.compress(data))
-    album = album_of("fashion_mnist", tmp_path)
-    assert Counter(next(iter(item.source["lists"])) for item in album.items()) == {"train": 20, "test": 10}
+            values = rng(0, name, kind).integers(0, 255, sizes) if len(sizes) > 1 else np.arange(count) % 10
+            header = struct.pack(f">HBB{len(sizes)}I", 0, 8, len(sizes), *sizes)
+            data = header + values.astype(np.uint8).tobytes()
+            put(root, f"{name}-{kind}-ubyte.gz", gzip.compress(data))
+    return root
+
+
+def test_files_of_the_form_of_mnist_are_grey_pictures_in_two_lists(fashion):
+    album = album_of("fashion_mnist", fashion)
+    assert Counter(next(iter(item.source["lists"])) for item in album.items()) == {"train": 30, "test": 10}
     assert {album.load(item).size for item in album.items()} == {(28, 28)}
     assert [item.label for item in album.items() if item.source["lists"] == {"test": 9}] == ["ankle_boot"]
+
+
+@pytest.mark.slow
+def test_a_set_of_classes_is_built_untouched_and_under_corruptions(fashion, tmp_path):
+    folder = build(f"fashion_mnist={fashion}", tmp_path, workers=1, quiet=True)
+    assert not list(verify(folder))
+    rows = {
+        base.name: sum(split.rows for split in base.splits.values())
+        for base in sd.open_dataset(folder).manifest.bases
+    }
+    assert rows == {"content": 40, "mini": 40 * 19 * 6}
+    task = sd.task(folder, "continuous@paper shifts=fog")
+    assert task.evaluate(task.table("test")["label"].to_pylist())["accuracy@5"] == 1
 
 
 class Runs:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from builders.make.build import build
+from builders.make.check import check
 from builders.raw.album import RawAlbum
 from builders.raw.sources import FOLDER
+from builders.recipe_files import load_recipe
 from shiftdata.errors import InputError
 from tests.builders.raw_albums import album_of
 from tests.builders.replicas import terra_incognita
@@ -196,6 +198,7 @@ def test_a_dataset_of_ones_own_is_declared_in_a_file(tmp_path):
     put(tmp_path, "two_shops.toml", OWN.format(extra="", fields='summary = "Cups and plates."'))
     folder = build(f"{tmp_path / 'two_shops.toml'}={tmp_path / 'raw'}", tmp_path, workers=1, quiet=True)
     assert folder.name == "two_shops"
+    assert check(folder, load_recipe(f"{tmp_path / 'two_shops.toml'}={tmp_path / 'raw'}")) == []
     assert (folder / "protocols/lodo_south.parquet").is_file()
 
 
