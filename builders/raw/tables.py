@@ -51,6 +51,8 @@ RECORD, FIELD = "<review>", re.compile(r"<(\w+)>\n(.*?)\n</\1>", re.DOTALL)
 
 #: A column: its name, or a table that says more of it.
 Column: TypeAlias = str | Mapping[str, Any]
+#: The cells of some columns of a table; those of `row` are the number of each row.
+Cells: TypeAlias = Mapping[str, Sequence[Any]]
 
 
 class Unreadable(str):
@@ -90,7 +92,6 @@ class Table:
 
     def rows(self, tree: Tree) -> Iterator[Found]:
         """Every example, and what is left out; at the end, an error for all files that cannot be read."""
-        pictures, taken = dict[str, str](), set[str]()
         start, lacking, broken = 0, list[str](), list[str]()
         for given in self.files:
             paths, same = given["path"], {name: cell for name, cell in given.items() if name != "path"}
@@ -99,11 +100,9 @@ class Table:
                     lacking.append(path.rpartition("|")[2])
                     continue
                 try:
-                    frame = self._frame(tree, files, same)
-                    if self.picture:  # of equal names the one beside or below the table
-                        pictures = by_name(tree) | by_name(tree, below=files[0].rpartition("/")[0])
-                    yield from self._found(frame, start, pictures, taken)
-                    start += frame.size
+                    cells = self._cells(tree, files, same)
+                    yield from self._found(tree, files[0], cells, start)
+                    start += len(cells["row"])
                 except InputError as error:
                     broken.append(str(error))
         if lacking and (self.complete or not start):
@@ -111,9 +110,6 @@ class Table:
         if broken:
             raise InputError("; ".join(broken))
         yield from (Odd(file=path, why=f"missing: it says {self.says}") for path in lacking)
-        for name, file in pictures.items():
-            if name.endswith(ENDINGS) and name not in taken:
-                yield Odd(file=file, why="no row of the table names it")
 
     def example(self, tree: Tree, file: str, part: int) -> Example:
         """The text or the features of a row."""
@@ -123,7 +119,7 @@ class Table:
         row = {name: values[part] for name, values in examples.items()}
         return row[self.text] if self.text else row
 
-    def _frame(self, tree: Tree, files: Sequence[str], same: Mapping[str, str]) -> Frame:
+    def _cells(self, tree: Tree, files: Sequence[str], same: Mapping[str, str]) -> Cells:
         """The columns that the declaration names, but for those of the examples; `files` should be one."""
         file, *others = files
         if any(tree.files[other] != tree.files[file] for other in others):
@@ -135,19 +131,20 @@ class Table:
         cells: dict[str, Sequence[Any]] = {name: table[name].to_pylist() for name in names}
         cells |= {name: [cell] * len(table) for name, cell in same.items()}
         cells["row"] = [str(row) for row in range(len(table))]
-        return Frame(tree, file, cells | {"domain": Frame(tree, file, cells).values(self.domain)})
+        return cells | {"domain": _values(tree, cells, self.domain)}
 
-    def _found(
-        self, frame: Frame, start: int, pictures: Mapping[str, str], taken: set[str]
-    ) -> Iterator[Found]:
-        """The rows of a table; `start` rows came before it."""
-        names, stems, origins = map(frame.values, (self.picture, self.stem, self.origin))
-        labels, domains, lists = frame.values(self.label), frame.cells["domain"], self._lists(frame, start)
-        where, keep = (
-            {name: frame.values(column) for name, column in columns.items()}
-            for columns in (self.where, self.keep)
-        )
-        examples, left_out = self._examples(frame.tree, frame.file), Counter[str]()
+    def _found(self, tree: Tree, file: str, cells: Cells, start: int) -> Iterator[Found]:
+        """The rows of a table, and the pictures that it does not name; `start` rows came before it."""
+        folder, _, table = file.rpartition("/")
+        # Of equal names the picture beside or below the table.
+        pictures = by_name(tree) | by_name(tree, below=folder) if self.picture else {}
+        taken = set[str]()
+        roles = (self.picture, self.stem, self.origin, self.label, self.domain)
+        names, stems, origins, labels, domains = (_values(tree, cells, column) for column in roles)
+        where = {words: _values(tree, cells, column) for words, column in self.where.items()}
+        keep = {name: _values(tree, cells, column) for name, column in self.keep.items()}
+        lists = self._lists(cells, start)
+        examples, left_out = self._examples(tree, file), Counter[str]()
         faults, last = 0, ""
         for row, name in enumerate(names):
             if unmet := next((words for words, met in where.items() if met[row] is not True), ""):
@@ -157,18 +154,18 @@ class Table:
                     taken.add(name)
                 continue
             example = {column: values[row] for column, values in examples.items()}
-            why = self._fault(frame, row, labels[row], example, lists[row])
+            why = self._fault(cells, row, labels[row], example, lists[row])
             if why := why or ("there already, in an earlier row" if name and name in taken else ""):
                 faults += 1
                 last = why
-                yield Odd(file=f"{frame.file}, row {row}" + (f" ({name})" if name else ""), why=why)
+                yield Odd(file=f"{file}, row {row}" + (f" ({name})" if name else ""), why=why)
             elif name and name not in pictures:
-                yield Odd(file=name, why=f"{frame.file.rpartition('/')[2]} lists it, and it is not there")
+                yield Odd(file=name, why=f"{table} lists it, and it is not there")
             else:
                 of_text = content_hash(example[self.text])[:DIGITS] if self.text else None
                 more = {column: values[row] for column, values in keep.items()}
                 yield Row(
-                    file=pictures[name] if name else frame.file,
+                    file=pictures[name] if name else file,
                     part=None if name else row,
                     label=labels[row],
                     nuisance=domains[row],
@@ -179,20 +176,23 @@ class Table:
                 )
             taken.add(name)
         for words, count in left_out.items() if not self.picture else ():
-            yield Odd(file=f"{frame.file}, {words}: {count:,} rows", why="left out by a filter")
-        if 2 * faults > frame.size:
+            yield Odd(file=f"{file}, {words}: {count:,} rows", why="left out by a filter")
+        for name, picture in pictures.items():
+            if name.endswith(ENDINGS) and name not in taken:
+                yield Odd(file=picture, why=f"no row of {table} names it")
+        if 2 * faults > len(names):
             raise InputError(
-                f"{faults:,} of {frame.size:,} rows of {frame.file} in {frame.tree.place} cannot be used "
+                f"{faults:,} of {len(names):,} rows of {file} in {tree.place} cannot be used "
                 f"({last}): it is another file, or in another coding"
             )
 
-    def _fault(self, frame: Frame, row: int, label: Any, example: Mapping[str, Any], listed: Any) -> str:
+    def _fault(self, cells: Cells, row: int, label: Any, example: Mapping[str, Any], listed: Any) -> str:
         """Why a row cannot be used."""
-        domain = frame.cells["domain"][row]
+        domain = cells["domain"][row]
         for value, known, column in ((label, self.labels, self.label), (domain, self.domains, self.domain)):
             if value not in known:
                 name, shown = min(_names_in(column)), ", ".join(known[:FEW]) + ", .." * (len(known) > FEW)
-                return f"its {name} is {frame.cells[name][row]!r}, which is none of {shown}"
+                return f"its {name} is {cells[name][row]!r}, which is none of {shown}"
         for name, cell in example.items():
             if isinstance(cell, Unreadable):
                 return f"its {name} is {str(cell)!r}, which is not of the type {self.features[name]}"
@@ -200,12 +200,12 @@ class Table:
                 return "it has no text"
         return "" if listed or self.partly else "it is in none of the lists"
 
-    def _lists(self, frame: Frame, start: int) -> list[dict[str, Json]]:
+    def _lists(self, cells: Cells, start: int) -> list[dict[str, Json]]:
         """The place of each row among all rows, and in its list; nothing for a row that is in none."""
-        lists, order = list[dict[str, Json]]({} for _ in range(frame.size)), list[int]()
+        lists, order = list[dict[str, Json]]({} for _ in cells["row"]), list[int]()
         for rule in self.lists or [{}]:
-            cells = [(frame.cells[name], cell) for name, cell in rule.items() if name != "list"]
-            met = (row for row in range(frame.size) if all(column[row] == cell for column, cell in cells))
+            wanted = [(cells[name], cell) for name, cell in rule.items() if name != "list"]
+            met = (row for row in range(len(lists)) if all(column[row] == cell for column, cell in wanted))
             rows = [row for row in met if not lists[row]]
             for place, row in enumerate(rows):
                 lists[row] = {ORDER: row, **({rule["list"]: place} if "list" in rule else {})}
@@ -231,48 +231,37 @@ class Table:
         return tree.keep("examples", file, read) if self._kinds else {}
 
 
-@dataclass(frozen=True)
-class Frame:
-    """Some columns of a table; of them, `row` has the number of each row."""
+def _values(tree: Tree, cells: Cells, column: Column) -> Sequence[Any]:
+    """A column as it is declared; None, or `Unreadable`, where a cell says nothing."""
+    if isinstance(column, str):
+        if "{" not in column:
+            return cells[column] if column else [""] * len(cells["row"])
+        names = sorted(_names_in(column))
+        rows = zip(*(cells[name] for name in names), strict=True)
+        return [column.format(**dict(zip(names, map(str.strip, row), strict=True))) for row in rows]
+    read = _reader(tree, column)
+    if "columns" not in column:
+        return each(_values(tree, cells, column["column"]), read)
+    met = {name: each(cells[name], read) for name in column["columns"]}
+    return [[name for name in met if met[name][row] is True] for row in range(len(cells["row"]))]
 
-    tree: Tree
-    file: str
-    cells: Mapping[str, Sequence[Any]]
 
-    @property
-    def size(self) -> int:
-        return len(self.cells["row"])
-
-    def values(self, column: Column) -> Sequence[Any]:
-        """A column as it is declared; None, or `Unreadable`, where a cell says nothing."""
-        if isinstance(column, str):
-            if "{" not in column:
-                return self.cells[column] if column else [""] * self.size
-            names = sorted(_names_in(column))
-            rows = zip(*(self.cells[name] for name in names), strict=True)
-            return [column.format(**dict(zip(names, map(str.strip, row), strict=True))) for row in rows]
-        read = self._reader(column)
-        if "columns" not in column:
-            return each(self.values(column["column"]), read)
-        met = {name: each(self.cells[name], read) for name in column["columns"]}
-        return [[name for name in met if met[name][row] is True] for row in range(self.size)]
-
-    def _reader(self, column: Mapping[str, Any]) -> Callable[[str], Any]:
-        """Return what reads a cell of a column."""
-        read = _year if column.get("read") == "year" else _number
-        if names := column.get("names"):
-            return lambda cell: names.get(cell.strip())
-        if least := column.get("from"):
-            return lambda cell: next((name for name in reversed(least) if read(cell) >= least[name]), None)
-        if "least" in column:
-            return lambda cell: column["least"] <= read(cell) <= column.get("most", math.inf)
-        if "table" not in column:
-            return read
-        if not (files := matching(self.tree, column["table"])):
-            raise InputError(not_there(self.tree, [column["table"]], f"the {column['value']} of each row"))
-        table = table_in(self.tree, files[0], [column["key"], column["value"]])
-        known = dict(zip(*(table[column[part]].to_pylist() for part in ("key", "value")), strict=True))
-        return lambda cell: known.get(cell) or column["otherwise"]
+def _reader(tree: Tree, column: Mapping[str, Any]) -> Callable[[str], Any]:
+    """Return what reads a cell of a column."""
+    read = _year if column.get("read") == "year" else _number
+    if names := column.get("names"):
+        return lambda cell: names.get(cell.strip())
+    if least := column.get("from"):
+        return lambda cell: next((name for name in reversed(least) if read(cell) >= least[name]), None)
+    if "least" in column:
+        return lambda cell: column["least"] <= read(cell) <= column.get("most", math.inf)
+    if "table" not in column:
+        return read
+    if not (files := matching(tree, column["table"])):
+        raise InputError(not_there(tree, [column["table"]], f"the {column['value']} of each row"))
+    table = table_in(tree, files[0], [column["key"], column["value"]])
+    known = dict(zip(*(table[column[part]].to_pylist() for part in ("key", "value")), strict=True))
+    return lambda cell: known.get(cell) or column["otherwise"]
 
 
 def each(cells: Sequence[str], read: Callable[[str], Any]) -> list[Any]:

@@ -95,13 +95,13 @@ PAIRS = [pytest.param(name, form, id=f"{name}-{form.__name__}") for form in FORM
 
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory) -> Callable[[str], Path]:
-    made = dict[str, Path]()
+    roots = dict[str, Path]()
 
     def of(name: str) -> Path:
-        if name not in made:
-            made[name] = tmp_path_factory.mktemp(name) / "raw"
-            MAKE[name](made[name])
-        return made[name]
+        if name not in roots:
+            roots[name] = tmp_path_factory.mktemp(name) / "raw"
+            MAKE[name](roots[name])
+        return roots[name]
 
     return of
 
@@ -114,8 +114,8 @@ def test_a_form_that_people_have_gives_the_same_rows(raw, tmp_path, name, form):
     assert [(i.key, i.label, i.nuisance, i.origin) for i in theirs.items()] == [
         (i.key, i.label, i.nuisance, i.origin) for i in ours.items()
     ]
-    few = theirs.items()[:3]
-    assert [str(theirs.load(item)) for item in few if "row" in item.source] == [
+    first = theirs.items()[:3]
+    assert [str(theirs.load(item)) for item in first if "row" in item.source] == [
         str(ours.load(item)) for item in ours.items()[:3] if "row" in item.source
     ]
 
@@ -178,10 +178,10 @@ def test_hearts_with_nan_or_a_header_are_the_same(raw, tmp_path, form):
         path.write_text(f"\ufeff{tables.MEASURES}\n{path.read_text()}")
     ours, theirs = album_of("heart", raw("heart")), album_of("heart", root)
     assert ours.fingerprint() == theirs.fingerprint()
-    some = [theirs.load(item) for item in theirs.items() if item.nuisance == "cleveland"]
-    assert {type(row["age"]) for row in some} == {float}
-    assert {row["thal"] for row in some} == {None, "3", "6"}
-    assert {row["ca"] for row in some} == {None}
+    rows = [theirs.load(item) for item in theirs.items() if item.nuisance == "cleveland"]
+    assert {type(row["age"]) for row in rows} == {float}
+    assert {row["thal"] for row in rows} == {None, "3", "6"}
+    assert {row["ca"] for row in rows} == {None}
 
 
 def test_persons_of_adult_have_lists_groups_and_no_full_stop(raw):

@@ -92,7 +92,7 @@ def test_what_camelyon_leaves_out_is_named(raw):
             "its center is '7', which is none of center_0, center_1, center_2, center_3, center_4"
         ),
         f"{metadata}, row 204 (patch_patient_201_node_1_x_2_y_0.png)": "it is in none of the lists",
-        wilds.patch("300", 1, 0, 0): "no row of the table names it",
+        wilds.patch("300", 1, 0, 0): "no row of metadata.csv names it",
     }
 
 
@@ -138,7 +138,7 @@ def test_what_fmow_leaves_out_is_named(raw):
         f"its category is 'harbor', which is none of {FIRST}, ..": 1,
         "its timestamp is 'soon', which is none of 2002-2012, 2013-2015, 2016-2017": 1,
         "rgb_metadata.csv lists it, and it is not there": 1,
-        "no row of the table names it": 1,
+        "no row of rgb_metadata.csv names it": 1,
     }
 
 
