@@ -120,6 +120,24 @@ def texts(tmp_path_factory):
     return build_dataset(str(prepare("text", folder)), folder / "out", workers=1, quiet=True)
 
 
+def test_pieces_of_columns_mark_unknown_values():
+    rows = np.array([[0, 5, 1], [10, 5, np.nan], [4, 5, 1], [2, 5, 0]], np.float32)
+    x = models.Pieces(rows)(np.array([[5, 5, 0], [20, 9, np.nan]], np.float32))
+    assert x.shape == (2, 3)  # no piece of the second column, a mark of the third
+    assert x[:, 2].tolist() == pytest.approx([-((1 / 3) ** 0.5), 3**0.5])
+    assert x[1, :2].tolist() == pytest.approx([(1 - 0.4) / np.std([0, 1, 0.4, 0.2]), 0], abs=1e-5)
+    many = np.arange(4000, dtype=np.float32)[:, None]
+    assert models.Pieces(many)(many).std(0).tolist() == pytest.approx([1] * 4, abs=1e-3)  # one a 1,000 rows
+
+
+def test_counts_of_grams_are_weighted_by_tf_idf():
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    counts = np.random.default_rng(0).poisson(0.4, (30, 12)).astype(np.uint8)
+    weighted = TfidfTransformer(sublinear_tf=True).fit(counts[:20]).transform(counts).toarray()
+    assert models.TfIdf(counts[:20])(counts).numpy() == pytest.approx(weighted, abs=1e-6)
+
+
 @pytest.mark.slow
 def test_texts_are_read_as_ngrams_or_unchanged(texts):
     task = sd.task(texts)
