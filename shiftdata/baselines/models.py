@@ -97,7 +97,7 @@ class Pieces(Standardised):
         self.unknown = torch.isnan(columns).any(1)
         shares = torch.linspace(0, 1, 1 + max(1, min(PIECES, columns.shape[1] // 1000)), dtype=torch.float64)
         edges = [_edges(column[torch.isfinite(column)], shares) for column in columns]
-        self.column = torch.tensor([place for place, each in enumerate(edges) for _ in each[1:]])
+        self.column = torch.tensor([place for place, each in enumerate(edges) for _ in each[1:]]).long()
         self.low = torch.cat([each[:-1] for each in edges])
         self.high = torch.cat([each[1:] for each in edges])
         super().__init__(self._pieces(rows))
@@ -114,12 +114,13 @@ class Pieces(Standardised):
 
 def _edges(values: Tensor, shares: Tensor) -> Tensor:
     """Return the edges of a column's pieces; of a column with a single value none."""
-    different = torch.unique(values)
+    different: Tensor = torch.unique(values)
     if len(different) < 2:
         return different
     # By place, not by torch.quantile, which takes 16 million values at most.
     places = [(shares * (len(each) - 1)).round().long() for each in (values, different)]
-    return torch.unique(torch.cat([values.sort().values[places[0]], different[places[1]]]))
+    edges: Tensor = torch.unique(torch.cat([values.sort().values[places[0]], different[places[1]]]))
+    return edges
 
 
 class TfIdf:
