@@ -18,6 +18,7 @@ from builders.raw.releases import CONTENT, FOLDERS, FORMS, IMAGES, PARTS, SPLITS
 CLASSES, PATHS = FORMS["columns"]["class"], FORMS["columns"]["path"]
 UNLISTED = "labels.csv does not list it, and no folder says what it shows"
 ABSENT = "labels.csv lists it, and it is not there"
+NO_CATEGORY = "labels.csv gives it no category"
 NO_STYLE = "no style of Stylized Meta-Album is in its folder or table"
 #: Label, style and name of a picture.
 Key: TypeAlias = tuple[str, str | None, str]
@@ -60,7 +61,7 @@ def pictures(release: Release, styles: Sequence[str] = ()) -> Iterator[Picture |
             yield Picture(file=file, label=shown[0], name=_name(path), style=shown[1])
 
 
-def _listed(release: Release, files_of: Mapping[str, str], styles: Sequence[str]) -> Iterator[Picture | Odd]:
+def _listed(release: Release, files: Mapping[str, str], styles: Sequence[str]) -> Iterator[Picture | Odd]:
     """Read the rows of the table; the column of styles is known by its values, others by their names."""
     rows = [row for row in release.rows if any(row.get(name) for name in PATHS)]
     values = {
@@ -69,34 +70,42 @@ def _listed(release: Release, files_of: Mapping[str, str], styles: Sequence[str]
     allowed = {*styles, *FORMS["untouched"]}
     of_style = next((name for name in values if values[name] & {*styles} and values[name] <= allowed), "")
     of_class = next((name for name in CLASSES if name in values and name != of_style), "")
-    if release.table and not of_class:
-        why = "it should have the columns FILE_NAME and CATEGORY, or info.json say how they are named"
-        yield Odd(file=release.table, why=f"{why} (it has {', '.join(*map(sorted, release.rows[:1]))})")
     if not of_class:
+        if release.table:
+            why = "it should have the columns FILE_NAME and CATEGORY, or info.json say how they are named"
+            yield Odd(file=release.table, why=f"{why} (it has {', '.join(*map(sorted, release.rows[:1]))})")
         return
     groups = {row[of_class]: split_group(row[of_class], styles) for row in rows}
-    is_grouped = 2 * sum(style is not None for _, style in groups.values()) > len(groups)
+    is_grouped = _are_most(style for _, style in groups.values())
     if not is_grouped:  # classes, of which some end in the name of a style
         groups = {category: (mended(category), None) for category in groups}
     paths = [[row[name].replace("\\", "/") for name in PATHS if row.get(name)] for row in rows]
     in_names = [
-        _style_of(stem_of(each[0]), row[of_class], styles) for each, row in zip(paths, rows, strict=True)
+        _style_of(stem_of(given[0]), row[of_class], styles) for given, row in zip(paths, rows, strict=True)
     ]
-    if of_style or is_grouped or 2 * sum(style is not None for style in in_names) <= len(rows):
+    if of_style or is_grouped or not _are_most(in_names):
         in_names = [None] * len(rows)
-    files = _Files(files_of, {plain(label) for label, _ in groups.values()}, styles)
+    known = _by_group(files, {plain(label) for label, _ in groups.values()}, styles)
     for row, given, in_name in zip(rows, paths, in_names, strict=True):
         label, style = groups[row[of_class]]
         if of_style:
             style = plain(row[of_style]) if plain(row[of_style]) in styles else None
-        path = files.find(given, plain(label), style)
-        if path is None or label in ("", "NAN"):
+        in_path = next((shown[1] for path in given if (shown := shown_by(path, styles)) and shown[1]), None)
+        if (
+            label in ("", "NAN")
+            or (path := _found(given, files, known, plain(label), style or in_path)) is None
+        ):
             file = "/".join(filter(None, (release.folder, *given[0].split("/")[-2:])))
-            yield Odd(file=file, why=ABSENT if path is None else "labels.csv gives it no category")
+            yield Odd(file=file, why=NO_CATEGORY if label in ("", "NAN") else ABSENT)
             continue
         if not of_style and not style:
             style = (shown_by(path, styles) or (label, None))[1] or in_name
-        yield Picture(file=files_of[path], label=label, name=_name(path), style=style, row=row)
+        yield Picture(file=files[path], label=label, name=_name(path), style=style, row=row)
+
+
+def _are_most(styles: Iterable[str | None]) -> bool:
+    known = [style is not None for style in styles]
+    return 2 * sum(known) > len(known)
 
 
 def _name(path: str) -> str:
@@ -105,43 +114,43 @@ def _name(path: str) -> str:
     return plain(stem_of(f"{split}_{name}" if split in SPLITS else name))
 
 
-class _Files:
-    """Files by what tables call them: a name in the folder of a class or group, with or without its ending.
+def _by_group(files: Iterable[str], classes: Collection[str], styles: Sequence[str]) -> dict[Key, str | None]:
+    """Files by class, style and name, with and without its ending; None for those of several.
 
-    Other folders, such as images/ or one for each thousand files, say nothing.
+    What is in content/ is of that style. Folders such as images/ or one for each thousand files say nothing.
     """
+    known: dict[Key, str | None] = {}
+    for path in files:
+        label, style = shown_by(path, styles) or ("", None)
+        if not style and STYLIZED in path.lower().split("/"):
+            continue
+        label = plain(label) if style or plain(label) in classes else ""
+        for name in {name_of(path).lower(), stem_of(path).lower()}:
+            key = label, CONTENT if _is_content(path) else style, name
+            known[key] = None if key in known else path
+    return known
 
-    def __init__(self, files: Collection[str], classes: Collection[str], styles: Sequence[str]) -> None:
-        self._files, self._classes, self._styles = files, classes, styles
-        self._known: dict[tuple[bool, str, str], str | None] = {}
-        for path in files:
-            for name in (name_of(path).lower(), stem_of(path).lower()):
-                key = _is_content(path), self._place(path), name
-                self._known[key] = None if key in self._known else path
 
-    def find(self, paths: Sequence[str], label: str, style: str | None) -> str | None:
-        """Return the file of a row by the first of its paths that leads to one.
+def _found(
+    paths: Sequence[str],
+    files: Collection[str],
+    known: Mapping[Key, str | None],
+    label: str,
+    style: str | None,
+) -> str | None:
+    """Return the file of a row by the first of its paths that leads to one.
 
-        That of a painted picture is never in content/, where untouched ones have the same names.
-        """
-        exact = (path for path in paths if path in self._files and not (style and _is_content(path)))
-        if path := next(exact, ""):
-            return path
-        keys = (
-            (in_content, place, name)
-            for in_content in ((False,) if style else (True, False))
-            for path in paths
-            for place in dict.fromkeys((self._place(path), f"{label}_{style}", label, ""))
-            for name in (name_of(path).lower(), stem_of(path).lower())
-        )
-        return next(filter(None, map(self._known.get, keys)), None)
-
-    def _place(self, path: str) -> str:
-        label, style = shown_by(path, self._styles) or ("", None)
-        if style or plain(label) in self._classes:
-            return f"{plain(label)}_{style}" if style else plain(label)
-        *_, above, folder, _ = "", "", *path.lower().split("/")
-        return folder if above == STYLIZED else ""
+    That of a painted picture is never in content/, where untouched ones have the same names.
+    """
+    exact = (path for path in paths if path in files and not (style and _is_content(path)))
+    keys = (
+        (folder, group, name)
+        for group in (style or CONTENT, None)
+        for path in paths
+        for folder in (label, "")
+        for name in (name_of(path).lower(), stem_of(path).lower())
+    )
+    return next(exact, None) or next(filter(None, map(known.get, keys)), None)
 
 
 def merged(read: Iterable[tuple[Release, Sequence[Picture | Odd]]]) -> Iterator[Found]:
@@ -150,35 +159,29 @@ def merged(read: Iterable[tuple[Release, Sequence[Picture | Odd]]]) -> Iterator[
     What two of them have is one row, and in the base of each: Mini's is known by its bytes, or else its name.
     """
     first: dict[Key, Picture] = {}
-    alike: dict[tuple[object, ...], list[Key]] = defaultdict(list)
     bases: dict[Key, set[str]] = defaultdict(set)
     spelled: dict[str, str] = {}
     for release, found in read:
         yield from (odd for odd in found if isinstance(odd, Odd))
         pictures = [picture for picture in found if isinstance(picture, Picture)]
-        counts = Counter(
-            (plain(picture.label), picture.style, name)
-            for picture in pictures
-            for name in (picture.name, name_of(picture.file))
-        )
-        known = dict(first)
+        counts = Counter((plain(picture.label), picture.style, picture.name) for picture in pictures)
+        earlier = {**first} if release.base in PARTS else {}
+        sizes: dict[tuple[object, ...], list[Key]] = defaultdict(list)
+        for key, picture in earlier.items():
+            sizes[(*key[:2], release.tree.files[picture.file])].append(key)
         for picture in pictures:
-            label, size = plain(picture.label), release.tree.files[picture.file]
-            names = (picture.name, name_of(picture.file))  # 1.jpg may be beside 1.png, or in two folders
-            alone = (name for name in names if counts[label, picture.style, name] == 1)
-            name = next(alone, picture.file)
-            key: Key = label, picture.style, name
-            if release.base in PARTS and known:
-                others = [each for each in alike[label, picture.style, size] if each in known]
-                data = release.tree.read(picture.file) if others else b""
-                others.sort(key=key.__ne__)  # that of the same name first
-                equal = (each for each in others if release.tree.read(first[each].file) == data)
-                if key in known and picture.origin_by:  # a number that another picture has there
-                    key = label, picture.style, f"{name} {release.base}"
-                key = next(equal, key)
-            if key not in first:
-                first[key] = picture
-                alike[label, picture.style, size].append(key)
+            label = plain(picture.label)
+            key = label, picture.style, picture.name
+            if counts[key] > 1:  # 1.jpg may be beside 1.png, or in two folders
+                key = label, picture.style, picture.file
+            alike = sizes[label, picture.style, release.tree.files[picture.file]]
+            data = release.tree.read(picture.file) if alike else b""
+            alike.sort(key=key.__ne__)  # that of the same name first
+            equal = next((each for each in alike if release.tree.read(first[each].file) == data), None)
+            if key in earlier and picture.origin_by:  # a number that another picture has there
+                key = label, picture.style, f"{key[2]} {release.base}"
+            key = equal or key
+            first.setdefault(key, picture)
             bases[key].add(release.base)
             spelled.setdefault(label, picture.label)
     for (label, style, name), picture in first.items():

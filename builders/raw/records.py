@@ -1,4 +1,4 @@
-"""JSON files of raw datasets."""
+"""Texts and JSON files of raw datasets."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ from typing import Any
 
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError
+
+
+def decoded(data: bytes) -> str:
+    """The text of a file in UTF-8, or else, as older tools write it, in Latin-1."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
 
 
 def json_in(tree: Tree, file: str) -> Any:

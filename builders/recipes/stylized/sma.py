@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from builders.raw.album import RawAlbum
-from builders.raw.meta_album import MetaAlbum
+from builders.raw.sma import MetaAlbum
 from builders.raw.releases import FORMS
 from builders.raw.sma import STYLE_NAMES, Sma
 from builders.recipe import Base, Recipe
