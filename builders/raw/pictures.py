@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from posixpath import basename, splitext
 from typing import TypeAlias
 
 from builders.albums.folder import ENDINGS
@@ -18,7 +18,6 @@ from builders.raw.releases import CONTENT, FOLDERS, FORMS, IMAGES, PARTS, SPLITS
 CLASSES, PATHS = FORMS["columns"]["class"], FORMS["columns"]["path"]
 UNLISTED = "labels.csv does not list it, and no folder says what it shows"
 ABSENT = "labels.csv lists it, and it is not there"
-NO_CATEGORY = "labels.csv gives it no category"
 NO_STYLE = "no style of Stylized Meta-Album is in its folder or table"
 #: Label, style and name of a picture.
 Key: TypeAlias = tuple[str, str | None, str]
@@ -44,7 +43,11 @@ class Picture:
 
 def pictures(release: Release, styles: Sequence[str] = ()) -> Iterator[Picture | Odd]:
     """Read the pictures that the table lists, then those whose folder says what they show."""
-    files = {path: file for path, file in release.files.items() if _is_read(path)}
+    files = {
+        path: file
+        for path, file in release.files.items()
+        if path.lower().endswith(ENDINGS) and STYLES not in _above(path)
+    }
     has_tops = any(path.lower().startswith(tuple(f"{top}/" for top in FOLDERS)) for path in files)
     used = set()
     for picture in _listed(release, files, styles):
@@ -53,12 +56,11 @@ def pictures(release: Release, styles: Sequence[str] = ()) -> Iterator[Picture |
     for path, file in files.items():
         if file in used:
             continue
-        shown = shown_by(path, styles)
-        if shown is None or (has_tops and not shown[1] and path.count("/") == 1):
-            is_stylized = STYLIZED in path.lower().split("/")
-            yield Odd(file=file, why=NO_STYLE if is_stylized else UNLISTED)
+        label, style = shown_by(path, styles)
+        if not label or (has_tops and not style and path.count("/") == 1):
+            yield Odd(file=file, why=NO_STYLE if STYLIZED in _above(path) else UNLISTED)
         else:
-            yield Picture(file=file, label=shown[0], name=_name(path), style=shown[1])
+            yield Picture(file=file, label=label, name=_name(path), style=style)
 
 
 def _listed(release: Release, files: Mapping[str, str], styles: Sequence[str]) -> Iterator[Picture | Odd]:
@@ -90,16 +92,14 @@ def _listed(release: Release, files: Mapping[str, str], styles: Sequence[str]) -
         label, style = groups[row[of_class]]
         if of_style:
             style = plain(row[of_style]) if plain(row[of_style]) in styles else None
-        in_path = next((shown[1] for path in given if (shown := shown_by(path, styles)) and shown[1]), None)
-        if (
-            label in ("", "NAN")
-            or (path := _found(given, files, known, plain(label), style or in_path)) is None
-        ):
+        in_path = next(filter(None, (shown_by(path, styles)[1] for path in given)), None)
+        path = _found(given, plain(label), style or in_path, files, known)
+        if path is None or label in ("", "NAN"):
             file = "/".join(filter(None, (release.folder, *given[0].split("/")[-2:])))
-            yield Odd(file=file, why=NO_CATEGORY if label in ("", "NAN") else ABSENT)
+            yield Odd(file=file, why=ABSENT if path is None else "labels.csv gives it no category")
             continue
         if not of_style and not style:
-            style = (shown_by(path, styles) or (label, None))[1] or in_name
+            style = shown_by(path, styles)[1] or in_name
         yield Picture(file=files[path], label=label, name=_name(path), style=style, row=row)
 
 
@@ -121,34 +121,34 @@ def _by_group(files: Iterable[str], classes: Collection[str], styles: Sequence[s
     """
     known: dict[Key, str | None] = {}
     for path in files:
-        label, style = shown_by(path, styles) or ("", None)
-        if not style and STYLIZED in path.lower().split("/"):
+        label, style = shown_by(path, styles)
+        if not style and STYLIZED in _above(path):
             continue
         label = plain(label) if style or plain(label) in classes else ""
-        for name in {name_of(path).lower(), stem_of(path).lower()}:
-            key = label, CONTENT if _is_content(path) else style, name
+        for name in {basename(path).lower(), stem_of(path).lower()}:
+            key = label, CONTENT if CONTENT in _above(path) else style, name
             known[key] = None if key in known else path
     return known
 
 
 def _found(
     paths: Sequence[str],
-    files: Collection[str],
-    known: Mapping[Key, str | None],
     label: str,
     style: str | None,
+    files: Collection[str],
+    known: Mapping[Key, str | None],
 ) -> str | None:
     """Return the file of a row by the first of its paths that leads to one.
 
     That of a painted picture is never in content/, where untouched ones have the same names.
     """
-    exact = (path for path in paths if path in files and not (style and _is_content(path)))
+    exact = (path for path in paths if path in files and not (style and CONTENT in _above(path)))
     keys = (
         (folder, group, name)
         for group in (style or CONTENT, None)
         for path in paths
         for folder in (label, "")
-        for name in (name_of(path).lower(), stem_of(path).lower())
+        for name in (basename(path).lower(), stem_of(path).lower())
     )
     return next(exact, None) or next(filter(None, map(known.get, keys)), None)
 
@@ -187,7 +187,7 @@ def merged(read: Iterable[tuple[Release, Sequence[Picture | Odd]]]) -> Iterator[
     for (label, style, name), picture in first.items():
         more = {"origin_by": picture.origin_by} if picture.origin_by else {}
         if picture.row.get("STYLE_PATH"):
-            more["style_picture"] = name_of(picture.row["STYLE_PATH"])
+            more["style_picture"] = basename(picture.row["STYLE_PATH"])
         yield Row(
             file=picture.file,
             label=spelled[label],
@@ -199,13 +199,13 @@ def merged(read: Iterable[tuple[Release, Sequence[Picture | Odd]]]) -> Iterator[
         )
 
 
-def shown_by(path: str, styles: Sequence[str]) -> tuple[str, str | None] | None:
-    """Return the class and the style that the folders around a file say, if they do.
+def shown_by(path: str, styles: Sequence[str]) -> tuple[str, str | None]:
+    """Return the class and the style that the folders around a file say; "" and None if they do not.
 
     >>> shown_by("stylized/otter_wave/1.jpg", ("wave",)), shown_by("otter/wave/1.jpg", ("wave",))
     (('otter', 'wave'), ('otter', 'wave'))
     >>> shown_by("content/sea_wave/1.jpg", ("wave",)), shown_by("images/1.jpg", ("wave",))
-    (('sea_wave', None), None)
+    (('sea_wave', None), ('', None))
     """
     *_, outer, inner, _ = "", "", *path.split("/")
     if outer.lower() in (CONTENT, *SPLITS):
@@ -213,28 +213,19 @@ def shown_by(path: str, styles: Sequence[str]) -> tuple[str, str | None] | None:
     for label, style in ((outer, inner), (inner, outer)):
         if plain(style) in styles and label.lower() not in ("", *FOLDERS):
             return mended(label), plain(style)
-    if (split := split_group(inner, styles))[1]:
-        return split
-    is_class = inner.lower() not in ("", *FOLDERS) and outer.lower() in ("", IMAGES)
-    return (mended(inner), None) if is_class else None
+    label, of_group = split_group(inner, styles)
+    is_class = inner.lower() not in FOLDERS and outer.lower() in ("", IMAGES)
+    return (label, of_group) if of_group else (mended(inner) if is_class else "", None)
 
 
-def _is_read(path: str) -> bool:
-    return path.lower().endswith(ENDINGS) and STYLES not in path.lower().split("/")[:-1]
-
-
-def _is_content(path: str) -> bool:
-    return CONTENT in path.lower().split("/")[:-1]
-
-
-def name_of(path: str) -> str:
-    """Return the last part of a path; `PurePosixPath` is too slow for half a million."""
-    return path.rpartition("/")[2]
+def _above(path: str) -> list[str]:
+    """Return the folders of a path, in lower case."""
+    return path.lower().split("/")[:-1]
 
 
 def stem_of(path: str) -> str:
     """Return the last part of a path, without its ending."""
-    return os.path.splitext(name_of(path))[0]
+    return splitext(basename(path))[0]
 
 
 @lru_cache(NAMES)

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from builders.raw.album import RawAlbum
-from builders.raw.sma import MetaAlbum
 from builders.raw.releases import FORMS
-from builders.raw.sma import STYLE_NAMES, Sma
+from builders.raw.sma import STYLE_NAMES, MetaAlbum, Sma
 from builders.recipe import Base, Recipe
 from builders.recipes.shared import GRID, JPEG, SMA_PAPER, SUBSAMPLINGS, adaptation, public
 from builders.shifts.steps import CropSquare, Domains, Stylize
