@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from builders.raw.album import Found, Odd, Row
 from builders.raw.lists import LISTS
-from builders.raw.tables import matching, not_there, table_in
+from builders.raw.tables import file_at, not_there, table_in
 from builders.raw.tree import Tree
 from builders.sample import BadItem
 from shiftdata.data.metadata.listing import ORDER
@@ -109,10 +109,10 @@ class MimicReadmission:
 
 def _table(tree: Tree, name: str) -> tuple[str, pa.Table]:
     """The file of a table, and its columns; all four tables must be there."""
-    files = {name: matching(tree, f"{name}.csv") for name in TABLES}
+    files = {name: file_at(tree, f"{name}.csv") for name in TABLES}
     if lacking := [f"{name}.csv" for name in TABLES if not files[name]]:
         raise InputError(not_there(tree, lacking, "patients, stays or their codes (.csv.gz will do)"))
-    file, schema = files[name][0], pa.schema(TABLES[name])
+    file, schema = files[name], pa.schema(TABLES[name])
     try:
         return file, table_in(tree, file, schema.names).select(schema.names).cast(schema)
     except pa.ArrowInvalid as error:
