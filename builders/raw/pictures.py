@@ -258,11 +258,9 @@ def split_group(group: str, styles: Sequence[str]) -> tuple[str, str | None]:
     >>> split_group("polar_bear_land_art", ("wave", "land_art")), split_group("SEA wave", ("wave",))
     (('polar_bear', 'land_art'), ('SEA', 'wave'))
     """
-    for style in styles:
-        separated = style.replace("_", r"[\W_]+")
-        if match := re.fullmatch(rf"(.+?)[\W_]+{separated}", mended(group), re.IGNORECASE):
-            return match[1], style
-    return mended(group), None
+    words = "|".join(style.replace("_", r"[\W_]+") for style in styles)
+    match = re.fullmatch(rf"(.+?)[\W_]+({words})", mended(group), re.IGNORECASE) if styles else None
+    return (match[1], plain(match[2])) if match else (mended(group), None)
 
 
 def _style_of(stem: str, label: str, styles: Sequence[str]) -> str | None:

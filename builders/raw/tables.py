@@ -49,6 +49,9 @@ DIGITS = 20  # of the hash that is the origin of a text
 #: What begins a record of a file such as `books/positive.review`, and a field of it.
 RECORD, FIELD = "<review>", re.compile(r"<(\w+)>\n(.*?)\n</\1>", re.DOTALL)
 
+#: What a damaged file raises.
+FAULTS = (pa.ArrowException, UnicodeDecodeError, OSError, EOFError, zlib.error)
+
 #: A column: its name, or a table that says more of it.
 Column: TypeAlias = str | Mapping[str, Any]
 #: The cells of some columns of a table; those of `row` are the number of each row.
@@ -326,8 +329,9 @@ def table_in(tree: Tree, file: str, names: Sequence[str], columns: Sequence[str]
     A quoted cell may have several lines. `columns` are those of a file without a header, which some copies
     have all the same. A first line that begins with | is a comment.
     """
-    data = _unpacked(tree, file)
+    data = tree.read(file)
     try:
+        data = gzip.decompress(data) if file.lower().endswith(".gz") else data
         if RECORD.encode() in data[: data.find(b">") + len(RECORD) + 2]:
             return _records(data, names)
         start = data.find(b"\n") + 1 if data.startswith(b"|") else 0
@@ -340,7 +344,7 @@ def table_in(tree: Tree, file: str, names: Sequence[str], columns: Sequence[str]
                 f"{_few(header) or 'none'}: it is another file, or another version"
             )
         return arrow_csv.read_csv(
-            pa.BufferReader(data[end if not columns or first[:1] == header[:1] else start :]),
+            pa.BufferReader(data[end if first[:1] == header[:1] else start :]),
             read_options=arrow_csv.ReadOptions(
                 block_size=BLOCK,
                 use_threads=False,
@@ -351,8 +355,8 @@ def table_in(tree: Tree, file: str, names: Sequence[str], columns: Sequence[str]
                 include_columns=list(names), column_types=dict.fromkeys(names, pa.large_string())
             ),
         )
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise InputError(f"{file} in {tree.place} is not a whole CSV file ({error}): get it again") from error
+    except FAULTS as error:
+        raise InputError(f"{file} in {tree.place} is not a whole table ({error}): get it again") from error
 
 
 def _records(data: bytes, names: Sequence[str]) -> pa.Table:
@@ -361,12 +365,3 @@ def _records(data: bytes, names: Sequence[str]) -> pa.Table:
     records = [dict(FIELD.findall(record)) for record in text.split(RECORD)[1:]]
     columns = {name: [record.get(name, "") for record in records] for name in names}
     return pa.table({name: pa.array(cells, pa.large_string()) for name, cells in columns.items()})
-
-
-def _unpacked(tree: Tree, file: str) -> bytes:
-    """The bytes of a file, unpacked where it is one .gz file."""
-    data = tree.read(file)
-    try:
-        return gzip.decompress(data) if file.lower().endswith(".gz") else data
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{file} in {tree.place} is not a whole .gz file ({error}): get it again") from error
