@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from posixpath import basename, splitext
@@ -21,6 +21,7 @@ ABSENT = "labels.csv lists it, and it is not there"
 NO_STYLE = "no style of Stylized Meta-Album is in its folder or table"
 #: Label, style and name of a picture.
 Key: TypeAlias = tuple[str, str | None, str]
+Finder: TypeAlias = Callable[[Sequence[str], str, str | None], str | None]
 NAMES = 10_000  # of classes, and of classes in styles, that are remembered as they are read
 
 
@@ -65,10 +66,12 @@ def pictures(release: Release, styles: Sequence[str] = ()) -> Iterator[Picture |
 
 def _listed(release: Release, files: Mapping[str, str], styles: Sequence[str]) -> Iterator[Picture | Odd]:
     """Read the rows of the table; the column of styles is known by its values, others by their names."""
-    rows = [row for row in release.rows if any(row.get(name) for name in PATHS)]
-    values = {
-        name: {plain(row[name]) for row in rows} for name in (rows[0] if rows else ()) if name not in PATHS
-    }
+    listed = [
+        (row, [row[name].replace("\\", "/") for name in PATHS if row.get(name)]) for row in release.rows
+    ]
+    rows = [(row, paths) for row, paths in listed if paths]
+    columns = [name for name in (rows[0][0] if rows else ()) if name not in PATHS]
+    values = {name: {plain(row[name]) for row, _ in rows} for name in columns}
     allowed = {*styles, *FORMS["untouched"]}
     of_style = next((name for name in values if values[name] & {*styles} and values[name] <= allowed), "")
     of_class = next((name for name in CLASSES if name in values and name != of_style), "")
@@ -77,25 +80,22 @@ def _listed(release: Release, files: Mapping[str, str], styles: Sequence[str]) -
             why = "it should have the columns FILE_NAME and CATEGORY, or info.json say how they are named"
             yield Odd(file=release.table, why=f"{why} (it has {', '.join(*map(sorted, release.rows[:1]))})")
         return
-    groups = {row[of_class]: split_group(row[of_class], styles) for row in rows}
+    groups = {row[of_class]: split_group(row[of_class], styles) for row, _ in rows}
     is_grouped = _are_most(style for _, style in groups.values())
     if not is_grouped:  # classes, of which some end in the name of a style
         groups = {category: (mended(category), None) for category in groups}
-    paths = [[row[name].replace("\\", "/") for name in PATHS if row.get(name)] for row in rows]
-    in_names = [
-        _style_of(stem_of(given[0]), row[of_class], styles) for given, row in zip(paths, rows, strict=True)
-    ]
+    in_names = [_style_of(stem_of(paths[0]), row[of_class], styles) for row, paths in rows]
     if of_style or is_grouped or not _are_most(in_names):
         in_names = [None] * len(rows)
-    known = _by_group(files, {plain(label) for label, _ in groups.values()}, styles)
-    for row, given, in_name in zip(rows, paths, in_names, strict=True):
+    find = _finder(files, {plain(label) for label, _ in groups.values()}, styles)
+    for (row, paths), in_name in zip(rows, in_names, strict=True):
         label, style = groups[row[of_class]]
         if of_style:
             style = plain(row[of_style]) if plain(row[of_style]) in styles else None
-        in_path = next(filter(None, (shown_by(path, styles)[1] for path in given)), None)
-        path = _found(given, plain(label), style or in_path, files, known)
+        in_path = next(filter(None, (shown_by(path, styles)[1] for path in paths)), None)
+        path = find(paths, plain(label), style or in_path)
         if path is None or label in ("", "NAN"):
-            file = "/".join(filter(None, (release.folder, *given[0].split("/")[-2:])))
+            file = "/".join(filter(None, (release.folder, *paths[0].split("/")[-2:])))
             yield Odd(file=file, why=ABSENT if path is None else "labels.csv gives it no category")
             continue
         if not of_style and not style:
@@ -114,10 +114,12 @@ def _name(path: str) -> str:
     return plain(stem_of(f"{split}_{name}" if split in SPLITS else name))
 
 
-def _by_group(files: Iterable[str], classes: Collection[str], styles: Sequence[str]) -> dict[Key, str | None]:
-    """Files by class, style and name, with and without its ending; None for those of several.
+def _finder(files: Collection[str], classes: Collection[str], styles: Sequence[str]) -> Finder:
+    """Return what finds the file of a row by the first of its paths, its class and its style, if it has one.
 
-    What is in content/ is of that style. Folders such as images/ or one for each thousand files say nothing.
+    A path leads to a file of its name, with or without the ending, in the folder of the class or group. Other
+    folders, such as images/ or one for each thousand files, say nothing. A painted picture is never in
+    content/, where untouched ones have the same names.
     """
     known: dict[Key, str | None] = {}
     for path in files:
@@ -128,29 +130,19 @@ def _by_group(files: Iterable[str], classes: Collection[str], styles: Sequence[s
         for name in {basename(path).lower(), stem_of(path).lower()}:
             key = label, CONTENT if CONTENT in _above(path) else style, name
             known[key] = None if key in known else path
-    return known
 
+    def find(paths: Sequence[str], label: str, style: str | None) -> str | None:
+        exact = (path for path in paths if path in files and not (style and CONTENT in _above(path)))
+        keys = (
+            (folder, group, name)
+            for group in (style or CONTENT, None)
+            for path in paths
+            for folder in (label, "")
+            for name in (basename(path).lower(), stem_of(path).lower())
+        )
+        return next(exact, None) or next(filter(None, map(known.get, keys)), None)
 
-def _found(
-    paths: Sequence[str],
-    label: str,
-    style: str | None,
-    files: Collection[str],
-    known: Mapping[Key, str | None],
-) -> str | None:
-    """Return the file of a row by the first of its paths that leads to one.
-
-    That of a painted picture is never in content/, where untouched ones have the same names.
-    """
-    exact = (path for path in paths if path in files and not (style and CONTENT in _above(path)))
-    keys = (
-        (folder, group, name)
-        for group in (style or CONTENT, None)
-        for path in paths
-        for folder in (label, "")
-        for name in (basename(path).lower(), stem_of(path).lower())
-    )
-    return next(exact, None) or next(filter(None, map(known.get, keys)), None)
+    return find
 
 
 def merged(read: Iterable[tuple[Release, Sequence[Picture | Odd]]]) -> Iterator[Found]:
