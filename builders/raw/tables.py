@@ -66,9 +66,9 @@ class Unreadable(str):
 class Table:
     """The rows of one or several tables.
 
-    `files` give the end of a `path`, and more columns that are the same in all rows of it;
-    `columns` name those of files without a header. A row is an example by its `text` or its `features`, or
-    names the file of one by `picture`. Rows that do not meet the conditions in `where` are left out by the
+    `files` give the end of a `path`, and more columns that are the same in all rows of it; `columns` name
+    those of files without a header. A row is an example by its `text` or its `features`, or names the file
+    of one by `picture`. Rows that do not meet the conditions in `where` are left out by the
     words of the condition. A row is in the first of `lists` whose cells it has; with `partly` some rows are
     in none, and the authors' order is list by list. With `complete` every file must be there.
     """
@@ -232,17 +232,17 @@ class Table:
 
 def _values(tree: Tree, cells: Cells, column: Column) -> Sequence[Any]:
     """A column as it is declared; None, or `Unreadable`, where a cell says nothing."""
+    rows = range(len(cells["row"]))
     if isinstance(column, str):
         if "{" not in column:
-            return cells[column] if column else [""] * len(cells["row"])
-        names = sorted(_names_in(column))
-        rows = zip(*(cells[name] for name in names), strict=True)
-        return [column.format(**dict(zip(names, map(str.strip, row), strict=True))) for row in rows]
+            return cells[column] if column else [""] * len(rows)
+        names = _names_in(column)
+        return [column.format(**{name: cells[name][row].strip() for name in names}) for row in rows]
     read = _reader(tree, column)
     if "columns" not in column:
         return each(_values(tree, cells, column["column"]), read)
     met = {name: each(cells[name], read) for name in column["columns"]}
-    return [[name for name in met if met[name][row] is True] for row in range(len(cells["row"]))]
+    return [[name for name in met if met[name][row] is True] for row in rows]
 
 
 def _reader(tree: Tree, column: Mapping[str, Any]) -> Callable[[str], Any]:
