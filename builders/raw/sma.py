@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import ClassVar
 
 from builders.raw.album import Found, Odd, Row
@@ -102,21 +101,11 @@ def _by_name(painted: Sequence[Picture], untouched: Collection[tuple[str, str]])
     A way agrees if it tells the pictures of a group apart, and leads to names that other styles of the class
     have too; best is that which leads to most untouched pictures. None if there is no such way.
     """
-    columns = [name for name in (painted[0].row if painted else ()) if name not in CLASSES]
-    ways: list[Callable[[Picture], str]] = [
-        *(partial(_cell, column) for column in columns),
-        lambda picture: picture.name,
-        lambda picture: _without(picture, f"_{picture.style}_"),
-        lambda picture: _without(picture, f"_{plain(picture.label)}_", f"_{picture.style}_"),
-        lambda picture: picture.name.rpartition(f"_{picture.style}")[0].removesuffix("_stylized"),
-        lambda picture: picture.name.partition("_")[2],
-        lambda picture: picture.name.rpartition("_")[0],
-    ]
     are_several = len({picture.style for picture in painted}) > 1
     enough = AGREE * (len(painted) if are_several else min(len(painted), len(untouched)))
-    best, most = [picture.name for picture in painted], (-1, 0)
-    for way in ways:
-        names = list(map(way, painted))
+    best, most = tuple(picture.name for picture in painted), (-1, 0)
+    columns = [name for name in (painted[0].row if painted else ()) if name not in CLASSES]
+    for names in zip(*(_names_of(picture, columns) for picture in painted), strict=True):
         keys = [(plain(each.label), name, each.style) for each, name in zip(painted, names, strict=True)]
         styles = Counter(key[:2] for key in {*keys} if key[1])
         known = sum(key[:2] in untouched for key in keys)
@@ -128,16 +117,22 @@ def _by_name(painted: Sequence[Picture], untouched: Collection[tuple[str, str]])
     return [replace(each, name=name or each.name) for each, name in zip(painted, best, strict=True)]
 
 
-def _cell(column: str, picture: Picture) -> str:
-    return plain(stem_of(picture.row.get(column, "").replace("\\", "/")))
-
-
-def _without(picture: Picture, *words: str) -> str:
-    """Return a flat name without the class or style in it."""
-    name = f"_{picture.name}_"
-    for word in words:
-        name = name.replace(word, "_", 1)
-    return name.strip("_")
+def _names_of(picture: Picture, columns: Sequence[str]) -> list[str]:
+    """The names that its untouched picture may have: those in the table, its own, and parts of this."""
+    cells = (picture.row.get(column, "") for column in columns)
+    style, without_class = (
+        f"_{picture.style}_",
+        f"_{picture.name}_".replace(f"_{plain(picture.label)}_", "_", 1),
+    )
+    return [
+        *(plain(stem_of(cell.replace("\\", "/"))) for cell in cells),
+        picture.name,
+        f"_{picture.name}_".replace(style, "_", 1).strip("_"),
+        without_class.replace(style, "_", 1).strip("_"),
+        picture.name.rpartition(f"_{picture.style}")[0].removesuffix("_stylized"),
+        picture.name.partition("_")[2],
+        picture.name.rpartition("_")[0],
+    ]
 
 
 def _in_order(painted: Sequence[Picture], contents: Collection[Picture]) -> list[Picture]:
