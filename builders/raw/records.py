@@ -21,7 +21,7 @@ def decoded(data: bytes) -> str:
 def json_in(tree: Tree, file: str) -> Any:
     """Read a JSON file of a tree."""
     try:
-        return json.loads(tree.read(file).decode("utf-8-sig"))
+        return json.loads(decoded(tree.read(file)))
     except ValueError as error:
         raise InputError(f"{file} in {tree.place} is not whole JSON ({error}): get it again") from error
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import tomllib
 from collections import defaultdict
@@ -19,7 +18,7 @@ import pyarrow.parquet as pq
 
 from builders.albums.folder import ENDINGS
 from builders.raw.archives import without_packing
-from builders.raw.records import decoded
+from builders.raw.records import decoded, json_in
 from builders.raw.sources import sources
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError
@@ -60,11 +59,8 @@ class Release:
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
-        """The content of info.json, if there is one that can be read."""
-        try:
-            info = json.loads(decoded(self.tree.read(self.files["info.json"])))
-        except (KeyError, ValueError):
-            return {}
+        """The content of info.json, if there is one."""
+        info = json_in(self.tree, self.files["info.json"]) if "info.json" in self.files else {}
         return info if isinstance(info, dict) else {}
 
     @cached_property

@@ -120,15 +120,12 @@ def _by_name(painted: Sequence[Picture], untouched: Collection[tuple[str, str]])
 def _names_of(picture: Picture, columns: Sequence[str]) -> list[str]:
     """The names that its untouched picture may have: those in the table, its own, and parts of this."""
     cells = (picture.row.get(column, "") for column in columns)
-    style, without_class = (
-        f"_{picture.style}_",
-        f"_{picture.name}_".replace(f"_{plain(picture.label)}_", "_", 1),
-    )
+    flat, style = f"_{picture.name}_", f"_{picture.style}_"
     return [
         *(plain(stem_of(cell.replace("\\", "/"))) for cell in cells),
         picture.name,
-        f"_{picture.name}_".replace(style, "_", 1).strip("_"),
-        without_class.replace(style, "_", 1).strip("_"),
+        flat.replace(style, "_", 1).strip("_"),
+        flat.replace(f"_{plain(picture.label)}_", "_", 1).replace(style, "_", 1).strip("_"),
         picture.name.rpartition(f"_{picture.style}")[0].removesuffix("_stylized"),
         picture.name.partition("_")[2],
         picture.name.rpartition("_")[0],
