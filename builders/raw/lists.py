@@ -13,7 +13,6 @@ from pathlib import PurePosixPath
 from typing import NamedTuple, TypeAlias
 
 from builders.raw.album import Odd, Row
-from builders.raw.records import decoded
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError
 
@@ -50,7 +49,11 @@ def read_list(data: bytes) -> Iterator[Line]:
     >>> [line[:2] for line in read_list(b"cat/a 1.jpg\r\nC:\\x\\cat\\b c.jpg 7\r\n")]
     [('cat/a 1.jpg', None), ('C:/x/cat/b c.jpg', 7)]
     """
-    for at, line in enumerate(LINE_END.split(decoded(data)), 1):
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    for at, line in enumerate(LINE_END.split(text), 1):
         line = line.strip()
         numbered = NUMBERED.fullmatch(line)
         path, number = (numbered[1], int(numbered[2])) if numbered else (line, None)

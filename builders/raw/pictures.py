@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from builders.albums.folder import ENDINGS
 from builders.raw.album import Found, Odd, Row
-from builders.raw.releases import CONTENT, FOLDERS, FORMS, IMAGES, PARTS, SPLITS, STYLES, STYLIZED, Release
+from builders.raw.releases import CONTENT, FOLDERS, FORMS, IMAGES, PARTS, SPLITS, STYLIZED, Release
 
 CLASSES, PATHS = FORMS["columns"]["class"], FORMS["columns"]["path"]
 UNLISTED = "labels.csv does not list it, and no folder says what it shows"
@@ -44,11 +44,7 @@ class Picture:
 
 def pictures(release: Release, styles: Sequence[str] = ()) -> Iterator[Picture | Odd]:
     """Read the pictures that the table lists, then those whose folder says what they show."""
-    files = {
-        path: file
-        for path, file in release.files.items()
-        if path.lower().endswith(ENDINGS) and STYLES not in _above(path)
-    }
+    files = {path: file for path, file in release.files.items() if path.lower().endswith(ENDINGS)}
     has_tops = any(path.lower().startswith(tuple(f"{top}/" for top in FOLDERS)) for path in files)
     used = set()
     for picture in _listed(release, files, styles):

@@ -91,13 +91,13 @@ def releases(tree: Tree, of: str, source: str) -> list[Release]:
     """Find the releases of a set at a place, the most complete first; a place may have those of several sets.
 
     One whose set no name gives counts if no other has a name. Where nothing is laid out as a release, a
-    folder with a table is one, or else the whole place.
+    folder with a table is one, or else the whole place. What is in styles/ is photographs of other things.
     """
     tables = [path for path in tree.files if path.lower().endswith(TABLES)]
     folders = {match["release"] or "" for match in map(MARKED.fullmatch, tree.files) if match}
     folders = folders or {"", *(path.rpartition("/")[0] for path in tables)}
     files: dict[str, dict[str, str]] = defaultdict(dict)
-    for path in tree.files:
+    for path in (path for path in tree.files if f"/{STYLES}/" not in f"/{path.lower()}"):
         above = path.rpartition("/")[0]
         while above and above not in folders:
             above = above.rpartition("/")[0]
