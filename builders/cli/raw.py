@@ -16,8 +16,8 @@ from builders.cli.raw_texts import HOW, by_hand, description, result, size_text
 from builders.raw.album import RawAlbum
 from builders.raw.checking import check
 from builders.raw.getting import Progress, get
-from builders.raw.meta_album import MetaAlbum
 from builders.raw.rows import whole_place
+from builders.raw.sma import MetaAlbum
 from builders.raw.sources import FACTS, Source, source, sources
 from builders.recipe_files import load_recipe, recipe_names
 from shiftdata.cli.verbs import GOES_ON, Verb, progress, quiet_option, verb

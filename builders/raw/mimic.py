@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import count, groupby, pairwise
-from operator import itemgetter
-from sys import intern
-from typing import ClassVar, NamedTuple, TypeVar
+from itertools import pairwise
+from typing import ClassVar, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from builders.raw.album import Found, Odd, Row
 from builders.raw.lists import LISTS
-from builders.raw.tables import matching, not_there, table_in
+from builders.raw.tables import file_at, not_there, table_in
 from builders.raw.tree import Tree
 from builders.sample import BadItem
 from shiftdata.data.metadata.listing import ORDER
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash, rng
 
-CODES = ("hadm_id", "seq_num", "icd_version", "icd_code")
-#: Each table and its columns.
+TEXT, NUMBER, TIME = pa.string(), pa.int64(), pa.timestamp("us")
+CODES = {"hadm_id": TEXT, "seq_num": NUMBER, "icd_version": TEXT, "icd_code": TEXT}
+#: Each table, its columns and their types.
 TABLES = {
-    "patients": ("subject_id", "anchor_age", "anchor_year", "anchor_year_group"),
-    "admissions": ("subject_id", "admittime", "hadm_id"),
+    "patients": {"subject_id": TEXT, "anchor_age": NUMBER, "anchor_year": NUMBER, "anchor_year_group": TEXT},
+    "admissions": {"subject_id": TEXT, "admittime": TIME, "hadm_id": TEXT},
     "diagnoses_icd": CODES,
     "procedures_icd": CODES,
 }
@@ -31,14 +33,11 @@ TABLES = {
 DAYS = 15
 AGES = range(18, 90)
 DIGITS = 20
-ROWS = 10_000  # that are Python objects at a time: there are millions of codes
 EPOCH, MICROSECOND = datetime(1970, 1, 1), timedelta(microseconds=1)
 #: Diagnoses and procedures use the same codes for other things: a text has the former, and then the latter.
 BETWEEN = "; "
 #: A year that is known by a group of three, such as "2008 - 2010".
 GROUP_YEARS = 3
-
-T = TypeVar("T")
 
 
 class Stay(NamedTuple):
@@ -68,15 +67,25 @@ class MimicReadmission:
     def rows(self, tree: Tree) -> Iterator[Found]:
         """Every stay of an adult that has diagnoses and procedures; the others, by their row, and why."""
         file, stays = _stays(tree)
-        patients, texts = dict(_read(tree, "patients", _patient)[1]), _texts(tree)
+        _, table = _table(tree, "patients")
+        rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+        patients = {subject: facts for subject, *facts in rows}
+        texts = _texts(tree)
         salt = content_hash(*(f"{s.subject} {s.number} {(s.begin - EPOCH) // MICROSECOND}" for s in stays))
         after = {stay: then.begin for stay, then in pairwise(stays) if stay.subject == then.subject}
         for place, stay in enumerate(stays):
-            age, anchor, first = patients.get(stay.subject, (-1, 0, 0))
+            age, anchor, group = patients.get(stay.subject, (0, 0, ""))
+            later = stay.begin.year - anchor
             draw = int(rng(0, "mimic", "year", stay.subject).integers(GROUP_YEARS))
-            year = str(stay.begin.year - anchor + first + draw)
-            age += stay.begin.year - anchor
-            if why := self._fault(stay, year, age, stay.subject in patients, texts):
+            year = str(int(group[:4]) + draw + later) if group[:4].isdecimal() else group
+            age += later
+            faults = {
+                "its patient is not among the patients": stay.subject not in patients,
+                f"its patient is not {AGES[0]} to {AGES[-1]} years old": age not in AGES,
+                f"not in {self.domains[0]} to {self.domains[-1]}": year not in self.domains,
+                "without diagnoses or without procedures": stay.row not in texts,
+            }
+            if why := next((fault for fault, holds in faults.items() if holds), ""):
                 yield Odd(file=f"{file}, row {stay.row}", why=why)
                 continue
             again = stay in after and after[stay] - stay.begin < timedelta(days=DAYS + 1)
@@ -97,49 +106,23 @@ class MimicReadmission:
             return text
         raise BadItem("it has lost its codes")
 
-    def _fault(self, stay: Stay, year: str, age: int, known: bool, texts: Mapping[int, str]) -> str:
-        """Why a stay is left out."""
-        if not known:
-            return "its patient is not among the patients"
-        if age not in AGES:
-            return f"its patient is not {AGES[0]} to {AGES[-1]} years old"
-        if year not in self.domains:
-            return f"not in {self.domains[0]} to {self.domains[-1]}"
-        return "" if stay.row in texts else "without diagnoses or without procedures"
 
-
-def _read(tree: Tree, name: str, parse: Callable[..., T]) -> tuple[str, list[T]]:
-    """The file of a table, and its rows; all four tables must be there."""
-    files = {name: matching(tree, f"{name}.csv") for name in TABLES}
+def _table(tree: Tree, name: str) -> tuple[str, pa.Table]:
+    """The file of a table, and its columns; all four tables must be there."""
+    files = {name: file_at(tree, f"{name}.csv") for name in TABLES}
     if lacking := [f"{name}.csv" for name in TABLES if not files[name]]:
         raise InputError(not_there(tree, lacking, "patients, stays or their codes (.csv.gz will do)"))
-    batches = table_in(tree, files[name][0], TABLES[name]).select(TABLES[name]).to_batches(ROWS)
+    file, schema = files[name], pa.schema(TABLES[name])
     try:
-        return files[name][0], [
-            parse(*row)
-            for batch in batches
-            for row in zip(*(c.to_pylist() for c in batch.columns), strict=True)
-        ]
-    except ValueError as error:
-        raise InputError(
-            f"{files[name][0]} in {tree.place} has a number or time that is none: {error}"
-        ) from error
-
-
-def _patient(subject: str, age: str, year: str, group: str) -> tuple[str, tuple[int, int, int]]:
-    """A patient with age, year, and the first real year that this may be."""
-    return subject, (int(age or -1), int(year or 0), int(group[:4]))
+        return file, table_in(tree, file, schema.names).select(schema.names).cast(schema)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{file} in {tree.place} has a number or time that is none: {error}") from error
 
 
 def _stays(tree: Tree) -> tuple[str, list[Stay]]:
     """The file of stays; stays by patient and time."""
-    rows = count()
-    file, stays = _read(
-        tree,
-        "admissions",
-        lambda who, begin, stay: Stay(who, datetime.fromisoformat(begin), stay, next(rows)),
-    )
-    return file, sorted(stays)
+    file, table = _table(tree, "admissions")
+    return file, sorted(map(Stay, *(column.to_pylist() for column in table.columns), range(len(table))))
 
 
 def _texts(tree: Tree) -> Mapping[int, str]:
@@ -158,9 +141,11 @@ def _texts(tree: Tree) -> Mapping[int, str]:
 
 def _codes(tree: Tree, name: str) -> dict[str, str]:
     """Of each stay its codes of three digits, in the order of their numbers."""
-    _, codes = _read(
-        tree,
-        name,
-        lambda stay, at, version, code: (stay, int(at), intern(f"ICD{version.strip()}_{code.strip()[:3]}")),
-    )
-    return {stay: " ".join(code for *_, code in of) for stay, of in groupby(sorted(codes), itemgetter(0))}
+    _, table = _table(tree, name)
+    version, code = (pc.utf8_trim_whitespace(table[column]) for column in ("icd_version", "icd_code"))
+    named = pc.binary_join_element_wise("ICD", version, "_", pc.utf8_slice_codeunits(code, 0, 3), "")
+    table = table.append_column("codes", named)
+    table = table.sort_by([(column, "ascending") for column in ("hadm_id", "seq_num", "codes")])
+    stays = table.group_by("hadm_id", use_threads=False).aggregate([("codes", "list")])
+    texts = pc.binary_join(stays["codes_list"], " ")
+    return dict(zip(stays["hadm_id"].to_pylist(), texts.to_pylist(), strict=True))

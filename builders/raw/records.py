@@ -1,4 +1,4 @@
-"""JSON files of raw datasets."""
+"""Texts and JSON files of raw datasets."""
 
 from __future__ import annotations
 
@@ -10,10 +10,18 @@ from builders.raw.tree import Tree
 from shiftdata.errors import InputError
 
 
+def decoded(data: bytes) -> str:
+    """The text of a file in UTF-8, or else, as older tools write it, in Latin-1."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
 def json_in(tree: Tree, file: str) -> Any:
     """Read a JSON file of a tree."""
     try:
-        return json.loads(tree.read(file).decode("utf-8-sig"))
+        return json.loads(decoded(tree.read(file)))
     except ValueError as error:
         raise InputError(f"{file} in {tree.place} is not whole JSON ({error}): get it again") from error
 

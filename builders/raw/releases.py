@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import tomllib
 from collections import defaultdict
@@ -19,12 +18,13 @@ import pyarrow.parquet as pq
 
 from builders.albums.folder import ENDINGS
 from builders.raw.archives import without_packing
+from builders.raw.records import decoded, json_in
 from builders.raw.sources import sources
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError
 
 FORMS = tomllib.loads(Path(__file__).with_name("sma.toml").read_text(encoding="utf-8"))
-#: A set of SMA with a version, or of Meta-Album; a folder of any other name says nothing.
+#: The name of a set of SMA with a version, or of Meta-Album; a folder of any other name says nothing.
 NAMED = re.compile(
     r"((STYLIZED_)?META_ALBUM_|SMA_)?(?P<set>[A-Z0-9_]+?)(?P<sty>_STY(LIZED)?)?(_(?P<version>MINI|MICRO|EXT(ENDED)?))?"
 )
@@ -34,6 +34,10 @@ TABLES = (".csv", ".tsv", ".parquet", ".pq")
 IMAGES, CONTENT, STYLIZED, STYLES = "images", "content", "stylized", "styles"
 SPLITS = ("train", "valid", "val", "test")
 FOLDERS = (IMAGES, CONTENT, STYLIZED, STYLES, *SPLITS)
+#: The path of a file, or of one at most two folders below another, by which the folder above is a release.
+MARKED = re.compile(
+    rf"((?P<release>.+?)/)??(({'|'.join(FOLDERS)})/([^/]+/){{0,2}}[^/]+|[^/]*(labels\.csv|info\.json))", re.I
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +59,8 @@ class Release:
 
     @cached_property
     def info(self) -> Mapping[str, Any]:
-        """The content of info.json, if there is one that can be read."""
-        try:
-            info = json.loads(_text(self.tree.read(self.files["info.json"])))
-        except (KeyError, ValueError):
-            return {}
+        """The content of info.json, if there is one."""
+        info = json_in(self.tree, self.files["info.json"]) if "info.json" in self.files else {}
         return info if isinstance(info, dict) else {}
 
     @cached_property
@@ -72,31 +73,31 @@ class Release:
             if self.table.lower().endswith((".pq", ".parquet")):
                 rows = pq.read_table(io.BytesIO(data)).to_pylist()
             else:
-                text = _text(data)
+                text = decoded(data)
                 delimiter = max(",;\t", key=text.partition("\n")[0].count)
                 rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
         except (csv.Error, pa.ArrowInvalid) as error:
-            raise InputError(
-                f"{self.table} in {self.tree.place} is damaged ({error}): get it again"
-            ) from error
+            where = f"{self.table} in {self.tree.place}"
+            raise InputError(f"{where} is damaged ({error}): get it again") from error
         renamed = {str(self.info.get(key)).upper(): name for key, name in FORMS["columns"]["renamed"].items()}
         names = {key: str(key).strip().upper().replace(" ", "_") for key in (rows[0] if rows else ())}
-        return [
-            {renamed.get(name, name): _text_of(row.get(key)) for key, name in names.items()} for row in rows
+        texts = [
+            {key: "" if cell is None else str(cell).strip() for key, cell in row.items()} for row in rows
         ]
+        return [{renamed.get(name, name): row[key] for key, name in names.items()} for row in texts]
 
 
 def releases(tree: Tree, of: str, source: str) -> list[Release]:
     """Find the releases of a set at a place, the most complete first; a place may have those of several sets.
 
     One whose set no name gives counts if no other has a name. Where nothing is laid out as a release, a
-    folder with a table is one, or else the whole place.
+    folder with a table is one, or else the whole place. What is in styles/ is photographs of other things.
     """
     tables = [path for path in tree.files if path.lower().endswith(TABLES)]
-    folders = {folder for folder in map(_marked, tree.files) if folder is not None}
+    folders = {match["release"] or "" for match in map(MARKED.fullmatch, tree.files) if match}
     folders = folders or {"", *(path.rpartition("/")[0] for path in tables)}
     files: dict[str, dict[str, str]] = defaultdict(dict)
-    for path in tree.files:
+    for path in (path for path in tree.files if f"/{STYLES}/" not in f"/{path.lower()}"):
         above = path.rpartition("/")[0]
         while above and above not in folders:
             above = above.rpartition("/")[0]
@@ -117,14 +118,6 @@ def releases(tree: Tree, of: str, source: str) -> list[Release]:
     return sorted(mine, key=lambda release: (release.base in PARTS, release.base, release.stylized))
 
 
-def _marked(path: str) -> str | None:
-    """Return the folder of the release that the name of a file, or of a folder around it, says there is."""
-    parts = path.lower().split("/")
-    depths = (depth for depth in (4, 3, 2) if len(parts) >= depth and parts[-depth] in FOLDERS)
-    depth = next(depths, 1 if parts[-1].endswith(("labels.csv", "info.json")) else 0)
-    return "/".join(path.split("/")[:-depth]) if depth else None
-
-
 def _nearest(tables: Sequence[str], folder: str) -> str:
     """Return the table in a folder or in the nearest above it; of several labels.csv, or else text."""
     near = [path for path in tables if f"{folder}/".startswith(f"{path.rpartition('/')[0]}/".lstrip("/"))]
@@ -138,10 +131,7 @@ def _named(release: Release) -> Release:
     base = ""
     for name in reversed((without_packing(release.tree.place.name), *map(str, given))):
         if name in _openml():
-            source, form = _openml()[name]
-            of = source.removeprefix("sma_").removeprefix("meta_album_").upper()
-            kind, base = "SMA" if source.startswith("sma_") else "Meta-Album", form.rpartition("_")[2]
-            return replace(release, set=of, source=kind, stylized=form.startswith(STYLIZED), base=base)
+            return replace(release, **_openml()[name])
         if match := NAMED.fullmatch(re.sub(r"[^A-Z0-9]+", "_", name.upper())):
             base = base or FORMS["versions"].get(match["version"] or match["set"], "")
             of = FORMS["aliases"].get(match["set"], match["set"])
@@ -152,21 +142,15 @@ def _named(release: Release) -> Release:
 
 
 @cache
-def _openml() -> Mapping[str, tuple[str, str]]:
-    """Return the dataset, and which form of it, of each id on OpenML."""
+def _openml() -> Mapping[str, Mapping[str, Any]]:
+    """Return which release each id on OpenML is."""
     return {
-        str(number): (name, form)
+        str(number): {
+            "set": name.removeprefix("sma_").removeprefix("meta_album_").upper(),
+            "source": "SMA" if name.startswith("sma_") else "Meta-Album",
+            "base": form.rpartition("_")[2],
+            "stylized": form.startswith(STYLIZED),
+        }
         for name, source in sources().items()
         for form, number in source.openml.items()
     }
-
-
-def _text_of(value: object) -> str:
-    return "" if value is None else str(value).strip()
-
-
-def _text(data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")

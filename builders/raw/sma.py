@@ -1,17 +1,16 @@
-"""Stylized Meta-Album as its authors release it: pictures of a set, and each painted in 20 styles."""
+"""Stylized Meta-Album, pictures of a set and each painted in 20 styles; Meta-Album, pictures of many sets."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import ClassVar
 
-from builders.raw.album import Found, Odd
+from builders.raw.album import Found, Odd, Row
 from builders.raw.pictures import CLASSES, Picture, merged, pictures, plain, stem_of
-from builders.raw.releases import FORMS, Release, releases
+from builders.raw.releases import FORMS, PARTS, Release, releases
 from builders.raw.tree import Tree
 from shiftdata.data.format.written import MAY_LEAK
 from shiftdata.errors import InputError
@@ -43,32 +42,57 @@ class Sma:
 
     def rows(self, tree: Tree) -> Iterator[Found]:
         """Every picture; which of the stylized ones are in Mini stands in their bases."""
-        read = [(each, [*pictures(each, STYLE_NAMES)]) for each in releases(tree, self.set, "SMA")]
-        every = [(at, each) for at, found in read for each in found if isinstance(each, Picture)]
+        read = [(release, [*pictures(release, STYLE_NAMES)]) for release in releases(tree, self.set, "SMA")]
+        every = [(at.base, each) for at, found in read for each in found if isinstance(each, Picture)]
         if every and not any(picture.style for _, picture in every):
-            raise InputError(_nothing(tree, self.set, read))
+            raise InputError(self._no_style(tree, read))
         untouched = {(plain(picture.label), picture.name) for _, picture in every if not picture.style}
         for release, found in read:
             painted = [each for each in found if isinstance(each, Picture) and each.style]
-            bare = [picture for at, picture in every if at.base == release.base and not picture.style]
             if (named := _by_name(painted, untouched)) is None:
+                bare = [picture for base, picture in every if base == release.base and not picture.style]
                 named = _in_order(painted, bare) or [replace(each, origin_by=ITSELF) for each in painted]
                 file = release.table or release.folder or tree.place.name
                 yield Odd(file=file, why=f"{MAY_LEAK}: {WHY[named[0].origin_by]}")
             found[:] = [*(each for each in found if isinstance(each, Odd) or not each.style), *named]
         yield from merged(read)
 
+    def _no_style(self, tree: Tree, read: Sequence[tuple[Release, Sequence[Picture | Odd]]]) -> str:
+        odd = [f"{each.file}: {each.why}" for _, found in read for each in found if isinstance(each, Odd)]
+        tables = [f"{at.table} has {', '.join(at.rows[0])}" for at, _ in read if at.rows]
+        return (
+            f"{tree.place} has no picture of {self.set} whose style is known "
+            f"({(odd + tables + ['no table'])[0]}). A column of labels.csv says it (STYLE, or CATEGORY as "
+            "<class>_<style>), a folder stylized/<class>_<style>/ or the name of the picture. Untouched "
+            f"pictures have none: the others are in the release {self.set}_STY"
+        )
 
-def _nothing(tree: Tree, of: str, read: Sequence[tuple[Release, Sequence[Picture | Odd]]]) -> str:
-    """Say why no picture is stylized, and where it would stand."""
-    odd = [f"{each.file}: {each.why}" for _, found in read for each in found if isinstance(each, Odd)]
-    tables = [f"{release.table} has {', '.join(release.rows[0])}" for release, _ in read if release.rows]
-    return (
-        f"{tree.place} has no picture of {of} whose style is known ({(odd + tables + ['no table'])[0]}). A "
-        "column of labels.csv says it (STYLE, or CATEGORY as <class>_<style>), a folder "
-        "stylized/<class>_<style>/ or the name of the picture. Untouched pictures have none: the others are "
-        f"in the release {of}_STY"
-    )
+
+@dataclass(frozen=True, kw_only=True)
+class MetaAlbum:
+    """The pictures of one set of Meta-Album, of the `largest` classes by pictures.
+
+    Reads Meta-Album's releases, or folders of classes as the source of a set has them on Kaggle
+    (`train/<class>/`, `valid/`, `test/`).
+    """
+
+    code_version: ClassVar[int] = 2
+
+    set: str
+    largest: int = 20
+
+    def rows(self, tree: Tree) -> Iterator[Found]:
+        """Every picture of Extended, and of Mini; which of them is in Mini stands in its bases."""
+        untouched = [each for each in releases(tree, self.set, "Meta-Album") if not each.stylized]
+        found = list(merged((release, list(pictures(release))) for release in untouched))
+        counts = Counter(row.label for row in found if isinstance(row, Row))
+        if len(counts) > self.largest and all(release.base in PARTS for release in untouched):
+            raise InputError(
+                f"{tree.place} has the Mini release of {self.set} alone, where all {len(counts)} classes are "
+                f"of one size: its {self.largest} largest classes are known from Extended"
+            )
+        largest = sorted(counts, key=lambda label: (-counts[label], label))[: self.largest]
+        yield from (row for row in found if isinstance(row, Odd) or row.label in largest)
 
 
 def _by_name(painted: Sequence[Picture], untouched: Collection[tuple[str, str]]) -> list[Picture] | None:
@@ -77,21 +101,11 @@ def _by_name(painted: Sequence[Picture], untouched: Collection[tuple[str, str]])
     A way agrees if it tells the pictures of a group apart, and leads to names that other styles of the class
     have too; best is that which leads to most untouched pictures. None if there is no such way.
     """
-    columns = [name for name in (painted[0].row if painted else ()) if name not in CLASSES]
-    ways: list[Callable[[Picture], str]] = [
-        *(partial(_cell, column) for column in columns),
-        lambda picture: picture.name,
-        lambda picture: _without(picture, f"_{picture.style}_"),
-        lambda picture: _without(picture, f"_{plain(picture.label)}_", f"_{picture.style}_"),
-        lambda picture: picture.name.rpartition(f"_{picture.style}")[0].removesuffix("_stylized"),
-        lambda picture: picture.name.partition("_")[2],
-        lambda picture: picture.name.rpartition("_")[0],
-    ]
     are_several = len({picture.style for picture in painted}) > 1
     enough = AGREE * (len(painted) if are_several else min(len(painted), len(untouched)))
-    best, most = [picture.name for picture in painted], (-1, 0)
-    for way in ways:
-        names = list(map(way, painted))
+    best, most = tuple(picture.name for picture in painted), (-1, 0)
+    columns = [name for name in (painted[0].row if painted else ()) if name not in CLASSES]
+    for names in zip(*(_names_of(picture, columns) for picture in painted), strict=True):
         keys = [(plain(each.label), name, each.style) for each, name in zip(painted, names, strict=True)]
         styles = Counter(key[:2] for key in {*keys} if key[1])
         known = sum(key[:2] in untouched for key in keys)
@@ -103,19 +117,22 @@ def _by_name(painted: Sequence[Picture], untouched: Collection[tuple[str, str]])
     return [replace(each, name=name or each.name) for each, name in zip(painted, best, strict=True)]
 
 
-def _cell(column: str, picture: Picture) -> str:
-    return plain(stem_of(picture.row.get(column, "").replace("\\", "/")))
+def _names_of(picture: Picture, columns: Sequence[str]) -> list[str]:
+    """The names that its untouched picture may have: those in the table, its own, and parts of this."""
+    cells = (picture.row.get(column, "") for column in columns)
+    flat, style = f"_{picture.name}_", f"_{picture.style}_"
+    return [
+        *(plain(stem_of(cell.replace("\\", "/"))) for cell in cells),
+        picture.name,
+        flat.replace(style, "_", 1).strip("_"),
+        flat.replace(f"_{plain(picture.label)}_", "_", 1).replace(style, "_", 1).strip("_"),
+        picture.name.rpartition(f"_{picture.style}")[0].removesuffix("_stylized"),
+        picture.name.partition("_")[2],
+        picture.name.rpartition("_")[0],
+    ]
 
 
-def _without(picture: Picture, *words: str) -> str:
-    """Return a flat name without the class or style in it."""
-    name = f"_{picture.name}_"
-    for word in words:
-        name = name.replace(word, "_", 1)
-    return name.strip("_")
-
-
-def _in_order(painted: Sequence[Picture], bare: Collection[Picture]) -> list[Picture]:
+def _in_order(painted: Sequence[Picture], contents: Collection[Picture]) -> list[Picture]:
     """Take the k-th rows of a class in its styles to show one picture; nothing where rows have no such order.
 
     They have it if each style of a class has as many, in a stretch of its own or in rounds of all styles. A
@@ -126,23 +143,19 @@ def _in_order(painted: Sequence[Picture], bare: Collection[Picture]) -> list[Pic
     for picture in painted:
         groups[plain(picture.label)][picture.style].append(picture)
         in_rows[plain(picture.label)].append(picture.style)
+    named, names = list[Picture](), list[list[str]]()
     for label, of_style in groups.items():
         each = len(in_rows[label]) // len(of_style)
         if in_rows[label] not in ([style for style in of_style for _ in range(each)], [*of_style] * each):
             return []
-    names = [
-        [picture.name for picture in group] for of_style in groups.values() for group in of_style.values()
-    ]
-    are_numbers = all(re.fullmatch(r"\D*\d+", name) for group in names for name in group)
-    if not all(picture.row for picture in painted) or (not are_numbers and names == [*map(sorted, names)]):
-        return []
-    named = []
-    for label, of_style in groups.items():
-        first, *_ = of_style
-        origins = [f"{first} {picture.name}" for picture in of_style[first]]
-        contents = [picture.name for picture in bare if picture.row and plain(picture.label) == label]
-        origins = contents if len(contents) == len(origins) else origins
+        origins = [picture.name for picture in contents if picture.row and plain(picture.label) == label]
+        if len(origins) != each:
+            first, group = next(iter(of_style.items()))
+            origins = [f"{first} {picture.name}" for picture in group]
         for group in of_style.values():
+            names.append([picture.name for picture in group])
             pairs = zip(group, origins, strict=True)
             named += [replace(picture, origin_by=ORDER, origin=origin) for picture, origin in pairs]
-    return named
+    are_numbers = all(re.fullmatch(r"\D*\d+", picture.name) for picture in painted)
+    has_order = are_numbers or names != [*map(sorted, names)]
+    return named if has_order and all(picture.row for picture in painted) else []

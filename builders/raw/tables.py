@@ -34,7 +34,7 @@ from builders.albums.folder import ENDINGS
 from builders.cells import read_cell
 from builders.raw.album import Found, Odd, Row
 from builders.raw.lists import LISTS
-from builders.raw.records import by_name
+from builders.raw.records import by_name, decoded
 from builders.raw.tree import Tree
 from builders.sample import BadItem, Example, Json
 from shiftdata.data.format.schema import Feature
@@ -48,6 +48,9 @@ FEW = 8  # columns or names that a message lists
 DIGITS = 20  # of the hash that is the origin of a text
 #: What begins a record of a file such as `books/positive.review`, and a field of it.
 RECORD, FIELD = "<review>", re.compile(r"<(\w+)>\n(.*?)\n</\1>", re.DOTALL)
+
+#: What a damaged file raises.
+FAULTS = (pa.ArrowException, UnicodeDecodeError, OSError, EOFError, zlib.error)
 
 #: A column: its name, or a table that says more of it.
 Column: TypeAlias = str | Mapping[str, Any]
@@ -63,9 +66,9 @@ class Unreadable(str):
 class Table:
     """The rows of one or several tables.
 
-    `files` give the end of a path, or of several, and more columns that are the same in all rows of each;
-    `columns` name those of files without a header. A row is an example by its `text` or its `features`, or
-    names the file of one by `picture`. Rows that do not meet the conditions in `where` are left out by the
+    `files` give the end of a `path`, and more columns that are the same in all rows of it; `columns` name
+    those of files without a header. A row is an example by its `text` or its `features`, or names the file
+    of one by `picture`. Rows that do not meet the conditions in `where` are left out by the
     words of the condition. A row is in the first of `lists` whose cells it has; with `partly` some rows are
     in none, and the authors' order is list by list. With `complete` every file must be there.
     """
@@ -94,17 +97,17 @@ class Table:
         """Every example, and what is left out; at the end, an error for all files that cannot be read."""
         start, lacking, broken = 0, list[str](), list[str]()
         for given in self.files:
-            paths, same = given["path"], {name: cell for name, cell in given.items() if name != "path"}
-            for path in [paths] if isinstance(paths, str) else paths:
-                if not (files := matching(tree, path)):
+            same = {**given}
+            path = same.pop("path")
+            try:
+                if not (file := file_at(tree, path)):
                     lacking.append(path.rpartition("|")[2])
                     continue
-                try:
-                    cells = self._cells(tree, files, same)
-                    yield from self._found(tree, files[0], cells, start)
-                    start += len(cells["row"])
-                except InputError as error:
-                    broken.append(str(error))
+                cells = self._cells(tree, file, same)
+                yield from self._found(tree, file, cells, start)
+                start += len(cells["row"])
+            except InputError as error:
+                broken.append(str(error))
         if lacking and (self.complete or not start):
             broken.append(not_there(tree, lacking, self.says))
         if broken:
@@ -119,11 +122,8 @@ class Table:
         row = {name: values[part] for name, values in examples.items()}
         return row[self.text] if self.text else row
 
-    def _cells(self, tree: Tree, files: Sequence[str], same: Mapping[str, str]) -> Cells:
-        """The columns that the declaration names, but for those of the examples; `files` should be one."""
-        file, *others = files
-        if any(tree.files[other] != tree.files[file] for other in others):
-            raise InputError(f"{tree.place} has {', '.join(files)}: give the folder of one of them alone")
+    def _cells(self, tree: Tree, file: str, same: Mapping[str, str]) -> Cells:
+        """The columns that the declaration names, but for those of the examples."""
         used = [self.label, self.domain, self.origin, self.stem, self.picture]
         used += [*self.keep.values(), *self.where.values(), *(name for rule in self.lists for name in rule)]
         names = {name for column in used for name in _names_in(column)} - {"row", "domain", "list", *same}
@@ -138,26 +138,21 @@ class Table:
         folder, _, table = file.rpartition("/")
         # Of equal names the picture beside or below the table.
         pictures = by_name(tree) | by_name(tree, below=folder) if self.picture else {}
-        taken = set[str]()
         roles = (self.picture, self.stem, self.origin, self.label, self.domain)
         names, stems, origins, labels, domains = (_values(tree, cells, column) for column in roles)
         where = {words: _values(tree, cells, column) for words, column in self.where.items()}
         keep = {name: _values(tree, cells, column) for name, column in self.keep.items()}
-        lists = self._lists(cells, start)
-        examples, left_out = self._examples(tree, file), Counter[str]()
-        faults, last = 0, ""
+        lists, examples = self._lists(cells, start), self._examples(tree, file)
+        taken, left_out, faults = set[str](), Counter[str](), list[str]()
         for row, name in enumerate(names):
+            example = {column: values[row] for column, values in examples.items()}
             if unmet := next((words for words, met in where.items() if met[row] is not True), ""):
-                left_out[unmet] += 1
                 if name:
                     yield Odd(file=pictures.get(name, name), why=f"left out: {unmet}")
-                    taken.add(name)
-                continue
-            example = {column: values[row] for column, values in examples.items()}
-            why = self._fault(cells, row, labels[row], example, lists[row])
-            if why := why or ("there already, in an earlier row" if name and name in taken else ""):
-                faults += 1
-                last = why
+                else:
+                    left_out[unmet] += 1
+            elif why := self._fault(cells, row, labels[row], example, lists[row], name in taken):
+                faults.append(why)
                 yield Odd(file=f"{file}, row {row}" + (f" ({name})" if name else ""), why=why)
             elif name and name not in pictures:
                 yield Odd(file=name, why=f"{table} lists it, and it is not there")
@@ -174,31 +169,35 @@ class Table:
                     stem=stems[row] or None,
                     more={**more, LISTS: lists[row]} if lists[row] else more,
                 )
-            taken.add(name)
-        for words, count in left_out.items() if not self.picture else ():
+            taken |= {name} - {""}
+        for words, count in left_out.items():
             yield Odd(file=f"{file}, {words}: {count:,} rows", why="left out by a filter")
         for name, picture in pictures.items():
             if name.endswith(ENDINGS) and name not in taken:
                 yield Odd(file=picture, why=f"no row of {table} names it")
-        if 2 * faults > len(names):
+        if 2 * len(faults) > len(names):
             raise InputError(
-                f"{faults:,} of {len(names):,} rows of {file} in {tree.place} cannot be used "
-                f"({last}): it is another file, or in another coding"
+                f"{len(faults):,} of {len(names):,} rows of {file} in {tree.place} cannot be used "
+                f"({faults[-1]}): it is another file, or in another coding"
             )
 
-    def _fault(self, cells: Cells, row: int, label: Any, example: Mapping[str, Any], listed: Any) -> str:
+    def _fault(
+        self, cells: Cells, row: int, label: Any, example: Mapping[str, Any], listed: Any, is_taken: bool
+    ) -> str:
         """Why a row cannot be used."""
         domain = cells["domain"][row]
         for value, known, column in ((label, self.labels, self.label), (domain, self.domains, self.domain)):
             if value not in known:
-                name, shown = min(_names_in(column)), ", ".join(known[:FEW]) + ", .." * (len(known) > FEW)
-                return f"its {name} is {cells[name][row]!r}, which is none of {shown}"
+                name = min(_names_in(column))
+                return f"its {name} is {cells[name][row]!r}, which is none of {_few(known)}"
         for name, cell in example.items():
             if isinstance(cell, Unreadable):
                 return f"its {name} is {str(cell)!r}, which is not of the type {self.features[name]}"
             if self.text and not (cell or "").strip():
                 return "it has no text"
-        return "" if listed or self.partly else "it is in none of the lists"
+        if not listed and not self.partly:
+            return "it is in none of the lists"
+        return "there already, in an earlier row" if is_taken else ""
 
     def _lists(self, cells: Cells, start: int) -> list[dict[str, Json]]:
         """The place of each row among all rows, and in its list; nothing for a row that is in none."""
@@ -233,17 +232,17 @@ class Table:
 
 def _values(tree: Tree, cells: Cells, column: Column) -> Sequence[Any]:
     """A column as it is declared; None, or `Unreadable`, where a cell says nothing."""
+    rows = range(len(cells["row"]))
     if isinstance(column, str):
         if "{" not in column:
-            return cells[column] if column else [""] * len(cells["row"])
-        names = sorted(_names_in(column))
-        rows = zip(*(cells[name] for name in names), strict=True)
-        return [column.format(**dict(zip(names, map(str.strip, row), strict=True))) for row in rows]
+            return cells[column] if column else [""] * len(rows)
+        names = _names_in(column)
+        return [column.format(**{name: cells[name][row].strip() for name in names}) for row in rows]
     read = _reader(tree, column)
     if "columns" not in column:
         return each(_values(tree, cells, column["column"]), read)
     met = {name: each(cells[name], read) for name in column["columns"]}
-    return [[name for name in met if met[name][row] is True] for row in range(len(cells["row"]))]
+    return [[name for name in met if met[name][row] is True] for row in rows]
 
 
 def _reader(tree: Tree, column: Mapping[str, Any]) -> Callable[[str], Any]:
@@ -257,24 +256,27 @@ def _reader(tree: Tree, column: Mapping[str, Any]) -> Callable[[str], Any]:
         return lambda cell: column["least"] <= read(cell) <= column.get("most", math.inf)
     if "table" not in column:
         return read
-    if not (files := matching(tree, column["table"])):
+    if not (file := file_at(tree, column["table"])):
         raise InputError(not_there(tree, [column["table"]], f"the {column['value']} of each row"))
-    table = table_in(tree, files[0], [column["key"], column["value"]])
+    table = table_in(tree, file, [column["key"], column["value"]])
     known = dict(zip(*(table[column[part]].to_pylist() for part in ("key", "value")), strict=True))
     return lambda cell: known.get(cell) or column["otherwise"]
 
 
 def each(cells: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
     """Read every cell, equal ones once; one that cannot be read is `Unreadable`."""
-
-    def read_or_keep(cell: str) -> Any:
+    values = dict[str, Any]()
+    for cell in dict.fromkeys(cells):
         try:
-            return read(cell)
+            values[cell] = read(cell)
         except ValueError:
-            return Unreadable(cell)
-
-    values = {cell: read_or_keep(cell) for cell in dict.fromkeys(cells)}
+            values[cell] = Unreadable(cell)
     return [values[cell] for cell in cells]
+
+
+def _few(names: Sequence[str]) -> str:
+    """The words for some of many names."""
+    return ", ".join(names[:FEW]) + ", .." * (len(names) > FEW)
 
 
 def _names_in(column: Column) -> set[str]:
@@ -300,18 +302,20 @@ def _year(time: str) -> int:
     return (when if when.tzinfo is None else when.astimezone(UTC)).year
 
 
-def matching(tree: Tree, paths: str) -> list[str]:
-    """The files whose path ends as given, in any case, or with .gz behind it; a `*` stands for anything.
+def file_at(tree: Tree, paths: str) -> str:
+    """The file whose path ends as given, in any case, or with .gz behind it; a `*` stands for anything.
 
-    Of several paths, between bars, the first that some file has.
+    Of several paths, between bars, the first that some file has. Without a file it is "".
     """
     for path in paths.lower().split("|"):
         ends = (f"*/{path}", f"*/{path}.gz")
-        if files := [
-            file for file in tree.files if any(fnmatchcase(f"/{file.lower()}", end) for end in ends)
-        ]:
-            return sorted(files)
-    return []
+        files = [file for file in tree.files if any(fnmatchcase(f"/{file.lower()}", end) for end in ends)]
+        files = [file for file in files if file[:-3] not in files]  # unpacked next to its .gz
+        if len({tree.files[file] for file in files}) > 1:
+            raise InputError(f"{tree.place} has {', '.join(files)}: give the folder of one of them alone")
+        if files:
+            return files[0]
+    return ""
 
 
 def not_there(tree: Tree, paths: Sequence[str], says: str) -> str:
@@ -325,8 +329,9 @@ def table_in(tree: Tree, file: str, names: Sequence[str], columns: Sequence[str]
     A quoted cell may have several lines. `columns` are those of a file without a header, which some copies
     have all the same. A first line that begins with | is a comment.
     """
-    data = _unpacked(tree, file)
+    data = tree.read(file)
     try:
+        data = gzip.decompress(data) if file.lower().endswith(".gz") else data
         if RECORD.encode() in data[: data.find(b">") + len(RECORD) + 2]:
             return _records(data, names)
         start = data.find(b"\n") + 1 if data.startswith(b"|") else 0
@@ -334,13 +339,12 @@ def table_in(tree: Tree, file: str, names: Sequence[str], columns: Sequence[str]
         first = next(csv.reader([data[start:end].decode("utf-8-sig")]), [])
         header = list(columns or first)
         if lacking := [name for name in names if name not in header]:
-            shown = ", ".join(header[:FEW]) + (", .." if len(header) > FEW else "")
             raise InputError(
                 f"{file} in {tree.place} has no column {' and '.join(lacking)}; it begins with the columns "
-                f"{shown or 'none'}: it is another file, or another version"
+                f"{_few(header) or 'none'}: it is another file, or another version"
             )
         return arrow_csv.read_csv(
-            pa.BufferReader(data[end if not columns or first[:1] == header[:1] else start :]),
+            pa.BufferReader(data[end if first[:1] == header[:1] else start :]),
             read_options=arrow_csv.ReadOptions(
                 block_size=BLOCK,
                 use_threads=False,
@@ -351,26 +355,13 @@ def table_in(tree: Tree, file: str, names: Sequence[str], columns: Sequence[str]
                 include_columns=list(names), column_types=dict.fromkeys(names, pa.large_string())
             ),
         )
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise InputError(f"{file} in {tree.place} is not a whole CSV file ({error}): get it again") from error
+    except FAULTS as error:
+        raise InputError(f"{file} in {tree.place} is not a whole table ({error}): get it again") from error
 
 
 def _records(data: bytes, names: Sequence[str]) -> pa.Table:
     """Some fields of records as columns; a field that a record lacks is empty."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")
-    text = text.replace("\r\n", "\n")
+    text = decoded(data).replace("\r\n", "\n")
     records = [dict(FIELD.findall(record)) for record in text.split(RECORD)[1:]]
     columns = {name: [record.get(name, "") for record in records] for name in names}
     return pa.table({name: pa.array(cells, pa.large_string()) for name, cells in columns.items()})
-
-
-def _unpacked(tree: Tree, file: str) -> bytes:
-    """The bytes of a file, unpacked where it is one .gz file."""
-    data = tree.read(file)
-    try:
-        return gzip.decompress(data) if file.lower().endswith(".gz") else data
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{file} in {tree.place} is not a whole .gz file ({error}): get it again") from error

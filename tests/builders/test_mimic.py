@@ -88,6 +88,15 @@ def test_another_patient_changes_every_key(raw, changed):
     assert not {item.origin for item in ours.items()} & {item.origin for item in theirs.items()}
 
 
+def test_a_time_that_is_none_is_refused_with_its_file(changed):
+    def soon(root: Path) -> None:
+        with (root / "hosp/admissions.csv").open("a") as file:
+            file.write("5,6,soon,2150-01-02 00:00:00,WHITE,0\n")
+
+    with pytest.raises(InputError, match=r"hosp/admissions\.csv in .* has a number or time that is none"):
+        changed(soon).items()
+
+
 def numbers_in(place: Path) -> set[str]:
     """The numbers of patients and stays in all files below a place."""
     known = range(replica.PATIENTS * 2 + 5)

@@ -12,8 +12,7 @@ from builders.cli.app import main
 from builders.make import assign
 from builders.make.build import build
 from builders.raw.album import RawAlbum
-from builders.raw.meta_album import MetaAlbum
-from builders.raw.sma import STYLE_NAMES, Sma
+from builders.raw.sma import STYLE_NAMES, MetaAlbum, Sma
 from builders.recipe_files import load_recipe
 from shiftdata.data.format.written import MAY_LEAK
 from shiftdata.data.verifying import verify

@@ -1,38 +1,15 @@
 """Stylized Meta-Album: its 12 sets from the authors' release, and 10 made again from Meta-Album."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from builders.raw.album import RawAlbum
-from builders.raw.meta_album import MetaAlbum
 from builders.raw.releases import FORMS
-from builders.raw.sma import STYLE_NAMES, Sma
+from builders.raw.sma import STYLE_NAMES, MetaAlbum, Sma
 from builders.recipe import Base, Recipe
 from builders.recipes.shared import GRID, JPEG, SMA_PAPER, SUBSAMPLINGS, adaptation, public
 from builders.shifts.steps import CropSquare, Domains, Stylize
 from shiftdata.evaluation.protocols.adaptation import SCENARIOS
-
-NON_COMMERCIAL = "CC-BY-NC-4.0"
-META_ALBUM_PAPER = (
-    "I. Ullah, D. Carrión-Ojeda, S. Escalera, I. Guyon, M. Huisman, F. Mohr, J. N. van Rijn, H. Sun, "
-    "J. Vanschoren, P. A. Vu. Meta-Album: Multi-domain meta-dataset for few-shot image classification. "
-    "NeurIPS Datasets and Benchmarks 2022."
-)
-SMA_AUTHORS = (
-    "Romain Mussard",
-    "Aurélien Gauffre",
-    "Ihsan Ullah",
-    "Thanh Gia Hieu Khuong",
-    "Massih-Reza Amini",
-    "Isabelle Guyon",
-    "Lisheng Sun-Hosoya",
-)
-
-#: The sets of section 3.2 of the paper.
-ADAPTED = ("BRD", "DOG", "SPT", "PLT_DOC", "APL")
-
-#: Every class of these has equally many pictures in Meta-Album: which 20 are the largest is not defined.
-NOT_REMADE = ("RESISC", "TEX_DTD")
 
 BASES = (
     Base(name="content", summary="Every untouched picture.", layer="content"),
@@ -46,25 +23,26 @@ BASES = (
 )
 
 
-def recipes_of(of: str, shows: str, credit: str, terms: str = "") -> Iterator[Recipe]:
+def recipes_of(of: str, facts: Mapping[str, Any]) -> Iterator[Recipe]:
     """Yield a set as its authors released it, and made again from Meta-Album: other pictures, fewer or more.
 
     With `terms` the pictures are for research alone, and are not published.
     """
-    licence = f"{NON_COMMERCIAL} AND {terms}" if terms else NON_COMMERCIAL
+    shows, credit = facts["shows"], facts["credit"]
+    licence = " AND ".join([FORMS["license"], *([facts["terms"]] if "terms" in facts else ())])
     common: dict[str, Any] = {
         "family": "stylized",
         "nuisance": "style",
         "bases": BASES,
         "default_base": "mini",
         "virtual": len(GRID) + 2,
-        "publishes": "splits" if terms else "all",
+        "publishes": "splits" if "terms" in facts else "all",
     }
     name = f"sma_{of.lower()}"
     yield public(
         **common,
         name=name,
-        creators=SMA_AUTHORS,
+        creators=tuple(FORMS["creators"]),
         title=f"Stylized Meta-Album: {shows} ({of})",
         summary=(
             f"Pictures of 20 classes ({shows}), each in 20 styles by neural style transfer, 256 pixels wide, "
@@ -78,9 +56,9 @@ def recipes_of(of: str, shows: str, credit: str, terms: str = "") -> Iterator[Re
             attribution=f"Stylized Meta-Album, SMA_{of} (Mussard et al.), from {credit}",
         ),
         shift=Domains(names=STYLE_NAMES),
-        protocols=(*GRID, *(adaptation(SCENARIOS) if of in ADAPTED else ()), *SUBSAMPLINGS),
+        protocols=(*GRID, *(adaptation(SCENARIOS) if facts.get("adapted") else ()), *SUBSAMPLINGS),
     )
-    if of in NOT_REMADE:
+    if facts.get("one_size"):
         return
     yield public(
         **common,
@@ -92,7 +70,7 @@ def recipes_of(of: str, shows: str, credit: str, terms: str = "") -> Iterator[Re
             "of shiftdata's style bank. It is not the authors' set: content, number of pictures, size, "
             "styles and network are others."
         ),
-        citation=f"{META_ALBUM_PAPER} After: {SMA_PAPER}",
+        citation=f"{FORMS['meta_album']} After: {SMA_PAPER}",
         album=RawAlbum(
             name=f"meta_album_{of.lower()}",
             layout=MetaAlbum(set=of),
@@ -106,4 +84,4 @@ def recipes_of(of: str, shows: str, credit: str, terms: str = "") -> Iterator[Re
     )
 
 
-RECIPES = tuple(recipe for of, words in FORMS["sets"].items() for recipe in recipes_of(of, **words))
+RECIPES = tuple(recipe for of, facts in FORMS["sets"].items() for recipe in recipes_of(of, facts))
