@@ -49,7 +49,13 @@ class CameraTraps(Folders):
         """The pictures of the locations, one row for each of the classes that is seen."""
         files, photos = by_name(tree), _photos(tree)
         if not photos:
-            yield from self._without_annotations(tree)
+            yield Odd(
+                file=f"{PARTS[0]}_annotations.json",
+                why="not there, so which frames are of one sequence is not known: each picture in a folder "
+                f"{self.domains[0]}/<class>/ is an origin of its own, and frames of a location may stand on "
+                f"both sides of a cut within it; {HELP}",
+            )
+            yield from super().rows(tree)
             return
         for name, photo in sorted(photos.items()):
             labels = [label for label in self.labels if label in photo.shown]
@@ -74,21 +80,6 @@ class CameraTraps(Folders):
         for name, file in files.items():
             if name.endswith(ENDINGS) and name not in known:
                 yield Odd(file=file, why="no annotation file lists it")
-
-    def _without_annotations(self, tree: Tree) -> Iterator[Found]:
-        rows = 0
-        for result in super().rows(tree):
-            rows += isinstance(result, Row)
-            yield result
-        if not rows:
-            raise InputError(
-                f"{tree.place} has neither annotation files nor folders {self.domains[0]}/<class>/: {HELP}"
-            )
-        yield Odd(
-            file=f"{PARTS[0]}_annotations.json",
-            why="not there, so which frames are of one sequence is not known: each picture is an origin of "
-            f"its own, and frames of a location may stand on both sides of a cut within it; {HELP}",
-        )
 
 
 def _photos(tree: Tree) -> dict[str, Photo]:
