@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import PurePosixPath
@@ -17,15 +17,23 @@ from builders.raw.tree import Tree
 from shiftdata.errors import InputError
 
 #: The five files of the subset of ECCV 2018, or the one of all of Caltech Camera Traps.
-PARTS = ("train", "cis_val", "cis_test", "trans_val", "trans_test")
+FIVE = tuple(
+    f"{part}_annotations.json" for part in ("train", "cis_val", "cis_test", "trans_val", "trans_test")
+)
 WHOLE = ("caltech_images*.json", "caltech_camera_traps*.json")
 HELP = "put eccv_18_annotations.tar.gz (3 MB) next to the pictures, packed or unpacked"
+NO_SEQUENCES = (
+    "not there, so which frames are of one sequence is not known: each picture in a folder "
+    "location_<number>/<class>/ is an origin of its own, and frames of a location may stand on both sides "
+    f"of a cut within it; {HELP}"
+)
 
 
 class Photo(NamedTuple):
-    """The facts of a picture in the annotation files."""
+    """The facts of a picture in the annotation files: its name, which of them lists it, what it shows."""
 
-    file: str
+    name: str
+    listed: str
     domain: str
     sequence: str | None
     shown: set[str]
@@ -49,24 +57,19 @@ class CameraTraps(Folders):
         """The pictures of the locations, one row for each of the classes that is seen."""
         files, photos = by_name(tree), _photos(tree)
         if not photos:
-            yield Odd(
-                file=f"{PARTS[0]}_annotations.json",
-                why="not there, so which frames are of one sequence is not known: each picture in a folder "
-                f"{self.domains[0]}/<class>/ is an origin of its own, and frames of a location may stand on "
-                f"both sides of a cut within it; {HELP}",
-            )
+            yield Odd(file=FIVE[0], why=NO_SEQUENCES)
             yield from super().rows(tree)
             return
-        for name, photo in sorted(photos.items()):
+        for photo in photos.values():
             labels = [label for label in self.labels if label in photo.shown]
             if photo.domain not in self.domains or (photo.shown and not labels):
                 continue
-            if (file := files.get(name.lower())) is None:
-                yield Odd(file=name, why=f"{photo.file} lists it, and it is not there")
+            if (file := files.get(photo.name.lower())) is None:
+                yield Odd(file=photo.name, why=f"{photo.listed} lists it, and it is not there")
                 continue
             if not labels:
                 yield Odd(file=file, why="no annotation says what it shows")
-            more = {"sequence": photo.sequence, "part": photo.file.removesuffix("_annotations.json")}
+            more = {"sequence": photo.sequence, "part": photo.listed.removesuffix("_annotations.json")}
             for label in labels:
                 yield Row(
                     file=file,
@@ -76,14 +79,12 @@ class CameraTraps(Folders):
                     across=True,
                     more=more,
                 )
-        known = {name.lower() for name in photos}
-        for name, file in files.items():
-            if name.endswith(ENDINGS) and name not in known:
-                yield Odd(file=file, why="no annotation file lists it")
+        unlisted = (file for name, file in files.items() if name.endswith(ENDINGS) and name not in photos)
+        yield from (Odd(file=file, why="no annotation file lists it") for file in unlisted)
 
 
-def _photos(tree: Tree) -> dict[str, Photo]:
-    """Every picture that the annotation files list, by the name of its file."""
+def _photos(tree: Tree) -> Mapping[str, Photo]:
+    """Every picture that the annotation files list, by its name in lower case."""
     photos: dict[str, Photo] = {}
     for file in _annotation_files(tree):
         images, annotations, categories = lists_in(tree, file, "images", "annotations", "categories")
@@ -94,19 +95,22 @@ def _photos(tree: Tree) -> dict[str, Photo]:
             shown[str(annotation.get("image_id"))].add(category)
         for image in images:
             name, sequence = PurePosixPath(str(image.get("file_name"))).name, image.get("seq_id")
-            sequence = None if sequence is None else str(sequence)
-            new = Photo(PurePosixPath(file).name, f"location_{image.get('location')}", sequence, set())
-            photos.setdefault(name, new).shown.update(shown[str(image.get("id"))])
+            photo = Photo(
+                name=name,
+                listed=PurePosixPath(file).name,
+                domain=f"location_{image.get('location')}",
+                sequence=None if sequence is None else str(sequence),
+                shown=set(),
+            )
+            photos.setdefault(name.lower(), photo).shown.update(shown[str(image.get("id"))])
     return photos
 
 
 def _annotation_files(tree: Tree) -> Sequence[str]:
     files = by_name(tree)
-    five = {name: files.get(name) for name in (f"{part}_annotations.json" for part in PARTS)}
-    present = [file for file in five.values() if file]
-    if len(present) == len(five):
-        return present
-    if present:
-        lacking = ", ".join(name for name, file in five.items() if not file)
+    present = [files[name] for name in FIVE if name in files]
+    if present and len(present) < len(FIVE):
+        lacking = ", ".join(name for name in FIVE if name not in files)
         raise InputError(f"{tree.place} has no {lacking}, and its other annotation files: {HELP}")
-    return [file for name, file in files.items() if any(fnmatch(name, pattern) for pattern in WHOLE)][:1]
+    whole = [file for name, file in files.items() if any(fnmatch(name, pattern) for pattern in WHOLE)]
+    return present or whole[:1]

@@ -173,7 +173,7 @@ def test_a_tree_without_annotations_and_folders_of_locations_is_told_what_it_lac
     put(tmp_path, "eccv_18_all_images_sm/abc.jpg")
     with pytest.raises(
         InputError,
-        match=r"each picture in a folder location_100/<class>/ is an origin .* eccv_18_annotations",
+        match=r"each picture in a folder location_<number>/<class>/ is an origin .* eccv_18_annotations",
     ):
         album_of("terra_incognita", tmp_path).items()
 
