@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
-from pathlib import PurePosixPath
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from builders.albums.folder import ENDINGS
 from builders.raw.album import Found, Odd, Row
@@ -27,16 +26,6 @@ NO_SEQUENCES = (
     "location_<number>/<class>/ is an origin of its own, and frames of a location may stand on both sides "
     f"of a cut within it; {HELP}"
 )
-
-
-class Photo(NamedTuple):
-    """The facts of a picture in the annotation files: its name, which of them lists it, what it shows."""
-
-    name: str
-    listed: str
-    domain: str
-    sequence: str | None
-    shown: set[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,32 +49,23 @@ class CameraTraps(Folders):
             yield Odd(file=FIVE[0], why=NO_SEQUENCES)
             yield from super().rows(tree)
             return
-        for photo in photos.values():
-            labels = [label for label in self.labels if label in photo.shown]
-            if photo.domain not in self.domains or (photo.shown and not labels):
+        for name, (photo, shown) in photos.items():
+            labels = [label for label in self.labels if label in shown]
+            if photo.nuisance not in self.domains or (shown and not labels):
                 continue
-            if (file := files.get(photo.name.lower())) is None:
-                yield Odd(file=photo.name, why=f"{photo.listed} lists it, and it is not there")
-                continue
-            if not labels:
+            if (file := files.get(name)) is None:
+                yield Odd(file=photo.file, why="an annotation file lists it, and it is not there")
+            elif not labels:
                 yield Odd(file=file, why="no annotation says what it shows")
-            more = {"sequence": photo.sequence, "part": photo.listed.removesuffix("_annotations.json")}
-            for label in labels:
-                yield Row(
-                    file=file,
-                    label=label,
-                    nuisance=photo.domain,
-                    origin=photo.sequence,
-                    across=True,
-                    more=more,
-                )
+            else:
+                yield from (replace(photo, file=file, label=label) for label in labels)
         unlisted = (file for name, file in files.items() if name.endswith(ENDINGS) and name not in photos)
         yield from (Odd(file=file, why="no annotation file lists it") for file in unlisted)
 
 
-def _photos(tree: Tree) -> Mapping[str, Photo]:
-    """Every picture that the annotation files list, by its name in lower case."""
-    photos: dict[str, Photo] = {}
+def _photos(tree: Tree) -> Mapping[str, tuple[Row, set[str]]]:
+    """A row without a label of each picture in the annotation files, by its name, and what it shows."""
+    photos: dict[str, tuple[Row, set[str]]] = {}
     for file in _annotation_files(tree):
         images, annotations, categories = lists_in(tree, file, "images", "annotations", "categories")
         named = {str(category.get("id")): str(category.get("name")).lower() for category in categories}
@@ -93,16 +73,19 @@ def _photos(tree: Tree) -> Mapping[str, Photo]:
         for annotation in annotations:
             category = named.get(str(annotation.get("category_id")), "unknown")
             shown[str(annotation.get("image_id"))].add(category)
+        part = file.rpartition("/")[2].removesuffix("_annotations.json")
         for image in images:
-            name, sequence = PurePosixPath(str(image.get("file_name"))).name, image.get("seq_id")
-            photo = Photo(
-                name=name,
-                listed=PurePosixPath(file).name,
-                domain=f"location_{image.get('location')}",
-                sequence=None if sequence is None else str(sequence),
-                shown=set(),
+            name = str(image.get("file_name")).rpartition("/")[2]
+            sequence = None if image.get("seq_id") is None else str(image["seq_id"])
+            row = Row(
+                file=name,
+                label="",
+                nuisance=f"location_{image.get('location')}",
+                origin=sequence,
+                across=True,
+                more={"sequence": sequence, "part": part},
             )
-            photos.setdefault(name.lower(), photo).shown.update(shown[str(image.get("id"))])
+            photos.setdefault(name.lower(), (row, set()))[1].update(shown[str(image.get("id"))])
     return photos
 
 
