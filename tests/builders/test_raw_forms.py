@@ -11,11 +11,10 @@ import pytest
 
 from builders.make.build import build
 from builders.make.check import check
-from builders.raw.album import RawAlbum
 from builders.raw.sources import FOLDER
 from builders.recipe_files import load_recipe
 from shiftdata.errors import InputError
-from tests.builders.raw_albums import album_of
+from tests.builders.raw_albums import album_of, rows
 from tests.builders.replicas import terra_incognita
 from tests.builders.replicas.drawing import picture, put
 
@@ -70,14 +69,6 @@ def write(root: Path, name: str, path: str, listed: str = "") -> None:
                 lines.append(f"{place.removeprefix('domainnet/')} {number}")
         if listed:
             put(root, listed.format(**words), "\n".join(lines) + "\n")
-
-
-def rows(album: RawAlbum) -> list[tuple[object, ...]]:
-    """What a `content_id` is made of."""
-    return [
-        (item.key, item.label, item.nuisance, item.origin, album.tree.read(album.place(item)))
-        for item in album.items()
-    ]
 
 
 @pytest.mark.parametrize(("who", "name", "path", "listed"), FORMS)
