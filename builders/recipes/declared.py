@@ -53,15 +53,12 @@ FIELDS: Mapping[str, Any] = {
     "citation": "",
     "license": None,
     "attribution": None,
-    "domains": None,
-    "labels": None,
     "nuisance": "domain",
     "shift": "domains",
     "square": None,
     "per_class": None,
     "every": "Every picture of every domain.",
     "encoding": "files",
-    "features": None,
     "protocols": (
         "leave-one-domain-out test={domain}",
         "domainbed test={domain}",
@@ -122,11 +119,10 @@ def _recipe(source: Source, layout: Mapping[str, Any], table: Mapping[str, Any])
     values = {**FIELDS, **table}
     reader = _reader(source, layout)
     name = str(table.get("name", source.name))
-    shift = _shift(values["shift"], name, _names(values["domains"] or getattr(reader, "domains", ())), where)
+    shift = _shift(values["shift"], name, tuple(getattr(reader, "domains", ())), where)
     protocols = tuple(_protocols(values["protocols"], name, shift.nuisances))
     last = max((at for at, each in enumerate(protocols, 1) if isinstance(each, LeaveOneDomainOut)), default=0)
     own = sum(protocol.own_files for protocol in protocols)
-    labels = _names(values["labels"] or getattr(reader, "labels", ()))
     title = values["title"] or source.title
     citation = values["citation"] or f"{title}."
     bases: tuple[Base, ...] = (Base(name="all", summary=values["every"]),)
@@ -148,14 +144,14 @@ def _recipe(source: Source, layout: Mapping[str, Any], table: Mapping[str, Any])
         album=(NumberedAlbum if getattr(reader, "numbers", "") else RawAlbum)(
             name=source.name,
             layout=reader,
-            allowed=labels or None,
+            allowed=tuple(getattr(reader, "labels", ())) or None,
             license=values["license"] or source.license,
             attribution=values["attribution"] or title,
         ),
         nuisance=values["nuisance"],
         prepare=(CropSquare(size=values["square"]),) if values["square"] else (),
         shift=shift,
-        encoding=_encoding(values, reader, where),
+        encoding=_encoding(values["encoding"], reader, where),
         bases=bases,
         default_base=bases[-1].name,
         protocols=protocols,
@@ -166,16 +162,16 @@ def _recipe(source: Source, layout: Mapping[str, Any], table: Mapping[str, Any])
     )
 
 
-def _shift(kind: str, name: str, domains: Sequence[str], where: str) -> Shift:
+def _shift(kind: str, name: str, domains: tuple[str, ...], where: str) -> Shift:
     """Domains or trajectories as the files have them, or corruptions that are made here."""
     known: Mapping[str, Callable[[], Shift]] = {
-        "domains": partial(Domains, names=tuple(domains)),
-        "trajectories": partial(Trajectories, names=tuple(domains)),
+        "domains": partial(Domains, names=domains),
+        "trajectories": partial(Trajectories, names=domains),
         "corruptions": partial(Corrupt, seed=0, dataset=name),
     }
     shift = _known("shift", kind, known, f"It stands in {where}.")
     if kind != "corruptions" and not domains:
-        raise InputError(f"{where} needs the names of the domains: domains = [..], there or in the layout")
+        raise InputError(f"{where} needs the names of the domains: domains = [..] in the layout")
     return shift()
 
 
@@ -189,7 +185,7 @@ def _reader(source: Source, layout: Mapping[str, Any]) -> Any:
     for key, value in options.items():
         hint = f"The reader {name} of {source.name} has no such option."
         if key in ("domains", "labels") or isinstance(_known("option", key, defaults, hint), tuple):
-            options[key] = _names(value)
+            options[key] = tuple(value.split() if isinstance(value, str) else value)
     try:
         return reader(**options)
     except TypeError as error:
@@ -202,15 +198,10 @@ def _known(kind: str, name: str, known: Mapping[str, T], hint: str) -> T:
     return known[name]
 
 
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    """Names in a list, or in a text between spaces."""
-    return tuple(given.split()) if isinstance(given, str) else tuple(given)
-
-
-def _encoding(values: Mapping[str, Any], reader: Any, where: str) -> Encoding:
-    if features := values["features"] or getattr(reader, "features", None):
+def _encoding(name: str, reader: Any, where: str) -> Encoding:
+    if features := getattr(reader, "features", None):
         return TableEncoding(features=features)
-    name = "text" if getattr(reader, "text", "") else values["encoding"]
+    name = "text" if getattr(reader, "text", "") else name
     return _known("encoding", name, ENCODINGS, f"{where}; tables have `features` instead.")
 
 
