@@ -127,7 +127,7 @@ def parts_of_sets(
         return part
     canonical = canonical_task(planned(recipe, items, fold_of))
     for protocol in protocols:
-        task = _made(recipe, protocol, canonical)
+        task = _task_of(recipe, protocol, canonical)
         if task is None:
             continue
         for rows in task.sets.values():
@@ -166,7 +166,7 @@ def _canonical_splits(
 ) -> list[CanonicalSplit]:
     canonical, splits = canonical_task(metadata), list[CanonicalSplit]()
     for number, protocol in enumerate(recipe.protocols):
-        task = _made(recipe, protocol, canonical)
+        task = _task_of(recipe, protocol, canonical)
         if task is None:
             continue
         on_task(task, protocol.config_name)
@@ -180,7 +180,7 @@ def _canonical_splits(
     return splits
 
 
-def _made(recipe: Recipe, protocol: Protocol, canonical: Task) -> Task | None:
+def _task_of(recipe: Recipe, protocol: Protocol, canonical: Task) -> Task | None:
     """Make a task; None if a raw dataset, which may lack some files, cannot give it."""
     try:
         with warnings.catch_warnings(action="ignore", category=TaskWarning):  # whoever loads it is warned

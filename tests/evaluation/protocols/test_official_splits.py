@@ -41,15 +41,15 @@ pytestmark = pytest.mark.filterwarnings("ignore::shiftdata.evaluation.tasks.Leak
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Callable[[str], SimpleNamespace]:
-    made: dict[str, SimpleNamespace] = {}
+    ready: dict[str, SimpleNamespace] = {}
 
     def of(name: str) -> SimpleNamespace:
-        if name not in made:
+        if name not in ready:
             folder = tmp_path_factory.mktemp(name)
             ({**MAKE, "visda": domain_trees.visda, "adult": tables.adult}[name])(folder / "raw")
             place = build(f"{name}={folder / 'raw'}", folder, workers=1, quiet=True)
-            made[name] = SimpleNamespace(raw=folder / "raw", place=place, folder=folder)
-        return made[name]
+            ready[name] = SimpleNamespace(raw=folder / "raw", place=place, folder=folder)
+        return ready[name]
 
     return of
 
