@@ -123,8 +123,8 @@ class Arrays:
                 "five severities: get it again"
             )
         for step in [int(severity)] if severity else range(1, SEVERITIES + 1):
-            part = stack._replace(first=each * (step - 1), labels=stack.labels[:each])
-            yield part if severity else part._replace(severity=step)
+            labels = stack.labels[:each]
+            yield Stack(stack.file, each * (step - 1), labels, severity=None if severity else step)
 
     def _stack(self, tree: Tree, name: str) -> Stack | Odd:
         """The pictures of a file, in either version of CIFAR, with labels in it or in another."""

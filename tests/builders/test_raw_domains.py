@@ -77,13 +77,14 @@ def test_the_views_of_an_object_of_visda_share_an_origin(tmp_path):
 
 def test_the_seats_of_an_image_of_sviro_share_its_origin_whatever_their_classes(tmp_path):
     replicas.sviro(tmp_path)
-    made = album_of("sviro", tmp_path)
-    shared = by_origin(made.items())
+    album = album_of("sviro", tmp_path)
+    items = album.items()
+    shared = by_origin(items)
     assert len(shared) == 60
     for files in shared:
         assert len({tuple(Path(file).name.split("_")[:4]) for file in files}) == 1
         assert len({Path(file).parent.name for file in files}) > 1
-    assert made.load(made.items()[0]).data == made.tree.read(made.place(made.items()[0]))
+    assert album.load(items[0]).data == album.tree.read(album.place(items[0]))
 
 
 def test_a_seat_of_sviro_whose_folder_and_name_disagree_is_named(tmp_path):
