@@ -116,15 +116,13 @@ class Arrays:
         if isinstance(stack, Odd):
             yield stack
             return
-        each = len(stack.labels) // SEVERITIES
-        if not np.array_equal(stack.labels, np.tile(stack.labels[:each], SEVERITIES)):
-            raise InputError(
-                f"labels.npy in {tree.place} has {len(stack.labels):,} labels, and not the same in each of "
-                "five severities: get it again"
-            )
+        with whole(tree, "labels.npy"):
+            labels = stack.labels.reshape(SEVERITIES, -1)
+            if (labels != labels[0]).any():
+                raise ValueError("not the same labels in each of five severities")
         for step in [int(severity)] if severity else range(1, SEVERITIES + 1):
-            labels = stack.labels[:each]
-            yield Stack(stack.file, each * (step - 1), labels, severity=None if severity else step)
+            first = (step - 1) * len(labels[0])
+            yield Stack(stack.file, first, labels[0], severity=None if severity else step)
 
     def _stack(self, tree: Tree, name: str) -> Stack | Odd:
         """The pictures of a file, in either version of CIFAR, with labels in it or in another."""
