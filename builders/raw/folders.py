@@ -184,32 +184,30 @@ class Folders:
         within = f"{place.domain} {origin}" if self.origin_within == "domain" else origin
         return replace(row, origin=within, across=self.origin_within != "label")
 
-    def _elsewhere(self, file: str, numbers: Mapping[tuple[str, str], set[int]]) -> Found:
+    def _elsewhere(self, file: str, numbers: Mapping[tuple[str, ...], set[int]]) -> Found:
         """The row of a picture in a flat folder, or why a picture is none."""
-        folder, _, name = file.lower().rpartition("/")
+        path = PurePosixPath(file.lower())
         for domain, pattern in self.flat.items():
-            if (match := re.search(pattern, f"{folder}/{name}".rpartition(".")[0])) is None:
-                continue
-            numbered = numbers.get((folder.rpartition("/")[2], name), {-1})
-            given = match.groupdict().get("label", "")
-            label = self._names[1].get(given) or dict(enumerate(self.labels)).get(max(numbered))
-            if label is not None and len(numbered) == 1:
-                return self._row(file, Place(folder, domain, label))
-            lists = " or ".join(self.label_lists)
-            return Odd(file=file, why=f"its class is not known: no {lists} has one number for it")
+            if match := re.search(pattern, str(path.with_suffix(""))):
+                numbered = numbers.get(path.parts[-2:], {-1})
+                given = match.groupdict().get("label", "")
+                label = self._names[1].get(given) or dict(enumerate(self.labels)).get(max(numbered))
+                if label is not None and len(numbered) == 1:
+                    return self._row(file, Place("", domain, label))
+                lists = " or ".join(self.label_lists)
+                return Odd(file=file, why=f"its class is not known: no {lists} has one number for it")
         return Odd(file=file, why=MISPLACED)
 
-    def _numbers(self, tree: Tree) -> Mapping[tuple[str, str], set[int]]:
+    def _numbers(self, tree: Tree) -> Mapping[tuple[str, ...], set[int]]:
         """The numbers that lists give, by folder and name of a picture; the folder may be the list's name."""
-        numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
-        for file in tree.files:
-            list_file = PurePosixPath(file.lower())
-            if any(fnmatch(list_file.name, pattern) for pattern in self.label_lists):
+        numbers: dict[tuple[str, ...], set[int]] = defaultdict(set)
+        for file in tree.files if self.label_lists else ():
+            path = PurePosixPath(file.lower())
+            if any(fnmatch(path.name, pattern) for pattern in self.label_lists):
+                folder = path.stem.removesuffix("_labels")
                 for line, number in read_list(tree.read(file)):
-                    path = PurePosixPath(line.lower())
-                    folder = path.parent.name or list_file.stem.removesuffix("_labels")
                     if number is not None:
-                        numbers[folder, path.name].add(number)
+                        numbers[PurePosixPath(folder, line.lower()).parts[-2:]].add(number)
         return numbers
 
     def _by_bytes(self, tree: Tree, results: Sequence[Found]) -> Iterator[Found]:
