@@ -54,7 +54,7 @@ def main() -> None:
     run("scripts/demo_picture.py", cwd=ROOT)
     print(
         "\nIn brackets: 95 % intervals over the 60 fonts of the test, for this one training.\n"
-        "300 steps are a short training: after 800 ERM has nearly caught up (docs/measured.md).\n"
+        "The methods differ by less than the intervals: ERM is a strong reference (docs/measured.md).\n"
         f"demo done in {time.monotonic() - started:.0f} s; look at build/shift/{NAME}/preview.jpg "
         f"and build/{NAME}_methods.png",
         flush=True,

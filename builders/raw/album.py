@@ -31,10 +31,6 @@ NAMELESS = "nameless"
 #: What `params` call the part of a file that an example is.
 PART = "row"
 
-#: How the files begin that a repository has in the place of those of Git LFS.
-POINTER = b"version https://git-lfs"
-POINTED = "a pointer of Git LFS and not the file: run `git lfs pull` in the repository"
-
 #: How the digest of an example that cannot be used begins.
 UNUSABLE = "unusable: "
 
@@ -270,6 +266,6 @@ def as_far_as_it_goes(data: bytes) -> Image.Image:
             with Image.open(io.BytesIO(data)) as picture:
                 return picture.convert("RGB")
         except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-            raise BadItem(POINTED if data.startswith(POINTER) else "not a readable picture") from error
+            raise BadItem("not a readable picture") from error
         finally:
             ImageFile.LOAD_TRUNCATED_IMAGES = before

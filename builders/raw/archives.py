@@ -134,7 +134,8 @@ class Tar(Archive):
             with tarfile.open(self._plain, "r:", encoding="utf-8") as tar:
                 for member in tar:
                     name = member.name.encode("utf-8", "surrogateescape")
-                    fault = "a sparse file" if member.issparse() else LINK if _is_link(member) else ""
+                    is_link = member.issym() or member.islnk()
+                    fault = "a sparse file" if member.issparse() else LINK if is_link else ""
                     if (member.isreg() or fault) and (path := self._place(name, fault)):
                         members[path] = member.offset_data, member.size
                     tar.members = []  # type: ignore[attr-defined]  # it would keep all
@@ -160,10 +161,6 @@ class Tar(Archive):
         if len(data) < size:
             raise _damaged(self.path, path, EOFError("it has become shorter"))
         return data
-
-
-def _is_link(member: tarfile.TarInfo) -> bool:
-    return member.issym() or member.islnk()
 
 
 def archive_at(path: Path) -> Archive:

@@ -104,7 +104,7 @@ def check(
         album = album.at(place)
         rows = _rows(source, album, report, progress)
         if not rows:
-            report.add(_another(source, album.tree, report), kind=Kind.WRONG_PLACE)
+            _add_why_nothing(source, album.tree, report)
             return report
     except (ShiftdataError, OSError) as error:
         report.add(str(error), kind=Kind.REFUSED)
@@ -118,18 +118,19 @@ def check(
     return report
 
 
-def _another(source: Source, tree: Tree, report: Report) -> str:
-    """Say that a place holds another dataset, what it has instead, and what the right one holds."""
-    holds = f"give the folder, zip or tar that holds {source.holds}"
-    if not tree.files:
-        return f"{tree.place} has no file: {holds}"
-    tops = list(dict.fromkeys(file.partition("/")[0] for file in tree.files))
-    files = f"{len(tree.files):,} files ({', '.join(tops[:3])}{', ..' if len(tops) > 3 else ''})"
-    faults = [finding for finding in report.findings if finding.files[:1] and finding.files[0] in tree.files]
+def _add_why_nothing(source: Source, tree: Tree, report: Report) -> None:
+    """Add why there is no example: another dataset, or files that cannot be used whatever it is."""
+    faults = [finding for finding in report.findings if {*finding.files[:1]} & {*tree.files, *tree.odd}]
     most = max(faults, key=lambda finding: len(finding.files), default=None)
     why = f" ({most.what}, such as {most.files[0]})" if most else ""
-    noun = source.noun[0]
-    return f"this is not {source.name}: {tree.place} has {files}, and none is a {noun} of it{why}: {holds}"
+    if most and most.files[0] in tree.odd:
+        report.add(f"no {source.noun[0]} of {source.name} can be read{why}", kind=Kind.REFUSED)
+        return
+    tops = list(dict.fromkeys(file.partition("/")[0] for file in tree.files))
+    files = f"{len(tree.files):,} files ({', '.join(tops[:3])}{', ..' if len(tops) > 3 else ''})"
+    has = f"{files}, and none is a {source.noun[0]} of it{why}" if tops else "no file"
+    holds = f"give the folder, zip or tar that holds {source.holds}"
+    report.add(f"this is not {source.name}: {tree.place} has {has}: {holds}", kind=Kind.WRONG_PLACE)
 
 
 def _compare(source: Source, report: Report) -> None:

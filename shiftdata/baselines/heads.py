@@ -36,7 +36,7 @@ from shiftdata.baselines.losses.groups import group_dro_log_q, jtt_weights
 from shiftdata.baselines.method import Method
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.methods.groups import JTT, GroupDRO
-from shiftdata.baselines.models import Floats, Standardised
+from shiftdata.baselines.models import PREPARES, Floats
 from shiftdata.baselines.sets import TaskSets
 from shiftdata.baselines.training import TRAINING
 from shiftdata.data.arrays import IntArray
@@ -375,16 +375,18 @@ def train_grid(
     data = sets.data(source, TRAINING, 0)
     x, *evaluate = (source.lines(rows) for rows in (data.rows, *map(task.rows, judged)))
     assert x is not None  # "linear" reads lines
-    prepare = Standardised(x)
+    prepare = PREPARES[source.lines_are](x)
+    # SGD, unlike Adam, moves less where lines are short: those of TF-IDF have length 1.
+    scale = 20 if source.lines_are == "counts" else 1
     return train_heads(
-        prepare(x).numpy(),
+        scale * prepare(x).numpy(),
         data.y,
         data.group,
         specs,
         steps=steps,
         classes=data.classes,
         evaluate={
-            name: prepare(lines).numpy()
+            name: scale * prepare(lines).numpy()
             for name, lines in zip(judged, evaluate, strict=True)
             if lines is not None
         },

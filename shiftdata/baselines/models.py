@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from shiftdata.baselines.networks import Network, linear, mlp, small_cnn, small_resnet
 from shiftdata.data.loading.encoders import efficientnet
+from shiftdata.data.loading.sources import LinesAre
 from shiftdata.errors import InputError, not_found
 from shiftdata.extras import require
 
@@ -26,6 +27,9 @@ Floats: TypeAlias = NDArray[np.float32]
 Prepare: TypeAlias = Callable[[Any], Tensor]
 #: The form of an example that a network reads: pixels, numbers (features, n-grams, columns), or text.
 Reads: TypeAlias = Literal["pixels", "numbers", "texts"]
+
+#: Pieces of a column at most.
+PIECES = 16
 
 #: The last blocks of EfficientNet-Lite0 at a 4th, an 8th, a 16th and a 32nd of a picture's side.
 LITE_MAPS = (2, 4, 10, 15)
@@ -78,6 +82,67 @@ class Standardised(Scaled):
         mean = total / n.clamp(min=1)
         variance = squares / n.clamp(min=1) - mean.square()
         super().__init__(centre + mean, torch.where(variance > 1e-12, variance, 1).rsqrt())
+
+
+class Pieces(Standardised):
+    """Columns of a table in pieces (Gorishniy et al., 2022), for linear layers, and marks of unknown values.
+
+    Between two edges a piece rises from 0 to 1. Edges are quantiles of a column's values, and of those that
+    differ, one for each 1,000 training rows: a column of fewer is one piece.
+    """
+
+    def __init__(self, rows: Tensor | NDArray[Any]) -> None:
+        rows = torch.as_tensor(rows)[:: max(1, len(rows) // 100_000)]  # more rows move no edge that matters
+        columns = rows.double().T
+        self.unknown = torch.isnan(columns).any(1)
+        shares = torch.linspace(0, 1, 1 + max(1, min(PIECES, columns.shape[1] // 1000)), dtype=torch.float64)
+        edges = [_edges(column[torch.isfinite(column)], shares) for column in columns]
+        self.column = torch.tensor([place for place, each in enumerate(edges) for _ in each[1:]]).long()
+        self.low = torch.cat([each[:-1] for each in edges])
+        self.high = torch.cat([each[1:] for each in edges])
+        super().__init__(self._pieces(rows))
+
+    def __call__(self, x: Tensor | NDArray[Any]) -> Tensor:
+        return super().__call__(self._pieces(torch.as_tensor(x)))
+
+    def _pieces(self, x: Tensor) -> Tensor:
+        names = ("low", "high", "column", "unknown")
+        low, high, column, unknown = (getattr(self, name).to(x.device) for name in names)
+        pieces = ((x[:, column] - low) / (high - low)).clamp(0, 1)  # NaN stays
+        return torch.cat([pieces, torch.isnan(x[:, unknown])], 1).float()
+
+
+def _edges(values: Tensor, shares: Tensor) -> Tensor:
+    """Return the edges of a column's pieces; of a column with a single value none."""
+    different: Tensor = torch.unique(values)
+    if len(different) < 2:
+        return different
+    # By place, not by torch.quantile, which takes 16 million values at most.
+    places = [(shares * (len(each) - 1)).round().long() for each in (values, different)]
+    edges: Tensor = torch.unique(torch.cat([values.sort().values[places[0]], different[places[1]]]))
+    return edges
+
+
+class TfIdf:
+    """Counts of n-grams to lines of length 1: (1 + log count) (1 + log((1 + rows) / (1 + rows with it)))."""
+
+    def __init__(self, rows: Tensor | NDArray[Any]) -> None:
+        blocks = torch.split(torch.as_tensor(rows), 4096)
+        present = torch.stack([(block > 0).sum(0) for block in blocks]).sum(0)
+        self.weight = 1 + torch.log((1 + len(rows)) / (1 + present.float()))
+
+    def __call__(self, x: Tensor | NDArray[Any]) -> Tensor:
+        x = torch.as_tensor(x)
+        self.weight = self.weight.to(x.device)
+        terms = torch.where(x > 0, 1 + x.float().clamp(min=1).log(), 0) * self.weight
+        return nn.functional.normalize(terms, dim=1)
+
+
+PREPARES: Mapping[LinesAre, Callable[[Any], Scaled | TfIdf]] = {
+    "features": Standardised,
+    "counts": TfIdf,
+    "columns": Pieces,
+}
 
 
 class EfficientNet(nn.Module):
@@ -196,10 +261,12 @@ def build(
     outputs: int,
     *,
     fit: Tensor | NDArray[Any] | None = None,
+    lines_are: LinesAre = "features",
 ) -> tuple[Network, Prepare, Backbone]:
     """Build a network for batches like `sample`; return it, its `Prepare` function, and its description.
 
-    Where a batch holds numbers, they are standardised by the training rows `fit`, by default by the sample.
+    Where a batch holds numbers, they are prepared by the training rows `fit`, by default by the sample:
+    features are standardised, counts of n-grams weighted by TF-IDF, columns of a table cut into pieces.
     """
     prepare: Prepare = pixels
     reads: Reads = "texts"
@@ -207,14 +274,17 @@ def build(
     if isinstance(sample, Tensor):
         reads, width = "pixels" if sample.ndim == 4 else "numbers", sample.shape[-1]
         if reads == "numbers":
-            prepare = Standardised(sample if fit is None else fit)
+            prepare = PREPARES[lines_are](sample if fit is None else fit)
+            width = prepare(sample[:1]).shape[-1]
     elif not isinstance(backbone, str):
         raise InputError("texts need a tokenizer: give backbone='transformers:NAME'")
     if isinstance(backbone, nn.Module):
         about = Backbone(type(backbone).__name__, reads, pretraining="not known")
         return _own_network(backbone, prepare(sample[:2]), outputs), prepare, about
-    # By default hidden layers for few numbers, as of tables, and a linear layer for many.
-    default = "small-cnn" if reads == "pixels" else "mlp" if width < 1000 else "linear"
+    # By default hidden layers for few features, and a linear layer for many, for n-grams and for tables.
+    default = "small-cnn" if reads == "pixels" else "linear"
+    if reads == "numbers" and lines_are == "features" and width < 1000:
+        default = "mlp"
     about = backbone_of(backbone or default)
     if about.reads != reads or about.make is None:
         fitting = ", ".join(each.name for each in BACKBONES.values() if each.reads == reads)

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-WIDTHS = (32, 64, 128, 256)
+CNN_WIDTHS = (32, 48, 96, 128)
+WIDTHS = (32, 64, 128, 256)  # of the residual network
 HIDDEN = 128
 
 
@@ -86,12 +87,22 @@ def _convolution(width: int, channels: int, kernel: int, stride: int) -> list[nn
 
 
 def small_cnn(_: int, outputs: int) -> Network:
-    """Four strided convolutions with batch norm, then the mean (pooling: 1 % better, three times as long)."""
+    """Four convolutions, the maximum of neighbours between them and over quarters at the end.
+
+    The first has instance norm, the others batch norm (after IBN-Net: Pan et al., 2018). With batch norm
+    alone a domain of other colours is one class (MNIST-M after MNIST: .12 are right, not .50); with instance
+    or group norm alone CIFAR-10 and PACS lose 4 to 10 points (docs/measured.md).
+    """
     layers: list[nn.Module] = []
-    for (width, channels), kernel in zip(pairwise((3, *WIDTHS)), (5, 3, 3, 3), strict=True):
-        layers += [*_convolution(width, channels, kernel, 2), nn.ReLU()]
-    encoder = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
-    return Network(encoder, WIDTHS[-1], outputs, layers[2::3])
+    for number, (width, channels) in enumerate(pairwise((3, *CNN_WIDTHS))):
+        kernel, stride = (3, 1) if number else (5, 2)
+        convolution, norm = _convolution(width, channels, kernel, stride)
+        # A group a channel is instance norm, and a third as slow on processors.
+        norm = norm if number else nn.GroupNorm(channels, channels)
+        pool = nn.MaxPool2d(2, ceil_mode=True) if number in (1, 2) else nn.Identity()
+        layers.append(nn.Sequential(convolution, norm, nn.ReLU(), pool))
+    encoder = nn.Sequential(*layers, nn.AdaptiveMaxPool2d(2), nn.Flatten())
+    return Network(encoder, 4 * CNN_WIDTHS[-1], outputs, layers)
 
 
 class Residual(nn.Module):

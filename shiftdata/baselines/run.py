@@ -92,7 +92,7 @@ def _network(
     sample = next(iter(source.loader(rows[:2], batch_size=2, rank=0, world=1)))[0]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(hash64(seed, "baselines", "weights"))
-        return build(backbone, sample, classes, fit=source.lines(rows))
+        return build(backbone, sample, classes, fit=source.lines(rows), lines_are=source.lines_are)
 
 
 def initial_network(

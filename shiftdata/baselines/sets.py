@@ -15,8 +15,9 @@ from shiftdata.baselines.method import Data, Method, no_rows
 from shiftdata.baselines.models import backbone_of
 from shiftdata.baselines.training import Training
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.loading.encoders import PRETRAINING, Columns, FrozenFeatures, HashedNgrams
+from shiftdata.data.loading.encoders import PRETRAINING, Columns, FrozenFeatures, Grams
 from shiftdata.data.loading.features import Encoder, features_of
+from shiftdata.data.loading.sources import LinesAre
 from shiftdata.data.loading.sources import Source as Source
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError
@@ -45,8 +46,9 @@ def source_of(
     """Return the source of rows of a base in a form.
 
     Pixels, and texts for a tokenizer, stream. Everything else has a line for each row, computed now: frozen
-    features of pictures, cached in the user's cache folder; hashed n-grams of texts; columns of tables.
-    `on_rows` gets the number of lines that became ready since its last call.
+    features of pictures, cached in the user's cache folder; columns of tables; counts of those n-grams of
+    texts that are the commonest in the first of `rows`, the training set. `on_rows` gets the number of lines
+    that became ready since its last call.
     """
     modality = modality_of(metadata)
     if form == "frozen" and modality != "image":
@@ -59,14 +61,17 @@ def source_of(
     if form == "frozen":
         encoder = FrozenFeatures()
     elif modality == "text":
-        encoder = HashedNgrams()
+        fit = Source(metadata=metadata).loader(rows[0], batch_size=256, rank=0, world=1)
+        encoder = Grams.of(text for texts, _ in fit for text in texts)
     else:
         encoder = Columns(dict(metadata.dataset.manifest.roles.example))
     every = np.unique(np.concatenate([no_rows(), *rows]))
     array = features_of(metadata, every, encoder, cache=form == "frozen", on_rows=on_rows)
     line_of = np.full(len(metadata), -1)
     line_of[every] = metadata.picture[every]
-    return Source(array, pretraining=PRETRAINING if form == "frozen" else "", line_of=line_of)
+    lines_are: LinesAre = "features" if form == "frozen" else "counts" if modality == "text" else "columns"
+    pretraining = PRETRAINING if form == "frozen" else ""
+    return Source(array, pretraining=pretraining, line_of=line_of, lines_are=lines_are)
 
 
 def modality_of(metadata: Metadata) -> str:
@@ -104,7 +109,11 @@ class TaskSets:
         on_rows: Callable[[int], object] = int,
     ) -> Source:
         """Return the source that a backbone reads; features that are not cached yet are computed now."""
-        rows = [self.tested, *(self.task.rows(name) for name in (self.fit, self.select) if name)]
+        rows = [
+            self.task.rows(self.fit),
+            self.tested,
+            *([self.task.rows(self.select)] if self.select else ()),
+        ]
         if self.target:
             rows.append(self.task.rows(self.target, "unlabelled"))
         metadata = self.task.metadata

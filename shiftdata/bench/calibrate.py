@@ -18,6 +18,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from shiftdata.baselines.method import no_rows
 from shiftdata.baselines.run import Model, fit
 from shiftdata.baselines.sets import MODES, Mode, source_of
 from shiftdata.baselines.training import TRAINING, Training
@@ -156,11 +157,10 @@ def _write(measured: Calibration, out: Path) -> None:
 
 def read_sources(metadata: Metadata, jobs: Sequence[Job], mode: Mode) -> dict[str, Source]:
     """Return readers of the rows of each base, by its name; features that are not cached are computed now."""
-    rows = {metadata.base: [test.rows for job in jobs for test in job.tests]}
-    bases = {metadata.base: metadata}
-    for job in jobs:
-        bases[job.base.base] = job.base
-        rows.setdefault(job.base.base, []).append(job.rows)
+    bases = {job.base.base: job.base for job in jobs} | {metadata.base: metadata}
+    rows = {name: [job.rows for job in jobs if job.base.base == name] for name in bases}
+    rows = {name: [np.unique(np.concatenate([no_rows(), *fit]))] for name, fit in rows.items()}
+    rows[metadata.base] += [test.rows for job in jobs for test in job.tests]
     return {name: source_of(base, mode, *rows[name]) for name, base in bases.items()}
 
 

@@ -41,14 +41,14 @@ def test_networks_from_scratch_learn_pictures(name):
     assert model.trainer.features(rows[:5]).shape == (5, 256)
 
 
-@pytest.mark.parametrize(("name", "sides"), [("small-cnn", (20, 10, 5, 3)), ("small-resnet", (20, 10, 5, 3))])
+@pytest.mark.parametrize(("name", "sides"), [("small-cnn", (20, 10, 5, 5)), ("small-resnet", (20, 10, 5, 3))])
 def test_maps_halve_their_side(name, sides):
     network, _, _ = build(name, torch.zeros(2, 3, 40, 40, dtype=torch.uint8), 3)
     shapes: list[tuple[int, ...]] = []
     for part in network.maps:
         part.register_forward_hook(lambda _, __, output: shapes.append(tuple(output.shape[1:])))
     assert network(torch.zeros(2, 3, 40, 40)).shape == (2, 3)
-    widths = (32, 64, 128, 256)
+    widths = (32, 48, 96, 128) if name == "small-cnn" else (32, 64, 128, 256)
     assert shapes == [(width, side, side) for width, side in zip(widths, sides, strict=True)]
 
 
@@ -118,6 +118,24 @@ def test_efficientnet_is_trained_whole(monkeypatch):
 def texts(tmp_path_factory):
     folder = tmp_path_factory.mktemp("texts")
     return build_dataset(str(prepare("text", folder)), folder / "out", workers=1, quiet=True)
+
+
+def test_pieces_of_columns_mark_unknown_values():
+    rows = np.array([[0, 5, 1], [10, 5, np.nan], [4, 5, 1], [2, 5, 0]], np.float32)
+    x = models.Pieces(rows)(np.array([[5, 5, 0], [20, 9, np.nan]], np.float32))
+    assert x.shape == (2, 3)  # no piece of the second column, a mark of the third
+    assert x[:, 2].tolist() == pytest.approx([-((1 / 3) ** 0.5), 3**0.5])
+    assert x[1, :2].tolist() == pytest.approx([(1 - 0.4) / np.std([0, 1, 0.4, 0.2]), 0], abs=1e-5)
+    many = np.arange(4000, dtype=np.float32)[:, None]
+    assert models.Pieces(many)(many).std(0).tolist() == pytest.approx([1] * 4, abs=1e-3)  # one a 1,000 rows
+
+
+def test_counts_of_grams_are_weighted_by_tf_idf():
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    counts = np.random.default_rng(0).poisson(0.4, (30, 12)).astype(np.uint8)
+    weighted = TfidfTransformer(sublinear_tf=True).fit(counts[:20]).transform(counts).toarray()
+    assert models.TfIdf(counts[:20])(counts).numpy() == pytest.approx(weighted, abs=1e-6)
 
 
 @pytest.mark.slow

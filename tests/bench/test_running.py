@@ -85,7 +85,10 @@ def test_its_scores_are_those_of_a_training_by_hand(sweep, whole):
         task = sd.task(sweep.tasks[0].dataset, parse_protocol(about["protocol"]))
         training = Training(**about["training"])
         by_hand = sd.train(task, about["method"], backbone="small-cnn", training=training, seed=about["seed"])
-        assert by_hand.evaluate().to_dict() == made.evaluation(run).to_dict()
+        of_sweep, alone = made.evaluation(run).to_dict(), by_hand.evaluate().to_dict()
+        assert (
+            alone | {"notes": of_sweep["notes"]} == of_sweep
+        )  # notes are of predictions, which are not stored
 
 
 @pytest.mark.slow

@@ -210,15 +210,8 @@ def test_another_copy_of_a_domain_is_an_error_that_names_both(raw):
 def test_a_text_named_as_a_picture_is_dropped_and_a_png_named_jpg_is_kept(raw):
     put(raw, "top/photo/cat/png.jpg", picture("png", kind="PNG"))
     put(raw, "top/photo/cat/text.jpg", "quota exceeded")
-    put(
-        raw,
-        "top/photo/cat/pointer.jpg",
-        "version https://git-lfs.github.com/spec/v1\noid sha256:85ac\nsize 9",
-    )
     made = album(raw)
     loaded = {Path(made.place(item)).name: item for item in made.items()}
     assert made.load(loaded["png.jpg"]).data == picture("png", kind="PNG")
     with pytest.raises(BadItem, match="not a readable picture"):
         made.load(loaded["text.jpg"])
-    with pytest.raises(BadItem, match="a pointer of Git LFS and not the file: run `git lfs pull`"):
-        made.load(loaded["pointer.jpg"])

@@ -20,7 +20,7 @@ import shiftdata as sd
 from shiftdata.cli import app as cli
 from shiftdata.errors import InputError, NotFoundError
 from shiftdata.evaluation.protocols import protocols
-from shiftdata.evaluation.tasks import Evaluation
+from shiftdata.evaluation.tasks import Evaluation, OneClassWarning
 from shiftdata.evaluation.tasks.making import choose
 from shiftdata.evaluation.tasks.official import OFFICIAL
 from tests.evaluation.protocols.made import metadata
@@ -48,6 +48,19 @@ def column(task, name):
 
 def mean_of_classes(true, predicted):
     return np.mean([np.mean(predicted[true == label] == label) for label in np.unique(true)])
+
+
+def test_one_class_is_said_where_the_rows_are_of_several():
+    true = truth(FAIR)
+    label, n = FAIR.label_ids[0], len(true)
+    collapsed = np.full(n, label)
+    with pytest.warns(OneClassWarning, match=f"{n} of {n} rows of test are predicted as"):
+        result = FAIR.evaluate(collapsed)
+    assert "may have collapsed" in str(result)
+    collapsed[: n // 10 + 1] = FAIR.label_ids[1]  # below nine tenths
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "collapsed" not in str(FAIR.evaluate(collapsed))
 
 
 # --- forms of predictions

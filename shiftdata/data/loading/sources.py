@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from shiftdata.data.loading.features import pixels_of
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError
 
+#: Features, or counts of n-grams in texts, or the columns of a table.
+LinesAre: TypeAlias = Literal["features", "counts", "columns"]
 #: Bytes of a base's pictures up to which decoded pixels are kept on this machine, for later epochs and runs.
 DECODED = 256 << 20
 #: Rows that are predicted at a time, and bytes of their pixels at most.
@@ -30,7 +32,8 @@ class Source:
     Either `array` has a line for each row of the base (`line_of` says which, if not the row's own number):
     features, numbers, or pixels as uint8. Or `metadata` names examples, which are decoded as
     they are asked for, pictures in the height and width `size`. `pretraining` says what the network has seen
-    whose features these are.
+    whose features these are. `lines_are` says what a network
+    must do with them first.
     """
 
     array: NDArray[Any] | None = None
@@ -38,6 +41,7 @@ class Source:
     size: int | None = None
     pretraining: str = ""
     line_of: IntArray | None = None
+    lines_are: LinesAre = "features"
 
     def loader(
         self,

@@ -8,6 +8,7 @@ from shiftdata.evaluation.tasks.evaluation import Evaluation as Evaluation
 from shiftdata.evaluation.tasks.predictions import imagenet_outputs as imagenet_outputs
 from shiftdata.evaluation.tasks.sets import LeakWarning as LeakWarning
 from shiftdata.evaluation.tasks.sets import MuWarning as MuWarning
+from shiftdata.evaluation.tasks.sets import OneClassWarning as OneClassWarning
 from shiftdata.evaluation.tasks.sets import OnEmpty as OnEmpty
 from shiftdata.evaluation.tasks.sets import Role as Role
 from shiftdata.evaluation.tasks.sets import RowSet as RowSet

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.metrics import FailurePoints, GroupAccuracy
 from shiftdata.evaluation.metrics.records import Record, number, plain
@@ -16,11 +18,15 @@ from shiftdata.evaluation.tasks.cells import Cells, cells_of
 from shiftdata.evaluation.tasks.official import Figure, Judged, accuracy_of, figures_of
 from shiftdata.evaluation.tasks.predictions import UNKNOWN, predicted_rows
 from shiftdata.evaluation.tasks.rows import TaskRows, row_set
-from shiftdata.evaluation.tasks.sets import Role
+from shiftdata.evaluation.tasks.sets import OneClassWarning, Role
 from shiftdata.tables import aligned, markdown
 
 if TYPE_CHECKING:
     from PIL import Image
+
+
+#: The share of predictions of one class from which on an evaluation warns.
+ONE_CLASS = 0.9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,6 +155,20 @@ class Evaluation(Record):
         return ["figure", "value", "sem", "n", "over"], rows
 
 
+def one_class(task: TaskRows, name: str, predicted: IntArray, true: IntArray) -> str:
+    """Say that nine tenths of the predictions are of one class, a tenth more than of the rows; else ""."""
+    values, counts = np.unique(predicted, return_counts=True)
+    most = counts.argmax()
+    same = int(np.count_nonzero(true == values[most]))
+    if counts[most] < max(ONE_CLASS * len(true), same + (1 - ONE_CLASS) * len(true)):
+        return ""
+    label = "unknown" if values[most] == UNKNOWN else task.metadata.labels[values[most]]
+    return (
+        f"{counts[most]:,} of {len(predicted):,} rows of {name} are predicted as {label}; {same:,} are. "
+        "The network may have collapsed there: compare other backbones, rates and normalisation"
+    )
+
+
 def evaluate(
     task: TaskRows,
     predictions: Any,
@@ -192,6 +212,9 @@ def evaluate(
         notes.append(f"{cells.counted}: standard errors are over origins, whose rows are one observation")
     if outputs is not None and (others := np.count_nonzero(predicted == UNKNOWN)):
         notes.append(f"{others:,} predictions are outputs without a label: they count as wrong")
+    if collapse := one_class(task, name, predicted, true):
+        notes.append(collapse)
+        warnings.warn(collapse, OneClassWarning, stacklevel=2)
     described = task.describe(), metadata.name, name, rowset.role, len(rows)
     points = judged.failure_points if "failures" in figures else None
     return Evaluation(*described, figures, tuple(notes), metadata.nuisance_column, cells, points)

@@ -25,6 +25,10 @@ class TaskWarning(UserWarning):
     """A task that is not what its protocol promises."""
 
 
+class OneClassWarning(UserWarning):
+    """Nearly all rows of a set with several classes are predicted to be of one."""
+
+
 class MuWarning(TaskWarning):
     """A share of few rows is far from the mu that was asked for."""
 

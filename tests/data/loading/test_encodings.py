@@ -7,25 +7,23 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build as build_dataset
-from shiftdata.data.loading.encoders import GRAMS, Columns, HashedNgrams
+from shiftdata.data.loading.encoders import COLUMNS, Columns, Grams
 from shiftdata.data.loading.features import features_of
 from shiftdata.errors import InputError
 from tests.contracts.kinds import prepare
 
 
-def test_ngrams_know_nothing_of_length_or_case():
-    x = HashedNgrams()(["Red", "red", "blue", "\N{SNOWMAN}", ""])
-    assert (x[0] == x[1]).all()
-    assert np.linalg.norm(x, axis=1) == pytest.approx(np.ones(5), abs=1e-5)
-    assert x[0] @ x[2] < x[0] @ x[1]
-
-
-def test_ngrams_count_as_logarithms():
-    (row,) = HashedNgrams()(["x" * 10])
-    values = np.unique((row[row > 0] / row[row > 0].min()).round(4))
-    # n of the letter come 11 - n times, the space at either end twice, both together once.
-    times = [1, 2, *(11 - n for n in GRAMS)]
-    assert values == pytest.approx(sorted(np.log1p(times) / np.log(2)), abs=1e-3)
+def test_grams_are_the_words_that_texts_share_and_then_characters():
+    texts = ["The red bird, the nest", "the RED bird sings", "blue"]
+    grams = Grams.of(texts, columns=5)  # the, red, bird, "the red", "red bird"
+    x = grams(["the red", "The bird!", "red bird the the", "blue", ""])
+    assert x.dtype == np.uint8
+    assert x.sum(1).tolist() == [3, 2, 5, 0, 0]
+    assert x[2].max() == 2
+    wide = Grams.of(texts)
+    assert 5 < len(wide.hashes) < COLUMNS
+    assert wide(["bluebird"]).sum() > 5  # by its characters
+    assert (Grams.of(texts[::-1]).hashes == wide.hashes).all()
 
 
 def test_columns_are_numbers_and_categories():
@@ -43,7 +41,7 @@ def test_they_encode_a_dataset(kind, tmp_path):
     folder = build_dataset(str(prepare(kind, tmp_path)), tmp_path / "out", workers=1, quiet=True)
     task = sd.task(folder)
     loader, rows = task.loader("train", batch_size=7), task.rows("train")
-    for encoder in (HashedNgrams(64),) if kind == "text" else (Columns(loader.features),):
+    for encoder in (Grams.of(["a red bird"]),) if kind == "text" else (Columns(loader.features),):
         lines = features_of(task.metadata, rows, encoder, cache=tmp_path / "cache")
         assert lines.shape[0] == len(task.metadata)
         direct = [encoder(x) for x, _, _ in loader]
