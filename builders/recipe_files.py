@@ -16,8 +16,8 @@ from types import ModuleType
 import shiftdata
 from builders.albums import Raw
 from builders.parts import RECIPE_MODULE
-from builders.raw.declared import declared_recipes, recipe_in
 from builders.recipe import Recipe, file_versions
+from builders.recipes.declared import declared_recipes, recipe_in
 from shiftdata.data.format.records import Calibration
 from shiftdata.data.format.typed import read_json, record
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError, not_found

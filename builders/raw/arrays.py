@@ -1,14 +1,18 @@
-"""Pictures in arrays: CIFAR-10 and -100, their corruptions, CIFAR-10.1 and 10.2, and files like MNIST's."""
+"""Pictures in arrays: CIFAR-10 and -100, what was made after them, files of MNIST's form, and USPS."""
 
 from __future__ import annotations
 
+import bz2
 import io
 import pickle
 import re
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.lib import format as npy
@@ -16,27 +20,31 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from builders.raw.album import Found, Odd, Row
-from builders.raw.digits import idx, unpacked
 from builders.raw.lists import LISTS
 from builders.raw.tree import Tree
-from builders.sample import BadItem, Json
+from builders.sample import Json
 from shiftdata.data.metadata.listing import ORDER
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, MissingExtraError
 
-SHAPE = (32, 32, 3)
+#: Pictures of CIFAR, of MNIST and of USPS.
+CIFAR, MNIST, USPS = (32, 32, 3), (28, 28), (16, 16)
 BYTES = 32 * 32 * 3
-#: More than the header of any array.
-HEADER = 4096
+#: More than the header of any array, than the pictures of any HDF5 file, than the bytes of any packed file.
+HEADER, MOST, LARGEST = 4096, 100_000, 1 << 26
 SEVERITIES = 5
 #: How files of MNIST's form are named.
 IMAGES, LABELS = "images-idx3", "labels-idx1"
+MISSING = "missing: the tree has no such file"
 #: What a pickle of arrays and lists needs; all else could run code.
 ALLOWED = re.compile(r"numpy\.(ndarray|dtype|_?core\.multiarray\._reconstruct)|_codecs\.encode")
 #: What a file that is damaged, or another one, raises.
 FAULTS = (
-    *(pickle.UnpicklingError, zipfile.BadZipFile, OSError, EOFError),
+    *(pickle.UnpicklingError, zipfile.BadZipFile, struct.error, zlib.error, OSError, EOFError),
     *(ValueError, TypeError, LookupError, AttributeError),
 )
+
+#: Pictures of a file and their labels.
+Pictures: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 
 class Stack(NamedTuple):
@@ -108,15 +116,13 @@ class Arrays:
         if isinstance(stack, Odd):
             yield stack
             return
-        each = len(stack.labels) // SEVERITIES
-        if not np.array_equal(stack.labels, np.tile(stack.labels[:each], SEVERITIES)):
-            raise InputError(
-                f"labels.npy in {tree.place} has {len(stack.labels):,} labels, and not the same in each of "
-                "five severities: get it again"
-            )
+        with whole(tree, "labels.npy"):
+            labels = stack.labels.reshape(SEVERITIES, -1)
+            if (labels != labels[0]).any():
+                raise ValueError("not the same labels in each of five severities")
         for step in [int(severity)] if severity else range(1, SEVERITIES + 1):
-            part = stack._replace(first=each * (step - 1), labels=stack.labels[:each])
-            yield part if severity else part._replace(severity=step)
+            first = (step - 1) * len(labels[0])
+            yield Stack(stack.file, first, labels[0], severity=None if severity else step)
 
     def _stack(self, tree: Tree, name: str) -> Stack | Odd:
         """The pictures of a file, in either version of CIFAR, with labels in it or in another."""
@@ -124,70 +130,85 @@ class Arrays:
         paths = {path.rpartition("/")[2].lower(): path for path in files}
         data = next((paths[name + ending] for ending in ("", ".bin", ".gz") if name + ending in paths), None)
         if data is None:
-            return Odd(file=name, why="missing: the tree has no such file")
+            return Odd(file=name, why=MISSING)
         if not name.endswith(".npy"):
             listed = name[:-4].rpartition("_")[2] if name.endswith(".npz") else ""
-            return Stack(data, 0, self._arrays(tree, data)[1], listed)
+            return Stack(data, 0, pictures_in(tree, data, len(self.labels))[1], listed)
         above, of_one, _ = name.partition("_data")
         known = f"{above}_labels.npy" if of_one else "labels.npy"
         if known not in paths:
-            return Odd(file=known, why="missing: the tree has no such file")
-        shape, offset, dtype = npy_header(tree, data)
-        if shape[1:] != SHAPE or dtype != np.uint8 or tree.files[data] != offset + shape[0] * BYTES:
-            raise InputError(
-                f"{data} in {tree.place} is not a whole array of n x 32 x 32 x 3 bytes ({shape} of {dtype}, "
-                f"{tree.files[data]:,} bytes): it is half a download or another file, get it again"
-            )
-        _, offset, dtype = npy_header(tree, paths[known])
-        stored = tree.read(paths[known])[offset:]
-        labels = np.frombuffer(stored[: len(stored) // dtype.itemsize * dtype.itemsize], dtype)
-        return Stack(data, 0, self._checked(tree, paths[known], labels, shape[0]))
+            return Odd(file=known, why=MISSING)
+        with whole(tree, data):
+            shape, offset, dtype = _npy_header(tree, data)
+            if shape[1:] != CIFAR or dtype != np.uint8 or tree.files[data] != offset + shape[0] * BYTES:
+                raise ValueError(f"{tree.files[data]:,} bytes for {shape} of {dtype}")
+        with whole(tree, paths[known]):
+            _, offset, dtype = _npy_header(tree, paths[known])
+            labels = np.frombuffer(tree.read(paths[known], offset), dtype)
+            return Stack(data, 0, _checked(labels, shape[0], len(self.labels)))
 
     def example(self, tree: Tree, file: str, part: int) -> Image.Image:
-        """A picture of an array."""
+        """A picture of an array; those of .npy files, which are large, are read one by one."""
         if not file.lower().endswith(".npy"):
-            return Image.fromarray(self._arrays(tree, file)[0][part])
-        _, offset, _ = tree.keep("header", file, lambda: npy_header(tree, file))
+            return Image.fromarray(pictures_in(tree, file, len(self.labels))[0][part])
+        _, offset, _ = tree.keep("header", file, lambda: _npy_header(tree, file))
         data = tree.read(file, offset + part * BYTES, BYTES)
-        if len(data) < BYTES:
-            raise BadItem("the array ends before it")
-        return Image.fromarray(np.frombuffer(data, np.uint8).reshape(SHAPE))
+        return Image.fromarray(np.frombuffer(data, np.uint8).reshape(CIFAR))
 
-    def _arrays(self, tree: Tree, file: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """All pictures and labels of a file that has both, read once."""
-        return tree.keep("arrays", file, lambda: self._loaded(tree, file))
 
-    def _loaded(self, tree: Tree, file: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        try:
-            if IMAGES in file:
-                pictures, labels = (
-                    idx(unpacked(tree.read(path))) for path in (file, file.replace(IMAGES, LABELS))
-                )
-            else:
-                pictures, labels = _stored(tree.read(file), file.lower(), len(self.labels))
-        except FAULTS as error:
-            raise InputError(
-                f"{file} in {tree.place} has no whole arrays of pictures and labels ({error}): get it again, "
-                "and from its authors"
-            ) from error
-        if isinstance(pictures, np.ndarray) and pictures.ndim == 2 and pictures.shape[1] == BYTES:
-            pictures = pictures.reshape(-1, 3, *SHAPE[:2]).transpose(0, 2, 3, 1)
-        shape = (28, 28) if IMAGES in file else SHAPE
-        if not isinstance(pictures, np.ndarray) or pictures.dtype != np.uint8 or pictures.shape[1:] != shape:
-            raise InputError(f"{file} in {tree.place} has no pictures of {shape} bytes: it is another file")
-        return np.ascontiguousarray(pictures), self._checked(tree, file, np.asarray(labels), len(pictures))
+def pictures_in(tree: Tree, file: str, classes: int) -> Pictures:
+    """All pictures and labels of a file, or of two of MNIST's form, read once."""
+    return tree.keep("arrays", file, lambda: _loaded(tree, file, classes))
 
-    def _checked(self, tree: Tree, file: str, labels: NDArray[Any], pictures: int) -> NDArray[np.int64]:
-        if labels.dtype.kind not in "iu" or labels.shape != (pictures,):
-            raise InputError(
-                f"{file} in {tree.place} has {pictures:,} pictures and labels of shape {labels.shape}"
-            )
-        if pictures and not 0 <= labels.min() <= labels.max() < len(self.labels):
-            raise InputError(
-                f"{file} in {tree.place} has labels from {labels.min()} to {labels.max()}, and there are "
-                f"{len(self.labels)} classes: it is of another dataset"
-            )
-        return labels.astype(np.int64)
+
+@contextmanager
+def whole(tree: Tree, file: str) -> Iterator[None]:
+    """Raise an error that names the file if it is damaged or another one."""
+    try:
+        yield
+    except FAULTS as error:
+        raise InputError(
+            f"{file} in {tree.place} has no whole arrays of pictures or labels ({error}): it is half a "
+            "download or of another dataset, get it again from its authors"
+        ) from error
+
+
+def _loaded(tree: Tree, file: str, classes: int) -> Pictures:
+    with whole(tree, file):
+        pictures, labels = map(np.asarray, _stored(tree, file, classes))
+        if pictures.shape[1:] == (BYTES,):
+            pictures = pictures.reshape(-1, 3, *CIFAR[:2]).transpose(0, 2, 3, 1)
+        if pictures.dtype != np.uint8 or pictures.shape[1:] not in (CIFAR, MNIST, USPS):
+            raise ValueError(f"pictures of shape {pictures.shape[1:]} of {pictures.dtype}")
+        return np.ascontiguousarray(pictures), _checked(labels, len(pictures), classes)
+
+
+def _checked(labels: NDArray[Any], pictures: int, classes: int) -> NDArray[np.int64]:
+    if labels.dtype.kind not in "iu" or labels.shape != (pictures,):
+        raise ValueError(f"{pictures:,} pictures, and labels of shape {labels.shape} of {labels.dtype}")
+    if pictures and not 0 <= labels.min() <= labels.max() < classes:
+        raise ValueError(f"labels from {labels.min()} to {labels.max()}, and there are {classes} classes")
+    return labels.astype(np.int64)
+
+
+def _stored(tree: Tree, file: str, classes: int) -> tuple[Any, Any]:
+    """Pictures and labels by the ending of a file; a file of CIFAR without one is a pickle."""
+    if IMAGES in file:
+        return _idx(tree.read(file)), _idx(tree.read(file.replace(IMAGES, LABELS)))
+    data, name = tree.read(file), file.lower()
+    if name.endswith(".h5"):
+        return _hdf5(data)
+    if name.endswith(".bz2"):
+        return _libsvm(data)
+    if name.endswith(".bin"):  # a row: in CIFAR-100 the coarse label, the label, the pixels
+        rows = np.frombuffer(data, np.uint8).reshape(-1, BYTES + (1 if classes == 10 else 2))
+        return rows[:, -BYTES:], rows[:, -BYTES - 1]
+    if name.endswith(".npz"):  # its texts, which are pickles, are not read
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            return arrays["images"], arrays["labels"]
+    pickled = _Plain(io.BytesIO(data), encoding="bytes").load()
+    named = {name.decode() if isinstance(name, bytes) else name: pickled[name] for name in pickled}
+    return named["data"], named["labels" if "labels" in named else "fine_labels"]
 
 
 class _Plain(pickle.Unpickler):
@@ -199,30 +220,49 @@ class _Plain(pickle.Unpickler):
         return super().find_class(module, name)
 
 
-def _stored(data: bytes, file: str, classes: int) -> tuple[Any, Any]:
-    """Pictures and labels, as they are stored in the binary version, in CIFAR-10.2 or in a pickle."""
-    if file.endswith(".bin"):  # a row: in CIFAR-100 the coarse label, the label, the pixels
-        rows = np.frombuffer(data, np.uint8).reshape(-1, BYTES + (1 if classes == 10 else 2))
-        return rows[:, -BYTES:], rows[:, -BYTES - 1]
-    if file.endswith(".npz"):  # its texts, which are pickles, are not read
-        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            return arrays["images"], arrays["labels"]
-    pickled = _Plain(io.BytesIO(data), encoding="bytes").load()
-    named = {name.decode() if isinstance(name, bytes) else name: pickled[name] for name in pickled}
-    return named["data"], named["labels" if "labels" in named else "fine_labels"]
+def _idx(data: bytes) -> NDArray[np.uint8]:
+    """An array in the form of MNIST's files: two zero bytes, type and dimensions, sizes, values."""
+    if data[:2] == b"\x1f\x8b":
+        data = zlib.decompressobj(wbits=31).decompress(data, LARGEST)
+    zero, kind, dimensions = struct.unpack(">HBB", data[:4])
+    if zero or kind != 8:
+        raise ValueError("its beginning is not that of such a file")
+    sizes = struct.unpack(f">{dimensions}I", data[4 : 4 + 4 * dimensions])
+    return np.frombuffer(data[4 + 4 * dimensions :], np.uint8).reshape(sizes)
 
 
-def npy_header(tree: Tree, file: str) -> tuple[tuple[int, ...], int, np.dtype[Any]]:
+def _libsvm(data: bytes) -> tuple[Any, Any]:
+    """USPS as torchvision gets it: the digit plus 1, then 256 values from -1 to 1."""
+    lines = bz2.BZ2Decompressor().decompress(data, LARGEST).decode().splitlines()
+    rows = [line.split() for line in lines]
+    values = np.array([[float(pair.split(":")[1]) for pair in row[1:]] for row in rows], np.float32)
+    return _eight_bits((values + 1) / 2), [int(row[0]) - 1 for row in rows]
+
+
+def _hdf5(data: bytes) -> tuple[Any, Any]:
+    """USPS with the groups train and test, values from 0 to 1."""
+    try:
+        import h5py
+    except ImportError as error:
+        raise MissingExtraError("usps.h5 is read by h5py: pip install 'shiftdata[raw]'") from error
+    with h5py.File(io.BytesIO(data), "r") as stored:
+        parts = [stored[part] for part in ("train", "test")]
+        if any(len(part["data"]) > MOST for part in parts):
+            raise ValueError("too many pictures")
+        values, digits = (np.concatenate([part[name][:] for part in parts]) for name in ("data", "target"))
+    return _eight_bits(values), digits
+
+
+def _eight_bits(values: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
+    """Values from 0 to 1 as torchvision stores them: cut off, not rounded."""
+    return (values * 255).astype(np.uint8).reshape(-1, *USPS)
+
+
+def _npy_header(tree: Tree, file: str) -> tuple[tuple[int, ...], int, np.dtype[Any]]:
     """The shape of an .npy file's array, where its bytes begin, and what they are."""
     stream = io.BytesIO(tree.read(file, 0, HEADER))
-    try:
-        version = npy.read_magic(stream)
-        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, is_fortran, dtype = read(stream)
-    except ValueError as error:
-        raise InputError(
-            f"{file} in {tree.place} is not an array of NumPy ({error}): get it again"
-        ) from error
+    npy.read_magic(stream)
+    shape, is_fortran, dtype = npy.read_array_header_1_0(stream)
     if is_fortran or dtype.hasobject:
-        raise InputError(f"{file} in {tree.place} is not an array of numbers in the order of C: another file")
+        raise ValueError("no numbers in the order of C")
     return shape, stream.tell(), dtype

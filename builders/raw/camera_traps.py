@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
-from pathlib import PurePosixPath
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from builders.albums.folder import ENDINGS
 from builders.raw.album import Found, Odd, Row
@@ -17,18 +16,16 @@ from builders.raw.tree import Tree
 from shiftdata.errors import InputError
 
 #: The five files of the subset of ECCV 2018, or the one of all of Caltech Camera Traps.
-PARTS = ("train", "cis_val", "cis_test", "trans_val", "trans_test")
+FIVE = tuple(
+    f"{part}_annotations.json" for part in ("train", "cis_val", "cis_test", "trans_val", "trans_test")
+)
 WHOLE = ("caltech_images*.json", "caltech_camera_traps*.json")
 HELP = "put eccv_18_annotations.tar.gz (3 MB) next to the pictures, packed or unpacked"
-
-
-class Photo(NamedTuple):
-    """The facts of a picture in the annotation files."""
-
-    file: str
-    domain: str
-    sequence: str | None
-    shown: set[str]
+NO_SEQUENCES = (
+    "not there, so which frames are of one sequence is not known: each picture in a folder "
+    "location_<number>/<class>/ is an origin of its own, and frames of a location may stand on both sides "
+    f"of a cut within it; {HELP}"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,51 +46,26 @@ class CameraTraps(Folders):
         """The pictures of the locations, one row for each of the classes that is seen."""
         files, photos = by_name(tree), _photos(tree)
         if not photos:
-            yield from self._without_annotations(tree)
+            yield Odd(file=FIVE[0], why=NO_SEQUENCES)
+            yield from super().rows(tree)
             return
-        for name, photo in sorted(photos.items()):
-            labels = [label for label in self.labels if label in photo.shown]
-            if photo.domain not in self.domains or (photo.shown and not labels):
+        for name, (photo, shown) in photos.items():
+            labels = [label for label in self.labels if label in shown]
+            if photo.nuisance not in self.domains or (shown and not labels):
                 continue
-            if (file := files.get(name.lower())) is None:
-                yield Odd(file=name, why=f"{photo.file} lists it, and it is not there")
-                continue
-            if not labels:
+            if (file := files.get(name)) is None:
+                yield Odd(file=photo.file, why="an annotation file lists it, and it is not there")
+            elif not labels:
                 yield Odd(file=file, why="no annotation says what it shows")
-            more = {"sequence": photo.sequence, "part": photo.file.removesuffix("_annotations.json")}
-            for label in labels:
-                yield Row(
-                    file=file,
-                    label=label,
-                    nuisance=photo.domain,
-                    origin=photo.sequence,
-                    across=True,
-                    more=more,
-                )
-        known = {name.lower() for name in photos}
-        for name, file in files.items():
-            if name.endswith(ENDINGS) and name not in known:
-                yield Odd(file=file, why="no annotation file lists it")
-
-    def _without_annotations(self, tree: Tree) -> Iterator[Found]:
-        rows = 0
-        for result in super().rows(tree):
-            rows += isinstance(result, Row)
-            yield result
-        if not rows:
-            raise InputError(
-                f"{tree.place} has neither annotation files nor folders {self.domains[0]}/<class>/: {HELP}"
-            )
-        yield Odd(
-            file=f"{PARTS[0]}_annotations.json",
-            why="not there, so which frames are of one sequence is not known: each picture is an origin of "
-            f"its own, and frames of a location may stand on both sides of a cut within it; {HELP}",
-        )
+            else:
+                yield from (replace(photo, file=file, label=label) for label in labels)
+        unlisted = (file for name, file in files.items() if name.endswith(ENDINGS) and name not in photos)
+        yield from (Odd(file=file, why="no annotation file lists it") for file in unlisted)
 
 
-def _photos(tree: Tree) -> dict[str, Photo]:
-    """Every picture that the annotation files list, by the name of its file."""
-    photos: dict[str, Photo] = {}
+def _photos(tree: Tree) -> Mapping[str, tuple[Row, set[str]]]:
+    """A row without a label of each picture in the annotation files, by its name, and what it shows."""
+    photos: dict[str, tuple[Row, set[str]]] = {}
     for file in _annotation_files(tree):
         images, annotations, categories = lists_in(tree, file, "images", "annotations", "categories")
         named = {str(category.get("id")): str(category.get("name")).lower() for category in categories}
@@ -101,21 +73,27 @@ def _photos(tree: Tree) -> dict[str, Photo]:
         for annotation in annotations:
             category = named.get(str(annotation.get("category_id")), "unknown")
             shown[str(annotation.get("image_id"))].add(category)
+        part = file.rpartition("/")[2].removesuffix("_annotations.json")
         for image in images:
-            name, sequence = PurePosixPath(str(image.get("file_name"))).name, image.get("seq_id")
-            sequence = None if sequence is None else str(sequence)
-            new = Photo(PurePosixPath(file).name, f"location_{image.get('location')}", sequence, set())
-            photos.setdefault(name, new).shown.update(shown[str(image.get("id"))])
+            name = str(image.get("file_name")).rpartition("/")[2]
+            sequence = None if image.get("seq_id") is None else str(image["seq_id"])
+            row = Row(
+                file=name,
+                label="",
+                nuisance=f"location_{image.get('location')}",
+                origin=sequence,
+                across=True,
+                more={"sequence": sequence, "part": part},
+            )
+            photos.setdefault(name.lower(), (row, set()))[1].update(shown[str(image.get("id"))])
     return photos
 
 
 def _annotation_files(tree: Tree) -> Sequence[str]:
     files = by_name(tree)
-    five = {name: files.get(name) for name in (f"{part}_annotations.json" for part in PARTS)}
-    present = [file for file in five.values() if file]
-    if len(present) == len(five):
-        return present
-    if present:
-        lacking = ", ".join(name for name, file in five.items() if not file)
+    present = [files[name] for name in FIVE if name in files]
+    if present and len(present) < len(FIVE):
+        lacking = ", ".join(name for name in FIVE if name not in files)
         raise InputError(f"{tree.place} has no {lacking}, and its other annotation files: {HELP}")
-    return [file for name, file in files.items() if any(fnmatch(name, pattern) for pattern in WHOLE)][:1]
+    whole = [file for name, file in files.items() if any(fnmatch(name, pattern) for pattern in WHOLE)]
+    return present or whole[:1]

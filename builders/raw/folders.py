@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from builders.albums.folder import ENDINGS
 from builders.raw.album import NAMELESS, Found, Odd, RawAlbum, Row
-from builders.raw.lists import LISTS, Lists, Named, name_of, plain, read_list, read_lists
+from builders.raw.lists import LISTS, Named, plain, read_list, read_lists
 from builders.raw.records import by_name, json_in
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError
@@ -26,18 +26,17 @@ MOST_MISPLACED = 2
 NO_PICTURE = "missing: the tree has no picture of this domain"
 NO_PICTURE_OF_CLASS = "missing: this domain has no picture of the class"
 MISPLACED = "not in a folder of a class in a folder of a domain"
-UNDECIDED = "neither lists nor duplicates are known: every picture of this domain is taken, twice or not"
+UNDECIDED = "its lists are not there: every picture of this domain is taken, twice or not"
 #: The digits of a hash that name a picture by its bytes.
 DIGITS = 16
 
 
 class Place(NamedTuple):
-    """The folder of a picture's domain, its domain and label, and the part that it lies in."""
+    """The folder of a picture's domain, without parts; its domain and label."""
 
     folder: str
     domain: str
     label: str
-    part: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +46,8 @@ class Folders:
     Attributes:
         domains, labels: the names, in the order of their numbers.
         spellings: other spellings of names; case, spaces, `_` and `-` do not count.
-        between: folders that may stand between domain and class, such as `images`.
-        parts: folders among which a domain's pictures are shared out, above or below that of the domain.
-        repeats: a part that has the pictures of other parts once more; where all of those are, it is left
-            out, and otherwise they are.
+        parts: folders that may stand above a domain or between it and a class, such as `images`; those among
+            which a domain's pictures are shared out.
         complete: every domain has every class, so that a lack is named.
         origin: a regular expression for each domain, or one for all, that is searched for in the path without
             its ending. Its groups together name what a picture was made from; a group `label` must be the
@@ -59,8 +56,7 @@ class Folders:
             they have one domain, or in any case ("dataset").
         named_by: "bytes" names a picture by its bytes, where copies have other names for equal files.
         lists: ends of the names of list files, `<domain>_<list>.txt`, which rows name; "" is `<domain>.txt`.
-        belong: lists that together decide which pictures belong; without them the list of `duplicates`
-            decides which do not.
+        belong: lists that together decide which pictures belong.
         flat: of pictures without a folder of their class, a regular expression for each domain that is
             searched for in the path without its ending. Their labels are its group `label`, or the numbers
             that the files `label_lists` give.
@@ -74,16 +70,13 @@ class Folders:
     domains: tuple[str, ...]
     labels: tuple[str, ...]
     spellings: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    between: tuple[str, ...] = ()
     parts: tuple[str, ...] = ("train", "training", "val", "validation", "test", "testing")
-    repeats: Mapping[str, Sequence[str]] = field(default_factory=dict)
     complete: bool = True
     origin: str | Mapping[str, str] = ""
     origin_within: Literal["label", "domain", "dataset"] = "label"
     named_by: Literal["file", "bytes"] = "file"
     lists: tuple[str, ...] = ()
     belong: tuple[str, ...] = ()
-    duplicates: str = ""
     flat: Mapping[str, str] = field(default_factory=dict)
     label_lists: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -97,7 +90,7 @@ class Folders:
                 re.compile(pattern)
             except re.error as error:
                 raise InputError(f"{pattern!r} is not a regular expression: {error}") from error
-        for name, others in {**self.spellings, **self.repeats}.items():
+        for name, others in self.spellings.items():
             if isinstance(others, str):
                 raise InputError(f"{name} = {others!r} is a text: write a list, {name} = [{others!r}]")
 
@@ -108,12 +101,6 @@ class Folders:
         """
         results = list(self.pictures(tree))
         rows = [result for result in results if isinstance(result, Row)]
-        copies = self._copies(tree, rows)
-        for result in results:
-            place = self.place(result.file) if copies and isinstance(result, Row) else None
-            if place is None or place.folder not in copies:
-                yield result
-        yield from (Odd(file=folder, why="an exact copy of another folder of the tree") for folder in copies)
         misplaced = [result.file for result in results if isinstance(result, Odd) and result.why == MISPLACED]
         if rows and len(misplaced) > MOST_MISPLACED * len(rows):
             raise InputError(
@@ -121,34 +108,47 @@ class Folders:
                 f"folder of {', '.join(self.labels[:3])}, .. in one of {', '.join(self.domains)}, and "
                 f"{len(misplaced):,} are not, such as {misplaced[0]}: give the folder of this dataset alone"
             )
-        yield from self._missing(Counter((row.nuisance or "", row.label) for row in rows))
+        copies = self._copies(tree, rows)
+        for result in results:
+            place = self.place(result.file) if isinstance(result, Row) else None
+            if place is None or place.folder not in copies:
+                yield result
+        yield from (Odd(file=folder, why="an exact copy of another folder of the tree") for folder in copies)
+        groups = {(row.nuisance, row.label) for row in rows}
+        for domain in self.domains:
+            missing = [label for label in self.labels if (domain, label) not in groups]
+            if len(missing) == len(self.labels):
+                yield Odd(file=domain, why=NO_PICTURE)
+            elif self.complete:
+                yield from (Odd(file=f"{domain}/{label}", why=NO_PICTURE_OF_CLASS) for label in missing)
 
     def pictures(self, tree: Tree) -> Iterator[Found]:
         """Every file in its place, every picture elsewhere, and the lines of lists that name no picture."""
         lists = read_lists(tree, self._list_files(tree), self._named)
-        absent = dict(lists.lines)
-        for result in self._belonging(tree, lists, self._by_bytes(tree, self._in_place(tree))):
+        absent, belong = dict(lists.lines), {*self.belong}
+        for result in self._by_bytes(tree, list(self._in_place(tree))):
             if isinstance(result, Row) and lists.lines:
-                named = name_of(result)
+                domain = result.nuisance or ""
+                named = domain, result.label, _name(result.file)
                 absent.pop(named, None)
-                if places := lists.of.get(named):
+                places = lists.places.get(named, {})
+                if belong and belong <= lists.read.get(domain, set()) and not belong & {*places}:
+                    result = Odd(file=result.file, why="not in the cleaned version")
+                elif places:
                     result = replace(result, more={**result.more, LISTS: dict(sorted(places.items()))})
             yield result
-        yield from lists.odd
-        for file, line in absent.values():
-            yield Odd(file=line.path, why=f"listed in {PurePosixPath(file).name}, and not there")
+        yield from (*lists.odd, *absent.values())
+        undecided = (name for name in self.domains if not belong <= lists.read.get(name, set()))
+        yield from (Odd(file=domain, why=UNDECIDED) for domain in undecided)
 
     def _in_place(self, tree: Tree) -> Iterator[Found]:
         """Every file in a folder of a class in a folder of a domain or in a flat one; pictures elsewhere."""
-        places = {file: self.place(file) for file in tree.files}
-        present = {(place.domain, place.part) for place in places.values() if place}
         numbers = self._numbers(tree)
-        for file, place in places.items():
+        for file in tree.files:
             if why := self._why_left_out(file):
                 yield Odd(file=file, why=why)
-            elif place:
-                again = self._again(place, present)
-                yield Odd(file=file, why=f"also in {again}") if again else self._row(file, place)
+            elif place := self.place(file):
+                yield self._row(file, place)
             elif file.lower().endswith(ENDINGS):
                 yield self._elsewhere(file, numbers)
 
@@ -167,16 +167,6 @@ class Folders:
             if ending.lower() == "txt" and plain(stem) in known and not self._why_left_out(file):
                 yield (*known[plain(stem)], file)
 
-    def _again(self, place: Place, present: set[tuple[str, str]]) -> str:
-        """The parts that have a picture once more, if it does not count."""
-        for whole, others in self.repeats.items():
-            parts = {plain(part) for part in others}
-            complete = all((place.domain, part) in present for part in parts)
-            left_out = {plain(whole)} if complete else parts
-            if (place.domain, plain(whole)) in present and place.part in left_out:
-                return " or ".join(others) if complete else whole
-        return ""
-
     def _row(self, file: str, place: Place) -> Found:
         """The row of a file in its place."""
         if not file.lower().endswith(ENDINGS):
@@ -194,108 +184,65 @@ class Folders:
         within = f"{place.domain} {origin}" if self.origin_within == "domain" else origin
         return replace(row, origin=within, across=self.origin_within != "label")
 
-    def _elsewhere(self, file: str, numbers: Mapping[tuple[str, str], set[int]]) -> Found:
+    def _elsewhere(self, file: str, numbers: Mapping[tuple[str, ...], set[int]]) -> Found:
         """The row of a picture in a flat folder, or why a picture is none."""
-        folder, _, name = file.lower().rpartition("/")
+        path = PurePosixPath(file.lower())
         for domain, pattern in self.flat.items():
-            if (match := re.search(pattern, f"{folder}/{name}".rpartition(".")[0])) is None:
-                continue
-            numbered = numbers.get((folder.rpartition("/")[2], name), {-1})
-            given = match.groupdict().get("label", "")
-            label = self._names[1].get(given) or dict(enumerate(self.labels)).get(max(numbered))
-            if label is not None and len(numbered) == 1:
-                return self._row(file, Place(folder, domain, label, ""))
-            lists = " or ".join(self.label_lists)
-            return Odd(file=file, why=f"its class is not known: no {lists} has one number for it")
+            if match := re.search(pattern, str(path.with_suffix(""))):
+                numbered = numbers.get(path.parts[-2:], {-1})
+                given = match.groupdict().get("label", "")
+                label = self._names[1].get(given) or dict(enumerate(self.labels)).get(max(numbered))
+                if label is not None and len(numbered) == 1:
+                    return self._row(file, Place("", domain, label))
+                lists = " or ".join(self.label_lists)
+                return Odd(file=file, why=f"its class is not known: no {lists} has one number for it")
         return Odd(file=file, why=MISPLACED)
 
-    def _numbers(self, tree: Tree) -> Mapping[tuple[str, str], set[int]]:
+    def _numbers(self, tree: Tree) -> Mapping[tuple[str, ...], set[int]]:
         """The numbers that lists give, by folder and name of a picture; the folder may be the list's name."""
-        numbers: dict[tuple[str, str], set[int]] = defaultdict(set)
+        numbers: dict[tuple[str, ...], set[int]] = defaultdict(set)
         for file in tree.files if self.label_lists else ():
             path = PurePosixPath(file.lower())
-            if not any(fnmatch(path.name, pattern) for pattern in self.label_lists):
-                continue
-            for line in read_list(tree.read(file)):
-                named = PurePosixPath(line.path.lower())
-                if line.number is not None:
-                    folder = named.parent.name or path.stem.removesuffix("_labels")
-                    numbers[folder, named.name].add(line.number)
+            if any(fnmatch(path.name, pattern) for pattern in self.label_lists):
+                folder = path.stem.removesuffix("_labels")
+                for line, number in read_list(tree.read(file)):
+                    if number is not None:
+                        numbers[PurePosixPath(folder, line.lower()).parts[-2:]].add(number)
         return numbers
 
-    def _by_bytes(self, tree: Tree, results: Iterator[Found]) -> Iterator[Found]:
+    def _by_bytes(self, tree: Tree, results: Sequence[Found]) -> Iterator[Found]:
         """Name rows by their bytes; equal pictures have one origin, whatever their classes."""
-        if self.named_by == "file":
-            yield from results
-            return
-        rows = list[Row]()
-        for result in results:
-            if isinstance(result, Row):
-                rows.append(result)
-            else:
-                yield result
-        digests = in_threads(lambda row: _digest(tree, row), rows, available_cores())
+        rows = [result for result in results if isinstance(result, Row) and self.named_by == "bytes"]
+        yield from (result for result in results if not rows or isinstance(result, Odd))
+        digests = in_threads(
+            lambda row: hashlib.sha256(tree.read(row.file)).hexdigest(), rows, available_cores()
+        )
         for row, digest in zip(rows, digests, strict=True):
             renamed = row.file.split("/")[-2].isdecimal()  # a copy with numbers for classes has its own names
-            more = {NAMELESS: True} if renamed else {}
-            yield replace(row, stem=digest, origin=digest, across=True, more=more)
-
-    def _belonging(self, tree: Tree, lists: Lists, results: Iterator[Found]) -> Iterator[Found]:
-        """The rows that the lists of `belong` name, or that the list of duplicates does not."""
-        decided = {domain for domain, read in lists.read.items() if self.belong and {*self.belong} <= {*read}}
-        duplicates = self._duplicates(tree) if self.belong else set()
-        undecided = set[str]()
-        for result in results:
-            if not isinstance(result, Row) or not self.belong:
-                yield result
-                continue
-            named, domain = name_of(result), result.nuisance or ""
-            if domain not in decided and not duplicates:
-                undecided.add(domain)
-            listed = any(name in lists.of.get(named, ()) for name in self.belong)
-            belongs = listed if domain in decided else named not in duplicates
-            yield result if belongs else Odd(file=result.file, why="not in the cleaned version")
-        yield from (Odd(file=domain, why=UNDECIDED) for domain in sorted(undecided))
-
-    def _duplicates(self, tree: Tree) -> set[Named]:
-        """The pictures that the list of duplicates names, wherever it lies in the tree."""
-        files = [file for file in tree.files if file.rpartition("/")[2].lower() == self.duplicates]
-        lines = [line.path for file in files for line in read_list(tree.read(file))]
-        return {named for path in lines if (named := self._named("", path))}
+            name, more = digest[:DIGITS], {NAMELESS: True} if renamed else {}
+            yield replace(row, stem=name, origin=name, across=True, more=more)
 
     def _named(self, domain: str, path: str) -> Named | None:
         """The picture that a line of a domain's list means."""
         place = self.place(path) or self.place(f"{domain}/{path}")
-        return place and (place.domain, place.label, path.rpartition("/")[2].lower())
+        return place and (place.domain, place.label, _name(path))
 
     def _copies(self, tree: Tree, rows: Sequence[Row]) -> set[str]:
         """The folders of domains that are exact copies of others; raises an error for other copies."""
-        domains: dict[str, dict[str, set[tuple[str, str, int]]]] = defaultdict(lambda: defaultdict(set))
+        pictures: dict[tuple[str, str], set[tuple[str, str, int]]] = defaultdict(set)
         for row in rows:
             if place := self.place(row.file):
-                name = row.file.rpartition("/")[2]
-                domains[place.domain][place.folder].add((place.label, name, tree.files[row.file]))
-        copies: set[str] = set()
-        for domain, folders in domains.items():
-            first, *others = sorted(folders)
-            if any(folders[other] != folders[first] for other in others):
-                places = ", ".join(sorted(folders))
+                picture = place.label, row.file.rpartition("/")[2], tree.files[row.file]
+                pictures[place.domain, place.folder].add(picture)
+        originals: dict[str, str] = {}
+        for domain, folder in sorted(pictures):
+            original = originals.setdefault(domain, folder)
+            if pictures[domain, folder] != pictures[domain, original]:
                 raise InputError(
-                    f"{tree.place} has {domain} {len(folders)} times, and not the same: {places}. Move one "
-                    "of them away, or give the folder above the right one"
+                    f"{tree.place} has {domain} twice, and not the same: {original}, {folder}. Move one of "
+                    "them away, or give the folder above the right one"
                 )
-            copies |= {*others}
-        return copies
-
-    def _missing(self, groups: Counter[tuple[str, str]]) -> Iterator[Odd]:
-        present = {domain for domain, _ in groups}
-        for domain in self.domains:
-            if domain not in present:
-                yield Odd(file=domain, why=NO_PICTURE)
-                continue
-            for label in self.labels if self.complete else ():
-                if not groups[domain, label]:
-                    yield Odd(file=f"{domain}/{label}", why=NO_PICTURE_OF_CLASS)
+        return {folder for _, folder in pictures} - {*originals.values()}
 
     def place(self, file: str) -> Place | None:
         """The place that the folders of a path name, in the tree or in a list, if they name any."""
@@ -319,20 +266,12 @@ class Folders:
         return domains, labels
 
     def _place(self, folders: Sequence[str]) -> Place | None:
-        domains, labels = self._names
-        between, parts = (frozenset(map(plain, names)) for names in (self.between, self.parts))
-        for depth, folder in enumerate(folders):
-            if (domain := domains.get(plain(folder))) is None:
-                continue
-            levels = folders[depth + 1 : -1]
-            label = labels.get(plain(folders[-1])) if folders[depth + 1 :] else None
-            if label is not None and all(plain(level) in between | parts for level in levels):
-                above, below = (
-                    [level for level in side if plain(level) not in parts]
-                    for side in (folders[:depth], levels)
-                )
-                part = next((plain(level) for level in levels if plain(level) in parts), "")
-                return Place("/".join([*above, folder, *below]), domain, label, part)
+        (domains, labels), parts = self._names, {*map(plain, self.parts)}
+        for depth, folder in enumerate(folders[:-1]):
+            domain, label = domains.get(plain(folder)), labels.get(plain(folders[-1]))
+            if domain and label and parts.issuperset(map(plain, folders[depth + 1 : -1])):
+                above = [level for level in folders[:depth] if plain(level) not in parts]
+                return Place("/".join([*above, folder]), domain, label)
         return None
 
 
@@ -347,16 +286,15 @@ class NumberedAlbum(RawAlbum):
         """Every class by its number."""
         default = super().labels
         file = by_name(self.tree).get(str(getattr(self.layout, "numbers", "")))
-        if file is None:
-            return default
-        stored, known = json_in(self.tree, file), {plain(label): label for label in default}
+        stored = json_in(self.tree, file) if file else {}
         if not isinstance(stored, dict) or not all(isinstance(number, int) for number in stored.values()):
             raise InputError(f"{file} in {self.tree.place} is not a mapping of classes to numbers")
+        known = {plain(label): label for label in default}
         numbers = {known.get(plain(name), str(name)): number for name, number in stored.items()}
         if all(label in default and default.index(label) == number for label, number in numbers.items()):
             return default
         return tuple(sorted(numbers, key=lambda label: numbers[label]))
 
 
-def _digest(tree: Tree, row: Row) -> str:
-    return hashlib.sha256(tree.read(row.file)).hexdigest()[:DIGITS]
+def _name(file: str) -> str:
+    return file.rpartition("/")[2].lower()

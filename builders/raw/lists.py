@@ -7,12 +7,12 @@ from 1: a line means the picture whose domain, class and name its path ends in.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from pathlib import PurePosixPath
 from typing import NamedTuple, TypeAlias
 
-from builders.raw.album import Odd, Row
+from builders.raw.album import Odd
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError
 
@@ -26,39 +26,33 @@ FOREIGN = "names no class of a domain: a list of another dataset, or a placehold
 Named: TypeAlias = tuple[str, str, str]
 
 
-class Line(NamedTuple):
-    """The path in a line of a list, its number if it has one, and which line it is, from 1."""
-
-    path: str
-    number: int | None
-    at: int
-
-
 class Lists(NamedTuple):
-    """The lists of one tree: which name a picture, and where in each; which each domain has; what is odd."""
+    """The lists of one tree.
 
-    of: dict[Named, dict[str, int]]
-    lines: dict[Named, tuple[str, Line]]
-    read: dict[str, list[str]]
+    `places` are of each picture its places in the lists that name it, `lines` the line that names it last,
+    `read` the lists of each domain.
+    """
+
+    places: dict[Named, dict[str, int]]
+    lines: dict[Named, Odd]
+    read: dict[str, set[str]]
     odd: list[Odd]
 
 
-def read_list(data: bytes) -> Iterator[Line]:
-    r"""The lines of a list file.
+def read_list(data: bytes) -> Iterator[tuple[str, int | None]]:
+    r"""The paths in the lines of a list file, with their numbers.
 
-    >>> [line[:2] for line in read_list(b"cat/a 1.jpg\r\nC:\\x\\cat\\b c.jpg 7\r\n")]
+    >>> list(read_list(b"cat/a 1.jpg\r\nC:\\x\\cat\\b c.jpg 7\r\n"))
     [('cat/a 1.jpg', None), ('C:/x/cat/b c.jpg', 7)]
     """
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = data.decode("latin-1")
-    for at, line in enumerate(LINE_END.split(text), 1):
-        line = line.strip()
+    for line in filter(None, map(str.strip, LINE_END.split(text))):
         numbered = NUMBERED.fullmatch(line)
         path, number = (numbered[1], int(numbered[2])) if numbered else (line, None)
-        if path:
-            yield Line(path.replace("\\", "/"), number, at)
+        yield path.replace("\\", "/"), number
 
 
 def read_lists(
@@ -67,40 +61,32 @@ def read_lists(
     picture: Callable[[str, str], Named | None],
 ) -> Lists:
     """The list files of a tree, given as domain, list and file; `picture` is that of a domain and a path."""
-    lists = Lists({}, {}, {}, [])
-    first: dict[tuple[str, str], tuple[str, list[Named | None]]] = {}
+    lists = Lists(defaultdict(dict), {}, defaultdict(set), [])
+    earlier: dict[tuple[str, str], tuple[str, list[Named | None]]] = {}
     for domain, name, file in files:
-        lines = list(read_list(tree.read(file)))
-        named = [picture(domain, line.path) for line in lines]
-        if not any(named):
+        paths = [path for path, _ in read_list(tree.read(file))]
+        pictures = [picture(domain, path) for path in paths]
+        if not any(pictures):
             lists.odd.append(Odd(file=file, why=FOREIGN))
             continue
-        earlier, same = first.setdefault((domain, name), (file, named))
-        if earlier == file:
-            lists.read.setdefault(domain, []).append(name)
-            _add(lists, name, file, zip(lines, named, strict=True))
-        elif named != same:
+        first, same = earlier.setdefault((domain, name), (file, pictures))
+        if pictures != same:
             raise InputError(
-                f"{tree.place} has two lists {PurePosixPath(file).name} with other pictures, {earlier} and "
+                f"{tree.place} has two lists {file.rpartition('/')[2]} with other pictures, {first} and "
                 f"{file}: move one of them away"
             )
+        if first != file:
+            continue
+        lists.read[domain].add(name)
+        for place, (path, named) in enumerate(zip(paths, pictures, strict=True)):
+            if named is None or name in lists.places[named]:
+                why = "names a picture a second time" if named else "names no class of a domain"
+                lists.odd.append(Odd(file=f"{file}, line {place + 1}", why=why))
+            else:
+                lists.places[named][name] = place
+                why = f"listed in {file.rpartition('/')[2]}, and not there"
+                lists.lines[named] = Odd(file=path, why=why)
     return lists
-
-
-def _add(lists: Lists, name: str, file: str, lines: Iterable[tuple[Line, Named | None]]) -> None:
-    for place, (line, picture) in enumerate(lines):
-        if picture is None:
-            lists.odd.append(Odd(file=f"{file}, line {line.at}", why="names no class of a domain"))
-        elif name in lists.of.setdefault(picture, {}):
-            lists.odd.append(Odd(file=f"{file}, line {line.at}", why="names a picture a second time"))
-        else:
-            lists.of[picture][name] = place
-            lists.lines[picture] = file, line
-
-
-def name_of(row: Row) -> Named:
-    """The picture of a row, as a list would name it."""
-    return row.nuisance or "", row.label, row.file.rpartition("/")[2].lower()
 
 
 @cache

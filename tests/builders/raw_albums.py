@@ -17,6 +17,14 @@ def album_of(name: str, place: Path) -> RawAlbum:
     return album
 
 
+def rows(album: RawAlbum) -> list[tuple[object, ...]]:
+    """List what a `content_id` is made of."""
+    return [
+        (item.key, item.label, item.nuisance, item.origin, album.tree.read(album.place(item)))
+        for item in album.items()
+    ]
+
+
 def changed(name: str, raw: Path, to: Path, how: Callable[[Path], object]) -> RawAlbum:
     """The album of a copy of a tree, after `how` has changed the copy."""
     shutil.copytree(raw, to)

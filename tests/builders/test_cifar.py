@@ -9,7 +9,6 @@ import shutil
 import struct
 import tarfile
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ from builders.sample import Sample
 from shiftdata.errors import InputError
 from shiftdata.evaluation.verify import verify
 from shiftdata.stable import rng
-from tests.builders.raw_albums import album_of
+from tests.builders.raw_albums import album_of, changed
 from tests.builders.replicas import cifar as replica
 from tests.builders.replicas.drawing import put
 
@@ -35,20 +34,6 @@ def raw(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("cifar")
     replica.cifar10(root)
     return root
-
-
-@pytest.fixture
-def broken(raw, tmp_path) -> Callable[[str, bytes | None], RawAlbum]:
-    """The album of a copy of the tree in which a file has other bytes, or none."""
-
-    def change(file: str, data: bytes | None) -> RawAlbum:
-        shutil.copytree(raw, tmp_path / "raw")
-        (path := tmp_path / "raw" / file).unlink()
-        if data is not None:
-            path.write_bytes(data)
-        return album_of("cifar10", tmp_path / "raw")
-
-    return change
 
 
 def by_domain(album: RawAlbum) -> dict[str, list]:
@@ -173,9 +158,28 @@ class Runs:
         return os.system, ("echo ran > /tmp/never",)
 
 
-def test_a_pickle_that_would_run_code_is_refused(broken):
-    album = broken("cifar-10-batches-py/test_batch", pickle.dumps({b"data": Runs()}))
-    with pytest.raises(InputError, match=r"it asks for (posix|nt)\.system"):
+@pytest.mark.parametrize(
+    ("file", "data", "message"),
+    [
+        (
+            "cifar-10-batches-py/test_batch",
+            pickle.dumps({b"data": Runs()}),
+            r"it asks for (posix|nt)\.system",
+        ),
+        ("cifar-10-batches-py/test_batch", b"<html>", "half a download"),
+        ("CIFAR-10-C/frost.npy", replica.array(replica.pictures("frost", 3))[:-9], "half a download"),
+        (
+            "CIFAR-10-C/labels.npy",
+            replica.array(np.full(5 * N, 99)),
+            "from 99 to 99, and there are 10",
+        ),
+    ],
+)
+def test_a_file_that_is_damaged_or_of_another_dataset_is_named_and_runs_nothing(
+    raw, tmp_path, file, data, message
+):
+    album = changed("cifar10", raw, tmp_path / "raw", lambda copy: (copy / file).write_bytes(data))
+    with pytest.raises(InputError, match=f"{file} .*{message}"):
         album.items()
 
 
@@ -186,11 +190,11 @@ def test_corruptions_of_our_own_begin_at_the_untouched_picture(raw):
     assert not any(item.nuisance for item in items)
     item = items[3]
     whole = recipe.album.load(item)
-    made = list(recipe.shift(iter([Sample(item=item, key=item.key, example=whole)])))
-    assert len(made) == 19 * 6
-    for one in made:
-        assert one.image.size == (32, 32)
-        assert (one.image.tobytes() == whole.tobytes()) == (one.severity == 0), one.key
+    samples = list(recipe.shift(iter([Sample(item=item, key=item.key, example=whole)])))
+    assert len(samples) == 19 * 6
+    for sample in samples:
+        assert sample.image.size == (32, 32)
+        assert (sample.image.tobytes() == whole.tobytes()) == (sample.severity == 0), sample.key
 
 
 def test_no_pixel_of_cifar_is_published():

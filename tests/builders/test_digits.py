@@ -92,5 +92,5 @@ def test_a_file_that_is_cut_short_or_of_another_dataset_is_named(tmp_path):
     file = tmp_path / "MNIST/raw/train-images-idx3-ubyte"
     for data in (file.read_bytes()[:-100], b"<html>", b""):
         file.write_bytes(data)
-        with pytest.raises(InputError, match=r"train-images-idx3-ubyte .*is not a whole file of digits"):
+        with pytest.raises(InputError, match=r"train-images-idx3-ubyte .*has no whole arrays"):
             album_of(tmp_path).items()

@@ -6,33 +6,18 @@ import shutil
 from collections import Counter, defaultdict
 from pathlib import Path
 
-import pytest
-
 from builders.make import assign
 from builders.raw.album import RawAlbum
 from builders.recipe_files import load_recipe
 from builders.sample import Item
+from tests.builders.raw_albums import album_of, rows
 from tests.builders.replicas import domain_trees as replicas
 from tests.builders.replicas.drawing import put
-
-
-def album(name: str, root: Path) -> RawAlbum:
-    album = load_recipe(f"{name}={root}").album
-    assert isinstance(album, RawAlbum)
-    return album
 
 
 def oddities(album: RawAlbum) -> dict[str, str]:
     """What is left out, but for what the replica is too small for."""
     return {file: why for file, why in album.left_out.items() if not why.startswith("missing")}
-
-
-def rows(album: RawAlbum) -> list[tuple[str | bytes | None, ...]]:
-    """What a `content_id` is made of."""
-    return [
-        (item.key, item.label, item.nuisance, item.origin, album.tree.read(album.place(item)))
-        for item in album.items()
-    ]
 
 
 def by_origin(items: tuple[Item, ...]) -> list[list[str]]:
@@ -46,24 +31,14 @@ def by_origin(items: tuple[Item, ...]) -> list[list[str]]:
 def test_both_forms_of_vlcs_are_the_same_rows(tmp_path):
     replicas.vlcs(tmp_path / "domainbed")
     replicas.vlcs_of_dassl(tmp_path / "dassl")
-    one, other = album("vlcs", tmp_path / "domainbed"), album("vlcs", tmp_path / "dassl")
-    assert rows(one) == rows(other)
-    assert oddities(one) == {}
-    assert Counter(oddities(other).values()) == {"also in train or crossval": 140}
-    (twins,) = by_origin(one.items())
+    domainbed, dassl = album_of("vlcs", tmp_path / "domainbed"), album_of("vlcs", tmp_path / "dassl")
+    assert rows(domainbed) == rows(dassl)
+    assert oddities(domainbed) == {}
+    assert Counter(oddities(dassl).values()) == {"also in train and crossval": 140}
+    (twins,) = by_origin(domainbed.items())
     assert [Path(file).parent.name for file in twins] == ["car", "person"], "one picture, two classes"
-    fold_of = assign.folds(one.items())
-    assert len(fold_of) == len(one.items()) - 1
-
-
-@pytest.mark.parametrize("lacking", [("full",), ("train",), ("train", "crossval")])
-def test_what_full_has_once_more_counts_once_whichever_part_is_lacking(tmp_path, lacking):
-    replicas.vlcs_of_dassl(tmp_path)
-    whole = album("vlcs", tmp_path).fingerprint()
-    for part in lacking:
-        for folder in (tmp_path / "VLCS").glob(f"*/{part}"):
-            shutil.rmtree(folder)
-    assert album("vlcs", tmp_path).fingerprint() == whole
+    fold_of = assign.folds(domainbed.items())
+    assert len(fold_of) == len(domainbed.items()) - 1
 
 
 def test_office_home_has_the_classes_in_the_order_of_the_lists():
@@ -76,7 +51,7 @@ def test_office_home_has_the_classes_in_the_order_of_the_lists():
 
 def test_visda_is_the_same_by_either_spelling_and_with_its_test_in_folders(tmp_path):
     replicas.visda(tmp_path / "flat")
-    flat = album("visda", tmp_path / "flat")
+    flat = album_of("visda", tmp_path / "flat")
     assert oddities(flat) == {
         f"test/trunk01/{'0' * 32}.jpg": "its class is not known: no image_list*.txt has one number for it"
     }
@@ -88,12 +63,12 @@ def test_visda_is_the_same_by_either_spelling_and_with_its_test_in_folders(tmp_p
             folder = tmp_path / "sorted/test" / item.label.replace("aeroplane", "airplane")
             folder.mkdir(exist_ok=True)
             file.rename(folder / file.name)
-    assert album("visda", tmp_path / "sorted").fingerprint() == flat.fingerprint()
+    assert album_of("visda", tmp_path / "sorted").fingerprint() == flat.fingerprint()
 
 
 def test_the_views_of_an_object_of_visda_share_an_origin(tmp_path):
     replicas.visda(tmp_path)
-    shared = by_origin(album("visda", tmp_path).items())
+    shared = by_origin(album_of("visda", tmp_path).items())
     assert {tuple(sorted({file.split("_")[1] for file in files})) for files in shared} == {
         (str(number),) for number in range(10)
     }
@@ -102,19 +77,20 @@ def test_the_views_of_an_object_of_visda_share_an_origin(tmp_path):
 
 def test_the_seats_of_an_image_of_sviro_share_its_origin_whatever_their_classes(tmp_path):
     replicas.sviro(tmp_path)
-    made = album("sviro", tmp_path)
-    shared = by_origin(made.items())
+    album = album_of("sviro", tmp_path)
+    items = album.items()
+    shared = by_origin(items)
     assert len(shared) == 60
     for files in shared:
         assert len({tuple(Path(file).name.split("_")[:4]) for file in files}) == 1
         assert len({Path(file).parent.name for file in files}) > 1
-    assert made.load(made.items()[0]).data == made.tree.read(made.place(made.items()[0]))
+    assert album.load(items[0]).data == album.tree.read(album.place(items[0]))
 
 
 def test_a_seat_of_sviro_whose_folder_and_name_disagree_is_named(tmp_path):
     replicas.sviro(tmp_path)
     put(tmp_path, "SVIRO_DOMAINBED/zoe/3/zoe_train_imageID_1_seatPosition_0_GT_4.png")
-    assert oddities(album("sviro", tmp_path)) == {
+    assert oddities(album_of("sviro", tmp_path)) == {
         "SVIRO_DOMAINBED/zoe/3/zoe_train_imageID_1_seatPosition_0_GT_4.png": (
             "its folder says another class than its name (4)"
         )

@@ -39,8 +39,8 @@ def test_the_cleaned_lists_decide_what_belongs_to_domainnet(domainnet):
     assert odd["clipart/tiger/clipart_312_000777.jpg"] == "not in the cleaned version"
     assert odd["real/tiger/real_312_999999.jpg"] == "listed in real_train.txt, and not there"
     assert odd["clipart/zebra"] == "missing: this domain has no picture of the class"
-    (one,) = (item for item in album.items() if item.source["file"] == "sketch/tiger/sketch_312_000000.jpg")
-    assert one.source["lists"] == {"train": 14}
+    (item,) = (item for item in album.items() if item.source["file"] == "sketch/tiger/sketch_312_000000.jpg")
+    assert item.source["lists"] == {"train": 14}
     labels = album.labels
     assert [labels.index(name) for name in ("syringe", "tent", "The_Mona_Lisa", "t-shirt")] == [
         300,
@@ -55,7 +55,7 @@ def test_nico_is_numbered_by_the_authors_file_and_its_test_is_left_out(nico):
     album = album_of("nico", nico / "raw")
     assert album.labels == ("hot air balloon", "car", "cat")
     why = "the pictures of the public test have no labels"
-    assert [PurePosixPath(file).parts[-2] for file, one in album.left_out.items() if one == why] == [
+    assert [PurePosixPath(file).parts[-2] for file, text in album.left_out.items() if text == why] == [
         "public_test_flat"
     ] * 5
     assert album.left_out["water"].startswith("missing")

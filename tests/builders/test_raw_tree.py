@@ -203,7 +203,7 @@ def test_an_exact_copy_of_a_domain_is_named_and_changes_nothing(raw):
 def test_another_copy_of_a_domain_is_an_error_that_names_both(raw):
     shutil.copytree(raw / "top/photo", raw / "copy/Photo")
     (raw / "copy/Photo/cat/1.jpg").unlink()
-    with pytest.raises(InputError, match=r"has photo 2 times, and not the same: copy/Photo, top/photo"):
+    with pytest.raises(InputError, match=r"has photo twice, and not the same: copy/Photo, top/photo"):
         album(raw).items()
 
 

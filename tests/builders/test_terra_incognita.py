@@ -42,6 +42,6 @@ def test_a_picture_with_two_classes_is_a_row_of_each_in_one_split(raw):
 
 def test_what_is_listed_and_missing_and_what_is_there_and_not_listed_is_named(raw):
     assert album_of(raw).left_out == {
-        "gone.jpg": "train_annotations.json lists it, and it is not there",
+        "gone.jpg": "an annotation file lists it, and it is not there",
         f"{replica.PICTURES}/extra.jpg": "no annotation file lists it",
     }

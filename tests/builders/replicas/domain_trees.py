@@ -53,15 +53,14 @@ def _vlcs_pictures(each: int):
                 yield domain, label, number, picture("twin" if twin else f"{domain} {label} {number}")
 
 
-def office_home(root: Path, fourth: str = "Real World", each: int = 10) -> Mapping[str, int]:
+def office_home(root: Path, each: int = 10) -> Mapping[str, int]:
     """A few of its classes; their order is not that of their names."""
     top = "OfficeHomeDataset_10072016"
     counts: Counter[str] = Counter()
     for domain in ("Art", "Clipart", "Product", "Real World"):
         for label in ("Alarm_Clock", "Drill", "TV", "Table"):
             for number in range(1, each + 1):
-                named = fourth if domain == "Real World" else domain
-                put(root, f"{top}/{named}/{label}/{number:05}.jpg", picture(f"{domain} {label} {number}"))
+                put(root, f"{top}/{domain}/{label}/{number:05}.jpg", picture(f"{domain} {label} {number}"))
                 counts[domain] += 1
     counts["Art"] += len(put_odd(root, f"{top}/Art/TV"))
     put(root, f"{top}/ImageInfo.csv", "Domain,Class,Image\n")
@@ -69,24 +68,25 @@ def office_home(root: Path, fourth: str = "Real World", each: int = 10) -> Mappi
     return counts
 
 
-def office31(root: Path, top: str = "domain_adaptation_images/", between: str = "images/", each: int = 10):
-    """With and without the folders above and between."""
+def office31(root: Path, each: int = 10) -> Mapping[str, int]:
+    """With the folder between domain and class."""
+    top = "domain_adaptation_images"
     counts: Counter[str] = Counter()
     for domain in ("amazon", "dslr", "webcam"):
         for label in ("bike", "mug", "back_pack"):
             for number in range(1, each + 1):
                 name = f"frame_{number:04}.jpg"
-                put(root, f"{top}{domain}/{between}{label}/{name}", picture(f"{domain} {label} {number}"))
+                put(root, f"{top}/{domain}/images/{label}/{name}", picture(f"{domain} {label} {number}"))
                 counts[domain] += 1
-    counts["dslr"] += len(put_odd(root, f"{top}dslr/{between}mug"))
+    counts["dslr"] += len(put_odd(root, f"{top}/dslr/images/mug"))
     return counts
 
 
-def visda(root: Path, spelling: str = "aeroplane", each: int = 10) -> Mapping[str, int]:
+def visda(root: Path, each: int = 10) -> Mapping[str, int]:
     """Two views of each object; the flat test has one picture that no list names."""
     counts: Counter[str] = Counter()
     lists: dict[str, list[str]] = {"train": [], "validation": [], "test": []}
-    for number, label in ((0, spelling), (2, "bus"), (10, "train")):
+    for number, label in ((0, "aeroplane"), (2, "bus"), (10, "train")):
         for count in range(each):
             for view in range(2):
                 name = f"src_{count}_{90 * view}_0_0.png"

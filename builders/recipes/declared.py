@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from itertools import permutations, product
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar
 
 from builders.encode import Encoding, FileEncoding, ImageEncoding, TableEncoding, TextEncoding
 from builders.raw.album import RawAlbum
@@ -27,6 +27,8 @@ from shiftdata.data.format.front_matter import MOST_VIRTUAL
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.protocols import LeaveOneDomainOut, Protocol, parse_protocol
 from shiftdata.evaluation.protocols.rlsbench import CITED, canonical
+
+T = TypeVar("T")
 
 #: The class of each reader. Another reader is another entry: a frozen dataclass with `rows(tree)`, whose
 #: fields are the options.
@@ -51,15 +53,12 @@ FIELDS: Mapping[str, Any] = {
     "citation": "",
     "license": None,
     "attribution": None,
-    "domains": None,
-    "labels": None,
     "nuisance": "domain",
     "shift": "domains",
     "square": None,
     "per_class": None,
     "every": "Every picture of every domain.",
     "encoding": "files",
-    "features": None,
     "protocols": (
         "leave-one-domain-out test={domain}",
         "domainbed test={domain}",
@@ -67,6 +66,12 @@ FIELDS: Mapping[str, Any] = {
     ),
     "virtual": None,
     "publishes": "splits",
+}
+ENCODINGS: Mapping[str, Encoding] = {
+    "files": FileEncoding(),
+    "jpeg": ImageEncoding(format="jpeg"),
+    "png": ImageEncoding(format="png"),
+    "text": TextEncoding(),
 }
 #: What the words of a protocol may leave open. DomainBed has three trials.
 TRIAL_SEEDS = (0, 1, 2)
@@ -103,38 +108,29 @@ def recipes_of(source: Source) -> Iterator[Recipe]:
         recipe = _recipe(source, layout, {key: value for key, value in table.items() if key != "layout"})
         yield recipe
         copies = [way.repo for way in source.ways if way.how == "hub"]
-        if copies and type(layout := _layout_of(recipe)) is Folders:
-            yield _without_names(recipe, layout, copies[0])
-
-
-def _layout_of(recipe: Recipe) -> Any:
-    return recipe.album.layout if isinstance(recipe.album, RawAlbum) else None
+        if copies and isinstance(recipe.album, RawAlbum) and type(recipe.album.layout) is Folders:
+            yield _without_names(recipe, recipe.album, recipe.album.layout, copies[0])
 
 
 def _recipe(source: Source, layout: Mapping[str, Any], table: Mapping[str, Any]) -> Recipe:
     where = f"[{source.name}.recipe] in {source.file.name}"
     for key in table:
-        if key != "name" and key not in FIELDS:
-            raise not_found("field", key, FIELDS, f"It stands in {where}.")
+        _known("field", key, {**FIELDS, "name": None}, f"It stands in {where}.")
     values = {**FIELDS, **table}
     reader = _reader(source, layout)
     name = str(table.get("name", source.name))
-    shift = _shift(values["shift"], name, _names(values["domains"] or getattr(reader, "domains", ())), where)
-    protocols = list(_protocols(values["protocols"], name, shift.nuisances))
+    shift = _shift(values["shift"], name, tuple(getattr(reader, "domains", ())), where)
+    protocols = tuple(_protocols(values["protocols"], name, shift.nuisances))
     last = max((at for at, each in enumerate(protocols, 1) if isinstance(each, LeaveOneDomainOut)), default=0)
-    whole = sum(protocol.own_files for protocol in protocols)
-    album = NumberedAlbum if getattr(reader, "numbers", "") else RawAlbum
-    labels = _names(values["labels"] or getattr(reader, "labels", ()))
+    own = sum(protocol.own_files for protocol in protocols)
     title = values["title"] or source.title
     citation = values["citation"] or f"{title}."
     bases: tuple[Base, ...] = (Base(name="all", summary=values["every"]),)
-    if count := values["per_class"]:
+    if count := values["per_class"]:  # listed: or as many as there are
         summary = f"{count} pictures a class, each under every shift in every severity."
         bases = (
             Base(name="content", summary="Every untouched picture.", layer="content"),
-            Base(
-                name="mini", summary=summary, per_group=count, listed=True
-            ),  # listed: or as many as there are
+            Base(name="mini", summary=summary, per_group=count, listed=True),
         )
     return Recipe(
         name=name,
@@ -145,102 +141,85 @@ def _recipe(source: Source, layout: Mapping[str, Any], table: Mapping[str, Any])
         summary=values["summary"] or f"{title}.",
         creators=tuple(values["creators"]),
         citation=f"{citation} {CITED}" if RLSBENCH in values["protocols"] else citation,
-        album=album(
+        album=(NumberedAlbum if getattr(reader, "numbers", "") else RawAlbum)(
             name=source.name,
             layout=reader,
-            allowed=labels or None,
+            allowed=tuple(getattr(reader, "labels", ())) or None,
             license=values["license"] or source.license,
             attribution=values["attribution"] or title,
         ),
         nuisance=values["nuisance"],
         prepare=(CropSquare(size=values["square"]),) if values["square"] else (),
         shift=shift,
-        encoding=_encoding(values, reader, where),
+        encoding=_encoding(values["encoding"], reader, where),
         bases=bases,
         default_base=bases[-1].name,
-        protocols=tuple(protocols),
+        protocols=protocols,
         # A set of each of three is a config; a split whose sets have files of their own is one.
-        virtual=values["virtual"] or (min(last, whole + (MOST_VIRTUAL - whole) // 3) if last else None),
+        virtual=values["virtual"] or (min(last, own + (MOST_VIRTUAL - own) // 3) if last else None),
         on_empty="report",
         publishes=values["publishes"],
     )
 
 
-def _shift(kind: str, name: str, domains: Sequence[str], where: str) -> Shift:
+def _shift(kind: str, name: str, domains: tuple[str, ...], where: str) -> Shift:
     """Domains or trajectories as the files have them, or corruptions that are made here."""
-    if kind == "corruptions":
-        return Corrupt(seed=0, dataset=name)
-    known = {"domains": Domains, "trajectories": Trajectories}
-    if kind not in known:
-        raise not_found("shift", kind, [*known, "corruptions"], f"It stands in {where}.")
-    if not domains:
-        raise InputError(f"{where} needs the names of the domains: domains = [..], there or in the layout")
-    return known[kind](names=tuple(domains))
+    known: Mapping[str, Callable[[], Shift]] = {
+        "domains": partial(Domains, names=domains),
+        "trajectories": partial(Trajectories, names=domains),
+        "corruptions": partial(Corrupt, seed=0, dataset=name),
+    }
+    shift = _known("shift", kind, known, f"It stands in {where}.")
+    if kind != "corruptions" and not domains:
+        raise InputError(f"{where} needs the names of the domains: domains = [..] in the layout")
+    return shift()
 
 
 def _reader(source: Source, layout: Mapping[str, Any]) -> Any:
-    options = dict(layout)
-    name = options.pop("reader", "folders")
-    if name not in READERS:
-        raise not_found(
-            "reader", name, READERS, f"It stands in [{source.name}.layout] of {source.file.name}."
-        )
-    module, _, kind = READERS[name].partition(":")
+    where = f"[{source.name}.layout] in {source.file.name}"
+    name = layout.get("reader", "folders")
+    module, _, kind = _known("reader", name, READERS, f"It stands in {where}.").partition(":")
     reader = getattr(import_module(module), kind)
-    allowed = [field.name for field in fields(reader)]
-    for key in options:
-        if key not in allowed:
-            raise not_found("option", key, allowed, f"The reader {name} of {source.name} has no such option.")
-    for field in fields(reader):
-        if field.name in options and (
-            field.name in ("domains", "labels") or isinstance(field.default, tuple)
-        ):
-            options[field.name] = _names(options[field.name])
+    defaults = {field.name: field.default for field in fields(reader)}
+    options = {key: value for key, value in layout.items() if key != "reader"}
+    for key, value in options.items():
+        hint = f"The reader {name} of {source.name} has no such option."
+        if key in ("domains", "labels") or isinstance(_known("option", key, defaults, hint), tuple):
+            options[key] = tuple(value.split() if isinstance(value, str) else value)
     try:
-        return reader(**{key: _frozen(value) for key, value in options.items()})
+        return reader(**options)
     except TypeError as error:
-        raise InputError(f"[{source.name}.layout] in {source.file.name}: {error}") from error
+        raise InputError(f"{where}: {error}") from error
 
 
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    """Names in a list, or in a text between spaces."""
-    return tuple(given.split()) if isinstance(given, str) else tuple(given)
+def _known(kind: str, name: str, known: Mapping[str, T], hint: str) -> T:
+    if name not in known:
+        raise not_found(kind, name, known, hint)
+    return known[name]
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
-
-
-def _encoding(values: Mapping[str, Any], reader: Any, where: str) -> Encoding:
-    if features := values["features"] or getattr(reader, "features", None):
+def _encoding(name: str, reader: Any, where: str) -> Encoding:
+    if features := getattr(reader, "features", None):
         return TableEncoding(features=features)
-    if getattr(reader, "text", ""):
-        return TextEncoding()
-    known: Mapping[str, Encoding] = {
-        "files": FileEncoding(),
-        "jpeg": ImageEncoding(format="jpeg"),
-        "png": ImageEncoding(format="png"),
-        "text": TextEncoding(),
-    }
-    if values["encoding"] not in known:
-        raise not_found("encoding", values["encoding"], known, f"{where}; tables have `features` instead.")
-    return known[values["encoding"]]
+    name = "text" if getattr(reader, "text", "") else name
+    return _known("encoding", name, ENCODINGS, f"{where}; tables have `features` instead.")
 
 
 def _protocols(templates: Sequence[str], name: str, domains: Sequence[str]) -> Iterator[Protocol]:
     """The protocols in words, each for every domain, pair of domains or seed that its words leave open."""
+    every: Mapping[str, list[dict[str, Any]]] = {
+        "{domain}": [{"domain": domain} for domain in domains],
+        "{source}": [{"source": source, "target": target} for source, target in permutations(domains, 2)],
+        "{seed}": [{"seed": seed} for seed in TRIAL_SEEDS],
+    }
     for template in templates:
         if template == RLSBENCH:
             yield from canonical(name)
             continue
-        pairs = list(permutations(domains, 2)) if "{source}" in template else [("", "")]
-        for domain, (source, target), seed in product(
-            domains if "{domain}" in template else [""], pairs, TRIAL_SEEDS if "{seed}" in template else [0]
-        ):
-            quoted = [shlex.quote(text) for text in (domain, source, target)]
-            choice = dict(zip(("domain", "source", "target"), quoted, strict=True))
+        for choices in product(*(choices for word, choices in every.items() if word in template)):
+            given = {key: value for choice in choices for key, value in choice.items()}
             try:
-                words = template.format(**choice, seed=seed)
+                words = [word.format(**given) for word in shlex.split(template)]
             except (LookupError, ValueError) as error:
                 known = "{domain}, {source} and {target}, {seed}"
                 raise InputError(f"{template!r} has braces around something else than {known}") from error
@@ -248,7 +227,7 @@ def _protocols(templates: Sequence[str], name: str, domains: Sequence[str]) -> I
                 yield protocol
 
 
-def _without_names(recipe: Recipe, layout: Folders, copy: str) -> Recipe:
+def _without_names(recipe: Recipe, album: RawAlbum, layout: Folders, copy: str) -> Recipe:
     """The recipe for rows instead of files; what follows from names is left out."""
     shown = re.split(r"[;.]", recipe.summary)[0]
     names_only = Folders(domains=layout.domains, labels=layout.labels, spellings=layout.spellings)
@@ -260,7 +239,7 @@ def _without_names(recipe: Recipe, layout: Folders, copy: str) -> Recipe:
             f"{shown}. Made from rows, such as those of {copy}, that have lost the names of the files: which "
             "pictures come from one origin is not known, and splits that go by names are left out."
         ),
-        album=replace(cast("RawAlbum", recipe.album), layout=names_only, by_content=True),
+        album=replace(album, layout=names_only, by_content=True),
         protocols=tuple(
             protocol for protocol in recipe.protocols if protocol.variant not in protocol.from_files
         ),
