@@ -108,7 +108,7 @@ def _write_base(
                     order[start:stop], values.read("params", first + start, first + stop)
                 ),
                 examples=lambda start, stop: values.read("example", first + start, first + stop),
-                apart=(np.flatnonzero(np.diff([part_of[of[0]] for of in groups[split]])) + 1).tolist(),
+                parts=[part_of[group[0]] for group in groups[split]],
             )
 
         firsts = accumulate(map(len, orders.values()), initial=0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -34,6 +35,8 @@ Form: TypeAlias = Literal["scratch", "frozen", "texts"]
 #: The form by the modality of a base and by what a backbone reads; any other pair is read as "scratch".
 FORMS: Mapping[tuple[str, str], Form] = {("image", "numbers"): "frozen", ("text", "texts"): "texts"}
 SIDE = 40  # pixels of a picture for a network that is trained
+#: The n-grams of the last training set of each base.
+_counted: WeakKeyDictionary[Metadata, tuple[bytes, Grams]] = WeakKeyDictionary()
 
 
 def source_of(
@@ -58,20 +61,28 @@ def source_of(
     if metadata.dataset is None:
         raise InputError(f"{metadata.name} is a table of your own, without examples: give features=ARRAY")
     encoder: Encoder
+    lines_are: LinesAre
     if form == "frozen":
-        encoder = FrozenFeatures()
+        encoder, lines_are = FrozenFeatures(), "features"
     elif modality == "text":
-        fit = Source(metadata=metadata).loader(rows[0], batch_size=256, rank=0, world=1)
-        encoder = Grams.of(text for texts, _ in fit for text in texts)
+        encoder, lines_are = _grams(metadata, rows[0]), "counts"
     else:
-        encoder = Columns(dict(metadata.dataset.manifest.roles.example))
+        encoder, lines_are = Columns(dict(metadata.dataset.manifest.roles.example)), "columns"
     every = np.unique(np.concatenate([no_rows(), *rows]))
     array = features_of(metadata, every, encoder, cache=form == "frozen", on_rows=on_rows)
     line_of = np.full(len(metadata), -1)
     line_of[every] = metadata.picture[every]
-    lines_are: LinesAre = "features" if form == "frozen" else "counts" if modality == "text" else "columns"
     pretraining = PRETRAINING if form == "frozen" else ""
     return Source(array, pretraining=pretraining, line_of=line_of, lines_are=lines_are)
+
+
+def _grams(metadata: Metadata, rows: IntArray) -> Grams:
+    """Return the n-grams of a training set, which the runs of a sweep count once."""
+    key = rows.tobytes()
+    if metadata not in _counted or _counted[metadata][0] != key:
+        batches = Source(metadata=metadata).loader(rows, batch_size=256, rank=0, world=1)
+        _counted[metadata] = key, Grams.of(text for texts, _ in batches for text in texts)
+    return _counted[metadata][1]
 
 
 def modality_of(metadata: Metadata) -> str:
@@ -109,14 +120,11 @@ class TaskSets:
         on_rows: Callable[[int], object] = int,
     ) -> Source:
         """Return the source that a backbone reads; features that are not cached yet are computed now."""
-        rows = [
-            self.task.rows(self.fit),
-            self.tested,
-            *([self.task.rows(self.select)] if self.select else ()),
-        ]
+        task, metadata = self.task, self.task.metadata
+        validation = [task.rows(name) for name, rows in task.sets.items() if rows.role == "select"]
+        rows = [task.rows(self.fit), self.tested, *validation]
         if self.target:
-            rows.append(self.task.rows(self.target, "unlabelled"))
-        metadata = self.task.metadata
+            rows.append(task.rows(self.target, "unlabelled"))
         about = backbone_of(backbone) if isinstance(backbone, str) else None
         form = FORMS.get((modality_of(metadata), about.reads), "scratch") if about else "scratch"
         side = side or (about.side if about else SIDE)

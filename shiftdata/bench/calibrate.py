@@ -205,6 +205,8 @@ def _content(metadata: Metadata, splits: Sequence[CanonicalSplit]) -> Metadata |
     opened = metadata.dataset
     if opened is None or not any(split.protocol.split()[0] == CONTINUOUS for split in splits):
         return None
+    if opened.manifest.roles.modality == "text":  # n-grams are those of one base
+        return None
     bases = {base.name for base in opened.manifest.bases} - {metadata.base}
     return read_metadata(opened, CONTENT) if CONTENT in bases else None
 

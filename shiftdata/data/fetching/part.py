@@ -189,14 +189,8 @@ class PartFetch:
         chosen, asked = self.tables[split].take(pa.array(rows)), self.selection.canonical
         # Sets with files of their own keep them: no file here has rows of two files there.
         shard = chosen["shard"].to_numpy() * (asked is not None and asked.has_files)
-        pieces = np.split(np.arange(len(chosen)), np.flatnonzero(np.diff(shard)) + 1)
-        most = MOST_ROWS[self.manifest.roles.modality]
-        groups = [
-            [piece[group] for group in row_groups_in_order(chosen.take(pa.array(piece)), most)]
-            for piece in pieces
-        ]
-        ordered = Ordered.of_table(chosen, [group for piece in groups for group in piece], read)
-        ordered = replace(ordered, apart=np.cumsum(list(map(len, groups)))[:-1].tolist())
+        groups = row_groups_in_order(chosen, shard, MOST_ROWS[self.manifest.roles.modality])
+        ordered = Ordered.of_table(chosen, groups, read, shard)
         try:
             self.files |= write_splits(self.work, self.manifest, base, {split: ordered})
         except NoPlaceError:
@@ -219,12 +213,9 @@ class PartFetch:
                 for name, rows in asked.sets.items()
                 if name in self.selection.splits
             }
-            configs = {
-                name: [of_set for of_set in of if of_set in sets]
-                for name, of in ({} if asked.has_files else asked.configs).items()
-            }
-            configs = {name: of for name, of in configs.items() if of} or virtual_configs(asked.name, sets)
-            return [replace(asked, sets=sets, configs=configs)]
+            configs = {name: [of for of in names if of in sets] for name, names in asked.configs.items()}
+            configs = {name: names for name, names in configs.items() if names}
+            return [replace(asked, sets=sets, configs=configs or virtual_configs(asked.name, sets))]
         if set(self.chosen) != set(self.manifest.base(base).splits):
             return []
         frozen = (split for split in self.manifest.canonical_splits if split.base == base)
@@ -275,13 +266,14 @@ def purpose_of(written: bytes, selection: Selection | None, manifest: Manifest) 
     return json.dumps({"manifest": digest, "part": record}, sort_keys=True)
 
 
-def row_groups_in_order(rows: pa.Table, most: int) -> list[IntArray]:
-    """Cut rows of metadata into row groups in their order, which is that of the whole: by group."""
+def row_groups_in_order(rows: pa.Table, shard: IntArray, most: int) -> list[IntArray]:
+    """Cut rows of metadata into row groups in their order, which is that of the whole: by shard and group."""
     ends = np.cumsum(rows["length"].to_numpy().astype(np.int64))
     groups, start, before = [], 0, 0
     while start < len(ends):
         fits = int(np.searchsorted(ends, before + BYTES_PER_GROUP, side="right"))
-        stop = min(max(fits, start + 1), start + most, len(ends))
+        same = int(np.searchsorted(shard, shard[start], side="right"))
+        stop = min(max(fits, start + 1), start + most, same)
         groups.append(np.arange(start, stop))
         start, before = stop, int(ends[stop - 1])
     return groups

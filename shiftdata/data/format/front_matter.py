@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import CanonicalSet, Split
-from shiftdata.data.format.schema import SPLITS
 from shiftdata.errors import InputError
 
 Entry: TypeAlias = dict[str, Any]
@@ -27,17 +26,12 @@ LISTS = ("configs", "dataset_info")
 
 def config_entry(manifest: Manifest, name: str) -> Entry:
     """Return a config of a Parquet dataset: its files, and the filters of a canonical split."""
-    config = manifest.configs[name]
-    pattern = "metadata/{}/{}.parquet" if name == "metadata" else "data/{}/{}-*.parquet"
-    entry: Entry = {"config_name": name}
-    if name == next(iter(manifest.configs)):
+    config, entry = manifest.configs[name], Entry(config_name=name)
+    if name == manifest.default_config:
         entry["default"] = True
-    read = config.read or {split: [split] for split in SPLITS}  # a card may be drawn before anything is built
-    patterns = {split: [pattern.format(config.base, of) for of in splits] for split, splits in read.items()}
-    paths = {**patterns, **config.files}
     entry["data_files"] = [
-        {"split": split, "path": several if len(several) > 1 else several[0]}
-        for split, several in paths.items()
+        {"split": split, "path": files if len(files) > 1 else files[0]}
+        for split, files in config.files.items()
     ]
     if config.filters is not None:
         entry["filters"] = [[list(condition) for condition in clause] for clause in config.filters]
@@ -63,14 +57,12 @@ def virtual_configs(name: str, sets: Mapping[str, CanonicalSet]) -> dict[str, li
 
     There are none if neither files nor filters can express a set, or `datasets` refuses its name.
     """
-    if not all(map(SPLIT_NAME.fullmatch, sets)):
-        return {}
-    if all(rows.files for rows in sets.values()):
-        return {name: list(sets)}
-    if any(rows.filters is None for rows in sets.values()):
+    own_files = all(rows.files for rows in sets.values())
+    filtered = all(rows.filters is not None for rows in sets.values())
+    if not all(map(SPLIT_NAME.fullmatch, sets)) or not (own_files or filtered):
         return {}
     read = [split for rows in sets.values() for split in rows.splits]
-    if len(set(read)) == len(read) == len(sets):
+    if own_files or len(set(read)) == len(read) == len(sets):
         return {name: list(sets)}
     return {f"{name}_{of}": [of] for of in sets}
 

@@ -6,13 +6,13 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeAlias
 
 from shiftdata.data.format.names import COLUMN, is_path_part, is_relative_path, line_fault, text_fault
-from shiftdata.data.format.paths import is_tar
+from shiftdata.data.format.paths import data_pattern, is_tar, metadata_file
 from shiftdata.data.format.records import (
     Base,
     Calibration,
@@ -157,11 +157,11 @@ class Manifest:
 
         The default is the authors' split, if the dataset has one, else the default base.
         """
-        rows = _of_base(self.base(self.default_base), "metadata")
+        rows = _of_base(self.base(self.default_base), "metadata", metadata_file)
         if self.withheld:
             return {rows.name: rows}
         bases = sorted(self.bases, key=lambda base: (base.name != self.default_base, base.name))
-        configs = [_of_base(base, base.name) for base in bases]
+        configs = [_of_base(base, base.name, data_pattern) for base in bases]
         if not self.is_webdataset:
             configs += [
                 _virtual(split, name, sets)
@@ -169,7 +169,7 @@ class Manifest:
                 for name, sets in split.configs.items()
             ]
             configs.append(rows)
-        if (authors := self.authors_split) is not None:
+        if authors := self.authors_split:
             configs.sort(key=lambda config: config.name not in authors.configs)
         return {config.name: config for config in configs}
 
@@ -271,22 +271,20 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
-def _of_base(base: Base, name: str) -> Config:
-    read = {split: [split] for split in base.splits}
-    return Config(name=name, base=base.name, splits=base.splits, read=read)
+def _of_base(base: Base, name: str, path: Callable[[str, str], str]) -> Config:
+    splits = base.splits or SPLITS  # a card may be drawn before anything is built
+    return Config(name=name, splits=base.splits, files={split: [path(base.name, split)] for split in splits})
 
 
 def _virtual(split: CanonicalSplit, name: str, sets: Sequence[str]) -> Config:
     """Make one config of sets of a canonical split, no two of which are read from one split or file."""
     chosen = {of: split.sets[of] for of in sets}
-    files = {of: rows.files for of, rows in chosen.items() if rows.files}
+    clauses = [clause for rows in chosen.values() for clause in rows.filters or ()]
     return Config(
         name=name,
-        base=split.base,
         splits={of: rows.size for of, rows in chosen.items()},
-        read={of: rows.splits for of, rows in chosen.items()},
-        filters=None if files else [clause for rows in chosen.values() for clause in rows.filters or ()],
-        files=files,
+        files={of: rows.files_in(split.base) for of, rows in chosen.items()},
+        filters=None if split.has_files else clauses,
     )
 
 

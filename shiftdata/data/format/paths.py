@@ -37,6 +37,11 @@ def data_files(files: Iterable[str], base: str, split: str) -> list[str]:
     return sorted(path for path in files if path.startswith(data_prefix(base, split)))
 
 
+def data_pattern(base: str, split: str) -> str:
+    """Return the pattern by which a card names a split's data files."""
+    return f"{data_prefix(base, split)}*.parquet"
+
+
 def is_tar(path: str) -> bool:
     """Return True if a data file is in WebDataset format."""
     return path.endswith(".tar")

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from shiftdata.data.format.paths import data_pattern
+
 #: Column, operator, value.
 Condition: TypeAlias = tuple[str, str, Any]
 #: Conditions that all hold.
@@ -101,6 +103,10 @@ class CanonicalSet:
     reason: str = ""
     files: Sequence[str] = ()
 
+    def files_in(self, base: str) -> Sequence[str]:
+        """Return the files, or patterns of files, from which `filters` keep the rows."""
+        return self.files or [data_pattern(base, split) for split in self.splits]
+
 
 #: The beginning of the note that a set of a canonical split lacks groups.
 GAPS = "groups without a row in"
@@ -135,17 +141,12 @@ class CanonicalSplit:
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """A config of `load_dataset(repo, name)`: each split's size, and the splits of `base` it is read from.
-
-    `files` are the data files of each split, where these are some of those of the base.
-    """
+    """A config of `load_dataset(repo, name)`: each split's size, and the files or patterns of it."""
 
     name: str
-    base: str
     splits: Mapping[str, Split]
-    read: Mapping[str, Sequence[str]]
+    files: Mapping[str, Sequence[str]]
     filters: Filters | None = None
-    files: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

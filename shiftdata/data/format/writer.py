@@ -69,19 +69,23 @@ class Ordered:
     """The rows of a split in the order of its files, read by several threads.
 
     `lengths` has the bytes of each example, `groups` the rows of each row group. From a start to an end,
-    `table` returns the columns of the metadata and `sha256`, and `examples` the encoded examples. A new file
-    begins at each row group in `apart`.
+    `table` returns the columns of the metadata and `sha256`, and `examples` the encoded examples. `parts` has
+    a number for each row group: a new file begins where it changes.
     """
 
     lengths: IntArray
     groups: IntArray
     table: Callable[[int, int], pa.Table]
     examples: Callable[[int, int], pa.Array]
-    apart: Sequence[int] = ()
+    parts: Sequence[int] = ()
 
     @classmethod
     def of_table(
-        cls, rows: pa.Table, groups: Sequence[IntArray], read: Callable[[IntArray], Sequence[bytes]]
+        cls,
+        rows: pa.Table,
+        groups: Sequence[IntArray],
+        read: Callable[[IntArray], Sequence[bytes]],
+        part_of: IntArray,
     ) -> Ordered:
         """Order rows by `groups`, those that share a row group; `read` returns their examples."""
         order = np.concatenate(groups)
@@ -90,6 +94,7 @@ class Ordered:
             groups=np.array([len(group) for group in groups]),
             table=lambda start, stop: rows.take(pa.array(order[start:stop])),
             examples=lambda start, stop: pa.array(read(order[start:stop]), pa.binary()),
+            parts=[part_of[group[0]] for group in groups],
         )
 
 
@@ -142,7 +147,7 @@ def write_splits(
 
 def _shards(base: str, split: str, rows: Ordered) -> list[_Shard]:
     starts = np.cumsum(rows.groups) - rows.groups
-    sections = np.split(np.add.reduceat(rows.lengths, starts), rows.apart)
+    sections = np.split(np.add.reduceat(rows.lengths, starts), np.flatnonzero(np.diff(rows.parts)) + 1)
     new = [np.diff(cut_into_shards(sizes), prepend=-1) > 0 for sizes in sections if len(sizes)]
     cuts = np.flatnonzero(np.concatenate(new))[1:]
     firsts = [0, *starts[cuts].tolist()]

@@ -30,7 +30,7 @@ Floats: TypeAlias = NDArray[np.float32]
 #: Characters of the n-grams within a word.
 CHARACTERS = (2, 3, 4)
 #: Hashes that n-grams of words, and those of characters, may have; and the number of columns.
-HASHES, COLUMNS = 1 << 20, 8192
+HASHES, COLUMNS = 1 << 20, 16384
 
 
 @dataclass(frozen=True, eq=False)

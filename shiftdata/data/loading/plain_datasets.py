@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 
 from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.paths import data_files, metadata_file, protocol_file
+from shiftdata.data.format.paths import protocol_file
 from shiftdata.data.places.client import proxy_of
 from shiftdata.data.places.http import Http, Hub
 from shiftdata.data.places.hubs import token_for
@@ -77,16 +78,16 @@ def load_dataset(
     """
     opened = open_dataset(name)
     manifest = opened.manifest
-    config = config or (manifest.default_config if manifest.pixels_included else manifest.default_base)
     if config != "metadata":
         manifest.require_pixels(opened.address)
+    config = config or manifest.default_config
     if config not in manifest.configs:
         return _load_frozen(opened, config, split, streaming, options)
     # By the files that the manifest lists: a card, and what overrides one, may have been changed.
     chosen = manifest.configs[config]
     filters = {} if chosen.filters is None else {"filters": chosen.filters}
     given = {"split": split, "streaming": streaming, **filters, **options}
-    return _load_files(opened, config, chosen.base, chosen.read, chosen.files, **given)
+    return _load_files(opened, chosen.files, **given)
 
 
 def _load_frozen(
@@ -112,7 +113,7 @@ def _load_frozen(
             rows = keys.filter(pc.equal(keys["split"], each))
             filters = [[("key", "in", rows["key"].to_pylist())]]
         given = {"filters": filters, "split": each, "streaming": streaming} | options
-        loaded[each] = _load_files(opened, base, base, {each: sets[each].splits}, {}, **given)
+        loaded[each] = _load_files(opened, {each: sets[each].files_in(base)}, **given)
         if rows is not None and (pc.max(rows["count"]).as_py() or 0) > 1:
             if streaming:
                 raise InputError(f"{name}/{each} was drawn with replacement: load it with streaming=False")
@@ -123,15 +124,8 @@ def _load_frozen(
     return datasets.IterableDatasetDict(loaded) if streaming else datasets.DatasetDict(loaded)
 
 
-def _load_files(
-    opened: OpenDataset,
-    config: str,
-    base: str,
-    read: Mapping[str, Sequence[str]],
-    own: Mapping[str, Sequence[str]],
-    **options: Any,
-) -> Any:
-    """Load splits from the files of some splits of a base, or from their `own`, without the card."""
+def _load_files(opened: OpenDataset, files: Mapping[str, Sequence[str]], **options: Any) -> Any:
+    """Load splits from files, or patterns of those that the manifest lists, without the card."""
     import datasets
 
     store, manifest = opened.store, opened.manifest
@@ -147,15 +141,12 @@ def _load_files(
         place = on_hub if store.repo.endpoint is None else store.url("").rstrip("/")
     if manifest.is_webdataset:
         raise InputError(f"{place} is in WebDataset format: read it with `shiftdata.webdataset`")
-
-    def paths(split: str) -> list[str]:
-        if config == "metadata":
-            return [f"{place}/{metadata_file(base, split)}"]
-        return [f"{place}/{path}" for path in data_files(manifest.files, base, split)]
-
-    files = {name: [path for split in splits for path in paths(split)] for name, splits in read.items()}
-    files |= {name: [f"{place}/{path}" for path in of] for name, of in own.items()}
-    return datasets.load_dataset("parquet", data_files=files, **(_access(store) | options))
+    listed = sorted(manifest.files)
+    paths = {
+        name: [f"{place}/{path}" for pattern in of for path in fnmatch.filter(listed, pattern)]
+        for name, of in files.items()
+    }
+    return datasets.load_dataset("parquet", data_files=paths, **(_access(store) | options))
 
 
 def _access(store: Store) -> dict[str, Any]:

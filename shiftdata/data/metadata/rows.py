@@ -302,6 +302,13 @@ class Metadata:
             )
         return listing_of((part["params"] for _, part in self.blocks(["params"])), self.name)
 
+    def listed(self, name: str, *, optional: bool = False) -> NDArray[np.bool_]:
+        """Mark the rows in a list of the authors, which must exist unless it is optional."""
+        if optional and name not in self.listing.places:
+            return np.zeros(len(self), bool)
+        mask: NDArray[np.bool_] = self.listing.places_in(name, self.name) >= 0
+        return mask
+
     def params_of(self, name: str, rows: Array) -> list[Any]:
         """Return a value of the `params` of rows, in their order; None where there is none."""
         if self.dataset is None and "params" not in self.names:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols.base import Protocol, Stage
 from shiftdata.evaluation.protocols.halves import BY_LIST
 from shiftdata.evaluation.tasks import Role, Task
-from shiftdata.evaluation.tasks.making import noted, recut
+from shiftdata.evaluation.tasks.making import noted, recut, without_promises
 from shiftdata.evaluation.tasks.sets import NewSet, Part
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuthorsSplit(Protocol):
-    """The base of protocols without parameters, whose sets are the authors' own.
+    """The base of protocols without parameters, whose sets are domains of their names, else authors' lists.
 
     A build gives each set files of its own, so that plain `datasets` reads all of them as one config, the
     default of the dataset.
@@ -37,32 +34,25 @@ class AuthorsSplit(Protocol):
     from_files: ClassVar[Sequence[str]] = ("",)
     own_files: ClassVar[bool] = True
 
-    @abstractmethod
-    def rows(self, metadata: Metadata, name: str) -> NDArray[np.bool_]:
-        """Mark the rows of a set."""
-
     def make(self, task: Task) -> Task:
-        metadata, column = task.metadata, task.metadata.nuisance_column
-        sets, placed = {}, np.zeros(len(metadata), bool)
+        metadata, sets = task.metadata, {}
+        names, placed = np.array(metadata.nuisances), np.zeros(len(metadata), bool)
+        are_domains = {"train", "test"} <= set(metadata.nuisances)
         for name, role in self.roles.items():
-            rows = self.rows(metadata, name)
-            if not rows.any():
-                if name in self.optional:
-                    continue
+            if are_domains:
+                rows = np.isin(metadata.nuisance, np.flatnonzero(names == name))
+            else:
+                rows = metadata.listed(name, optional=name in self.optional)
+            if not rows.any() and name not in self.optional:
                 raise InputError(f"no row of {metadata.name} is in {name}: {self.id} needs all its files")
+            if rows.any():
+                nuisances = np.unique(metadata.nuisance[rows])
+                # A set of whole domains is a filter: camelyon17's test is all patches of one hospital.
+                whole = np.array_equal(np.isin(metadata.nuisance, nuisances), rows)
+                part = Part(rows, [], "") if whole else Part(rows, None, BY_LIST)
+                sets[name] = NewSet(part, [(metadata.nuisance_column, "in", nuisances.tolist())], role)
             placed |= rows
-            nuisances = np.unique(metadata.nuisance[rows])
-            # A set of whole domains is a filter: camelyon17's test is all patches of one hospital.
-            whole = np.array_equal(np.isin(metadata.nuisance, nuisances), rows)
-            part = Part(rows, [], "") if whole else Part(rows, None, BY_LIST)
-            sets[name] = NewSet(part, [(column, "in", nuisances.tolist())], role)
-        result = recut(task, sets)
-        for name, rowset in result.sets.items():
-            present = np.zeros(len(rowset.expected), bool)
-            present[metadata.group[rowset.indices]] = True  # the authors promise no group
-            result = replace(
-                result, sets={**result.sets, name: replace(rowset, expected=rowset.expected & present)}
-            )
+        result = without_promises(recut(task, sets))
         left = int(np.count_nonzero(~placed))
         return noted(result, f"{left:,} rows are in none of the authors' sets") if left else result
 
@@ -90,9 +80,6 @@ class Wilds(AuthorsSplit):
     about: ClassVar[str] = "the official splits of WILDS"
     metrics: ClassVar[Sequence[str]] = ("wilds",)
 
-    def rows(self, metadata: Metadata, name: str) -> NDArray[np.bool_]:
-        return listed(metadata, name, self.optional)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Official(AuthorsSplit):
@@ -108,18 +95,3 @@ class Official(AuthorsSplit):
     paper: ClassVar[str] = "the paper of each dataset, such as VisDA: the visual domain adaptation challenge"
     about: ClassVar[str] = "the authors' own training, validation and test sets"
     metrics: ClassVar[Sequence[str]] = ("adaptation",)
-
-    def rows(self, metadata: Metadata, name: str) -> NDArray[np.bool_]:
-        if {"train", "test"} <= set(metadata.nuisances):
-            number = metadata.nuisances.index(name) if name in metadata.nuisances else len(metadata.nuisances)
-            mask: NDArray[np.bool_] = metadata.nuisance == number
-            return mask
-        return listed(metadata, name, self.optional)
-
-
-def listed(metadata: Metadata, name: str, optional: Sequence[str]) -> NDArray[np.bool_]:
-    """Mark the rows of an authors' list; none if it is optional and not there."""
-    if name in optional and name not in metadata.listing.places:
-        return np.zeros(len(metadata), bool)
-    mask: NDArray[np.bool_] = metadata.listing.places_in(name, metadata.name) >= 0
-    return mask

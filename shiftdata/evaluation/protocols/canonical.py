@@ -63,17 +63,13 @@ def _own_files(task: Task, base: str, shards: IntArray) -> Mapping[str, Sequence
     """Name the data files of each set; none unless every set is whole files."""
     split = task.metadata.columns["split"].astype(np.int64)
     counts = [int(shards[split == number].max(initial=-1)) + 1 for number in range(len(SPLITS))]
-    file = split * max(counts) + shards
-    names = {
-        number * max(counts) + shard: data_file(base, of, shard, counts[number])
-        for number, of in enumerate(SPLITS)
-        for shard in range(counts[number])
-    }
-    rows_of_file = np.bincount(file)
-    files = {}
-    for name, rowset in task.sets.items():
-        mine = np.unique(file[rowset.indices])
-        if rows_of_file[mine].sum() != len(rowset):
-            return {}
-        files[name] = [names[number] for number in mine.tolist()]
-    return files
+    names = [
+        data_file(base, of, shard, count)
+        for of, count in zip(SPLITS, counts, strict=True)
+        for shard in range(count)
+    ]
+    file = (np.cumsum(counts) - counts)[split] + shards
+    files = {name: np.unique(file[rowset.indices]) for name, rowset in task.sets.items()}
+    if any(np.isin(file, files[name]).sum() != len(rowset) for name, rowset in task.sets.items()):
+        return {}
+    return {name: [names[number] for number in numbers] for name, numbers in files.items()}

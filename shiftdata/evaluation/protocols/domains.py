@@ -7,18 +7,17 @@ takes test-fold rows of the held-out ones. Of all others the test takes every ro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shiftdata.data.format.records import Clause
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.protocols.base import Protocol, Stage, named
 from shiftdata.evaluation.protocols.cuts import Shares, cut, listed_cut, shuffled_cut
 from shiftdata.evaluation.tasks import Role, Task
-from shiftdata.evaluation.tasks.making import noted, recut
+from shiftdata.evaluation.tasks.making import noted, recut, without_promises
 from shiftdata.evaluation.tasks.rows import CAUTION
 from shiftdata.evaluation.tasks.sets import NewSet, Part
 
@@ -63,19 +62,21 @@ class DomainProtocol(Protocol):
     works: ClassVar[Stage] = Stage.CUT
     metrics: ClassVar[Sequence[str]] = ("domains",)
 
-    def cautioned(self, task: Task, before: Task, tested: Sequence[int]) -> Task:
-        """Note where a task tests fewer rows than its domains have: originals recur in other domains."""
-        nuisance, names = task.metadata.nuisance, task.metadata.nuisances
+    def cut(
+        self, task: Task, parts: Mapping[str, Part], tested: Sequence[int], trained: Sequence[int]
+    ) -> Task:
+        """Make each set from its part of its domains; note where these have more rows than are tested."""
+        result, metadata = _recut(task, parts, tested, trained), task.metadata
         every, left = (
-            sum(int(np.isin(nuisance[rows.indices], tested).sum()) for rows in of.sets.values())
-            for of in (before, task)
+            sum(int(np.isin(metadata.nuisance[rows.indices], tested).sum()) for rows in of.sets.values())
+            for of in (task, result)
         )
         if left == every:
-            return task
-        domains = " and ".join(names[number] for number in tested)
+            return result
+        domains = " and ".join(metadata.nuisances[number] for number in tested)
         variants = " or ".join(f"{self.id}@{name}" for name in ("paper", "code") if name in self.variants)
         return noted(
-            task,
+            result,
             f"{CAUTION}{left:,} of {every:,} rows of {domains} are left to test: originals of the others are "
             f"shared with the training domains; not comparable with published figures: take {variants}",
         )
@@ -92,9 +93,7 @@ class WholeDomains(DomainProtocol):
     def hold_out(self, task: Task, test: Sequence[str], among: Sequence[str], seed: int) -> Task:
         """Train and validate in the domains among some that do not test; test in the others."""
         tested, trained = _domains(task, test, among)
-        parts = train_parts(task, seed, whole=self.variant == "paper")
-        domains = {"train": trained, "validation": trained, "test": tested}
-        return self.cautioned(_recut(task, parts, domains), task, tested)
+        return self.cut(task, train_parts(task, seed, whole=self.variant == "paper"), tested, trained)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,9 +235,7 @@ class DomainBed(DomainProtocol):
             return rows_from_files(task, rows, [self.test])
         tested, trained = _domains(task, named(self.test), task.metadata.nuisances)
         recurring = IN_OUT if self.variant == "paper" else IN_OUT_APART
-        parts = cut(task.metadata, recurring, IN_OUT, seed=self.seed)
-        domains = {"train": trained, "validation": trained, "test": tested, "oracle": tested}
-        return self.cautioned(_recut(task, parts, domains), task, tested)
+        return self.cut(task, cut(task.metadata, recurring, IN_OUT, seed=self.seed), tested, trained)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,8 +287,8 @@ class Listed(DomainProtocol):
         return LISTS[self.lists] if isinstance(self.lists, str) else self.lists
 
     def make(self, task: Task) -> Task:
-        rows, names = task.metadata, dict(zip(("train", "validation", "test"), self._lists, strict=True))
-        parts = {name: rows.listing.places_in(list_, rows.name) >= 0 for name, list_ in names.items()}
+        names = dict(zip(("train", "validation", "test"), self._lists, strict=True))
+        parts = {name: task.metadata.listed(list_) for name, list_ in names.items()}
         return rows_from_files(task, parts, named(self.test), names)
 
 
@@ -312,32 +309,27 @@ def rows_from_files(
     """
     metadata = task.metadata
     tested, trained = _domains(task, test, metadata.nuisances)
-    domains = {name: tested if ROLE[name] == "test" else trained for name in rows}
     counts = np.bincount(metadata.nuisance, minlength=len(metadata.nuisances)).tolist()
     for name, list_ in (lists or {}).items():
         listed = set(np.unique(metadata.nuisance[rows[name]]).tolist())
-        for domain in domains[name]:
+        for domain in tested if ROLE[name] == "test" else trained:
             if counts[domain] and domain not in listed:
                 raise InputError(
                     f"no picture of {metadata.nuisances[domain]} is in the list {list_!r}: put its file with "
                     "the others"
                 )
     reason = "the order of the authors' files determines its rows"
-    cut = _recut(task, {name: Part(mask, None, reason) for name, mask in rows.items()}, domains)
-    sets = {}
-    for name, rowset in cut.sets.items():
-        present = np.zeros(len(rowset.expected), bool)
-        present[metadata.group[rowset.indices]] = True  # a cut by others promises no group
-        sets[name] = replace(rowset, expected=rowset.expected & present)
+    cut = _recut(task, {name: Part(mask, None, reason) for name, mask in rows.items()}, tested, trained)
     shown = ", ".join(f"{name} {count:,}" for name, count in zip(metadata.nuisances, counts, strict=True))
-    return noted(replace(cut, sets=sets), f"cut from these numbers of files: {shown}")
+    return noted(without_promises(cut), f"cut from these numbers of files: {shown}")
 
 
-def _recut(task: Task, parts: Mapping[str, Part], domains: Mapping[str, Sequence[int]]) -> Task:
+def _recut(task: Task, parts: Mapping[str, Part], tested: Sequence[int], trained: Sequence[int]) -> Task:
     """Make each set from its part of its domains."""
-    column = task.metadata.nuisance_column
-    conditions: Mapping[str, Clause] = {name: [(column, "in", numbers)] for name, numbers in domains.items()}
-    sets = {name: NewSet(parts[name], clause, ROLE[name]) for name, clause in conditions.items()}
+    column, sets = task.metadata.nuisance_column, {}
+    for name, part in parts.items():
+        domains = tested if ROLE[name] == "test" else trained
+        sets[name] = NewSet(part, [(column, "in", domains)], ROLE[name])
     return recut(task, sets)
 
 

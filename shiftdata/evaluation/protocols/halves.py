@@ -134,10 +134,6 @@ class Sides:
         lists = halves.lists.get(metadata.nuisances[target[0]]) if len(target) == 1 else None
         return cls(metadata, halves, in_source, in_target, same, lists)
 
-    def listed(self, name: str) -> Rows:
-        rows: Rows = self.metadata.listing.places_in(name, self.metadata.name) >= 0
-        return rows
-
     def parts(self, seed: int) -> dict[str, Part]:
         """Cut each half by the folds of origins, those that source and target share apart."""
         origin = self.metadata.origin
@@ -145,7 +141,7 @@ class Sides:
         shared = np.isin(origin, both) & (not self.same)
         parts = cut(self.metadata, SHARED, self._single, seed=seed, recurs=shared)
         if self.halves.select:
-            listed = self.listed(self.halves.select)
+            listed = self.metadata.listed(self.halves.select)
             parts = {name: Part(part.rows & ~listed, None, BY_LIST) for name, part in parts.items()}
             parts["source_test"] = Part(listed, None, BY_LIST)
         if self.halves.balanced:
@@ -172,7 +168,9 @@ class Sides:
     def by_files(self, seed: int) -> dict[str, Part]:
         """Draw each half as the released code does, by NumPy's generator out of the files in their order."""
         first, second, third, fourth = self.halves.shares
-        selects = self.listed(self.halves.select) if self.halves.select else np.zeros(len(self.source), bool)
+        selects = np.zeros(len(self.source), bool)
+        if self.halves.select:
+            selects = self.metadata.listed(self.halves.select)
         source, rest = self._rows(self.source & ~selects, seed), list[NDArray[np.int64]]()
         if third + fourth:
             source, rest = drawn(source, (first + second) / 100, seed)
@@ -181,7 +179,7 @@ class Sides:
             halves[NAMES[0]], halves[NAMES[1]] = drawn(source, first / (first + second), seed)
         if self.lists:
             for name, list_ in zip(NAMES[2:], self.lists, strict=True):
-                halves[name] = [np.flatnonzero(self.listed(list_) & self.target)]
+                halves[name] = [np.flatnonzero(self.metadata.listed(list_) & self.target)]
         elif self.same:
             halves[NAMES[2]], halves[NAMES[3]] = drawn(rest, third / (third + fourth), seed)
         else:

@@ -143,6 +143,16 @@ def recut(task: Task, sets: Mapping[str, NewSet]) -> Task:
     return replace(task, sets=recut_sets)
 
 
+def without_promises(task: Task) -> Task:
+    """Expect no group in a set but those that it has: a cut by others promises none."""
+    sets = {}
+    for name, rows in task.sets.items():
+        expected = rows.expected.copy()
+        expected[empty_groups(task, rows)] = False
+        sets[name] = replace(rows, expected=expected)
+    return replace(task, sets=sets)
+
+
 def of_trajectories(task: Task) -> bool:
     """Return True if the task is of complete trajectories, which are drawn whole."""
     return "continuous" in task.history.metrics

@@ -20,7 +20,7 @@ import numpy as np
 from shiftdata.data.arrays import FloatArray, IntArray
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError, not_found
-from shiftdata.evaluation.metrics import FailurePoints, GroupAccuracy, failure_points
+from shiftdata.evaluation.metrics import FailurePoints, GroupAccuracy, failure_points, group_accuracy
 from shiftdata.evaluation.metrics.clusters import Clusters
 from shiftdata.evaluation.metrics.groups import Linear
 from shiftdata.evaluation.metrics.records import Record, number, some
@@ -239,12 +239,9 @@ def _overlapping(judged: Judged, groups: Sequence[Sequence[str]], by: str) -> Gr
     number = {name: place for place, name in enumerate(names)}
     group = np.array([number[name] for mine in groups for name in mine])
     row = np.repeat(np.arange(len(groups)), list(map(len, groups)))
-    right = (judged.true == judged.predicted)[row]
-    n = np.bincount(group, minlength=len(names))
-    correct = np.bincount(group, right, minlength=len(names))
-    origin = judged.metadata.origin[judged.rows[row]]
-    clusters = Clusters.of_rows(group, origin, right.astype(np.float64), len(names))
-    return GroupAccuracy(correct / n, n, names, by, clusters)
+    right, origins = (judged.true == judged.predicted)[row], judged.metadata.origin[judged.rows[row]]
+    accuracy = group_accuracy(np.ones_like(row), 1 * right, group, n_groups=len(names), origins=origins)
+    return replace(accuracy, names=names, by=by)
 
 
 def _universal(judged: Judged) -> Named:
