@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from builders.make.build import build as build_dataset
 from shiftdata.baselines import Training, fit, models, train
 from shiftdata.baselines.models import build
 from shiftdata.baselines.sets import source_of
+from shiftdata.data.loading.encoders import Grams
 from shiftdata.errors import InputError
 from tests.contracts.kinds import prepare
 
@@ -148,6 +150,22 @@ def test_texts_are_read_as_ngrams_or_unchanged(texts):
     source = source_of(task.metadata, "texts")
     x = next(iter(source.loader(task.rows("train")[:4], batch_size=4)))[0]
     assert [type(text) for text in x] == [str] * 4
+
+
+def test_ngrams_are_counted_once_and_every_validation_set_is_read(texts, monkeypatch):
+    task, counted = sd.task(texts), []
+    count = Grams.of
+    monkeypatch.setattr(Grams, "of", lambda of: counted.append(1) or count(of))
+    validation = task.sets["validation"]
+    halves = {
+        name: replace(validation, indices=validation.indices[half::2], side="validation")
+        for half, name in enumerate(("validation", "another"))
+    }
+    task = replace(task, sets={**task.sets, **halves})
+    for seed in (0, 1):
+        run = train(task, training=Training(steps=2, batch=16), seed=seed)
+        assert run.evaluate("another").n == len(halves["another"])
+    assert len(counted) <= 1  # by this run or by an earlier one
 
 
 def test_models_of_timm_get_a_head_and_their_own_scale(monkeypatch):

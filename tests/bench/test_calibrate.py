@@ -57,6 +57,16 @@ def split(tiny: Path, name: str, protocol: str) -> CanonicalSplit:
     return replace(first, name=name, protocol=protocol)
 
 
+def test_texts_have_no_model_of_another_base_whose_ngrams_are_others(tiny):
+    read = read_metadata(tiny)
+    splits = [split(tiny, "drift", "continuous")]
+    assert calibration._content(read, splits) is not None
+    manifest = read.dataset.manifest
+    manifest = replace(manifest, roles=replace(manifest.roles, modality="text"))
+    texts = SimpleNamespace(dataset=SimpleNamespace(manifest=manifest), base=read.base)
+    assert calibration._content(texts, splits) is None
+
+
 def test_fairness_has_a_ceiling_and_methods_of_groups(tiny, measured):
     metadata = read_metadata(tiny)
     fairness = {measure.trained: measure for measure in measured.measures if measure.split.startswith("gf_")}
