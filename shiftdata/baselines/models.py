@@ -93,7 +93,7 @@ class Pieces(Standardised):
 
     def __init__(self, rows: Tensor | NDArray[Any]) -> None:
         rows = torch.as_tensor(rows)[:: max(1, len(rows) // 100_000)]  # more rows move no edge that matters
-        columns = rows.double().T
+        columns = rows.float().T
         shares = torch.linspace(0, 1, 1 + max(1, min(PIECES, columns.shape[1] // 1000)), dtype=torch.float64)
         edges = [_edges(column[torch.isfinite(column)], shares) for column in columns]
         column = torch.tensor([place for place, each in enumerate(edges) for _ in each[1:]]).long()

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -62,14 +61,6 @@ def listing_of(params: Iterable[pa.ChunkedArray], dataset: str) -> Listing:
     for name, column in every.items():
         column[list(places[name])] = list(places[name].values())
     return Listing(pa.chunked_array([pa.array(files, pa.large_string())]), every)
-
-
-def values_of(params: pa.ChunkedArray, name: str) -> list[Any]:
-    """Return the value that the `params` of each row give a name; None where they give none."""
-    try:
-        return [json.loads(text or "{}").get(name) for text in params.to_pylist()]
-    except (ValueError, AttributeError) as error:
-        raise InputError(f"the params of a row are not a JSON object ({error}): build it again") from error
 
 
 def _file_and_lists(params: str | None) -> tuple[str | None, Mapping[str, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,7 @@ from shiftdata.data.format.records import TaskOf
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.metadata.columns import BLOCK, FileRows, as_array
 from shiftdata.data.metadata.folds import hashes64, strata
-from shiftdata.data.metadata.listing import Listing, listing_of, values_of
+from shiftdata.data.metadata.listing import Listing, listing_of
 from shiftdata.errors import InputError, IntegrityError
 
 Array = NDArray[Any]
@@ -313,7 +314,11 @@ class Metadata:
         """Return a value of the `params` of rows, in their order; None where there is none."""
         if self.dataset is None and "params" not in self.names:
             return [None] * len(rows)
-        return values_of(self.take(["params"], rows)["params"], name)
+        texts = self.take(["params"], rows)["params"].to_pylist()
+        try:
+            return [json.loads(text or "{}").get(name) for text in texts]
+        except (ValueError, AttributeError) as error:
+            raise InputError(f"{self.name} has params that are no JSON object ({error})") from error
 
     @property
     def repeats(self) -> bool:
