@@ -152,7 +152,6 @@ def freeze(recipe: Recipe, manifest: Manifest, folder: Path) -> list[CanonicalSp
         recipe,
         metadata_of(manifest, recipe.default_base, table),
         np.concatenate([sizes_of(path, manifest.roles) for path in paths]),
-        table["shard"].to_numpy(),
         lambda task, name: task.freeze(folder / protocol_file(name)),
     )
 
@@ -161,7 +160,6 @@ def _canonical_splits(
     recipe: Recipe,
     metadata: Metadata,
     sizes: IntArray,
-    shards: IntArray | None = None,
     on_task: Callable[[Task, str], object] = lambda task, name: None,
 ) -> list[CanonicalSplit]:
     canonical, splits = canonical_task(metadata), list[CanonicalSplit]()
@@ -171,7 +169,7 @@ def _canonical_splits(
             continue
         on_task(task, protocol.config_name)
         virtual = recipe.virtual is None or number < recipe.virtual
-        splits.append(canonical_split(protocol, task, recipe.default_base, sizes, shards, virtual=virtual))
+        splits.append(canonical_split(protocol, task, recipe.default_base, sizes, virtual=virtual))
     names = Counter(base.name for base in recipe.bases) + Counter(["metadata"])
     names += Counter(name for split in splits for name in {split.name, *split.configs})
     repeated = [name for name, count in names.items() if count > 1]

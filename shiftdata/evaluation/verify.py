@@ -52,11 +52,7 @@ def verify(
 
 
 def split_problems(
-    split: CanonicalSplit,
-    rows_of: Callable[[bool], Metadata],
-    sizes: IntArray,
-    shards: IntArray,
-    frozen: LocalFile,
+    split: CanonicalSplit, rows_of: Callable[[bool], Metadata], sizes: IntArray, frozen: LocalFile
 ) -> Iterator[Problem]:
     """Check that the protocol of a canonical split makes what is frozen, and what the manifest says of it."""
     if frozen.file is None:
@@ -71,9 +67,7 @@ def split_problems(
             task = protocol(canonical_task(metadata), on_empty="report")
             same = task.content_id() == frozen_task(metadata, frozen.file).content_id()
             same = same and _as_json(description_of(task)) == _as_json(Frozen.read(frozen.file))
-            described = canonical_split(
-                protocol, task, split.base, sizes, shards, virtual=bool(split.configs)
-            )
+            described = canonical_split(protocol, task, split.base, sizes, virtual=bool(split.configs))
     except ShiftdataError as error:
         text = f"cannot be recomputed by {split.protocol}: {first_line(error)}"
         yield Problem(frozen.path, text, "protocol")

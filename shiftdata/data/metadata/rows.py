@@ -389,7 +389,8 @@ def metadata_of(
     """Make the metadata of a base from its files, or from a table of all its rows in the order of splits."""
     nuisance = manifest.roles.nuisance
     if isinstance(rows, pa.Table):
-        rows = rows.select([*_names(manifest), *({"params"} & set(rows.column_names))])
+        more = [name for name in ("params", "shard") if name in rows.column_names]
+        rows = rows.select([*_names(manifest), *more])
         rows = rows.replace_schema_metadata(None)
     return Metadata(
         rows,

@@ -53,10 +53,9 @@ from shiftdata.data.verifying.rows import (
 from shiftdata.data.verifying.tables import read_table, shard_problems, statistics_problems
 from shiftdata.data.verifying.tars import tar_problems
 
-#: Checks a canonical split, given its rows (with `params` if asked), the bytes in memory and the number of
-#: the data file of each, and its key file.
+#: Checks a canonical split, given its rows (with `params` if asked), their bytes in memory, and its key file.
 SplitCheck: TypeAlias = Callable[
-    [CanonicalSplit, Callable[[bool], Metadata], IntArray, IntArray, LocalFile], Iterator[Problem]
+    [CanonicalSplit, Callable[[bool], Metadata], IntArray, LocalFile], Iterator[Problem]
 ]
 
 
@@ -237,7 +236,6 @@ class _Audit:
             problems = [*local.problems, *canonical_problems(splits[local.path], local, tables)]
             if self.check_split is not None and sizes and not problems:
                 every = np.concatenate([sizes[split] for split in order])
-                shards = np.concatenate([tables[split]["shard"].to_numpy() for split in order])
-                problems += self.check_split(splits[local.path], rows_of, every, shards, local)
+                problems += self.check_split(splits[local.path], rows_of, every, local)
                 self.files.progress.checked["canonical splits recomputed"] += 1
             yield from problems

@@ -19,20 +19,11 @@ from shiftdata.evaluation.tasks.rows import empty_groups
 
 
 def canonical_split(
-    protocol: Protocol,
-    task: Task,
-    base: str,
-    sizes: IntArray,
-    shards: IntArray | None = None,
-    *,
-    virtual: bool,
+    protocol: Protocol, task: Task, base: str, sizes: IntArray, *, virtual: bool
 ) -> CanonicalSplit:
-    """Describe what a protocol made of a base, whose rows have `sizes`; `virtual` asks for configs.
-
-    With the number of each row's data file, `shards`, a protocol of which sets have files names these.
-    """
+    """Describe what a protocol made of a base, whose rows have `sizes`; `virtual` asks for configs."""
     rows, sets = task.metadata, {}
-    files = {} if shards is None or not protocol.own_files else _own_files(task, base, shards)
+    files = _own_files(task, base) if protocol.own_files and "shard" in rows.names else {}
     for name, rowset in task.sets.items():
         at = rowset.indices if rowset.counts is None else np.repeat(rowset.indices, rowset.counts)
         splits = [list(SPLITS)[number] for number in np.unique(rows.columns["split"][at])]
@@ -59,9 +50,10 @@ def canonical_split(
     )
 
 
-def _own_files(task: Task, base: str, shards: IntArray) -> Mapping[str, Sequence[str]]:
+def _own_files(task: Task, base: str) -> Mapping[str, Sequence[str]]:
     """Name the data files of each set; none unless every set is whole files."""
     split = task.metadata.columns["split"].astype(np.int64)
+    shards = task.metadata.take(["shard"])["shard"].to_numpy()
     counts = [int(shards[split == number].max(initial=-1)) + 1 for number in range(len(SPLITS))]
     names = [
         data_file(base, of, shard, count)
