@@ -30,10 +30,9 @@ class Source:
     """The rows of a base for a loader.
 
     Either `array` has a line for each row of the base (`line_of` says which, if not the row's own number):
-    features, numbers, or pixels as uint8. Or `metadata` names examples, which are decoded as
-    they are asked for, pictures in the height and width `size`. `pretraining` says what the network has seen
-    whose features these are. `lines_are` says what a network
-    must do with them first.
+    numbers, of which `lines_are` says what they are, or pixels as uint8. Or `metadata` names examples, which
+    are decoded as they are asked for, pictures in the height and width `size`. `pretraining` says what the
+    network has seen whose features these are.
     """
 
     array: NDArray[Any] | None = None
