@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ KINDS = ("erm", "group-dro", "coral", "mcd", "swad")
 LOOSE = {"dare": 1e-3, "sentry": 1e-3, "uniot": 1e-3, "rw-mlls": 1e-4}
 #: Short steps: long ones, and Adam's, grow the rounding of a sum (two threads instead of one do the same).
 TRAINING = Training(steps=4, batch=20, learning_rate=1e-3, evaluate_every=2, **PLAIN)
+EXACT = replace(TRAINING, precision="float64")
 
 START = """
 import os, sys
@@ -36,7 +38,7 @@ import shiftdata as sd
 from shiftdata.baselines import Training, make_method
 from shiftdata.baselines.distributed import SharedEncoder
 from shiftdata.evaluation.sampling import Ranks
-from tests.baselines.test_ranks import TRAINING, stepped
+from tests.baselines.test_ranks import EXACT, TRAINING, stepped
 torch.distributed.init_process_group("gloo")
 rank = torch.distributed.get_rank()
 """
@@ -107,7 +109,7 @@ READ = """
 task = sd.task(sys.argv[1], "group-fairness", k=4, mu=0.2)
 for method in sys.argv[3:]:
     name, _, backbone = method.partition("@")
-    run = sd.train(task, name, backbone=backbone or None, training=TRAINING, folder=f"{sys.argv[2]}/{method}")
+    run = sd.train(task, name, backbone=backbone or None, training=EXACT, folder=f"{sys.argv[2]}/{method}")
     np.save(f"{sys.argv[2]}/{method}{rank}.npy", run.scores)
 """
 
@@ -121,10 +123,10 @@ def test_processes_read_the_rows_of_a_dataset_and_train_on_them_as_one_does(tiny
     task = sd.task(tiny, "group-fairness", k=4, mu=0.2)
     for method in methods:
         name, _, backbone = method.partition("@")
-        alone = sd.train(task, name, backbone=backbone or None, training=TRAINING)
+        alone = sd.train(task, name, backbone=backbone or None, training=EXACT)
         scores = [np.load(tmp_path / f"{method}{rank}.npy") for rank in range(2)]
         assert (scores[0] == scores[1]).all()
-        assert np.allclose(scores[0], alone.scores, atol=2e-5, rtol=1e-4), method
+        assert np.allclose(scores[0], alone.scores, atol=1e-6, rtol=0), method
         assert (tmp_path / method / "run.json").exists()
 
 
