@@ -136,8 +136,7 @@ def _numbers(counts: Counts) -> str:
     domains = ", ".join(f"{name} {number:,}" for name, number in counts.domains.items())
     if counts.content is not None:
         domains = f"content {counts.content:,}, stylized {counts.stylized:,}"
-    total = "" if counts.all is None else f"{counts.all:,}"
-    return f"{total} ({domains})" if domains else total
+    return f"{counts.all:,} ({domains})" if domains else f"{counts.all:,}"
 
 
 def size_text(size: int | None) -> str:

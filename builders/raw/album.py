@@ -19,7 +19,6 @@ from PIL import Image, ImageFile
 from builders.albums.folder import DIGITS_OF_MANY, hash_digits, key_of, origin_of, picture_of, slug
 from builders.raw.archives import RAW, RAW_VARIABLE
 from builders.raw.rows import RowsTree, is_copy
-from builders.raw.sources import noun_of
 from builders.raw.tree import Tree
 from builders.sample import BadItem, Example, Item, Json, PictureFile
 from shiftdata.errors import InputError
@@ -156,23 +155,30 @@ class RawAlbum:
         return self._listed[1]
 
     def place(self, item: Item) -> str:
-        file, part = item.source["file"], item.source.get(PART)
-        return str(file) if part is None else f"{file}, {PART} {part}"
+        return place_of(*_source(item))
 
     def load(self, item: Item) -> Example:
-        file, part = str(item.source["file"]), item.source.get(PART)
-        if isinstance(part, int):
-            return self.example(file, part)
+        file, part = _source(item)
+        if part is not None:
+            return self._example(file, part)
         data = self.tree.read(file)
         try:
             return PictureFile(data, picture_of(io.BytesIO(data)))
         except BadItem:
             return PictureFile(b"", as_far_as_it_goes(data))
 
-    def example(self, file: str, part: int) -> Example:
-        """A part of a file."""
+    def _example(self, file: str, part: int) -> Example:
         assert isinstance(self.layout, InParts)
         return self.layout.example(self.tree, file, part)
+
+    def data(self, file: str, part: int | None) -> bytes:
+        """Return what tells an example from another: the bytes of its file, or of the part that it is."""
+        if part is None:
+            return self.tree.read(file)
+        example = self._example(file, part)
+        if isinstance(example, Image.Image):
+            return f"{example.mode} {example.size} ".encode() + example.tobytes()
+        return example.encode() if isinstance(example, str) else json.dumps(dict(example)).encode()
 
     def digests(self) -> Mapping[str, str]:
         return {key: digest for key, digest in self._hashes.items() if not digest.startswith(UNUSABLE)}
@@ -184,12 +190,10 @@ class RawAlbum:
         return {item.key: digest for item, digest in zip(self.items(), hashes, strict=True)}
 
     def _digest(self, item: Item) -> str:
-        file, part = str(item.source["file"]), item.source.get(PART)
         try:
-            data = self.tree.read(file) if not isinstance(part, int) else bytes_of(self.example(file, part))
+            return hashlib.sha256(self.data(*_source(item))).hexdigest()
         except BadItem as error:
             return f"{UNUSABLE}{error}"
-        return hashlib.sha256(data).hexdigest()
 
     def fingerprint(self) -> str:
         """A hash of names, labels and files; where they lie, packed or not, does not count."""
@@ -213,7 +217,7 @@ class RawAlbum:
         if not rows:
             faults = "; ".join(f"{file}: {why}" for file, why in list(odd.items())[:3])
             raise InputError(
-                f"{self.tree.place} has no {noun_of(self.name)[0]} of {self.name}"
+                f"{self.tree.place} has no example of {self.name}"
                 f"{f' ({faults})' if faults else ''}: `python -m builders raw check {self.name} "
                 f"--raw {self.tree.place}` says what it should have"
             )
@@ -249,13 +253,15 @@ def _stem(row: Row) -> str:
     return stem if row.part is None else f"{stem} {row.part}"
 
 
-def bytes_of(example: Example) -> bytes:
-    """Return what tells an example from another, whatever file it came in."""
-    if isinstance(example, PictureFile):
-        return example.data
-    if isinstance(example, Image.Image):
-        return f"{example.mode} {example.size} ".encode() + example.tobytes()
-    return example.encode() if isinstance(example, str) else json.dumps(dict(example)).encode()
+def place_of(file: str, part: int | None) -> str:
+    """The name of an example in messages."""
+    return file if part is None else f"{file}, {PART} {part}"
+
+
+def _source(item: Item) -> tuple[str, int | None]:
+    """The file of an item, and its part there."""
+    part = item.source.get(PART)
+    return str(item.source["file"]), part if isinstance(part, int) else None
 
 
 def as_far_as_it_goes(data: bytes) -> Image.Image:

@@ -85,11 +85,9 @@ class Counts:
         return cls(**known)
 
     @property
-    def all(self) -> int | None:
-        """All pictures, where the source says so; of some domains it does not."""
-        if self.total is not None or self.content is not None:
-            return self.total if self.total is not None else (self.content or 0) + (self.stylized or 0)
-        return sum(self.domains.values()) or None
+    def all(self) -> int:
+        """All examples."""
+        return self.total or (self.content or 0) + (self.stylized or 0) or sum(self.domains.values())
 
     def __str__(self) -> str:
         named = f"{self.source}, {self.base}" if self.base else self.source
@@ -206,17 +204,8 @@ def source(name: str) -> Source:
     """The raw dataset of that name or TOML file, or of a recipe of that name with the recipe's counts."""
     if name.endswith(".toml"):
         return replace(read_sources(Path(name))[0], recipes=[name])
-    if (known := _known(name)) is None:
+    known = next((known for known in sources().values() if name in (known.name, *known.recipes)), None)
+    if known is None:
         raise not_found("raw dataset", name, sources(), "`python -m builders raw list` shows them.")
     own = [counts for counts in known.counts if counts.recipe == name]
     return replace(known, counts=own or [counts for counts in known.counts if not counts.recipe])
-
-
-def noun_of(name: str) -> Sequence[str]:
-    """The word for an example of a raw dataset, and for several; without facts, a picture."""
-    known = _known(name)
-    return known.noun if known else NOUN
-
-
-def _known(name: str) -> Source | None:
-    return next((known for known in sources().values() if name in (known.name, *known.recipes)), None)

@@ -14,8 +14,7 @@ from builders.cli.app import main
 from builders.cli.raw_texts import size_text
 from builders.raw import sources
 from builders.raw.album import RawAlbum
-from builders.raw.checking import check
-from builders.raw.counting import compare
+from builders.raw.checking import Report, check, compare
 from builders.raw.sources import Counts, RawFile, Source
 from builders.recipe_files import load_recipe, recipe_names
 from tests.builders.replicas import pacs
@@ -112,13 +111,17 @@ def test_sources_that_disagree_are_both_said():
         Counts(source="today's files", verified=False, domains={"a": 3, "b": 4}),
         Counts(source="the papers", domains={"a": 3, "b": 6}),
     ]
-    (same,) = compare({"": {("a", "x"): 3, ("b", "x"): 4}}, known)
-    assert same.expected == "7 by today's files [not verified]; 9 by the papers"
-    assert same.differences == []
-    (twice,) = compare({"": {("A", "x"): 3, ("b", "x"): 12}}, known)
-    assert twice.expected == "9 by the papers; 7 by today's files [not verified]"
-    (difference,) = twice.differences
-    assert difference.text() == "b: 12 pictures, and 6 expected; twice as many: is it there two times?"
+    toy = replace(sources.source("pacs"), counts=known)
+    same, twice = Report(), Report()
+    same.counts[""].update({("a", "x"): 3, ("b", "x"): 4})
+    compare(toy, same)
+    assert same.expected == ["7 by today's files [not verified]; 9 by the papers"]
+    assert same.findings == []
+    twice.counts[""].update({("A", "x"): 3, ("b", "x"): 12})
+    compare(toy, twice)
+    assert twice.expected == ["9 by the papers; 7 by today's files [not verified]"]
+    (finding,) = twice.findings
+    assert finding.what == "b: 12 pictures, and 6 expected; twice as many: is it there two times?"
 
 
 def test_another_dataset_is_named_as_such_and_is_not_to_be_got_again(tmp_path, capsys):
