@@ -18,7 +18,7 @@ from PIL import Image, ImageFile
 
 from builders.albums.folder import DIGITS_OF_MANY, hash_digits, key_of, origin_of, picture_of, slug
 from builders.raw.archives import RAW, RAW_VARIABLE
-from builders.raw.rows import RowsTree, is_copy
+from builders.raw.rows import Rows, is_copy
 from builders.raw.tree import Tree
 from builders.sample import BadItem, Example, Item, Json, PictureFile
 from shiftdata.errors import InputError
@@ -126,7 +126,7 @@ class RawAlbum:
         """The files."""
         place = self._place
         if is_copy(place, beside_files=self.by_content):
-            return RowsTree(place, self.by_content)
+            return Tree(place, Rows(place, by_content=self.by_content))
         if not place.exists():
             raise InputError(
                 f"the raw data of {self.name} is not at {place}: `python -m builders raw get {self.name}` "

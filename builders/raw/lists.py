@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
@@ -87,6 +87,11 @@ def read_lists(
                 why = f"listed in {file.rpartition('/')[2]}, and not there"
                 lists.lines[named] = Odd(file=path, why=why)
     return lists
+
+
+def spelled(names: Iterable[str], spellings: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Names by each of their spellings, without what `plain` leaves out."""
+    return {plain(text): name for name in names for text in (name, *spellings.get(name, ()))}
 
 
 @cache
