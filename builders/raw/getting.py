@@ -178,8 +178,8 @@ def _from_openml(source: Source, folder: Path, say: Say) -> None:
             openml.datasets.get_dataset(number, download_data=True, download_all_files=True)
         except Exception as error:  # it has errors of its own, and those of what it uses
             raise StorageError(
-                f"{title} cannot be downloaded ({type(error).__name__}: {error}): run the same command again; "
-                "sets that came are kept"
+                f"{title} cannot be downloaded ({type(error).__name__}: {error}): run the same command "
+                "again; sets that came are kept"
             ) from error
         if not any(path.name.lower().endswith((*ENDINGS, *ARCHIVES)) for path in place.rglob("*")):
             raise StorageError(
