@@ -263,12 +263,10 @@ def _read_all(source: Source, album: RawAlbum, rows: list[Row], report: Report, 
         if wrong:
             faults[wrong].append(place_of(*place))
     for wrong, names in faults.items():
-        allowed = wrong.startswith(MODE) or (wrong == CUT and not source.all_decode)
-        because = f" ({source.all_decode})" if source.all_decode and not allowed else ""
-        report.add(wrong + because, *names, kind=Kind.NOTE if allowed else Kind.DAMAGED)
+        is_read = wrong == CUT or wrong.startswith(MODE)
+        report.add(wrong, *names, kind=Kind.NOTE if is_read else Kind.DAMAGED)
     if copies := [" = ".join(names) for names in same.values() if len(names) > 1]:
-        because = f" ({source.no_duplicates})" if source.no_duplicates else ""
-        report.add(f"equal bytes{because}", *copies, kind=Kind.OTHER if source.no_duplicates else Kind.NOTE)
+        report.add("equal bytes", *copies)
 
 
 def _read(album: RawAlbum, file: str, part: int | None) -> tuple[bytes, str]:

@@ -74,15 +74,11 @@ class Counts:
     each: Sequence[int] = ()
 
     @classmethod
-    def of(cls, table: Mapping[str, Any]) -> Counts:
+    def of(cls, *, classes: Sequence[str] = (), groups: Any = None, **known: Any) -> Counts:
         """The counts of a table in TOML, where those of a group stand in the order of its `classes`."""
-        known = dict(table)
-        classes = known.pop("classes", ())
-        groups = known.pop("groups", {})
-        known["groups"] = {domain: dict(zip(classes, row, strict=True)) for domain, row in groups.items()}
-        if groups and "domains" not in known:
-            known["domains"] = {domain: sum(row) for domain, row in groups.items()}
-        return cls(**known)
+        by_class = {domain: dict(zip(classes, row, strict=True)) for domain, row in (groups or {}).items()}
+        domains = {domain: sum(row.values()) for domain, row in by_class.items()}
+        return cls(**{"domains": domains, **known}, groups=by_class)
 
     @property
     def all(self) -> int:
@@ -121,20 +117,14 @@ class Source:
     counts: Sequence[Counts] = ()
     notes: Sequence[str] = ()
     more: Sequence[str] = ()
-    #: What is known of damage and of repeated pictures, where the facts say that there is none.
-    all_decode: str = ""
-    no_duplicates: str = ""
 
     @classmethod
     def of(cls, name: str, table: Mapping[str, Any], file: Path) -> Source:
         """The source of a table in a TOML file."""
-        default = {"title": name, "license": "LicenseRef-not-stated", "recipes": [name], "file": file}
-        lists = {
-            "ways": [Way(**way) for way in table.get("ways", ())],
-            "files": [RawFile(**entry) for entry in table.get("files", ())],
-            "counts": [Counts.of(counts) for counts in table.get("counts", ())],
-        }
-        return cls(name=name, **{**default, **table, **lists})
+        given = {"title": name, "license": "LicenseRef-not-stated", "recipes": [name], **table}
+        for key, kind in (("ways", Way), ("files", RawFile), ("counts", Counts.of)):
+            given[key] = [kind(**entry) for entry in table.get(key, ())]
+        return cls(name=name, file=file, **given)
 
     @property
     def place(self) -> Path:
