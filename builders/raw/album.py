@@ -94,8 +94,7 @@ class RawAlbum:
     """The examples of a raw dataset, as they are.
 
     `root` is a folder or an archive; without it `build/raw/<name>`, or `$SHIFTDATA_RAW/<name>`. It may be a
-    copy as rows: a folder with Parquet files, or a repository of a Hub with its revision. `by_content` says
-    that such rows have lost the names of the files.
+    copy as rows, a folder with Parquet files. `by_content` says that those have lost the names of the files.
     `allowed` fixes the allowed labels, and their order; without it they are those of the pictures.
     A picture whose file ends too soon is kept as far as it goes, as the papers' codes keep it.
     """

@@ -57,7 +57,7 @@ def get(
         if way.how == "http":
             _by_http(source, folder, progress, say)
         elif way.how == "hub":
-            _from_hub(way, folder)
+            _from_hub(way, folder, say)
         else:
             _from_openml(source, folder, say)
 
@@ -147,7 +147,7 @@ def _download(file: RawFile, path: Path, on_bytes: OnBytes) -> None:
     part.replace(path)
 
 
-def _from_hub(way: Way, folder: Path) -> None:
+def _from_hub(way: Way, folder: Path, say: Say) -> None:
     """Download a copy on the Hub by its own client, which goes on where it was cut and compares hashes."""
     from huggingface_hub import HfApi
 
@@ -155,6 +155,7 @@ def _from_hub(way: Way, folder: Path) -> None:
     try:
         # Of a repo that it cannot reach, the client calls an empty folder a snapshot: ask for it first.
         repo = hub.dataset_info(way.repo)
+        say(f"{way.repo} at {repo.sha}")
         hub.snapshot_download(way.repo, repo_type="dataset", revision=repo.sha, local_dir=folder)
     except (OSError, ValueError) as error:
         line = str(error).strip().partition("\n")[0]

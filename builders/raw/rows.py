@@ -1,4 +1,4 @@
-"""Somebody's copy of a dataset as rows: Parquet files in a folder or on a Hub, read by `datasets`."""
+"""Somebody's copy of a dataset as rows: Parquet files in a folder, read by `datasets`."""
 
 from __future__ import annotations
 
@@ -14,32 +14,18 @@ import pyarrow.compute as pc
 from builders.albums.folder import ENDINGS
 from builders.raw.archives import Archive
 from builders.raw.tree import Tree
-from shiftdata.data.places.hubs import token_for
 from shiftdata.errors import InputError
-from shiftdata.files import absolute
 
-#: A dataset on a Hub at one of its commits or tags.
-PINNED = re.compile(r"([\w.-]+/[\w.-]+)@([\w.-]+)")
 COLUMNS = ("image", "domain", "label")
 PNG = b"\x89PNG"
 
 
-def pinned(place: Path) -> re.Match[str] | None:
-    """Repository and revision of a place that is not on this disk, such as `flwrlabs/pacs@<commit>`."""
-    return None if place.exists() else PINNED.fullmatch(place.as_posix())
-
-
-def whole_place(place: Path) -> Path:
-    """A place that does not depend on the working directory."""
-    return place if pinned(place) else absolute(place)
-
-
 def is_copy(place: Path, *, beside_files: bool) -> bool:
-    """Return True for a repository, and a folder with Parquet files; with pictures too, if `beside_files`."""
-    if not parquet_files(place):
-        return pinned(place) is not None
+    """Return True for a folder with Parquet files; with pictures too, if `beside_files`."""
+    if beside_files or not parquet_files(place):
+        return bool(parquet_files(place))
     tree = Tree(place)
-    return beside_files or not (tree.archives or any(file.lower().endswith(ENDINGS) for file in tree.files))
+    return not (tree.archives or any(file.lower().endswith(ENDINGS) for file in tree.files))
 
 
 def parquet_files(place: Path) -> list[str]:
@@ -102,11 +88,8 @@ def _loaded(place: Path) -> Any:
     """All rows of all splits, with pictures as bytes."""
     import datasets  # a second that no other layout needs
 
-    where: dict[str, Any] = {"path": "parquet", "data_files": parquet_files(place)}
-    if repo := pinned(place):
-        where = {"path": repo[1], "revision": repo[2], "token": token_for(None)}
     try:
-        rows = datasets.load_dataset(**where, split="all")
+        rows = datasets.load_dataset("parquet", data_files=parquet_files(place), split="all")
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         raise InputError(f"`datasets` cannot load {place}: {error}") from error
     if lacking := sorted({*COLUMNS} - {*rows.column_names}):
