@@ -140,12 +140,11 @@ def compare(source: Source, report: Report) -> None:
     """Add where counts differ from the nearest source: a sample, and a long list, in one finding."""
     for base in sorted({counts.base for counts in source.counts} & report.counts.keys()):
         known = [counts for counts in source.counts if counts.base == base]
-        by_source = [list(_differences(report.counts[base], counts)) for counts in known]
-        order = sorted(range(len(known)), key=lambda place: sum(each.size for each in by_source[place]))
+        by_source = [list(_differences(report.counts[base], counts, source.noun)) for counts in known]
+        order = sorted(range(len(known)), key=lambda place: sum(size for size, _ in by_source[place]))
         report.expected.append("; ".join(f"{known[place].all:,} by {known[place]}" for place in order))
-        # Domains stand before classes.
-        differences = sorted(by_source[order[0]], key=lambda difference: "/" in difference.where)
-        texts = [difference.text(source.noun) for difference in differences]
+        findings = [finding for _, finding in by_source[order[0]]]
+        texts = [finding.what for finding in findings]
         part, total = f"{base}: " if base else "", report.counts[base].total()
         if 2 * total < (wanted := known[order[0]].all):
             whole = f"{total:,} of {wanted:,} {source.noun[1]}"
@@ -153,34 +152,17 @@ def compare(source: Source, report: Report) -> None:
         elif len(texts) > MOST_COUNTS:
             report.add(f"{part}counts that differ", *texts, kind=Kind.MISSING)
         else:
-            for difference, text in zip(differences, texts, strict=True):
-                kind = Kind.MISSING if difference.count < difference.least else Kind.OTHER
-                report.add(f"{part}{text}", kind=kind)
+            for finding in findings:
+                report.add(f"{part}{finding.what}", kind=finding.kind)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Difference:
-    """A count that is not as a source says; `at_most` where the source gives a range."""
+def _differences(
+    counted: Mapping[tuple[str, str], int], known: Counts, noun: Sequence[str]
+) -> Iterator[tuple[int, Finding]]:
+    """Yield counts that are not as a source says, domains before classes, and how far each is from that.
 
-    where: str
-    count: int
-    least: int
-    at_most: int
-
-    @property
-    def size(self) -> int:
-        return max(self.least - self.count, self.count - self.at_most)
-
-    def text(self, noun: Sequence[str]) -> str:
-        """Describe it; `noun` is what an example is called, and several."""
-        wanted = f"{self.least:,}" if self.least == self.at_most else f"{self.least:,} to {self.at_most:,}"
-        hint = "; twice as many: is it there two times?" if self.count == 2 * self.least > 0 else ""
-        count = f"{self.count:,} {noun[self.count > 1]}" if self.count else f"no {noun[0]}"
-        return f"{self.where}: {count}, and {wanted} expected{hint}"
-
-
-def _differences(counted: Mapping[tuple[str, str], int], known: Counts) -> Iterator[Difference]:
-    """Compare counts by domain and class; of the classes of a missing domain nothing is said."""
+    Of the classes of a missing domain nothing is said.
+    """
     counts, domains = Counter[str](), Counter[str]()
     for (domain, label), count in counted.items():
         counts[_plain(domain, label)] += count
@@ -195,9 +177,13 @@ def _differences(counted: Mapping[tuple[str, str], int], known: Counts) -> Itera
     ranges = [(where, count, number, number) for where, count, number in exact if number is not None]
     if known.each:
         ranges += [(f"{domain}/{label}", n, *known.each) for (domain, label), n in sorted(counted.items())]
-    for where, count, least, at_most in ranges:
-        if not least <= count <= at_most:
-            yield Difference(where=where, count=count, least=least, at_most=at_most)
+    for where, count, least, most in sorted(ranges, key=lambda row: "/" in row[0]):
+        if not least <= count <= most:
+            shown = f"{count:,} {noun[count > 1]}" if count else f"no {noun[0]}"
+            expected = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+            kind = Kind.MISSING if count < least else Kind.OTHER
+            what = f"{where}: {shown}, and {expected} expected"
+            yield max(least - count, count - most), Finding(what=what, kind=kind)
 
 
 def _plain(*names: str) -> str:
@@ -273,20 +259,17 @@ def _read(album: RawAlbum, file: str, part: int | None) -> tuple[bytes, str]:
     """Return the hash of an example's bytes, if it can be read, and what is wrong with it."""
     try:
         data = album.data(file, part)
+        wrong = _fault_of(data) if part is None else ""
     except (BadItem, ShiftdataError, OSError) as error:
         return b"", str(error)
-    wrong = _fault_of(data) if part is None else ""
     return hashlib.sha256(data).digest()[:16], wrong
 
 
 def _fault_of(data: bytes) -> str:
-    """Say what is wrong with a picture."""
+    """Say why a picture is not as every viewer shows it; raises `BadItem` where it cannot be used."""
     try:
         picture_of(io.BytesIO(data))
     except BadItem as error:
-        try:
-            as_far_as_it_goes(data)
-        except BadItem as worse:
-            return str(worse)
+        as_far_as_it_goes(data)
         return f"{error}: stored in RGB" if str(error).startswith(MODE) else CUT
     return ""

@@ -121,7 +121,7 @@ def test_sources_that_disagree_are_both_said():
     compare(toy, twice)
     assert twice.expected == ["9 by the papers; 7 by today's files [not verified]"]
     (finding,) = twice.findings
-    assert finding.what == "b: 12 pictures, and 6 expected; twice as many: is it there two times?"
+    assert finding.what == "b: 12 pictures, and 6 expected"
 
 
 def test_another_dataset_is_named_as_such_and_is_not_to_be_got_again(tmp_path, capsys):
