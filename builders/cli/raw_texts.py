@@ -40,8 +40,8 @@ def description(source: Source) -> Iterator[str]:
     for number, way in enumerate(source.ways, 1):
         option = "" if way.how == "hand" else f"--way {way.how}"
         details = ", ".join(filter(None, (option, way.repo, size_text(way.bytes) if way.bytes else "")))
-        state = f"facts of {FACTS}: {way.state}"
-        lines.append((f"way {number}", f"{HOW[way.how]}{f' ({details})' if details else ''}; {state}"))
+        how = f"{HOW[way.how]} ({details})" if details else HOW[way.how]
+        lines.append((f"way {number}", f"{how}; facts of {FACTS}: {way.state}"))
     yield f"{source.name}: {source.title}"
     yield from (f"  {name:<10}{text}" for name, text in lines if text)
 

@@ -175,6 +175,8 @@ class RawAlbum:
         if part is None:
             return self.tree.read(file)
         example = self._example(file, part)
+        if isinstance(example, PictureFile):
+            return example.data
         if isinstance(example, Image.Image):
             return f"{example.mode} {example.size} ".encode() + example.tobytes()
         return example.encode() if isinstance(example, str) else json.dumps(dict(example)).encode()

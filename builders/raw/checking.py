@@ -176,7 +176,9 @@ def _differences(
             exact.append((f"{domain}/{label}", counts[_plain(domain, label)], of_class))
     ranges = [(where, count, number, number) for where, count, number in exact if number is not None]
     if known.each:
-        ranges += [(f"{domain}/{label}", n, *known.each) for (domain, label), n in sorted(counted.items())]
+        smallest, largest = known.each
+        groups = (("/".join(group), count) for group, count in sorted(counted.items()))
+        ranges += [(group, count, smallest, largest) for group, count in groups]
     for where, count, least, most in sorted(ranges, key=lambda row: "/" in row[0]):
         if not least <= count <= most:
             shown = f"{count:,} {noun[count > 1]}" if count else f"no {noun[0]}"
