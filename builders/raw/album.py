@@ -54,8 +54,6 @@ class Row:
     origin: str | None = None
     across: bool = False
     stem: str | None = None
-    license: str | None = None
-    attribution: str | None = None
     bases: tuple[str, ...] = ()
     more: Mapping[str, Json] = field(default_factory=dict)
 
@@ -240,8 +238,8 @@ class RawAlbum:
                 key=key if counts[key] == 1 else key_of(row.label, stem, row.nuisance),
                 label=row.label,
                 origin=shared or origin_of(row.label, stem, row.nuisance, row.origin),
-                license=row.license or self.license,
-                attribution=row.attribution or self.attribution,
+                license=self.license,
+                attribution=self.attribution,
                 nuisance=row.nuisance,
                 severity=row.severity,
                 bases=row.bases,
