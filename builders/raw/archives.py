@@ -108,13 +108,10 @@ class Tar(Archive):
                     if member.isreg() or fault:
                         self._add(name, member.size, member.offset_data, fault)
                     tar.members = []  # type: ignore[attr-defined]  # it would keep all
-                # A tar ends in a block of zeros; a download that stopped between two files does not.
-                block = tarfile.BLOCKSIZE
-                last, beyond = (
-                    read_at(self._descriptor, block, max(0, at)) for at in (tar.offset - block, tar.offset)
-                )
-                if not (beyond or last) or any(beyond or last):
-                    raise EOFError("it ends within a file")
+            # A tar ends in blocks of zeros; a download that stopped between two files does not.
+            last = os.fstat(self._descriptor).st_size - tarfile.BLOCKSIZE
+            if any(read_at(self._descriptor, tarfile.BLOCKSIZE, max(0, last))):
+                raise EOFError("it ends within a file")
         except BROKEN as error:
             raise not_whole(path, error) from error
 

@@ -14,6 +14,7 @@ from builders.albums.folder import ENDINGS
 from builders.raw.album import Found, Odd, Row
 from builders.raw.imagenet import TWICE, labels, nodes
 from builders.raw.lists import LISTS, plain, spelled
+from builders.raw.records import decoded
 from builders.raw.tree import Tree
 from builders.sample import Json
 from shiftdata.errors import InputError
@@ -78,8 +79,8 @@ class Paths:
         trajectories: dict[tuple[str | None, ...], dict[str, Row]] = defaultdict(dict)
         places = Counter[str]()
         lists = [file for file in tree.files if self.listed and file.rpartition("/")[2] == self.listed]
-        texts = [tree.read(file).decode("utf-8", "replace") for file in lists]
-        named = {tuple(path.split("/")[-3:]) for text in texts for path in PATH.findall(text)}
+        paths = (path for file in lists for path in PATH.findall(decoded(tree.read(file))))
+        named = {tuple(path.split("/")[-3:]) for path in paths}
         for file in (file for file in tree.files if file.lower().endswith(ENDINGS)):
             row = self._row(file, places)
             if named and tuple(file.split("/")[-3:]) not in named:
