@@ -16,9 +16,9 @@ from typing import ClassVar, Protocol, Self, TypeAlias, runtime_checkable
 
 from PIL import Image, ImageFile
 
-from builders.albums.folder import DIGITS_OF_MANY, hash_digits, key_of, origin_of, picture_of, slug
+from builders.albums.folder import DIGITS_OF_MANY, ENDINGS, hash_digits, key_of, origin_of, picture_of, slug
 from builders.raw.archives import RAW, RAW_VARIABLE
-from builders.raw.rows import Rows, is_copy
+from builders.raw.rows import Rows, parquet_files
 from builders.raw.tree import Tree
 from builders.sample import BadItem, Example, Item, Json, PictureFile
 from shiftdata.errors import InputError
@@ -122,18 +122,20 @@ class RawAlbum:
     def tree(self) -> Tree:
         """The files."""
         place = self._place
-        if is_copy(place, beside_files=self.by_content):
-            return Tree(place, Rows(place, by_content=self.by_content))
         if not place.exists():
             raise InputError(
                 f"the raw data of {self.name} is not at {place}: `python -m builders raw get {self.name}` "
                 "says how to get it; if you have it, say where: --raw PLACE"
             )
-        if self.by_content:
+        tree, shards = Tree(place), parquet_files(place)
+        if self.by_content and not shards:
             raise InputError(
                 f"{place} has no Parquet file, and this recipe reads rows without names: build {self.name}"
             )
-        return Tree(place)
+        has_pictures = tree.archives or any(file.lower().endswith(ENDINGS) for file in tree.files)
+        if shards and (self.by_content or not has_pictures):
+            return Tree(place, Rows(place, by_content=self.by_content))
+        return tree
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -11,21 +11,11 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from builders.albums.folder import ENDINGS
 from builders.raw.archives import Archive
-from builders.raw.tree import Tree
 from shiftdata.errors import InputError
 
 COLUMNS = ("image", "domain", "label")
 PNG = b"\x89PNG"
-
-
-def is_copy(place: Path, *, beside_files: bool) -> bool:
-    """Return True for a folder with Parquet files; with pictures too, if `beside_files`."""
-    if beside_files or not parquet_files(place):
-        return bool(parquet_files(place))
-    tree = Tree(place)
-    return not (tree.archives or any(file.lower().endswith(ENDINGS) for file in tree.files))
 
 
 def parquet_files(place: Path) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from builders.albums.folder import ENDINGS
 from builders.raw.archives import ARCHIVES, Archive, archive_at, counts, text_of, without_packing
-from shiftdata.errors import InputError, StorageError
+from shiftdata.errors import StorageError
 from shiftdata.files import open_regular
 
 T = TypeVar("T")
@@ -46,8 +46,6 @@ class Tree:
     """
 
     def __init__(self, place: Path, rows: Archive | None = None) -> None:
-        if not rows and not place.exists():
-            raise InputError(f"there is nothing at {place}: give the folder, zip or tar with the raw data")
         self.place = place
         self.odd: dict[str, str] = {}
         self._files: dict[str, _File] = {}
