@@ -145,8 +145,7 @@ class Source:
     def size(self) -> int | None:
         """The bytes of its files, or about as many; None where they are not known."""
         sizes = [file.bytes for file in self.files if not file.optional]
-        known = [size for size in sizes if size is not None]
-        return sum(known) if known and len(known) == len(sizes) else self.bytes
+        return sum(filter(None, sizes)) if sizes and None not in sizes else self.bytes
 
     @property
     def holds(self) -> str:
