@@ -14,12 +14,12 @@ from builders.cli.check import print_warnings
 from builders.filters import Stages, judged_rows, slider_report
 from builders.make.build import build
 from builders.make.dropped import NO_ITEM, read_report, report_path
-from builders.raw.rows import whole_place
 from builders.recipe_files import load_recipe
 from shiftdata.cli.verbs import GOES_ON, asked_rank, quiet_option, verb
 from shiftdata.data.executors import Ray
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.records import by_reason
+from shiftdata.files import absolute
 
 MOST_NAMES = 10  # of groups without rows
 
@@ -69,7 +69,7 @@ def command(
     may run at once, on machines that share --out: see docs/cluster.md.
     """
     part = asked_rank(rank, world, slurm)
-    recipe = f"{recipe}={whole_place(raw)}" if raw else recipe
+    recipe = f"{recipe}={absolute(raw)}" if raw else recipe
     options |= {"bases": bases.split(",") if bases else None, "wait": wait or part is None}
     options["executor"] = Ray(ray, options["workers"]) if ray else None
     folder = build(recipe, rank=part, **options)

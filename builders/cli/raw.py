@@ -16,7 +16,6 @@ from builders.cli.raw_texts import HOW, by_hand, description, result, size_text
 from builders.raw.album import RawAlbum
 from builders.raw.checking import check
 from builders.raw.getting import Progress, get
-from builders.raw.rows import whole_place
 from builders.raw.sma import MetaAlbum
 from builders.raw.sources import FACTS, Source, source, sources
 from builders.recipe_files import load_recipe, recipe_names
@@ -138,7 +137,7 @@ def check_command(
     Ends with status 1 where it is not what papers, lists or code say. What the facts allow is a note.
     """
     dataset = source(name)
-    place = whole_place(raw) if raw else dataset.place
+    place = absolute(raw) if raw else dataset.place
     album = _album(dataset, name)
     with ExitStack() as stack:
         report = check(dataset, album, place, read=read, progress=_bars(stack, "", quiet))

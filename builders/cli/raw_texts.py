@@ -21,27 +21,29 @@ FEW, MOST = 3, 20
 
 def description(source: Source) -> Iterator[str]:
     """Everything that is known, in lines."""
-    yield f"{source.name}: {source.title}"
-    yield f"  licence   {source.license}" + (f"; source: {source.source}" if source.source else "")
-    if source.terms:
-        yield f"  terms     {source.terms}"
-    if source.page:
-        yield f"  page      {source.page}"
-    yield f"  size      {size_text(source.size)}" + (f" ({source.bytes_by})" if source.bytes_by else "")
-    for file in source.files:
-        known = [f"{file.bytes:,} bytes"] if file.bytes else []
-        yield f"  file      {', '.join([file.name, *known, *filter(None, [file.hash])])}"
-    for name, number in source.openml.items():
-        yield f"  OpenML    {name.replace('_', ' ')}: {number}"
-    for counts in source.counts:
-        yield f"  {source.noun[1]:<10}{_numbers(counts)}: {counts}"
-    for note in (*source.notes, *source.more):
-        yield f"  note      {note}"
+    size = size_text(source.size) + (f" ({source.bytes_by})" if source.bytes_by else "")
+    files = [(f.name, f"{f.bytes:,} bytes" if f.bytes else "", f.hash) for f in source.files]
+    lines = [
+        ("licence", source.license + (f"; source: {source.source}" if source.source else "")),
+        ("terms", source.terms),
+        ("page", source.page),
+        ("size", size),
+        *(("file", ", ".join(filter(None, file))) for file in files),
+        *(("OpenML", f"{name.replace('_', ' ')}: {number}") for name, number in source.openml.items()),
+        *((source.noun[1], f"{_numbers(counts)}: {counts}") for counts in source.counts),
+        *(("note", note) for note in (*source.notes, *source.more)),
+    ]
     for state in source.states:
         of = f"{state['state']} ({state['part']})" if state["part"] else state["state"]
-        yield f"  read      {state['recipe']} on {of}, {state['date']}: content_id {state['content_id']}"
+        read = f"{state['recipe']} on {of}, {state['date']}: content_id {state['content_id']}"
+        lines.append(("read", read))
     for number, way in enumerate(source.ways, 1):
-        yield f"  way {number}     {_way(source, way)}"
+        option = "" if way.how == "hand" else f"--way {way.how}"
+        details = ", ".join(filter(None, (option, way.repo, size_text(way.bytes) if way.bytes else "")))
+        how = f"{HOW[way.how]} ({details})" if details else HOW[way.how]
+        lines.append((f"way {number}", f"{how}; facts of {FACTS}: {way.state}"))
+    yield f"{source.name}: {source.title}"
+    yield from (f"  {name:<10}{text}" for name, text in lines if text)
 
 
 def by_hand(source: Source, way: Way, folder: Path) -> Iterator[str]:
@@ -49,26 +51,23 @@ def by_hand(source: Source, way: Way, folder: Path) -> Iterator[str]:
     yield f"{source.name} has to be downloaded by hand: {source.title}."
     yield f"Licence: {source.license}. {source.terms}".rstrip()
     yield f"Facts of {FACTS}: {way.state}."
-    last = f"Run `python -m builders raw check {source.name}`"
-    if folder != source.place:
-        last += f" --raw {folder}"
+    where = f" --raw {folder}" if folder != source.place else ""
+    last = f"Run `python -m builders raw check {source.name}`{where}"
     for number, step in enumerate([*way.steps, last], 1):
         yield f"  {number}. {step.replace('{place}', str(folder))}"
     for other in source.ways:
         if other is not way:
-            yield (
-                f"Or `python -m builders raw get {source.name} --way {other.how} --accept`: {other.state} "
-                f"({other.repo or other.how}, {size_text(other.bytes)})"
-            )
+            details = f"({other.repo or other.how}, {size_text(other.bytes)})"
+            command = f"python -m builders raw get {source.name} --way {other.how} --accept"
+            yield f"Or `{command}`: {other.state} {details}"
 
 
 def result(source: Source, name: str, report: Report, place: Path, *, verbose: bool) -> Iterator[str]:
     """Yield what a check of a dataset, or a recipe, of that name found: problems first, then advice."""
     where = "" if place == source.place else f" --raw {place}"
-    is_elsewhere = any(finding.kind is Kind.WRONG_PLACE for finding in report.problems)
     notes = [finding for finding in report.findings if finding.kind is Kind.NOTE]
-    if is_elsewhere and not verbose:  # notes on the files of another dataset
-        notes = []
+    if not verbose and Kind.WRONG_PLACE in {finding.kind for finding in report.problems}:
+        notes = []  # on the files of another dataset
     for findings in (report.problems, notes):
         lines = [line for finding in findings for line in _lines(finding, verbose=verbose)]
         most = len(lines) if verbose else MOST
@@ -108,36 +107,22 @@ def _advice(source: Source, report: Report, place: Path) -> Iterator[str]:
     downloads = source.ways and source.ways[0].how != "hand"
     if downloads and place.is_dir() and place != source.place:
         get += f" --raw {place}"
-    if Kind.WRONG_PLACE in kinds:
-        yield f"give the right place: python -m builders raw check {source.name} --raw PLACE"
-    if Kind.DAMAGED in kinds:
-        yield f"remove the damaged files and get them again: {get}"
-    if Kind.MISSING in kinds:
-        yield f"add what is missing: {get}"
-    if Kind.OTHER in kinds:
-        yield f"compare with what others count: python -m builders raw list {source.name}"
+    advice = {
+        Kind.WRONG_PLACE: f"give the right place: python -m builders raw check {source.name} --raw PLACE",
+        Kind.DAMAGED: f"remove the damaged files and get them again: {get}",
+        Kind.MISSING: f"add what is missing: {get}",
+        Kind.OTHER: f"compare with what others count: python -m builders raw list {source.name}",
+    }
+    yield from (line for kind, line in advice.items() if kind in kinds)
     if report.counts:
         yield "a build goes on with what is there; its results do not compare with the papers'"
-
-
-def _way(source: Source, way: Way) -> str:
-    get = f"`python -m builders raw get {source.name}"
-    text = {
-        "hand": "by hand (the steps are below)",
-        "http": f"{get}` downloads it",
-        "openml": f"{get}` downloads it with openml",
-        "hub": f"{get} --way hub` downloads {way.repo}",
-    }[way.how]
-    size = f", {size_text(way.bytes)}" if way.bytes else ""
-    return f"{text}{size}; facts of {FACTS}: {way.state}"
 
 
 def _numbers(counts: Counts) -> str:
     domains = ", ".join(f"{name} {number:,}" for name, number in counts.domains.items())
     if counts.content is not None:
-        domains = f"content {counts.content:,}, stylized {counts.stylized:,}"
-    total = "" if counts.all is None else f"{counts.all:,}"
-    return f"{total} ({domains})" if domains else total
+        domains = f"content {counts.content:,}, stylized {counts.stylized or 0:,}"
+    return f"{counts.all:,} ({domains})" if domains else f"{counts.all:,}"
 
 
 def size_text(size: int | None) -> str:

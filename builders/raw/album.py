@@ -16,10 +16,9 @@ from typing import ClassVar, Protocol, Self, TypeAlias, runtime_checkable
 
 from PIL import Image, ImageFile
 
-from builders.albums.folder import DIGITS_OF_MANY, hash_digits, key_of, origin_of, picture_of, slug
+from builders.albums.folder import DIGITS_OF_MANY, ENDINGS, hash_digits, key_of, origin_of, picture_of, slug
 from builders.raw.archives import RAW, RAW_VARIABLE
-from builders.raw.rows import RowsTree, is_copy
-from builders.raw.sources import noun_of
+from builders.raw.rows import Rows, parquet_files
 from builders.raw.tree import Tree
 from builders.sample import BadItem, Example, Item, Json, PictureFile
 from shiftdata.errors import InputError
@@ -55,8 +54,6 @@ class Row:
     origin: str | None = None
     across: bool = False
     stem: str | None = None
-    license: str | None = None
-    attribution: str | None = None
     bases: tuple[str, ...] = ()
     more: Mapping[str, Json] = field(default_factory=dict)
 
@@ -95,8 +92,7 @@ class RawAlbum:
     """The examples of a raw dataset, as they are.
 
     `root` is a folder or an archive; without it `build/raw/<name>`, or `$SHIFTDATA_RAW/<name>`. It may be a
-    copy as rows: a folder with Parquet files, or a repository of a Hub with its revision. `by_content` says
-    that such rows have lost the names of the files.
+    copy as rows, a folder with Parquet files. `by_content` says that those have lost the names of the files.
     `allowed` fixes the allowed labels, and their order; without it they are those of the pictures.
     A picture whose file ends too soon is kept as far as it goes, as the papers' codes keep it.
     """
@@ -126,18 +122,20 @@ class RawAlbum:
     def tree(self) -> Tree:
         """The files."""
         place = self._place
-        if is_copy(place, beside_files=self.by_content):
-            return RowsTree(place, self.by_content)
         if not place.exists():
             raise InputError(
                 f"the raw data of {self.name} is not at {place}: `python -m builders raw get {self.name}` "
                 "says how to get it; if you have it, say where: --raw PLACE"
             )
-        if self.by_content:
+        tree, shards = Tree(place), parquet_files(place)
+        if self.by_content and not shards:
             raise InputError(
                 f"{place} has no Parquet file, and this recipe reads rows without names: build {self.name}"
             )
-        return Tree(place)
+        has_pictures = tree.archives or any(file.lower().endswith(ENDINGS) for file in tree.files)
+        if shards and (self.by_content or not has_pictures):
+            return Tree(place, Rows(place, by_content=self.by_content))
+        return tree
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -156,23 +154,32 @@ class RawAlbum:
         return self._listed[1]
 
     def place(self, item: Item) -> str:
-        file, part = item.source["file"], item.source.get(PART)
-        return str(file) if part is None else f"{file}, {PART} {part}"
+        return place_of(*_source(item))
 
     def load(self, item: Item) -> Example:
-        file, part = str(item.source["file"]), item.source.get(PART)
-        if isinstance(part, int):
-            return self.example(file, part)
+        file, part = _source(item)
+        if part is not None:
+            return self._example(file, part)
         data = self.tree.read(file)
         try:
             return PictureFile(data, picture_of(io.BytesIO(data)))
         except BadItem:
             return PictureFile(b"", as_far_as_it_goes(data))
 
-    def example(self, file: str, part: int) -> Example:
-        """A part of a file."""
+    def _example(self, file: str, part: int) -> Example:
         assert isinstance(self.layout, InParts)
         return self.layout.example(self.tree, file, part)
+
+    def data(self, file: str, part: int | None) -> bytes:
+        """Return what tells an example from another: the bytes of its file, or of the part that it is."""
+        if part is None:
+            return self.tree.read(file)
+        example = self._example(file, part)
+        if isinstance(example, PictureFile):
+            return example.data
+        if isinstance(example, Image.Image):
+            return f"{example.mode} {example.size} ".encode() + example.tobytes()
+        return example.encode() if isinstance(example, str) else json.dumps(dict(example)).encode()
 
     def digests(self) -> Mapping[str, str]:
         return {key: digest for key, digest in self._hashes.items() if not digest.startswith(UNUSABLE)}
@@ -184,12 +191,10 @@ class RawAlbum:
         return {item.key: digest for item, digest in zip(self.items(), hashes, strict=True)}
 
     def _digest(self, item: Item) -> str:
-        file, part = str(item.source["file"]), item.source.get(PART)
         try:
-            data = self.tree.read(file) if not isinstance(part, int) else bytes_of(self.example(file, part))
+            return hashlib.sha256(self.data(*_source(item))).hexdigest()
         except BadItem as error:
             return f"{UNUSABLE}{error}"
-        return hashlib.sha256(data).hexdigest()
 
     def fingerprint(self) -> str:
         """A hash of names, labels and files; where they lie, packed or not, does not count."""
@@ -213,7 +218,7 @@ class RawAlbum:
         if not rows:
             faults = "; ".join(f"{file}: {why}" for file, why in list(odd.items())[:3])
             raise InputError(
-                f"{self.tree.place} has no {noun_of(self.name)[0]} of {self.name}"
+                f"{self.tree.place} has no example of {self.name}"
                 f"{f' ({faults})' if faults else ''}: `python -m builders raw check {self.name} "
                 f"--raw {self.tree.place}` says what it should have"
             )
@@ -235,8 +240,8 @@ class RawAlbum:
                 key=key if counts[key] == 1 else key_of(row.label, stem, row.nuisance),
                 label=row.label,
                 origin=shared or origin_of(row.label, stem, row.nuisance, row.origin),
-                license=row.license or self.license,
-                attribution=row.attribution or self.attribution,
+                license=self.license,
+                attribution=self.attribution,
                 nuisance=row.nuisance,
                 severity=row.severity,
                 bases=row.bases,
@@ -249,13 +254,15 @@ def _stem(row: Row) -> str:
     return stem if row.part is None else f"{stem} {row.part}"
 
 
-def bytes_of(example: Example) -> bytes:
-    """Return what tells an example from another, whatever file it came in."""
-    if isinstance(example, PictureFile):
-        return example.data
-    if isinstance(example, Image.Image):
-        return f"{example.mode} {example.size} ".encode() + example.tobytes()
-    return example.encode() if isinstance(example, str) else json.dumps(dict(example)).encode()
+def place_of(file: str, part: int | None) -> str:
+    """The name of an example in messages."""
+    return file if part is None else f"{file}, {PART} {part}"
+
+
+def _source(item: Item) -> tuple[str, int | None]:
+    """The file of an item, and its part there."""
+    part = item.source.get(PART)
+    return str(item.source["file"]), part if isinstance(part, int) else None
 
 
 def as_far_as_it_goes(data: bytes) -> Image.Image:

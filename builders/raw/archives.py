@@ -15,7 +15,6 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,62 +40,54 @@ LINK = "a link within an archive: unpack the archive"
 
 
 class Archive(ABC):
-    """A file with files in it. `odd` are members that cannot be used, and why; known with `files`."""
+    """A file with files in it, which are known as soon as it is opened.
+
+    `files` are the bytes of each by its path as it would be unpacked, `odd` are members that cannot be used,
+    and why.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.files: dict[str, int] = {}
         self.odd: dict[str, str] = {}
-
-    @cached_property
-    def files(self) -> Mapping[str, int]:
-        """Each file by its path as it would be unpacked, and its bytes."""
-        return {path: size for path, (_, size) in self._members.items()}
-
-    @property
-    @abstractmethod
-    def _members(self) -> Mapping[str, tuple[Any, int]]:
-        """Each file by its path: where it is in the archive, and its bytes."""
+        self._members: dict[str, Any] = {}
 
     @abstractmethod
     def read(self, path: str, start: int, size: int) -> bytes:
         """Return up to that many bytes of a file, from `start` on."""
 
-    def _place(self, name: bytes, fault: str) -> str:
-        """Return the path of a member that can be used, or nothing; one with a `fault` is odd."""
+    def _add(self, name: bytes, size: int, member: object, fault: str = "") -> None:
+        """Add a member that can be used; one with a `fault` is odd."""
         parts = [part for part in text_of(name).split("/") if part not in ("", ".")]
-        if not parts or not all(map(counts, (part for part in parts if part != ".."))):
-            return ""
-        fault = "its path leads out of the archive" if ".." in parts else fault
-        if fault:
-            self.odd["/".join(parts)] = fault
-        return "" if fault else "/".join(parts)
+        path, is_outside = "/".join(parts), ".." in parts
+        if not parts or not all(counts(part) for part in parts if part != ".."):
+            return
+        if is_outside or fault:
+            self.odd[path] = "its path leads out of the archive" if is_outside else fault
+        else:
+            self.files[path], self._members[path] = size, member
 
 
 class Zip(Archive):
     """A zip file."""
 
-    @cached_property
-    def _opened(self) -> zipfile.ZipFile:
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
         try:
-            return zipfile.ZipFile(self.path)
+            self._opened = zipfile.ZipFile(path)
         except BROKEN as error:
-            raise not_whole(self.path, error) from error
-
-    @cached_property
-    def _members(self) -> Mapping[str, tuple[zipfile.ZipInfo, int]]:
-        members = {}
+            raise not_whole(path, error) from error
         for member in self._opened.infolist():
             # Python takes a name for cp437 where nothing says UTF-8; many programs write UTF-8 all the same.
             encoding = "utf-8" if member.flag_bits & 0x800 else "cp437"
             name = member.orig_filename.encode(encoding, "surrogateescape").replace(b"\\", b"/")
-            fault = LINK if stat.S_ISLNK(member.external_attr >> 16) else ""
-            if not name.endswith(b"/") and (path := self._place(name, fault)):
-                members[path] = member, member.file_size
-        return members
+            if not name.endswith(b"/"):
+                fault = LINK if stat.S_ISLNK(member.external_attr >> 16) else ""
+                self._add(name, member.file_size, member, fault)
 
     def read(self, path: str, start: int, size: int) -> bytes:
         try:
-            return self._opened.read(self._members[path][0])[start : start + size]
+            return self._opened.read(self._members[path])[start : start + size]
         except (*BROKEN, NotImplementedError, RuntimeError) as error:
             raise _damaged(self.path, path, error) from error
 
@@ -104,63 +95,55 @@ class Zip(Archive):
 class Tar(Archive):
     """A tar file. A compressed one is unpacked when it is first read, into another tar file."""
 
-    @cached_property
-    def _plain(self) -> Path:
-        unpack = next((by for begin, by in READERS.items() if begins(self.path).startswith(begin)), None)
-        if unpack is None:
-            return self.path
-        known, of = self.path.stat(), content_hash(str(self.path.resolve()))[:16]
-        folder = Path(os.environ.get(RAW_VARIABLE, RAW)) / UNPACKED
-        plain = folder / f"{of}-{known.st_size}-{known.st_mtime_ns}.tar"
-        if plain.is_file():
-            return plain
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        plain = _unpacked(path)
         try:
-            with unpack(self.path, "rb") as source, whole_file(plain) as file, file.open("wb") as sink:
-                shutil.copyfileobj(source, sink, 1 << 20)
-        except BROKEN as error:
-            if isinstance(error, OSError) and error.errno:  # of the disk, and not of what is in the file
-                raise StorageError(f"{self.path} cannot be unpacked into {plain}: {error}") from error
-            raise not_whole(self.path, error) from error
-        for old in folder.glob(f"{of}-*.tar"):
-            if old != plain:  # of a file that was here before
-                with suppress(OSError):
-                    old.unlink()
-        return plain
-
-    @cached_property
-    def _members(self) -> Mapping[str, tuple[int, int]]:
-        members = {}
-        try:
-            with tarfile.open(self._plain, "r:", encoding="utf-8") as tar:
+            self._descriptor = os.open(plain, os.O_RDONLY | PLAIN)
+            with tarfile.open(plain, "r:", encoding="utf-8") as tar:
                 for member in tar:
                     name = member.name.encode("utf-8", "surrogateescape")
                     is_link = member.issym() or member.islnk()
                     fault = "a sparse file" if member.issparse() else LINK if is_link else ""
-                    if (member.isreg() or fault) and (path := self._place(name, fault)):
-                        members[path] = member.offset_data, member.size
+                    if member.isreg() or fault:
+                        self._add(name, member.size, member.offset_data, fault)
                     tar.members = []  # type: ignore[attr-defined]  # it would keep all
-                # A tar ends in a block of zeros; a download that stopped between two files does not.
-                block = tarfile.BLOCKSIZE
-                last, beyond = (
-                    read_at(self._descriptor, block, max(0, at)) for at in (tar.offset - block, tar.offset)
-                )
-                if not (beyond or last) or any(beyond or last):
-                    raise EOFError("it ends within a file")
+            # A tar ends in blocks of zeros; a download that stopped between two files does not.
+            last = os.fstat(self._descriptor).st_size - tarfile.BLOCKSIZE
+            if any(read_at(self._descriptor, tarfile.BLOCKSIZE, max(0, last))):
+                raise EOFError("it ends within a file")
         except BROKEN as error:
-            raise not_whole(self.path, error) from error
-        return members
-
-    @cached_property
-    def _descriptor(self) -> int:
-        return os.open(self._plain, os.O_RDONLY | PLAIN)
+            raise not_whole(path, error) from error
 
     def read(self, path: str, start: int, size: int) -> bytes:
-        begin, whole = self._members[path]
-        size = max(0, min(size, whole - start))
-        data = read_at(self._descriptor, size, begin + start)
+        size = max(0, min(size, self.files[path] - start))
+        data = read_at(self._descriptor, size, self._members[path] + start)
         if len(data) < size:
             raise _damaged(self.path, path, EOFError("it has become shorter"))
         return data
+
+
+def _unpacked(path: Path) -> Path:
+    """The tar file that a compressed one has in it; itself, if it is not compressed."""
+    unpack = next((by for begin, by in READERS.items() if begins(path).startswith(begin)), None)
+    if unpack is None:
+        return path
+    known, of = path.stat(), content_hash(str(path.resolve()))[:16]
+    folder = Path(os.environ.get(RAW_VARIABLE, RAW)) / UNPACKED
+    plain = folder / f"{of}-{known.st_size}-{known.st_mtime_ns}.tar"
+    if plain.is_file():
+        return plain
+    try:
+        with unpack(path, "rb") as source, whole_file(plain) as file, file.open("wb") as sink:
+            shutil.copyfileobj(source, sink, 1 << 20)
+    except BROKEN as error:
+        if isinstance(error, OSError) and error.errno:  # of the disk, and not of what is in the file
+            raise StorageError(f"{path} cannot be unpacked into {plain}: {error}") from error
+        raise not_whole(path, error) from error
+    for old in {*folder.glob(f"{of}-*.tar")} - {plain}:  # of a file that was here before
+        with suppress(OSError):
+            old.unlink()
+    return plain
 
 
 def archive_at(path: Path) -> Archive:

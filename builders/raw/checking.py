@@ -5,18 +5,18 @@ from __future__ import annotations
 import datetime
 import hashlib
 import io
+import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 import shiftdata
 from builders.albums.folder import picture_of
-from builders.raw.album import PART, Odd, RawAlbum, Row, as_far_as_it_goes, bytes_of
-from builders.raw.counting import compare
+from builders.raw.album import Odd, RawAlbum, Row, as_far_as_it_goes, place_of
 from builders.raw.getting import Progress, fault, no_progress
-from builders.raw.sources import CONTENT, Source
+from builders.raw.sources import CONTENT, Counts, Source
 from builders.raw.tree import Tree
 from builders.sample import BadItem, Json
 from shiftdata.errors import ShiftdataError
@@ -59,7 +59,7 @@ class Report:
 
     counts: dict[str, Counter[tuple[str, str]]] = field(default_factory=lambda: defaultdict(Counter))
     findings: list[Finding] = field(default_factory=list)
-    expected: Sequence[str] = ()
+    expected: list[str] = field(default_factory=list)
     tree: str = ""
 
     @property
@@ -114,7 +114,7 @@ def check(
     shown = {row.label for row in rows}
     if empty := [label for label in album.allowed or () if label not in shown]:
         report.add(f"no {source.noun[0]} of the class", *empty, kind=Kind.MISSING)
-    _compare(source, report)
+    compare(source, report)
     return report
 
 
@@ -127,28 +127,74 @@ def _add_why_nothing(source: Source, tree: Tree, report: Report) -> None:
         report.add(f"no {source.noun[0]} of {source.name} can be read{why}", kind=Kind.REFUSED)
         return
     tops = list(dict.fromkeys(file.partition("/")[0] for file in tree.files))
-    files = f"{len(tree.files):,} files ({', '.join(tops[:3])}{', ..' if len(tops) > 3 else ''})"
-    has = f"{files}, and none is a {source.noun[0]} of it{why}" if tops else "no file"
-    holds = f"give the folder, zip or tar that holds {source.holds}"
-    report.add(f"this is not {source.name}: {tree.place} has {has}: {holds}", kind=Kind.WRONG_PLACE)
+    shown = f" ({', '.join(tops[:3])}{', ..' if len(tops) > 3 else ''})" if tops else ""
+    none = f"{len(tree.files):,} files{shown}, and none is a {source.noun[0]} of it{why}"
+    report.add(
+        f"this is not {source.name}: {tree.place} has {none}: "
+        f"give the folder, zip or tar that holds {source.holds}",
+        kind=Kind.WRONG_PLACE,
+    )
 
 
-def _compare(source: Source, report: Report) -> None:
+def compare(source: Source, report: Report) -> None:
     """Add where counts differ from the nearest source: a sample, and a long list, in one finding."""
-    comparisons = compare(report.counts, source.counts)
-    report.expected = [comparison.expected for comparison in comparisons]
-    for comparison in comparisons:
-        texts = [difference.text(source.noun) for difference in comparison.differences]
-        part = f"{comparison.base}: " if comparison.base else ""
-        if comparison.wanted and 2 * comparison.total < comparison.wanted:
-            whole = f"{comparison.total:,} of {comparison.wanted:,} {source.noun[1]}"
+    for base in sorted({counts.base for counts in source.counts} & report.counts.keys()):
+        known = [counts for counts in source.counts if counts.base == base]
+        by_source = [list(_differences(report.counts[base], counts, source.noun)) for counts in known]
+        order = sorted(range(len(known)), key=lambda place: sum(size for size, _ in by_source[place]))
+        report.expected.append("; ".join(f"{known[place].all:,} by {known[place]}" for place in order))
+        findings = [finding for _, finding in by_source[order[0]]]
+        texts = [finding.what for finding in findings]
+        part, total = f"{base}: " if base else "", report.counts[base].total()
+        if 2 * total < (wanted := known[order[0]].all):
+            whole = f"{total:,} of {wanted:,} {source.noun[1]}"
             report.add(f"{part}a sample, {whole}", *texts, kind=Kind.SAMPLE)
         elif len(texts) > MOST_COUNTS:
             report.add(f"{part}counts that differ", *texts, kind=Kind.MISSING)
         else:
-            for difference, text in zip(comparison.differences, texts, strict=True):
-                kind = Kind.MISSING if difference.count < difference.least else Kind.OTHER
-                report.add(f"{part}{text}", kind=kind)
+            for finding in findings:
+                report.add(f"{part}{finding.what}", kind=finding.kind)
+
+
+def _differences(
+    counted: Mapping[tuple[str, str], int], known: Counts, noun: Sequence[str]
+) -> Iterator[tuple[int, Finding]]:
+    """Yield counts that are not as a source says, domains before classes, and how far each is from that.
+
+    Of the classes of a missing domain nothing is said.
+    """
+    counts, domains = Counter[str](), Counter[str]()
+    for (domain, label), count in counted.items():
+        counts[_plain(domain, label)] += count
+        domains[_plain(domain)] += count
+    content, total = domains[CONTENT], domains.total()
+    exact = [("all", total, known.total), ("content", content, known.content)]
+    exact.append(("stylized", total - content, known.stylized))
+    for domain, wanted in known.domains.items():
+        exact.append((domain, domains[_plain(domain)], wanted))
+        for label, of_class in known.groups.get(domain, {}).items() if exact[-1][1] else ():
+            exact.append((f"{domain}/{label}", counts[_plain(domain, label)], of_class))
+    ranges = [(where, count, number, number) for where, count, number in exact if number is not None]
+    if known.each:
+        smallest, largest = known.each
+        groups = (("/".join(group), count) for group, count in sorted(counted.items()))
+        ranges += [(group, count, smallest, largest) for group, count in groups]
+    for where, count, least, most in sorted(ranges, key=lambda row: "/" in row[0]):
+        if not least <= count <= most:
+            shown = f"{count:,} {noun[count > 1]}" if count else f"no {noun[0]}"
+            expected = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+            kind = Kind.MISSING if count < least else Kind.OTHER
+            what = f"{where}: {shown}, and {expected} expected"
+            yield max(least - count, count - most), Finding(what=what, kind=kind)
+
+
+def _plain(*names: str) -> str:
+    """Return names as every spelling of them has it.
+
+    >>> _plain("Real World"), _plain("real_world"), _plain("photo", "Dog")
+    ('realworld', 'realworld', 'photo/dog')
+    """
+    return "/".join(re.sub(r"[^a-z0-9]", "", name.lower()) or name for name in names)
 
 
 def _check_files(source: Source, place: Path, report: Report, *, read: bool) -> None:
@@ -195,41 +241,37 @@ def _rows(source: Source, album: RawAlbum, report: Report, progress: Progress) -
 def _read_all(source: Source, album: RawAlbum, rows: list[Row], report: Report, progress: Progress) -> None:
     """Decode every example; name those that cannot be, and those with equal bytes."""
     faults, same = defaultdict[str, list[str]](list), defaultdict[bytes, list[str]](list)
-    places = sorted({(row.file, -1 if row.part is None else row.part) for row in rows})
+    places = list(dict.fromkeys((row.file, row.part) for row in rows))
     step = progress(source.noun[1], len(places))
-    for name, digest, wrong in ahead(lambda place: _read(album, *place), places, available_cores()):
+    read = ahead(lambda place: _read(album, *place), places, available_cores())
+    for place, (digest, wrong) in zip(places, read, strict=True):
         step(1)
-        same[digest].append(name)
+        if digest:
+            same[digest].append(place_of(*place))
         if wrong:
-            faults[wrong].append(name)
+            faults[wrong].append(place_of(*place))
     for wrong, names in faults.items():
-        allowed = wrong.startswith(MODE) or (wrong == CUT and not source.all_decode)
-        because = f" ({source.all_decode})" if source.all_decode and not allowed else ""
-        report.add(wrong + because, *names, kind=Kind.NOTE if allowed else Kind.DAMAGED)
+        is_read = wrong == CUT or wrong.startswith(MODE)
+        report.add(wrong, *names, kind=Kind.NOTE if is_read else Kind.DAMAGED)
     if copies := [" = ".join(names) for names in same.values() if len(names) > 1]:
-        because = f" ({source.no_duplicates})" if source.no_duplicates else ""
-        report.add(f"equal bytes{because}", *copies, kind=Kind.OTHER if source.no_duplicates else Kind.NOTE)
+        report.add("equal bytes", *copies)
 
 
-def _read(album: RawAlbum, file: str, part: int) -> tuple[str, bytes, str]:
-    """Return the name of an example, the hash of its bytes, and what is wrong with it."""
-    name = file if part < 0 else f"{file}, {PART} {part}"
+def _read(album: RawAlbum, file: str, part: int | None) -> tuple[bytes, str]:
+    """Return the hash of an example's bytes, if it can be read, and what is wrong with it."""
     try:
-        data = album.tree.read(file) if part < 0 else bytes_of(album.example(file, part))
+        data = album.data(file, part)
+        wrong = _fault_of(data) if part is None else ""
     except (BadItem, ShiftdataError, OSError) as error:
-        return name, name.encode(errors="replace"), str(error)
-    wrong = "" if part >= 0 else _fault_of(data)
-    return name, hashlib.sha256(data).digest()[:16], wrong
+        return b"", str(error)
+    return hashlib.sha256(data).digest()[:16], wrong
 
 
 def _fault_of(data: bytes) -> str:
-    """Say what is wrong with a picture."""
+    """Say why a picture is not as every viewer shows it; raises `BadItem` where it cannot be used."""
     try:
         picture_of(io.BytesIO(data))
     except BadItem as error:
-        try:
-            as_far_as_it_goes(data)
-        except BadItem as worse:
-            return str(worse)
+        as_far_as_it_goes(data)
         return f"{error}: stored in RGB" if str(error).startswith(MODE) else CUT
     return ""

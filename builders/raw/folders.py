@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from builders.albums.folder import ENDINGS
 from builders.raw.album import NAMELESS, Found, Odd, RawAlbum, Row
-from builders.raw.lists import LISTS, Named, plain, read_list, read_lists
+from builders.raw.lists import LISTS, Named, plain, read_list, read_lists, spelled
 from builders.raw.records import by_name, json_in
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError
@@ -259,11 +259,7 @@ class Folders:
     @cached_property
     def _names(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """Domains and labels by each of their spellings."""
-        domains, labels = (
-            {plain(text): name for name in names for text in (name, *self.spellings.get(name, ()))}
-            for names in (self.domains, self.labels)
-        )
-        return domains, labels
+        return spelled(self.domains, self.spellings), spelled(self.labels, self.spellings)
 
     def _place(self, folders: Sequence[str]) -> Place | None:
         (domains, labels), parts = self._names, {*map(plain, self.parts)}

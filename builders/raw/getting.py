@@ -15,12 +15,10 @@ from shiftdata.data.format.records import FileRecord
 from shiftdata.data.places.http import Http
 from shiftdata.data.places.hubs import hub_endpoint
 from shiftdata.data.places.store import OnBytes
-from shiftdata.errors import InputError, IntegrityError, MissingExtraError, StorageError
+from shiftdata.errors import InputError, IntegrityError, StorageError
 from shiftdata.extras import require
 from shiftdata.files import clear_when_full, locked
 
-#: The oldest openml client that works with NumPy 2; those before 0.14.2 get no pictures.
-OPENML = (0, 15)
 LOCK = ".get.lock"
 SPACE = "free some, or give a folder on another disk: --raw FOLDER"
 
@@ -59,7 +57,7 @@ def get(
         if way.how == "http":
             _by_http(source, folder, progress, say)
         elif way.how == "hub":
-            _from_hub(way, folder)
+            _from_hub(way, folder, say)
         else:
             _from_openml(source, folder, say)
 
@@ -80,39 +78,39 @@ def fault(file: RawFile, path: Path, *, hashed: bool) -> str:
 
 
 def _by_http(source: Source, folder: Path, progress: Progress, say: Say) -> None:
-    _refuse_other_files(source, folder)
-    todo: dict[str, tuple[RawFile, int]] = {}
+    own = {Path(file.name).parts[0] for file in source.files}  # its folder, where a file is in one
+    others = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    if others and not any(name.removesuffix(".part") in own for name in others):
+        raise InputError(  # it may be the same data, unpacked
+            f"{folder} has other files ({', '.join(others[:3])}): if they are {source.name}, run `python -m "
+            f"builders raw check {source.name}`; if not, give another folder: --raw FOLDER"
+        )
+    sizes: dict[RawFile, int] = {}
     for file in source.files:
         path = folder / file.name
         if file.url and path.is_file() and not fault(file, path, hashed=True):
             say(f"{file.name} is here already")
         elif file.url:
-            todo[file.name] = file, _size(source, file)
-    need = sum(size - _begun(folder / name, size) for name, (_, size) in todo.items())
-    unpacked = sum(size for name, (_, size) in todo.items() if name.endswith(COMPRESSED))
+            sizes[file] = _size(source, file)
+    begun = [part for file in sizes if (part := _part(folder / file.name)).is_file()]
+    need = sum(sizes.values()) - sum(part.stat().st_size for part in begun)
+    unpacked = sum(size for file, size in sizes.items() if file.name.endswith(COMPRESSED))
     check_space(folder, need + unpacked, SPACE)
     on_bytes = progress(f"get {source.name}", need)
-    for name, (file, size) in todo.items():
-        with clear_when_full(folder / name):
-            _download(file, folder / name, size, on_bytes)
-        say(f"{name}: {size:,} bytes" + (", its hash is right" if file.hash else ""))
-
-
-def _refuse_other_files(source: Source, folder: Path) -> None:
-    """Do not download next to what may be the same data, unpacked."""
-    own = {Path(file.name).parts[0] for file in source.files}  # its folder, where a file is in one
-    others = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
-    if others and not any(name.removesuffix(".part") in own for name in others):
-        raise InputError(
-            f"{folder} has other files ({', '.join(others[:3])}): if they are {source.name}, run `python -m "
-            f"builders raw check {source.name}`; if not, give another folder: --raw FOLDER"
-        )
+    for file, size in sizes.items():
+        with clear_when_full(folder / file.name):
+            _download(replace(file, bytes=size), folder / file.name, on_bytes)
+        say(f"{file.name}: {size:,} bytes" + (", its hash is right" if file.hash else ""))
 
 
 def _at(file: RawFile) -> tuple[Http, str]:
     """The server of a file, and its name there."""
     folder, _, name = file.url.rpartition("/")
     return Http(folder), name
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
 
 
 def _size(source: Source, file: RawFile) -> int:
@@ -134,18 +132,13 @@ def _size(source: Source, file: RawFile) -> int:
     return size
 
 
-def _begun(path: Path, size: int) -> int:
-    part = path.with_name(f"{path.name}.part")
-    return min(part.stat().st_size, size) if part.is_file() else 0
-
-
-def _download(file: RawFile, path: Path, size: int, on_bytes: OnBytes) -> None:
+def _download(file: RawFile, path: Path, on_bytes: OnBytes) -> None:
     """Download a file; one that was cut goes on, and one that came wrong is removed."""
     store, name = _at(file)
-    part = path.with_name(f"{path.name}.part")
+    part = _part(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    store.download(name, part, FileRecord(bytes=size, sha256="", rows=None), on_bytes)
-    if wrong := fault(replace(file, bytes=size), part, hashed=True):
+    store.download(name, part, FileRecord(bytes=file.bytes or 0, sha256="", rows=None), on_bytes)
+    if wrong := fault(file, part, hashed=True):
         part.unlink()
         raise IntegrityError(
             f"{file.url} gave a file that {wrong}. It was removed: run the same command again; if it "
@@ -154,7 +147,7 @@ def _download(file: RawFile, path: Path, size: int, on_bytes: OnBytes) -> None:
     part.replace(path)
 
 
-def _from_hub(way: Way, folder: Path) -> None:
+def _from_hub(way: Way, folder: Path, say: Say) -> None:
     """Download a copy on the Hub by its own client, which goes on where it was cut and compares hashes."""
     from huggingface_hub import HfApi
 
@@ -162,6 +155,7 @@ def _from_hub(way: Way, folder: Path) -> None:
     try:
         # Of a repo that it cannot reach, the client calls an empty folder a snapshot: ask for it first.
         repo = hub.dataset_info(way.repo)
+        say(f"{way.repo} at {repo.sha}")
         hub.snapshot_download(way.repo, repo_type="dataset", revision=repo.sha, local_dir=folder)
     except (OSError, ValueError) as error:
         line = str(error).strip().partition("\n")[0]
@@ -173,16 +167,11 @@ def _from_hub(way: Way, folder: Path) -> None:
 
 def _from_openml(source: Source, folder: Path, say: Say) -> None:
     """Every set on OpenML, by its own client, into its own cache below the folder."""
-    old = "is too old to download pictures: pip install --upgrade 'shiftdata[raw]'"
-    try:
-        openml = require("openml", f"getting {source.name}")
-    except AttributeError as error:  # it asks NumPy 2 for what NumPy 1 had
-        raise MissingExtraError(f"the openml that is installed {old}") from error
-    if tuple(int(part) for part in openml.__version__.split(".")[:2]) < OPENML:
-        raise MissingExtraError(f"openml {openml.__version__} {old}")
+    openml = require("openml", f"getting {source.name}")
     openml.config.set_root_cache_directory(str(folder))
     for form, number in source.openml.items():
-        say(f"{form.replace('_', ' ')}: OpenML {number}")
+        title = f"OpenML {number} ({form.replace('_', ' ')}) of {source.name}"
+        say(title)
         place = Path(openml.config.get_cache_directory()) / "datasets" / str(number)
         for archive in place.glob("*.zip"):
             archive.unlink()  # cut while it was unpacked: the client would take it for done, and delete all
@@ -190,12 +179,12 @@ def _from_openml(source: Source, folder: Path, say: Say) -> None:
             openml.datasets.get_dataset(number, download_data=True, download_all_files=True)
         except Exception as error:  # it has errors of its own, and those of what it uses
             raise StorageError(
-                f"OpenML {number} ({form.replace('_', ' ')}) of {source.name} cannot be downloaded "
-                f"({type(error).__name__}: {error}): run the same command again; sets that came are kept"
+                f"{title} cannot be downloaded ({type(error).__name__}: {error}): run the same command "
+                "again; sets that came are kept"
             ) from error
         if not any(path.name.lower().endswith((*ENDINGS, *ARCHIVES)) for path in place.rglob("*")):
             raise StorageError(
-                f"OpenML {number} ({form.replace('_', ' ')}) of {source.name} came without pictures: remove "
-                f"{place} and run the same command again. If it comes so again, OpenML has its table alone: "
-                f"ask its authors, {source.page}"
+                f"{title} came without pictures: remove {place} and run the same command again, with "
+                "openml 0.15 or newer. If it comes so again, OpenML has its table alone: ask its authors, "
+                f"{source.page}"
             )

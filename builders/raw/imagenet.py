@@ -16,6 +16,7 @@ from builders.albums.folder import ENDINGS
 from builders.raw.album import Found, Odd, Row
 from builders.raw.folders import NO_PICTURE
 from builders.raw.lists import LISTS
+from builders.raw.records import decoded
 from builders.raw.tree import Tree
 from builders.sample import Json
 from shiftdata.data.metadata.listing import ORDER
@@ -182,7 +183,7 @@ def _validation(tree: Tree) -> dict[str, str]:
         if VALIDATION.fullmatch(path.stem) and NODE.fullmatch(path.parent.name):
             listed.setdefault(path.stem, path.parent.name)
         elif TABLE.fullmatch(path.name.lower()):
-            text = tree.read(file).decode("utf-8-sig", "replace")
+            text = decoded(tree.read(file))
             pairs, words = LISTED.findall(text), text.split()
             if not pairs and all(map(NODE.fullmatch, words)):
                 pairs = [(f"ILSVRC2012_val_{number:08}", node) for number, node in enumerate(words, 1)]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
 from builders.raw.album import Odd
+from builders.raw.records import decoded
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError
 
@@ -45,11 +46,7 @@ def read_list(data: bytes) -> Iterator[tuple[str, int | None]]:
     >>> list(read_list(b"cat/a 1.jpg\r\nC:\\x\\cat\\b c.jpg 7\r\n"))
     [('cat/a 1.jpg', None), ('C:/x/cat/b c.jpg', 7)]
     """
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")
-    for line in filter(None, map(str.strip, LINE_END.split(text))):
+    for line in filter(None, map(str.strip, LINE_END.split(decoded(data)))):
         numbered = NUMBERED.fullmatch(line)
         path, number = (numbered[1], int(numbered[2])) if numbered else (line, None)
         yield path.replace("\\", "/"), number
@@ -87,6 +84,11 @@ def read_lists(
                 why = f"listed in {file.rpartition('/')[2]}, and not there"
                 lists.lines[named] = Odd(file=path, why=why)
     return lists
+
+
+def spelled(names: Iterable[str], spellings: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Names by each of their spellings, without what `plain` leaves out."""
+    return {plain(text): name for name in names for text in (name, *spellings.get(name, ()))}
 
 
 @cache

@@ -13,7 +13,8 @@ from typing import ClassVar, Literal
 from builders.albums.folder import ENDINGS
 from builders.raw.album import Found, Odd, Row
 from builders.raw.imagenet import TWICE, labels, nodes
-from builders.raw.lists import LISTS, plain
+from builders.raw.lists import LISTS, plain, spelled
+from builders.raw.records import decoded
 from builders.raw.tree import Tree
 from builders.sample import Json
 from shiftdata.errors import InputError
@@ -57,6 +58,7 @@ class Paths:
     stem: str = "{name}"
 
     def __post_init__(self) -> None:
+        """Refuse what a declaration cannot mean, before any file is read."""
         try:
             groups = {*self._pattern.groupindex}
             self.stem.format(name="", **dict.fromkeys(groups, ""))
@@ -77,8 +79,8 @@ class Paths:
         trajectories: dict[tuple[str | None, ...], dict[str, Row]] = defaultdict(dict)
         places = Counter[str]()
         lists = [file for file in tree.files if self.listed and file.rpartition("/")[2] == self.listed]
-        texts = [tree.read(file).decode("utf-8", "replace") for file in lists]
-        named = {tuple(path.split("/")[-3:]) for text in texts for path in PATH.findall(text)}
+        paths = (path for file in lists for path in PATH.findall(decoded(tree.read(file))))
+        named = {tuple(path.split("/")[-3:]) for path in paths}
         for file in (file for file in tree.files if file.lower().endswith(ENDINGS)):
             row = self._row(file, places)
             if named and tuple(file.split("/")[-3:]) not in named:
@@ -102,20 +104,13 @@ class Paths:
         return re.compile(rf"(?:.*/)?{self.pattern}", re.IGNORECASE)
 
     @cached_property
-    def _spellings(self) -> Mapping[str, Mapping[str, str]]:
+    def _names(self) -> Mapping[str, Mapping[str, str]]:
         """The names of labels and of domains, where they are known, by their spellings."""
-        known = {
-            group: {
-                plain(spelling): name for name in names for spelling in (name, *self.spellings.get(name, ()))
-            }
-            for group, names in (("label", self.labels), ("domain", self.domains))
-        }
+        known = {group: spelled(getattr(self, f"{group}s"), self.spellings) for group in ("label", "domain")}
         if self.wordnet:
-            of_nodes = {node: labels()[number] for node, number in nodes().items()}
-            known["label"] = {
-                node: name for node, name in of_nodes.items() if name in (self.labels or labels())
-            }
-        return {group: spellings for group, spellings in known.items() if spellings}
+            allowed = {*(self.labels or labels())}
+            known["label"] = {node: name for node, n in nodes().items() if (name := labels()[n]) in allowed}
+        return {group: names for group, names in known.items() if names}
 
     def _row(self, file: str, places: Counter[str]) -> Row | Odd:
         match = self._pattern.fullmatch(file)
@@ -124,10 +119,10 @@ class Paths:
         groups = {name: word for name, word in match.groupdict().items() if word is not None}
         if not groups.get("severity", "0").replace(".", "", 1).isdecimal():
             return Odd(file=file, why=f"its severity {groups['severity']} is not a number")
-        for name in self._spellings.keys() & groups.keys():
-            if (known := self._spellings[name].get(plain(groups[name]))) is None:
-                return Odd(file=file, why=f"{groups[name]} is not a {name} of this dataset")
-            groups[name] = known
+        for group in self._names.keys() & groups.keys():
+            if (known := self._names[group].get(plain(groups[group]))) is None:
+                return Odd(file=file, why=f"{groups[group]} is not a {group} of this dataset")
+            groups[group] = known
         more: dict[str, Json] = {}
         if "list" in groups:
             more = {LISTS: {groups["list"]: places[groups["list"]]}}

@@ -74,22 +74,16 @@ class Counts:
     each: Sequence[int] = ()
 
     @classmethod
-    def of(cls, table: Mapping[str, Any]) -> Counts:
+    def of(cls, *, classes: Sequence[str] = (), groups: Any = None, **known: Any) -> Counts:
         """The counts of a table in TOML, where those of a group stand in the order of its `classes`."""
-        known = dict(table)
-        classes = known.pop("classes", ())
-        groups = known.pop("groups", {})
-        known["groups"] = {domain: dict(zip(classes, row, strict=True)) for domain, row in groups.items()}
-        if groups and "domains" not in known:
-            known["domains"] = {domain: sum(row) for domain, row in groups.items()}
-        return cls(**known)
+        by_class = {domain: dict(zip(classes, row, strict=True)) for domain, row in (groups or {}).items()}
+        domains = {domain: sum(row.values()) for domain, row in by_class.items()}
+        return cls(**{"domains": domains, **known}, groups=by_class)
 
     @property
-    def all(self) -> int | None:
-        """All pictures, where the source says so; of some domains it does not."""
-        if self.total is not None or self.content is not None:
-            return self.total if self.total is not None else (self.content or 0) + (self.stylized or 0)
-        return sum(self.domains.values()) or None
+    def all(self) -> int:
+        """All examples."""
+        return self.total or (self.content or 0) + (self.stylized or 0) or sum(self.domains.values())
 
     def __str__(self) -> str:
         named = f"{self.source}, {self.base}" if self.base else self.source
@@ -123,20 +117,14 @@ class Source:
     counts: Sequence[Counts] = ()
     notes: Sequence[str] = ()
     more: Sequence[str] = ()
-    #: What is known of damage and of repeated pictures, where the facts say that there is none.
-    all_decode: str = ""
-    no_duplicates: str = ""
 
     @classmethod
     def of(cls, name: str, table: Mapping[str, Any], file: Path) -> Source:
         """The source of a table in a TOML file."""
-        default = {"title": name, "license": "LicenseRef-not-stated", "recipes": [name], "file": file}
-        lists = {
-            "ways": [Way(**way) for way in table.get("ways", ())],
-            "files": [RawFile(**entry) for entry in table.get("files", ())],
-            "counts": [Counts.of(counts) for counts in table.get("counts", ())],
-        }
-        return cls(name=name, **{**default, **table, **lists})
+        given = {"title": name, "license": "LicenseRef-not-stated", "recipes": [name], **table}
+        for key, kind in (("ways", Way), ("files", RawFile), ("counts", Counts.of)):
+            given[key] = [kind(**entry) for entry in table.get(key, ())]
+        return cls(name=name, file=file, **given)
 
     @property
     def place(self) -> Path:
@@ -157,8 +145,7 @@ class Source:
     def size(self) -> int | None:
         """The bytes of its files, or about as many; None where they are not known."""
         sizes = [file.bytes for file in self.files if not file.optional]
-        known = [size for size in sizes if size is not None]
-        return sum(known) if known and len(known) == len(sizes) else self.bytes
+        return sum(filter(None, sizes)) if sizes and None not in sizes else self.bytes
 
     @property
     def holds(self) -> str:
@@ -206,17 +193,8 @@ def source(name: str) -> Source:
     """The raw dataset of that name or TOML file, or of a recipe of that name with the recipe's counts."""
     if name.endswith(".toml"):
         return replace(read_sources(Path(name))[0], recipes=[name])
-    if (known := _known(name)) is None:
+    known = next((known for known in sources().values() if name in (known.name, *known.recipes)), None)
+    if known is None:
         raise not_found("raw dataset", name, sources(), "`python -m builders raw list` shows them.")
     own = [counts for counts in known.counts if counts.recipe == name]
     return replace(known, counts=own or [counts for counts in known.counts if not counts.recipe])
-
-
-def noun_of(name: str) -> Sequence[str]:
-    """The word for an example of a raw dataset, and for several; without facts, a picture."""
-    known = _known(name)
-    return known.noun if known else NOUN
-
-
-def _known(name: str) -> Source | None:
-    return next((known for known in sources().values() if name in (known.name, *known.recipes)), None)

@@ -10,14 +10,13 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from builders.albums.folder import ENDINGS
 from builders.raw.archives import ARCHIVES, Archive, archive_at, counts, text_of, without_packing
-from shiftdata.errors import InputError, StorageError
+from shiftdata.errors import StorageError
 from shiftdata.files import open_regular
 
 T = TypeVar("T")
@@ -30,39 +29,45 @@ LFS, LFS_BYTES = b"version https://git-lfs", range(100, 200)
 MOST_BYTES = 1 << 30
 
 
-@dataclass(frozen=True)
-class Tree:
-    """All files at a place: a folder with or without archives in it, or one archive.
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file on disk, or in an archive at a path."""
 
-    Hidden files, and what systems leave behind, are not among them.
+    of: Path | Archive
+    inside: str
+    size: int
+
+
+class Tree:
+    """All files at a place: a folder with or without archives in it, or one archive, or rows.
+
+    Hidden files, and what systems leave behind, are not among them. `files` are the bytes of each by its
+    path, in order; `odd` are files that cannot be used whatever the dataset is, and why.
     """
 
-    place: Path
-
-    def __post_init__(self) -> None:
-        if not self.place.exists():
-            raise InputError(
-                f"there is nothing at {self.place}: give the folder, zip or tar with the raw data"
-            )
-
-    @cached_property
-    def archives(self) -> tuple[Archive, ...]:
-        """The zip and tar files, by name."""
-        return tuple(archive for _, archive in self._contents.archives)
-
-    @cached_property
-    def files(self) -> Mapping[str, int]:
-        """The path of each file, in order, and its bytes."""
-        return {path: self._contents.files[path].size for path in sorted(self._contents.files)}
-
-    @property
-    def odd(self) -> Mapping[str, str]:
-        """Files that cannot be used whatever the dataset is, by path, and why."""
-        return self._contents.odd
+    def __init__(self, place: Path, rows: Archive | None = None) -> None:
+        self.place = place
+        self.odd: dict[str, str] = {}
+        self._files: dict[str, _File] = {}
+        self._kept: dict[tuple[str, str], Any] = {}
+        archives = [("", rows or archive_at(place))] if rows or place.is_file() else self._walk()
+        archives.sort(key=lambda placed: placed[1].path)
+        self.archives = [archive for _, archive in archives if archive is not rows]
+        sizes: dict[str, set[int]] = defaultdict(set)
+        for above, archive in archives:
+            for inside, size in archive.files.items():
+                sizes[above + inside].add(size)
+        for above, archive in archives:
+            if any(len(sizes[above + inside]) > 1 for inside in archive.files):
+                above += f"{without_packing(archive.path.name)}/"
+            for inside, size in archive.files.items():
+                self._add(above + inside, _File(archive, inside, size))
+            self.odd |= {above + path: why for path, why in archive.odd.items()}
+        self.files: Mapping[str, int] = {path: self._files[path].size for path in sorted(self._files)}
 
     def read(self, path: str, start: int = 0, size: int = MOST_BYTES) -> bytes:
         """Return the bytes of a file from `start` on, all or as many as are asked for."""
-        if (file := self._contents.files.get(path)) is None:
+        if (file := self._files.get(path)) is None:
             raise StorageError(f"{path} is not in {self.place}")
         if isinstance(file.of, Archive):
             return file.of.read(file.inside, start, size)
@@ -73,10 +78,6 @@ class Tree:
         except OSError as error:
             raise StorageError(f"{path} in {self.place} cannot be read: {error.strerror}") from error
 
-    @cached_property
-    def _kept(self) -> dict[tuple[str, str], Any]:
-        return {}
-
     def keep(self, what: str, file: str, make: Callable[[], T]) -> T:
         """Return what is made of a file, once: tables and arrays whose parts are examples."""
         if (what, file) not in self._kept:
@@ -84,38 +85,10 @@ class Tree:
         value: T = self._kept[what, file]
         return value
 
-    @cached_property
-    def _contents(self) -> _Contents:
-        contents = _Contents()
-        if self.place.is_file():
-            contents.archives.append(("", archive_at(self.place)))
-        else:
-            contents.walk(self.place)
-        contents.archives.sort(key=lambda placed: placed[1].path)
-        contents.look_into_archives()
-        return contents
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A file on disk, or in an archive at a path."""
-
-    of: Path | Archive
-    inside: str
-    size: int
-
-
-@dataclass
-class _Contents:
-    """Each file by its path; archives with the folder that each is in; what cannot be used, and why."""
-
-    files: dict[str, _File] = field(default_factory=dict)
-    archives: list[tuple[str, Archive]] = field(default_factory=list)
-    odd: dict[str, str] = field(default_factory=dict)
-
-    def walk(self, place: Path) -> None:
-        """Add what is in a folder; links to folders last, if they lead to what is not there without them."""
-        seen, folders, linked = set[tuple[int, int]](), [(place, "")], list[tuple[Path, str]]()
+    def _walk(self) -> list[tuple[str, Archive]]:
+        """Add what is in the folder, links to folders last; return the archives, each with what is above."""
+        archives = list[tuple[str, Archive]]()
+        seen, folders, linked = set[tuple[int, int]](), [(self.place, "")], list[tuple[Path, str]]()
         while folders or linked:
             folder, above = folders.pop() if folders else linked.pop(0)
             try:
@@ -133,33 +106,21 @@ class _Contents:
                 elif not entry.is_file():
                     self.odd[path] = "a link to nothing" if entry.is_symlink() else "not a regular file"
                 elif path.lower().endswith(ARCHIVES):
-                    self.archives.append((above, archive_at(Path(entry.path))))
+                    archives.append((above, archive_at(Path(entry.path))))
                 else:
                     self._add(path, _File(Path(entry.path), "", entry.stat().st_size))
-
-    def look_into_archives(self) -> None:
-        """Add what is in the archives."""
-        sizes: dict[str, set[int]] = defaultdict(set)
-        for above, archive in self.archives:
-            for inside, size in archive.files.items():
-                sizes[above + inside].add(size)
-        for above, archive in self.archives:
-            if any(len(sizes[above + inside]) > 1 for inside in archive.files):
-                above += f"{without_packing(archive.path.name)}/"
-            for inside, size in archive.files.items():
-                self._add(above + inside, _File(archive, inside, size))
-            self.odd |= {above + path: why for path, why in archive.odd.items()}
+        return archives
 
     def _add(self, path: str, file: _File) -> None:
         """Add a file; of two at one path the longer counts, or else the first."""
         if why := _unusable(path, file):
             self.odd[path] = why
             return
-        known = self.files.setdefault(path, file)
+        known = self._files.setdefault(path, file)
         if known.size != file.size:
             sizes = f"{known.size:,} and {file.size:,} bytes"
             self.odd[path] = f"there twice, of different length, of which the longer counts ({sizes})"
-            self.files[path] = max(known, file, key=lambda each: each.size)
+            self._files[path] = max(known, file, key=lambda each: each.size)
 
 
 def _unusable(path: str, file: _File) -> str:

@@ -119,21 +119,16 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    here = os.environ.get("SHIFTDATA_REAL", "build/real")
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="NAME", help="only this set; repeat it"
-    )
-    parser.add_argument("--files", type=Path, default=Path(here), help="where the files are: $SHIFTDATA_REAL")
-    parser.add_argument(
-        "--out", type=Path, default=Path("build/real"), help="for builds, records, the report"
-    )
-    parser.add_argument(
-        "--method", action="append", dest="methods", help="in place of those of the set; repeat it"
-    )
-    parser.add_argument("--steps", type=int, default=300, help="of each training; 0 trains nothing")
-    parser.add_argument("--seeds", type=int, default=1, help="how many of each training")
-    parser.add_argument("--again", action="store_true", help="forget the records of earlier runs")
-    parser.add_argument("--write", action="store_true", help="write the states that docs and `raw list` show")
+    add, out = parser.add_argument, Path("build/real")
+    here = Path(os.environ.get("SHIFTDATA_REAL", out))
+    add("--only", action="append", default=[], metavar="NAME", help="only this set; repeat it")
+    add("--files", type=Path, default=here, help="where the files are: $SHIFTDATA_REAL")
+    add("--out", type=Path, default=out, help="for builds, records, the report")
+    add("--method", action="append", dest="methods", help="in place of those of the set; repeat it")
+    add("--steps", type=int, default=300, help="of each training; 0 trains nothing")
+    add("--seeds", type=int, default=1, help="how many of each training")
+    add("--again", action="store_true", help="forget the records of earlier runs")
+    add("--write", action="store_true", help="write the states that docs and `raw list` show")
     return parser.parse_args()
 
 

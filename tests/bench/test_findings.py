@@ -65,7 +65,7 @@ def of_the_recipe(dataset: str, patterns: str | list[str]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", ["rls-alpha", "rls-views", "sma-uda", "sma-unida", "uda-scratch"])
+@pytest.mark.parametrize("name", ["rls-alpha", "sma-uda", "sma-unida", "uda-scratch"])
 def test_the_runs_of_a_preset_are_as_many_as_it_and_the_page_say(name, monkeypatch):
     monkeypatch.setattr("shiftdata.bench.sweep._canonical", of_the_recipe)
     sweep = read_sweep(name)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import datasets
-import huggingface_hub
 import pytest
 from PIL import Image
 
@@ -20,7 +17,6 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols import LeaveOneDomainOut
 from tests.builders.raw_albums import album_of
 from tests.builders.replicas import pacs
-from tests.serve.serving import serving
 
 FEATURES = datasets.Features(
     {
@@ -126,29 +122,3 @@ def test_columns_that_do_not_fit_are_named(raw, tmp_path, columns, message):
     rows.to_parquet(tmp_path / "copy/train.parquet")
     with pytest.raises(InputError, match=message):
         album_of("hub_pacs", tmp_path / "copy").items()
-
-
-HUB = """
-import sys
-from builders.recipe_files import load_recipe
-print(load_recipe(sys.argv[1]).album.fingerprint())
-"""
-
-
-@pytest.mark.slow
-def test_a_repository_at_a_revision_is_read_from_its_hub(raw, tmp_path, monkeypatch):
-    copy = copied(raw, tmp_path / "hub/lab/pacs")
-    (copy / "README.md").write_text("# PACS\n")
-    with serving(tmp_path / "hub") as mirror:
-        monkeypatch.setenv("HF_ENDPOINT", mirror.endpoint)
-        monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
-        monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-        revision = huggingface_hub.HfApi(endpoint=mirror.endpoint).dataset_info("lab/pacs").sha
-        ran = subprocess.run(
-            [sys.executable, "-c", HUB, f"hub_pacs=lab/pacs@{revision}"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert ran.stdout.strip() == album_of("hub_pacs", copy).fingerprint(), ran.stderr

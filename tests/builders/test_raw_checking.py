@@ -14,8 +14,7 @@ from builders.cli.app import main
 from builders.cli.raw_texts import size_text
 from builders.raw import sources
 from builders.raw.album import RawAlbum
-from builders.raw.checking import check
-from builders.raw.counting import compare
+from builders.raw.checking import Report, check, compare
 from builders.raw.sources import Counts, RawFile, Source
 from builders.recipe_files import load_recipe, recipe_names
 from tests.builders.replicas import pacs
@@ -40,7 +39,7 @@ def drawn(tmp_path_factory) -> tuple[Path, Source]:
         for domain in DOMAINS
     }
     groups["photo"][0] -= 2  # what systems leave
-    counts = Counts.of({"source": "the replica", "classes": pacs.LABELS, "groups": groups})
+    counts = Counts.of(source="the replica", classes=pacs.LABELS, groups=groups)
     return root, replace(sources.source("pacs"), counts=(counts,))
 
 
@@ -101,10 +100,10 @@ def test_reading_names_damaged_grey_and_equal_pictures(known, album, tree):
     photos[1].write_bytes(photos[1].read_bytes()[:-60])
     photos[3].write_bytes(photos[2].read_bytes())
     assert problems(known, album, tree) == []
-    unreadable, cut, equal = problems(known, album, tree, read=True)
-    assert unreadable.startswith("not a readable picture")
-    assert cut.startswith("ends too soon, and is kept as far as it goes (all 9,991 files decode")
-    assert equal.startswith("equal bytes (no two files")
+    assert problems(known, album, tree, read=True) == ["not a readable picture"]
+    notes = {finding.what: finding.files for finding in check(known, album, tree, read=True).findings}
+    assert len(notes["ends too soon, and is kept as far as it goes"]) == 1
+    assert len(notes["equal bytes"]) == 1
 
 
 def test_sources_that_disagree_are_both_said():
@@ -112,13 +111,17 @@ def test_sources_that_disagree_are_both_said():
         Counts(source="today's files", verified=False, domains={"a": 3, "b": 4}),
         Counts(source="the papers", domains={"a": 3, "b": 6}),
     ]
-    (same,) = compare({"": {("a", "x"): 3, ("b", "x"): 4}}, known)
-    assert same.expected == "7 by today's files [not verified]; 9 by the papers"
-    assert same.differences == []
-    (twice,) = compare({"": {("A", "x"): 3, ("b", "x"): 12}}, known)
-    assert twice.expected == "9 by the papers; 7 by today's files [not verified]"
-    (difference,) = twice.differences
-    assert difference.text() == "b: 12 pictures, and 6 expected; twice as many: is it there two times?"
+    toy = replace(sources.source("pacs"), counts=known)
+    same, twice = Report(), Report()
+    same.counts[""].update({("a", "x"): 3, ("b", "x"): 4})
+    compare(toy, same)
+    assert same.expected == ["7 by today's files [not verified]; 9 by the papers"]
+    assert same.findings == []
+    twice.counts[""].update({("A", "x"): 3, ("b", "x"): 12})
+    compare(toy, twice)
+    assert twice.expected == ["9 by the papers; 7 by today's files [not verified]"]
+    (finding,) = twice.findings
+    assert finding.what == "b: 12 pictures, and 6 expected"
 
 
 def test_another_dataset_is_named_as_such_and_is_not_to_be_got_again(tmp_path, capsys):

@@ -17,7 +17,7 @@ from builders.raw import sources
 from builders.raw.getting import get
 from builders.raw.sources import RawFile, Source, Way
 from shiftdata.data.places import store
-from shiftdata.errors import InputError, IntegrityError, MissingExtraError, StorageError
+from shiftdata.errors import InputError, IntegrityError, StorageError
 from tests.builders.raw_server import Server, serving
 from tests.builders.replicas.drawing import put
 from tests.serve import serving as mirror
@@ -150,7 +150,6 @@ def test_openml_gets_every_set_into_the_folder(tmp_path, monkeypatch):
             put(tmp_path, f"datasets/{number}/images/1.jpg")
 
     client = SimpleNamespace(
-        __version__="0.15.1",
         config=SimpleNamespace(set_root_cache_directory=id, get_cache_directory=lambda: str(tmp_path)),
         datasets=SimpleNamespace(get_dataset=get_dataset),
     )
@@ -161,9 +160,6 @@ def test_openml_gets_every_set_into_the_folder(tmp_path, monkeypatch):
         get(sources.source("sma_brd"), tmp_path, accepted=True)
     options = {"download_data": True, "download_all_files": True}
     assert came == [(number, options) for number in (46036, 46035, 46034, 46033)]
-    client.__version__ = "0.14.2"
-    with pytest.raises(MissingExtraError, match=r"openml 0\.14\.2 is too old to download pictures"):
-        get(sources.source("sma_brd"), tmp_path, accepted=True)
 
 
 @pytest.mark.parametrize("name", sources.sources())
