@@ -36,7 +36,7 @@ TABLE = re.compile(r"(?:.*val.*synset.*|val)\.txt|loc_val_solution\.csv")
 LISTED = re.compile(r"(ILSVRC2012_val_\d{8})(?:\.JPEG)?[,\s]+(n\d{8}|\d{1,3})\b")
 #: Folders of ImageNet-C, which has copies of the names of validation pictures.
 SEVERITIES = ("1", "2", "3", "4", "5")
-UNKNOWN = "its class is not known: sort it into a folder of its class, or put LOC_val_solution.csv beside it"
+UNKNOWN = "its class is not known: sort it into a folder of its class, or put LOC_val_solution.csv next to it"
 NO_CLASS = "missing: the tree has no picture of this class"
 TWICE = "there already, in another folder"
 

@@ -136,7 +136,7 @@ class Table:
     def _found(self, tree: Tree, file: str, cells: Cells, start: int) -> Iterator[Found]:
         """The rows of a table, and the pictures that it does not name; `start` rows came before it."""
         folder, _, table = file.rpartition("/")
-        # Of equal names the picture beside or below the table.
+        # Of equal names the picture next to or below the table.
         pictures = by_name(tree) | by_name(tree, below=folder) if self.picture else {}
         roles = (self.picture, self.stem, self.origin, self.label, self.domain)
         names, stems, origins, labels, domains = (_values(tree, cells, column) for column in roles)

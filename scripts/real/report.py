@@ -6,6 +6,7 @@ import csv
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -87,8 +88,8 @@ def page_with(page: str) -> str:
 
 def _with_state(line: str) -> str:
     """A line of the table of all datasets; of a family, the state of the set that was read best."""
-    family = line.split("`")[1].removesuffix("<id>")
-    read = {source.read_on for name, source in sources().items() if name == family or name.startswith(family)}
+    family = line.split("`")[1].replace("<id>", "*")
+    read = {source.read_on for name, source in sources().items() if fnmatchcase(name, family)}
     cells = line.strip("| ").split(" | ")[:6]
     return f"| {' | '.join([*cells, min(read, key=READ_ON.index)])} |"
 
@@ -114,7 +115,7 @@ def _table(sets: Sequence[Any], records: Records) -> Iterator[str]:
 
 
 def _figures(real: Any, record: Mapping[str, Any]) -> str:
-    """The figures of each task and method, over its seeds, beside those that others published."""
+    """The figures of each task and method, over its seeds, next to those that others published."""
     values = defaultdict[str, dict[tuple[str, str], list[float]]](lambda: defaultdict(list))
     for name, value in record.items():
         if run := RUN.fullmatch(name):

@@ -102,7 +102,7 @@ def archive(root: Path) -> None:
 
 
 def both(root: Path) -> None:
-    """The root of torchvision's datasets, with CIFAR-100 and its corruptions beside it."""
+    """The root of torchvision's datasets, with CIFAR-100 and its corruptions next to it."""
     replica.python(root, 10)
     replica.cifar100(root)
 

@@ -165,7 +165,7 @@ FORMS: Mapping[str, tuple[str, Mapping[str, str | None], Mapping[str, int]]] = {
         {f"imagenetv2-matched-frequency/{NODE}/0a1b.jpeg": None},
         {"imagenetv2": 1},
     ),
-    "beside ImageNet": (
+    "next to ImageNet": (
         "imagenet_r",
         {f"train/{NODE}/{NODE}_10.JPEG": None, f"imagenet-r/{NODE}/art_0.jpg": None},
         {"art": 1},
@@ -197,7 +197,7 @@ FORMS: Mapping[str, tuple[str, Mapping[str, str | None], Mapping[str, int]]] = {
 
 #: Trees in which something lacks, or has other pixels than the authors' files, and what the error names.
 LACKING = [
-    ("living17", f"val/{VALIDATION}.JPEG", r"put LOC_val_solution\.csv beside it"),
+    ("living17", f"val/{VALIDATION}.JPEG", r"put LOC_val_solution\.csv next to it"),
     ("cifar10", "cifar10/train/cat/0000.jpg", "data_batch_1: missing"),
     ("cifar10_c", "cifar10_c/fog/3/000/00001.jpg", r"gaussian_noise\.npy: missing"),  # Dassl's
     (

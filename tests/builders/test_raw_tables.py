@@ -44,7 +44,7 @@ def flat(root: Path) -> None:
 
 
 def deeper(root: Path) -> None:
-    """Below folders of one's own, with the authors' archives and notes beside them."""
+    """Below folders of one's own, with the authors' archives and notes next to them."""
     shutil.move(root, root.parent / "inner")
     (root / "data").mkdir(parents=True)
     shutil.move(root.parent / "inner", root / "data/raw")

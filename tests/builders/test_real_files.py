@@ -70,3 +70,7 @@ def test_the_page_of_public_datasets_says_which_were_read_on_real_files(monkeypa
     monkeypatch.syspath_prepend(str(REAL))
     page = (ROOT / "docs/raw_datasets.md").read_text(encoding="utf-8")
     assert import_module("report").page_with(page) == page, "python scripts/real --write writes it"
+    reads = {row.split("`")[1]: row.split(" | ")[-1] for row in page.splitlines() if row.startswith("| [`")}
+    assert reads["cifar10_images"] == "real files |"
+    assert reads["cifar10"] == "replica |", "not those of cifar10_images, whose name begins alike"
+    assert reads["imagenet"] == "part |"
