@@ -1,6 +1,6 @@
-"""The norms that `small-cnn` could have, by ERM on tasks of real files: why its first one is instance norm.
+"""Other layers that `small-cnn` could have, by ERM on tasks of real files.
 
-    python scripts/bench/norms.py DIGITS uda_mnist_mnist_m PACS domainbed_sketch [--steps 800] [--seeds 2]
+    python scripts/bench/small_cnn.py DIGITS uda_mnist_mnist_m PACS domainbed_sketch [--steps 800] [--seeds 2]
 
 Datasets and canonical splits come in turns; `make real` builds them in build/real/shift. A line gives the
 accuracy on the test set, and the share of the label that is predicted most: near 1 the network has collapsed.
@@ -18,7 +18,7 @@ from torch import nn
 
 import shiftdata as sd
 from shiftdata.baselines import Training
-from shiftdata.baselines.networks import Network, small_cnn
+from shiftdata.baselines.networks import Magnitude, Network, small_cnn
 
 
 def group(channels: int) -> nn.Module:
@@ -29,21 +29,24 @@ def instance(channels: int) -> nn.Module:
     return nn.GroupNorm(channels, channels)
 
 
-#: The norm of the first layer, and that of the others.
-NORMS = {
-    "instance, then batch (small-cnn)": (instance, nn.BatchNorm2d),
-    "batch": (nn.BatchNorm2d, nn.BatchNorm2d),
-    "group": (group, group),
-    "instance": (instance, instance),
+#: The norm of the first layer and that of the others, and what the first gives.
+VARIANTS = {
+    "small-cnn": (instance, nn.BatchNorm2d, Magnitude),
+    "ReLU": (instance, nn.BatchNorm2d, nn.ReLU),
+    "ReLU, batch norm": (nn.BatchNorm2d, nn.BatchNorm2d, nn.ReLU),
+    "ReLU, group norm": (group, group, nn.ReLU),
+    "ReLU, instance norm": (instance, instance, nn.ReLU),
 }
 
 
-def with_norms(name: str) -> nn.Module:
-    """Return the encoder of `small-cnn` with other norms."""
+def variant(name: str) -> nn.Module:
+    """Return the encoder of `small-cnn` with other layers."""
     network: Network = small_cnn(0, 2)
+    *norms, activation = VARIANTS[name]
     for number, stage in enumerate(network.maps):
         convolution = stage[0]
-        stage[1] = NORMS[name][number > 0](convolution.out_channels)
+        stage[1] = norms[number > 0](convolution.out_channels)
+    network.maps[0][2] = activation()
     return network.encoder
 
 
@@ -57,16 +60,16 @@ def main() -> None:
         sys.exit(f"datasets and canonical splits come in turns, got {len(given.tasks)} names")
     for dataset, split in zip(given.tasks[::2], given.tasks[1::2], strict=True):
         task = sd.task(dataset, split)
-        for name in NORMS:
+        for name in VARIANTS:
             results = [measured(task, name, given.steps, seed) for seed in range(given.seeds)]
             accuracy, most = np.mean(results, axis=0)
-            print(f"{split:<24}{name:<36}{accuracy:.3f}  most predicted {most:.2f}", flush=True)
+            print(f"{split:<24}{name:<24}{accuracy:.3f}  most predicted {most:.2f}", flush=True)
 
 
 def measured(task: sd.Task, name: str, steps: int, seed: int) -> tuple[float, float]:
     """Return the accuracy after a training, and the share of the label that is predicted most."""
     torch.manual_seed(seed)
-    run = sd.train(task, "erm", backbone=with_norms(name), training=Training(steps=steps), seed=seed)
+    run = sd.train(task, "erm", backbone=variant(name), training=Training(steps=steps), seed=seed)
     with warnings.catch_warnings(action="ignore"):
         accuracy = float(run.evaluate()["accuracy"])
     _, counts = np.unique([*run.predictions().values()], return_counts=True)
