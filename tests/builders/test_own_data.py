@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,6 @@ from PIL import Image, ImageDraw
 
 import shiftdata as sd
 from builders.albums.folder import FolderAlbum
-from builders.albums.rows import Columns, RowsAlbum
 from builders.cli.app import main
 from builders.filters import Stages, judged_rows
 from builders.make import assign
