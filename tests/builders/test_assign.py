@@ -108,6 +108,7 @@ def test_too_few_pictures_for_a_base_is_said_with_numbers():
         ({"key": "Upper.Case"}, "gives the key 'Upper.Case'"),
         ({"key": "disc_disc01"}, "gives the key 'disc_disc01' twice"),
         ({"label": "star"}, "has the label 'star'; the album lists"),
+        ({"nuisance": "cartoon"}, "has the style 'cartoon'; the recipe's shift lists"),
     ],
 )
 def test_an_album_that_would_make_a_broken_dataset_is_refused(recipe, change, message):

@@ -208,15 +208,6 @@ def test_what_was_dropped_is_named_file_by_file(own, tiny, tmp_path, capsys):
     assert check(out / "shift/tiny", load_recipe(str(own))) == []
 
 
-def test_a_base_in_which_nothing_is_left_says_why(own, tmp_path):
-    for number, file in enumerate((own.parent / "pictures").rglob("*.png")):
-        Image.new("RGB", (4, 4), (number, 0, 0)).save(file)
-    with pytest.raises(
-        InputError, match=r"all 160 pictures of tiny were dropped: 160: a side below 8 pixels"
-    ):
-        build(str(own), tmp_path / "out", workers=1, quiet=True)
-
-
 def test_a_folder_that_is_no_dataset_is_not_overwritten(recipe, tmp_path):
     (tmp_path / "shift/tiny").mkdir(parents=True)
     (tmp_path / "shift/tiny/thesis.tex").write_text("years of work")

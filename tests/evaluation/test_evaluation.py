@@ -374,7 +374,7 @@ def test_protocols_that_are_composed_have_all_their_figures():
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_truth_a_constant_and_random_predictions_under_every_protocol(name):
-    task = sd.task(SHARED, name.strip(), on_empty="report", **CASES[name])
+    task = sd.task(SHARED, name, on_empty="report", **CASES[name])
     test = task.set_of("test")
     times = 1 if task.sets[test].counts is None else task.table(test)["count"].to_numpy()
     true, universal = np.repeat(truth(task), times), "universal" in task.history.metrics

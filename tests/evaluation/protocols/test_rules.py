@@ -160,7 +160,7 @@ def test_cells_are_many_sets():
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("seed", [0, 5])
 def test_words_are_read_back(name, seed):
-    chain = protocol(name.strip(), **{**CASES[name], "seed": seed}) & parse_protocol("severity<=1.5")
+    chain = protocol(name, **{**CASES[name], "seed": seed}) & parse_protocol("severity<=1.5")
     again = parse_protocol(chain.words())
     assert again is not None
     assert str(again) == str(chain)
@@ -254,7 +254,7 @@ def uneven_labels(labels: int, shared: bool) -> sd.Metadata:
 
 
 def test_config_names_differ_where_parameters_do():
-    every = [protocol(n.strip(), **{**params, "seed": s}) for n, params in CASES.items() for s in (0, 5)]
+    every = [protocol(n, **{**params, "seed": s}) for n, params in CASES.items() for s in (0, 5)]
     words = "uda source=dim target=rock; continuous; continuous cells=true; continuous shifts=snow; "
     words += "continuous severities=0.5,1; label-shift alpha=0.5 source=rock target=dim"
     every += [parse_protocol(text) for text in words.split(";")]
@@ -262,7 +262,7 @@ def test_config_names_differ_where_parameters_do():
     assert len(set(names)) == len(names)
     assert all(name.replace("_", "a").isalnum() and name == name.lower() for name in names)
     assert all(each.summary("style").endswith(".") for each in every)
-    assert {each.id for each in protocols()} >= {name.strip().split("@")[0] for name in CASES}
+    assert {each.id for each in protocols()} >= {name.split("@")[0] for name in CASES}
 
 
 def test_trajectories_of_your_own_table():
