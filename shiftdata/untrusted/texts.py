@@ -141,6 +141,8 @@ class CsvReader:
 
     def _counted(self, stream: Iterable[str]) -> Iterator[str]:
         for line in bounded_lines(stream, self._name):
+            if "\0" in line:
+                raise csv.Error("it has a NUL character, which no text has")
             self._length += len(line)
             check("csv_field", self._length, self._name, f"has a row of {self._length:,} bytes or more")
             yield line
