@@ -18,7 +18,7 @@ from shiftdata.errors import InputError
 from shiftdata.extras import require
 
 if TYPE_CHECKING:
-    from shiftdata.serve.folders import Library
+    from shiftdata.serve.folders import Commit, Repo
 
 VARIABLE = "SHIFTDATA_MIRROR_TOKEN"
 #: Seconds after which a thread that reads a file gets its turn; Python's 0.005 are long in a busy server.
@@ -98,13 +98,14 @@ def command(
     names, limits = _hosts(host, allowed_host), Limits(proxies=_proxies(trusted_proxy))
     mirror = Mirror(library, token, hosts=names, limits=limits, tokens=tokens, pages=pages)
     with listen(host, port) as bound:
-        datasets = _datasets(library) or [NO_DATASET]  # hashes files even if nothing is printed
+        heads = library.heads()  # files without a manifest are hashed here, so that no reader waits for it
+        datasets = [_line(*head) for head in heads] or [NO_DATASET]
         who = "everyone who can reach it may read" if mirror.readers.is_open else "reading needs a token"
         address = f"export HF_ENDPOINT=http://{_address(host)}:{bound.getsockname()[1]}"
         print("\n".join([address] if quiet else [*datasets, address, f"{who}; Ctrl-C stops it"]), flush=True)
         sys.setswitchinterval(SWITCH_INTERVAL)
         start_log(quiet=quiet)
-        pages.start()
+        pages.warm(heads)
         try:
             asyncio.run(mirror.connections.serve(make_app(mirror), bound))
         finally:
@@ -134,9 +135,8 @@ def _address(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _datasets(library: Library) -> list[str]:
-    """A line for each dataset; files without a manifest are hashed here, so that no reader waits for it."""
-    return [
+def _line(repo: Repo, commit: Commit) -> str:
+    """Describe a dataset in a line."""
+    return (
         f"  {f'{repo.owner}/{repo.name}':<40} {len(commit.files):>6,} files {commit.bytes / 1e6:>12,.1f} MB"
-        for repo, commit in library.heads()
-    ]
+    )

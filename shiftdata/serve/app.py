@@ -30,9 +30,10 @@ def _page(name: str) -> Callable[[Request], Awaitable[Response]]:
     """An endpoint of `page_routes`, in the process of pages if the mirror has one."""
 
     async def endpoint(request: Request) -> Response:
-        ask, pages = await run_in_threadpool(_asked, name, request), mirror_of(request).pages
-        if pages is not None:
-            return await pages.answer(ask)
+        if (pages := mirror_of(request).pages) is not None:
+            pages.check_queue()
+            return await pages.answer(await run_in_threadpool(_asked, name, request))
+        ask = await run_in_threadpool(_asked, name, request)
         response: Response = await run_in_threadpool(
             lambda: import_module("shiftdata.serve.page_routes").respond(ask)
         )

@@ -187,7 +187,13 @@ class Connection:
         self._parser = h11.Connection(h11.SERVER, MAX_HEAD)
         self._body, self._start, self._status = b"", b"", 0
         self._rest: IO[bytes] | None = None
-        scope: dict[str, Any] = {"type": "http", "method": "-", "client": self._client, "target": "-", "state": {}}
+        scope: dict[str, Any] = {
+            "type": "http",
+            "method": "-",
+            "client": self._client,
+            "target": "-",
+            "state": {},
+        }
         try:
             async with self._client_in(self._limits.request_timeout):
                 head = await self._read_head()

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -71,8 +72,7 @@ class PageProcess:
 
     async def answer(self, ask: Ask) -> Response:
         """Return the page, or an answer that says why there is none."""
-        if self._turn.statistics().tasks_waiting >= QUEUE:
-            raise _busy()
+        self.check_queue()
         try:
             async with asyncio.timeout(WAIT):
                 await self._turn.acquire()
@@ -82,6 +82,11 @@ class PageProcess:
             return await run_sync(self._answer, ask, limiter=self._thread, abandon_on_cancel=True)
         finally:
             self._turn.release()
+
+    def check_queue(self) -> None:
+        """Refuse a request where too many wait: before it costs anything, and before it waits too."""
+        if self._turn.statistics().tasks_waiting >= QUEUE:
+            raise _busy()
 
     def start(self) -> None:
         """Start the process, after a pause if it keeps ending."""
@@ -105,6 +110,15 @@ class PageProcess:
         ours.settimeout(self._seconds * 2 + 10)  # the process ends itself before, if it runs at all
         self._socket, self._stream = ours, ours.makefile("rb")
         self._sent.clear()
+
+    def warm(self, heads: Sequence[tuple[Repo, Commit]]) -> None:
+        """Start the process before the first request, and open every manifest."""
+
+        def make_front_page() -> None:
+            with suppress(Refusal):
+                self._answer(Ask("front_page", "", {}, "", heads))
+
+        threading.Thread(target=make_front_page, daemon=True).start()
 
     def close(self) -> None:
         """End the process for ever; a request that it works on has no answer."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +18,6 @@ from shiftdata.serve import page_process
 from shiftdata.serve.page_process import PageProcess
 from tests.serve.hostile import wait_for
 from tests.serve.serving import Answer, Running, request, serving
-from tests.tiny import edit_manifest
 
 PAGE, FILE = "/datasets/shift/tiny", "/datasets/shift/tiny/resolve/main/README.md"
 
@@ -46,7 +43,10 @@ def get(running: Running, path: str) -> Answer:
 
 def test_pages_are_those_of_one_process(served: Running, tiny_out: Path):
     with serving(tiny_out) as alone:
-        here, there = get(alone, f"{PAGE}/data/rows.json?full=1"), get(served, f"{PAGE}/data/rows.json?full=1")
+        here, there = (
+            get(alone, f"{PAGE}/data/rows.json?full=1"),
+            get(served, f"{PAGE}/data/rows.json?full=1"),
+        )
     assert (there.status, there.json) == (200, here.json)
     assert b"shift/tiny" in get(served, "/").body
     assert pid(served) != os.getpid()
