@@ -27,7 +27,7 @@ from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from starlette.responses import Response
 
-from shiftdata.serve.folders import Commit, Listing, Parts, Repo
+from shiftdata.serve.folders import Commit, Repo
 from shiftdata.serve.names import LOG, Refusal
 
 #: Bytes that the process may allocate, without the libraries that it maps; seconds for one page.
@@ -219,7 +219,8 @@ def work() -> None:
             except EOFError:
                 return
             signal.setitimer(signal.ITIMER_REAL, seconds)  # whatever is running then, the process ends
-            _learn(repos, root, new)
+            for key, (parts, listing) in new.items():  # walked and hashed once, by the server
+                repos[key] = Repo(key[0], key[1], root, parts, listing), listing.commit
             answer = respond(replace(ask, heads=[repos[key] for key in keys]))
             headers = [(name.decode(), value.decode()) for name, value in answer.raw_headers]  # ASCII
             head = {"status": answer.status_code, "headers": headers, "length": len(answer.body)}
@@ -230,11 +231,3 @@ def work() -> None:
             if answer.status_code == 413:  # out of memory: what is left of it is in pieces
                 return
             log.lines.clear()
-
-
-def _learn(
-    repos: dict[Key, tuple[Repo, Commit]], root: Path, new: Mapping[Key, tuple[Parts, Listing]]
-) -> None:
-    """Take over the files of repos as the server has listed them: they are walked and hashed once."""
-    for key, (parts, listing) in new.items():
-        repos[key] = Repo(*key, root, parts, listing=listing), listing.commit
