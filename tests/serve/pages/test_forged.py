@@ -18,10 +18,14 @@ from tests.serve.serving import request, serving
 from tests.tiny import edit_file, edit_manifest
 
 DATASET = "/datasets/shift/tiny"
-PAGES = (
-    *("", "/example.html", "/severity.html", "/card.webp", "/data/rows.json?full=1", "/data/picture/{base}/0"),
-    *("/data/picture/{base}/0?side=32", "/data/covers/{base}-0-0.webp", "/data/counts.json?base={base}&task="),
+DATA = (
+    "rows.json?full=1",
+    "picture/{base}/0",
+    "picture/{base}/0?side=32",
+    "covers/{base}-0-0.webp",
+    "counts.json",
 )
+PAGES = ("", "/example.html", "/severity.html", "/card.webp", *(f"/data/{name}" for name in DATA))
 
 
 def column(name: str, value: Any) -> Callable[[Path], None]:
