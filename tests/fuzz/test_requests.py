@@ -55,7 +55,7 @@ class Reply:
 
 
 async def ask(app: Any, request: Asked) -> Reply:
-    """One request, as uvicorn hands it over."""
+    """One request, as the server hands it over."""
     raw_path, _, query = request.target.encode().partition(b"?")
     reply, left = Reply(), list(request.pieces) or [b""]
 
@@ -224,7 +224,7 @@ def _damaged(raw: bytes, rng: random.Random) -> bytes:
 def mirror(served: Path) -> Iterator[Running]:
     with serving(served, token=TOKEN) as running:
         errors = Errors(logging.ERROR)
-        logging.getLogger("uvicorn.error").addHandler(errors)
+        logging.getLogger("shiftdata.serve").addHandler(errors)
         yield running
     assert errors.lines == []
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from PIL import Image
 
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.evaluation.pages.shell import render
+from shiftdata.evaluation.pages.shell import as_size, render
 from shiftdata.serve.pages.pages import calibrated
 from shiftdata.serve.pages.sprites import as_webp
 from shiftdata.untrusted.pictures import decoded_picture
@@ -21,32 +20,25 @@ PICTURES = ("preview.jpg", "groups.png")
 CARD = (480, 240)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A dataset on the front page; `picture` is the address of its picture, or empty."""
+#: Characters by which a dataset is found.
+MOST_SEARCHED = 4000
 
-    manifest: Manifest
-    url: str
-    repo_id: str
-    picture: str = ""
 
-    @property
-    def shift(self) -> str:
-        return self.manifest.family.replace("-", " ")
-
-    @property
-    def calibrated(self) -> str:
-        return calibrated(self.manifest)
-
-    @property
-    def search(self) -> str:
-        known = self.manifest
-        texts = [known.name, known.title, known.summary, known.family, known.license]
-        return " ".join([*texts, *known.labels[:200], *known.nuisances[:200]]).lower()
+def entry_of(known: Manifest, url: str, repo_id: str, picture: str = "") -> dict[str, str]:
+    """Return what the front page shows of a dataset; `picture` is the address of its picture, or empty."""
+    facts = f"{len(known.labels)} {known.roles.label}s, {len(known.nuisances)} {known.roles.nuisance}s"
+    facts += f" in {len(known.severities)} severities" if len(known.severities) > 1 else ""
+    facts += f"; {known.rows:,} rows, {as_size(known.bytes)}"
+    facts += "" if known.pixels_included else "; splits only"
+    texts = [known.name, known.title, known.summary, known.family, known.license]
+    search = " ".join([*texts, *known.labels[:200], *known.nuisances[:200]]).lower()[:MOST_SEARCHED]
+    entry = {"name": known.name, "title": known.title, "license": known.license, "facts": facts}
+    entry |= {"shift": known.family.replace("-", " "), "calibrated": calibrated(known), "search": search}
+    return entry | {"url": url, "repo_id": repo_id, "picture": picture}
 
 
 def catalog_page(
-    entries: Sequence[Entry],
+    entries: Sequence[Mapping[str, str]],
     *,
     root: str,
     index: str = "index.html",
@@ -59,8 +51,8 @@ def catalog_page(
         root=root,
         index=index,
         entries=entries,
-        shifts=sorted({entry.shift for entry in entries}),
-        licences=sorted({entry.manifest.license for entry in entries}),
+        shifts=sorted({entry["shift"] for entry in entries}),
+        licences=sorted({entry["license"] for entry in entries}),
         others=others,
         endpoint=endpoint,
     )
