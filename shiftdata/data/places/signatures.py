@@ -104,7 +104,7 @@ def check_signature(where: str, data: bytes, signature: bytes | None, keys: Keys
     if signature is None:
         raise IntegrityError(
             f"{where} is not signed: there is no {Path(where).name}{SUFFIX} next to it, and the key {ids} is "
-            f"pinned. Ask its publisher to sign it, or take it unsigned with {VARIABLE}= (empty)"
+            f"pinned. Ask its publisher to sign it, or pin no key: {VARIABLE}= (empty), and no --key"
         )
     signer = signer_of(signature)
     for key in keys:

@@ -253,6 +253,10 @@ def test_a_manifest_must_be_signed_where_no_signed_catalog_has_its_hash(
     assert main(["verify", str(tmp_path / "out"), "--files-only", "--key", publisher.public()]) == 0
     assert main(["verify", str(tmp_path / "out"), "--files-only", "--key", publisher.public("new")]) == 1
     assert sd.load_dataset(tmp_path / "out", "gf_k2_mu10", split="train")
+    publisher.write(str(place))
+    publisher.sign()
+    monkeypatch.setenv("SHIFTDATA_CATALOG", str(publisher.catalog))
+    assert contents(sd.fetch("toy", out=tmp_path / "by name")) == contents(place)
     flip(tmp_path / "out" / SIGNATURE)
     assert main(["verify", str(tmp_path / "out"), "--files-only", "--key", publisher.public()]) == 1
 
