@@ -22,6 +22,7 @@ _MODULES = {
     "s3": "s3fs",
     "search": "optuna",
     "serve": "h11 starlette",
+    "signed": "minisign",
     "torch": "safetensors torch",
     "wds": "webdataset",
 }

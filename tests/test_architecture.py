@@ -13,6 +13,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import shiftdata
 from tests.paths import ROOT
@@ -149,12 +151,15 @@ def test_docstrings_and_variables_are_named_as_the_field_names_them():
     assert {room: n for room, n in ones.items() if n > LEFT_ONE.get(room, 0)} == {}
 
 
-def test_the_pins_cover_every_dependency():
-    def name(requirement: str) -> str:
-        return re.split(r"[\[><=]", requirement)[0].lower().replace("_", "-")
-
+def test_the_lock_has_a_version_and_hashes_of_every_dependency():
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())
     parts = [config["project"]["dependencies"], *config["project"]["optional-dependencies"].values()]
-    named = {name(line) for part in [*parts, *config["dependency-groups"].values()] for line in part}
-    pinned = {name(line) for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
-    assert named <= pinned
+    parts += [config["build-system"]["requires"], ["pip"], *config["dependency-groups"].values()]
+    text = re.sub(r"(?m)^#.*\n", "", (ROOT / "constraints.txt").read_text()).replace("\\\n", "")
+    pins: dict[str, str] = {}
+    for line in text.splitlines():
+        pin = re.fullmatch(r"([\w.-]+)==(\S+)( ; [^#]*?)?((\s+--hash=sha256:[0-9a-f]{64})+)", line.rstrip())
+        assert pin, line[:100]
+        pins[canonicalize_name(pin[1])] = pin[2]
+    for requirement in map(Requirement, {line for part in parts for line in part}):
+        assert pins[canonicalize_name(requirement.name)] in requirement.specifier, requirement

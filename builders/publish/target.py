@@ -13,6 +13,7 @@ from shiftdata.data.format.addresses import absolute
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import CROISSANT, RENDERINGS
 from shiftdata.data.format.records import FileRecord
+from shiftdata.data.places.signatures import SIGNATURE, SUFFIX, SecretKey
 from shiftdata.data.places.store import FileInfo, MissingFileError, OnBytes, Store
 from shiftdata.errors import IntegrityError, ShiftdataError
 from shiftdata.files import git_blob_id, sha256_of, write_bytes
@@ -47,6 +48,16 @@ class Source:
             self, files={**self.files, CROISSANT: _record(file)}, written={**self.written, CROISSANT: file}
         )
 
+    def signed(self, key: SecretKey, work: Path) -> Source:
+        """Return the dataset with a signature of its manifest, which comes before the manifest."""
+        data = (self.folder / FILE_NAME).read_bytes()
+        signature = key.sign(data, f"shiftdata manifest {self.manifest.name} {self.manifest.version}")
+        file = work / "signatures" / f"{hashlib.sha256(signature).hexdigest()[:16]}{SUFFIX}"
+        write_bytes(file, signature)
+        files = {**self.files, SIGNATURE: _record(file)}
+        files[FILE_NAME] = files.pop(FILE_NAME)
+        return replace(self, files=files, written={**self.written, SIGNATURE: file})
+
     def file(self, path: str) -> Path:
         """Return the file on this machine that a place gets."""
         return self.written.get(path, self.folder / path)
@@ -62,7 +73,7 @@ class Source:
 
     def is_data(self, path: str) -> bool:
         """Return True for a file that may be large: the manifest and its renderings are always read back."""
-        return path not in (FILE_NAME, *RENDERINGS)
+        return path not in (FILE_NAME, SIGNATURE, *RENDERINGS)
 
 
 def _record(path: Path) -> FileRecord:
@@ -166,7 +177,8 @@ class Target(ABC):
         same = {path: None for path, record in source.files.items() if unchanged(path, record)}
         uploads = tuple(path for path in source.files if path not in same)
         left = sorted(path for path in files if path not in source.files)
-        ours = {FILE_NAME, *old, *owned}
+        # A signature of a manifest that stays stays too; that of another one would be false.
+        ours = {FILE_NAME, SIGNATURE, *old, *owned} - ({SIGNATURE} if FILE_NAME in same else set())
         return Changes(
             uploads=uploads,
             changed=frozenset(uploads) & frozenset(files),

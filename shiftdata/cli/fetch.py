@@ -32,6 +32,7 @@ MOST_PROBLEMS = 5
 )
 @dataset_argument
 @click.option("--from", "places", multiple=True, metavar="PLACE", help="Ask this place first; repeatable.")
+@click.option("--key", metavar="KEY", help="A public key, or its file, that must have signed what comes.")
 @click.option("--out", type=Path, metavar="DIR", help="The folder to make. [default: shift/<name>[-<part>]]")
 @click.option("--config", metavar="NAME", help="Only this base or canonical split.")
 @click.option("--select", multiple=True, metavar="CONDITION", help="Only rows with style=amber,embers ...")

@@ -14,13 +14,17 @@ from shiftdata.evaluation.verify import verify
     examples:
       shiftdata verify sma_emoji
       shiftdata verify s3://lab-data/shift/sma_emoji --files-only
+      shiftdata verify sma_emoji --key lab.pub              the manifest must be signed by this key
 """)
 @dataset_argument
 @click.option("--files-only", is_flag=True, help="Compare the hashes of files, and read no rows or images.")
 @click.option("--against", metavar="PLACE", help="Compare with the same dataset at another place.")
+@click.option("--key", metavar="KEY", help="A public key, or its file, that must have signed the manifest.")
 @click.option("--all", "every", is_flag=True, help="Print every problem, not the first 10 of a sort.")
 @quiet_option
-def command(dataset: str, files_only: bool, against: str | None, every: bool, quiet: bool) -> int:
+def command(
+    dataset: str, files_only: bool, against: str | None, key: str | None, every: bool, quiet: bool
+) -> int:
     """Check a dataset against its manifest: files by hash, rows and images by content.
 
     Ends with status 1 if there are problems. At a URL, each file is downloaded once and not kept.
@@ -35,6 +39,7 @@ def command(dataset: str, files_only: bool, against: str | None, every: bool, qu
             opened,
             deep=not files_only,
             against=against,
+            key=key,
             on_bytes=of_bytes.update,
             on_rows=of_rows.update,
             on_note=notes.append,

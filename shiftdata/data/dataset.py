@@ -17,6 +17,7 @@ from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.places.catalog import look_up, unknown_dataset
 from shiftdata.data.places.http import Hub
 from shiftdata.data.places.search import find, is_offline, no_manifest, store_at
+from shiftdata.data.places.signatures import MOST_BYTES, SIGNATURE, Keys, check_signature, pinned
 from shiftdata.data.places.store import MissingFileError, Store, in_a_line, is_url
 from shiftdata.errors import ChangedError, IntegrityError, MissingExtraError, StorageError
 
@@ -123,7 +124,8 @@ DatasetName: TypeAlias = str | Path | OpenDataset
 def open_dataset(name: DatasetName) -> OpenDataset:
     """Open a dataset by name, `shift/<name>`, folder or URL; an opened one is returned as it is.
 
-    The manifest is read now, and nothing else.
+    The manifest is read now, and nothing else. Where a key is pinned, one from elsewhere must be signed by
+    it, or be the one of a catalog that is.
     """
     if isinstance(name, OpenDataset):
         return name
@@ -131,26 +133,31 @@ def open_dataset(name: DatasetName) -> OpenDataset:
     if isinstance(store, Hub) and not is_url(str(name)):
         return _open_by_name(str(name), store)
     try:
-        return open_store(store)[0]
+        dataset, written = open_store(store)
     except MissingFileError as error:
         raise no_manifest(store.address) from error
+    if store.is_far and (keys := pinned()):
+        check_origin(dataset, written, keys)
+    return dataset
 
 
 def _open_by_name(name: str, hub: Hub) -> OpenDataset:
     """Open a dataset that is in no folder: from the places of its catalog entry, or else from the Hub."""
-    offline = is_offline()
-    entry, notes = look_up(name, offline=offline)
-    reasons = []
+    offline, keys = is_offline(), pinned()
+    entry, notes = look_up(name, offline=offline, keys=keys)
+    reasons, short = [], hub.repo.repo_id.partition("/")[2]
     for store in map(store_at, entry.places) if entry else [hub]:
         try:
-            dataset = open_store(store)[0]
+            dataset, written = open_store(store)
         except (StorageError, MissingExtraError) as error:
             reasons.append(f"{store.address}: {in_a_line(error)}")
             continue
+        if entry is None and keys:
+            check_origin(dataset, written, keys, short)
         if entry is None or dataset.sha256 == entry.manifest:
             return dataset
         reasons.append(f"{store.address}: has another version than the catalog names")
-    raise unknown_dataset(hub.repo.repo_id.partition("/")[2], reasons, notes, offline=offline)
+    raise unknown_dataset(short, reasons, notes, offline=offline)
 
 
 def open_store(store: Store) -> tuple[OpenDataset, bytes]:
@@ -161,6 +168,24 @@ def open_store(store: Store) -> tuple[OpenDataset, bytes]:
     version = store.info(FILE_NAME).version
     written = store.read(FILE_NAME)
     return opened(store, written, version), written
+
+
+def check_origin(dataset: OpenDataset, written: bytes, keys: Keys, name: str | None = None) -> bytes:
+    """Return the signature of a manifest that was just read, or raise an error if none of the keys made it.
+
+    `name`: what the dataset was asked for by; a signed one of another name is not it.
+    """
+    try:
+        signature: bytes | None = dataset.store.read(SIGNATURE, MOST_BYTES)
+    except MissingFileError:
+        signature = None
+    check_signature(f"{dataset.address}/{FILE_NAME}", written, signature, keys)
+    if name not in (None, dataset.manifest.name):
+        raise IntegrityError(
+            f"{dataset.address} has the dataset {dataset.manifest.name}, which is signed, and not {name}: "
+            "give its address if you want it under this name"
+        )
+    return signature or b""
 
 
 def opened(store: Store, written: bytes, version: str | None = None) -> OpenDataset:

@@ -13,6 +13,7 @@ from shiftdata.data.dataset import DatasetName
 from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.data.format.records import CanonicalSplit
 from shiftdata.data.metadata import Metadata
+from shiftdata.data.places.signatures import pinned
 from shiftdata.data.verifying import Problem, audit
 from shiftdata.data.verifying.files import Listeners, LocalFile, first_line
 from shiftdata.errors import InputError, ShiftdataError
@@ -30,6 +31,7 @@ def verify(
     *,
     deep: bool = True,
     against: DatasetName | None = None,
+    key: str | None = None,
     **listeners: Unpack[Listeners],
 ) -> list[Problem]:
     """Check every file of a dataset, and with `deep` every row and image; an empty list means all is well.
@@ -43,13 +45,15 @@ def verify(
         deep: check rows and examples, not only the hashes of files.
         against: another place with the same dataset, such as one that was published without its examples:
             the files of both must be equal.
+        key: a public key, or a file of it, that must have signed the manifest.
         listeners: `on_file` is called with the name of each file when it has been hashed; `on_bytes` with
             the number of bytes that were fetched or hashed (negative where some are fetched again);
             `on_rows` with the number of rows that were checked; `on_note` with what could not be checked,
             and with a summary at the end.
 
     """
-    return audit.verify(name, deep=deep, against=against, check_split=split_problems, **listeners)
+    keys = pinned(key) if key is not None else ()
+    return audit.verify(name, deep=deep, against=against, keys=keys, check_split=split_problems, **listeners)
 
 
 def split_problems(

@@ -27,6 +27,7 @@ from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.records import Condition, FileRecord
 from shiftdata.data.places import catalog
 from shiftdata.data.places.search import NAMESPACE, find, is_offline, store_at
+from shiftdata.data.places.signatures import SIGNATURE, pinned
 from shiftdata.data.places.store import OnBytes, is_url
 from shiftdata.errors import InputError, NotFoundError, StorageError
 from shiftdata.files import absolute, refuse_links, write_bytes
@@ -58,6 +59,7 @@ def fetch(
     split: str | Sequence[str] | None = None,
     out: str | Path | None = None,
     places: Sequence[str | Path] = (),
+    key: str | None = None,
     offline: bool = False,
     replace: bool = False,
     jobs: int = 4,
@@ -76,6 +78,8 @@ def fetch(
         split: only `train`, `validation` or `test`, or some of them; of a canonical split, some of its sets.
         out: the folder to make; default: `shift/<name>`, for a part `shift/<name>-<selection>`.
         places: folders and URLs to ask before those that are known.
+        key: a public key, or a file of it, that must have signed the catalog or the manifest; default: the
+            pinned keys, of $SHIFTDATA_KEY or `~/.config/shiftdata/keys.pub`, if there are any.
         offline: do not touch the network; folders are still asked.
         replace: replace another dataset or version that is in `out`.
         jobs: files that are fetched at a time.
@@ -85,16 +89,17 @@ def fetch(
     """
     if jobs < 1:
         raise InputError(f"jobs must be at least 1, got {jobs}")
-    name, offline = str(name), offline or is_offline()
+    name, offline, keys = str(name), offline or is_offline(), pinned(key)
     target = Path(out or Path(NAMESPACE) / _folder_name(name, config, select, split))
-    entry, notes = (None, []) if is_url(name) else catalog.look_up(name, offline=offline)
+    entry, notes = (None, []) if is_url(name) else catalog.look_up(name, offline=offline, keys=keys)
     named = entry.places if entry else _by_name(name, bool(places))
     stores = [
         store_at(address)  # the target cannot mend itself
         for address in dict.fromkeys([*map(str, places), *named])
         if is_url(address) or absolute(address) != target.absolute()
     ]
-    sources = Sources(stores, entry.manifest if entry else None, offline)
+    wanted = entry.manifest if entry else None
+    sources = Sources(stores, wanted, offline, keys, short_name(name) if _is_name(name) else None)
     written = _read_manifest(name, target, sources, notes)
     manifest = Manifest.from_json(written.decode(), short_name(name))
     lock = threading.Lock()
@@ -112,6 +117,8 @@ def fetch(
         job.whole()
     else:
         job.part(asked)
+    if sources.signature and (asked is None or asked.is_whole(manifest)):
+        write_bytes(target / SIGNATURE, sources.signature)
     return target
 
 
@@ -123,7 +130,7 @@ def _read_manifest(name: str, target: Path, sources: Sources, notes: Sequence[st
     except NoPlaceError as error:
         reasons = error.reasons or ["no place: none is known but the folder to write to"]
     earlier = (target / FILE_NAME, work / MANIFEST, work / INDEX / FILE_NAME)
-    for path in earlier if sources.offline or wanted else ():
+    for path in earlier if wanted or (sources.offline and not sources.keys) else ():
         if path.is_file():
             written = path.read_bytes()
             digest = hashlib.sha256(written).hexdigest()
@@ -225,10 +232,13 @@ def _by_name(given: str, more: bool) -> list[str]:
         if not more:
             raise
         return []
-    named = not is_url(given) and not Path(given).is_absolute() and not given.startswith(".")
     repo_id = given if "/" in given else f"{NAMESPACE}/{given}"
-    on_hub = [f"hf://datasets/{repo_id}"] if named and given.count("/") <= 1 else []
+    on_hub = [f"hf://datasets/{repo_id}"] if _is_name(given) else []
     return list(dict.fromkeys([store.address, *on_hub]))
+
+
+def _is_name(given: str) -> bool:
+    return not is_url(given) and not given.startswith((".", "/", "~")) and given.count("/") <= 1
 
 
 def short_name(given: str) -> str:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from shiftdata.data.dataset import OpenDataset, open_store
+from shiftdata.data.dataset import OpenDataset, check_origin, open_store
 from shiftdata.data.fetching.staging import is_right
 from shiftdata.data.format.records import FileRecord
+from shiftdata.data.places.signatures import Keys
 from shiftdata.data.places.store import OnBytes, Store, in_a_line
-from shiftdata.errors import ChangedError, IntegrityError, MissingExtraError, StorageError
+from shiftdata.errors import ChangedError, IntegrityError, MissingExtraError, ShiftdataError, StorageError
 from shiftdata.files import OUT_OF_SPACE
 from shiftdata.threads import in_threads
 
@@ -41,12 +42,17 @@ class Sources:
     """The places of one dataset, what each gave (`files`, `sizes`), and what went wrong (`problems`).
 
     `wanted` is the sha256 of its manifest; where it is not known, the first place that answers decides. A
-    place with another manifest, from the start or since it was opened, gives nothing.
+    place with another manifest, from the start or since it was opened, gives nothing. With `keys`, a manifest
+    that is not known by its hash must be signed by one of them, under its `name` if it was asked for by that;
+    `signature` has it, where a place does.
     """
 
     stores: Sequence[Store]
     wanted: str | None = None
     offline: bool = False
+    keys: Keys = ()
+    name: str | None = None
+    signature: bytes | None = None
     files: Counter[str] = field(default_factory=Counter)
     sizes: Counter[str] = field(default_factory=Counter)
     problems: dict[str, list[str]] = field(default_factory=dict)
@@ -110,6 +116,7 @@ class Sources:
             return None
         try:
             dataset, written = open_store(store)
+            signature = self._signature(dataset, written) if self.keys else None
         except MissingExtraError as error:  # the others may do
             self._note(store, in_a_line(error), NEVER)
             return None
@@ -120,10 +127,19 @@ class Sources:
             self.wanted = self.wanted or dataset.sha256
             if dataset.sha256 == self.wanted:
                 self._opened[store.address] = dataset
+                self.signature = self.signature or signature
                 return written
         digests = f"its manifest is {dataset.sha256[:12]}, not {self.wanted[:12]}"
         self._note(store, f"has another version: {digests}", NEVER)
         return None
+
+    def _signature(self, dataset: OpenDataset, written: bytes) -> bytes | None:
+        if self.wanted is None:
+            return check_origin(dataset, written, self.keys, self.name)
+        try:  # known by its hash, but not to those who later have the folder alone
+            return check_origin(dataset, written, self.keys)
+        except ShiftdataError:
+            return None
 
     def _failed(self, store: Store, dataset: OpenDataset, why: str) -> None:
         """Note a failure; a place that has another version by now is not asked again."""

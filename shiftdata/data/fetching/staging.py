@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.records import FileRecord
+from shiftdata.data.places.signatures import SIGNATURE
 from shiftdata.errors import InputError, StorageError
 from shiftdata.files import (
     clear_when_full,
@@ -65,7 +66,8 @@ def staging(out: Path, purpose: str) -> Iterator[Path]:
 
 def state_of(out: Path, written: bytes, manifest: Manifest, *, replace: bool) -> State:
     """Look at the target; refuse what is neither this dataset nor may be replaced, and links in it."""
-    refuse_links(out, [*manifest.files, FILE_NAME])
+    listed = {*manifest.files, FILE_NAME, SIGNATURE}
+    refuse_links(out, listed)
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return "new"
     here = out / FILE_NAME
@@ -80,7 +82,6 @@ def state_of(out: Path, written: bytes, manifest: Manifest, *, replace: bool) ->
             f"{out} has another dataset, another version or another part than {manifest.name} "
             f"{manifest.version}: give another --out, or replace it with --replace"
         )
-    listed = {*manifest.files, FILE_NAME}
     inside = [path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()]
     if out.is_dir() and all(path in listed or path.startswith(".") for path in inside):
         return "same"

@@ -15,11 +15,13 @@ from typing import Any
 
 from shiftdata.data.format.names import is_path_part, line_fault
 from shiftdata.data.format.typed import record
+from shiftdata.data.places.freshness import Statement, check_catalog, read_address
 from shiftdata.data.places.hubs import config_folder
-from shiftdata.data.places.search import NAMESPACE, local_datasets, search_path, store_at
+from shiftdata.data.places.search import NAMESPACE, local_datasets, search_path
+from shiftdata.data.places.signatures import Keys, pinned
 from shiftdata.data.places.store import SHA256, MissingFileError, is_url
-from shiftdata.errors import InputError, NotFoundError, ShiftdataError, not_found
-from shiftdata.files import absolute, write_text
+from shiftdata.errors import InputError, NotFoundError, ShiftdataError, StorageError, not_found
+from shiftdata.files import write_text
 from shiftdata.untrusted.texts import read_json
 
 FILE_NAME = "catalog.json"
@@ -43,18 +45,19 @@ class Entry:
 
 @dataclass(frozen=True)
 class Catalog:
-    """Datasets by name."""
+    """Datasets by name, and what its publisher signed with it, where that was checked."""
 
     entries: Mapping[str, Entry]
+    statement: Statement | None = None
 
     @classmethod
-    def read(cls, address: str | Path) -> Catalog:
+    def read(cls, address: str | Path, keys: Keys = ()) -> Catalog:
+        """Read a catalog from its path or URL; with `keys`, one of them must have signed it (`freshness`)."""
         where = str(address)
-        place, name = os.path.split(where) if is_url(where) else os.path.split(absolute(where))
-        if where.startswith(("http://", "https://")):  # which may have a query
-            place, name = where, ""
         try:
-            return cls.from_json(store_at(place).read(name, MOST_BYTES).decode(), where)
+            data = read_address(where, MOST_BYTES)
+            statement = check_catalog(where, data, keys) if keys else None
+            return replace(cls.from_json(data.decode(), where), statement=statement)
         except MissingFileError as error:
             raise NotFoundError(f"{where} does not exist: check ${VARIABLE}") from error
         except UnicodeDecodeError as error:
@@ -94,23 +97,28 @@ def addresses() -> list[str]:
     return [*(part for part in given if part), *([str(own)] if own.is_file() else [])]
 
 
-def look_up(name: str, *, offline: bool = False) -> tuple[Entry | None, list[str]]:
+def look_up(name: str, *, offline: bool = False, keys: Keys = ()) -> tuple[Entry | None, list[str]]:
     """Return the entry of a name in the first catalog that has one, and why catalogs could not be read.
 
     One that cannot be read must not hide a dataset that another one has. Offline, URLs are not read. Places
-    that a catalog may not name are left out. `shift/<name>` is also looked up as `<name>`.
+    that a catalog may not name are left out. `shift/<name>` is also looked up as `<name>`. With `keys`, a
+    catalog that none of them signed is an error, and so is one that is away when no other has the name: an
+    older dataset must not be taken from the Hub instead.
     """
     notes: list[str] = []
+    away: list[str] = []
     short = name.removeprefix(f"{NAMESPACE}/")
     for address in addresses():
         if offline and is_url(address):
             notes.append(f"{address}: not asked (offline)")
             continue
         try:
-            entries = Catalog.read(address).entries
+            entries = _read(address, keys).entries
         except ShiftdataError as error:
-            if isinstance(error, InputError) and not isinstance(error, NotFoundError) and not is_url(address):
-                raise  # the user's own file
+            unreadable = isinstance(error, InputError) and not isinstance(error, NotFoundError)
+            if (unreadable and not is_url(address)) or (keys and not isinstance(error, StorageError)):
+                raise  # the user's own file, or an attack
+            away.append(str(error))
             notes.append(str(error))
             continue
         entry = entries.get(name) or entries.get(short)
@@ -118,16 +126,26 @@ def look_up(name: str, *, offline: bool = False) -> tuple[Entry | None, list[str
             faults = {place: place_fault(place, far=is_url(address)) for place in entry.places}
             notes += [f"{address}: {place[:100]!a} {fault}" for place, fault in faults.items() if fault]
             return replace(entry, places=tuple(place for place in entry.places if not faults[place])), notes
+    if keys and away:
+        raise StorageError(
+            "\n".join([f"no catalog that could be read has {name!r}, and these could not:", *away])
+        )
     return None, notes
+
+
+def _read(address: str, keys: Keys) -> Catalog:
+    """Read a catalog by the pinned keys; the user's own, which lies next to their file, needs none."""
+    return Catalog.read(address, () if address == str(config_folder() / FILE_NAME) else keys)
 
 
 def catalogued(*, offline: bool = False) -> dict[str, str]:
     """Map each name in a readable catalog to the first catalog that has it."""
     names: dict[str, str] = {}
+    keys = pinned()
     for address in addresses():
         if not (offline and is_url(address)):
             with suppress(ShiftdataError):
-                names = dict.fromkeys(Catalog.read(address).entries, address) | names
+                names = dict.fromkeys(_read(address, keys).entries, address) | names
     return names
 
 

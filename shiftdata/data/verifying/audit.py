@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
+from shiftdata.data.dataset import DatasetName, OpenDataset, check_origin, open_dataset
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import (
     ATTRIBUTION,
@@ -32,6 +33,8 @@ from shiftdata.data.format.written import leak_warnings, sizes_of
 from shiftdata.data.loading.byte_ranges.layout import shards_of
 from shiftdata.data.metadata.rows import Metadata, metadata_of
 from shiftdata.data.places.http import Hub
+from shiftdata.data.places.signatures import MOST_BYTES, SIGNATURE, Keys, signer_of
+from shiftdata.data.places.store import MissingFileError
 from shiftdata.data.verifying.files import Files, Listeners, LocalFile, Problem, Progress
 from shiftdata.data.verifying.manifest import (
     attribution_problems,
@@ -51,6 +54,7 @@ from shiftdata.data.verifying.rows import (
 )
 from shiftdata.data.verifying.tables import read_table, shard_problems, statistics_problems
 from shiftdata.data.verifying.tars import tar_problems
+from shiftdata.errors import IntegrityError
 from shiftdata.untrusted.parquet import read_parquet
 
 #: Checks a canonical split, given its rows (with `params` if asked), their bytes in memory, and its key file.
@@ -64,6 +68,7 @@ def verify(
     *,
     deep: bool = True,
     against: DatasetName | None = None,
+    keys: Keys = (),
     check_split: SplitCheck | None = None,
     **listeners: Unpack[Listeners],
 ) -> list[Problem]:
@@ -79,7 +84,7 @@ def verify(
     ) as scratch:
         files = Files(dataset, Path(scratch), progress)
         try:
-            problems = [*manifest_problems(dataset), *_extra_files(files)]
+            problems = [*manifest_problems(dataset), *_origin(files, keys), *_extra_files(files)]
             if not deep:
                 for local in files.each(sorted(dataset.manifest.files)):
                     problems += local.problems
@@ -110,6 +115,25 @@ def _summary(dataset: OpenDataset, checked: Counter[str], *, deep: bool) -> Iter
     )
 
 
+def _origin(files: Files, keys: Keys) -> Iterator[Problem]:
+    """Report a manifest that none of the keys has signed, and a signature that is none."""
+    dataset = files.dataset
+    try:
+        if keys:
+            written = dataset.store.read(FILE_NAME)
+            if hashlib.sha256(written).hexdigest() == dataset.sha256:  # else it changed, which is reported
+                check_origin(dataset, written, keys)
+        elif signer := signer_of(dataset.store.read(SIGNATURE, MOST_BYTES)):
+            text = f"{SIGNATURE} was not checked: it names the key {signer}, whose owner gives it for --key"
+            files.progress.report("on_note", text)
+        else:
+            raise IntegrityError("is not a signature of minisign: delete it, or publish with --sign")
+    except MissingFileError:
+        pass
+    except IntegrityError as error:
+        yield Problem(SIGNATURE, str(error), "signature")
+
+
 def _differences(manifest: Manifest, published: Manifest) -> Iterator[Problem]:
     for name in ("recipe_id", "content_id"):
         mine, wanted = getattr(manifest, name), getattr(published, name)
@@ -125,7 +149,7 @@ def _differences(manifest: Manifest, published: Manifest) -> Iterator[Problem]:
 
 def _extra_files(files: Files) -> Iterator[Problem]:
     """Report files that the manifest does not list, and a manifest that lies elsewhere."""
-    store, listed = files.dataset.store, {*files.dataset.manifest.files, FILE_NAME}
+    store, listed = files.dataset.store, {*files.dataset.manifest.files, FILE_NAME, SIGNATURE}
     names = store.listing()
     if names is None:
         text = "extra files could not be looked for: the place gives no list of its files"
