@@ -100,7 +100,7 @@ def test_false_statistics_are_named(copy, path):
     edit_file(copy, path, with_statistics(least, 0.97))
     assert pq.read_table(copy / path, columns=["key"], filters=filters).num_rows < rows or path == METADATA
     problems = sd.verify(copy)
-    assert {problem.kind for problem in problems} <= {"statistics", "filters"}
+    assert {problem.kind for problem in problems} <= {"statistics", "filters", "croissant"}
     assert any(
         problem.path == path and "false statistics of quantile in row group 0" in problem.what
         for problem in problems
@@ -123,6 +123,11 @@ def test_a_card_with_other_configs_is_named(copy, old, new, what):
 
     edit_file(copy, "README.md", change)
     assert any(problem.path == "README.md" and what in problem.what for problem in sd.verify(copy))
+
+
+def test_a_description_for_machines_of_another_dataset_is_named(copy):
+    edit_file(copy, "croissant.json", lambda data: data.replace(b"Tinted Shapes", b"Other Shapes"))
+    assert [problem.path for problem in sd.verify(copy)] == ["croissant.json"]
 
 
 def test_other_credits_and_another_licence_are_named(copy):
