@@ -17,10 +17,11 @@ import pyarrow.parquet as pq
 
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.paths import in_order, row_files
+from shiftdata.data.format.schema import FROZEN
 from shiftdata.data.format.typed import read_json, record
 from shiftdata.data.format.writer import KEYS_PER_GROUP, write_keys
 from shiftdata.data.metadata import Metadata
-from shiftdata.data.metadata.columns import as_array, read_columns
+from shiftdata.data.metadata.columns import as_array, check_draws, read_columns
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
 from shiftdata.evaluation.tasks.sets import Indices, Role, RowSet
 
@@ -171,7 +172,12 @@ def _tables(path: Path) -> Iterator[pa.Table]:
         step = max(1, file.num_row_groups // 8)
         for start in range(0, file.num_row_groups, step):
             groups = range(start, min(start + step, file.num_row_groups))
-            yield file.read_row_groups(groups, columns=["key", "split", "count"])
+            table = file.read_row_groups(groups, columns=FROZEN.names)
+            table = table.select(FROZEN.names).cast(FROZEN)
+            if any(column.null_count for column in table.columns):
+                raise InputError(f"{path} has a row without key, split or count: freeze the task again")
+            check_draws(table["count"], str(path))
+            yield table
 
 
 def _encoded(texts: pa.ChunkedArray) -> tuple[Indices, pa.Array]:
@@ -191,7 +197,7 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
     try:
         with pq.ParquetFile(path) as file:
             yield file
-    except (OSError, pa.ArrowInvalid, KeyError) as error:
+    except (OSError, pa.ArrowException, KeyError) as error:
         raise InputError(
             f"{path} is not a frozen task with the columns key, split, count: {error}"
         ) from error
