@@ -19,10 +19,11 @@ from builders.parts import RECIPE_MODULE
 from builders.recipe import Recipe, file_versions
 from builders.recipes.declared import declared_recipes, recipe_in
 from shiftdata.data.format.records import Calibration
-from shiftdata.data.format.typed import read_json, record
+from shiftdata.data.format.typed import record
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError, not_found
 from shiftdata.files import sha256_of
 from shiftdata.stable import content_hash
+from shiftdata.untrusted.texts import read_json
 
 RECIPES = Path(__file__).parent / "recipes"
 LISTED = "`python -m builders list` shows all recipes; `python -m builders new FOLDER` writes your own."

@@ -5,6 +5,7 @@
     │   └── NotFoundError     the thing that was named does not exist (also a LookupError)
     ├── MissingExtraError an optional dependency is not installed (also an ImportError)
     ├── IntegrityError    bytes, hashes or counts are not what the manifest says
+    │   └── LimitError        a file has, or unpacks to, more than is read (also a ValueError)
     ├── ChangedError      a dataset is not the one that was opened any more
     └── StorageError      the disk or the place refused to read or write
         └── LockedError       another process has it
@@ -39,6 +40,10 @@ class MissingExtraError(ShiftdataError, ImportError):
 
 class IntegrityError(ShiftdataError):
     """Bytes, hashes or counts differ from what the manifest promises."""
+
+
+class LimitError(IntegrityError, ValueError):
+    """A file has, or would unpack to, more than is read of what anybody may have written."""
 
 
 class ChangedError(ShiftdataError):

@@ -26,7 +26,7 @@ from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import DatasetName
 from shiftdata.data.format.records import Calibration, CanonicalSplit, Measure
 from shiftdata.data.format.schema import SPLITS
-from shiftdata.data.format.typed import read_json, record
+from shiftdata.data.format.typed import record
 from shiftdata.data.loading.encoders import FEATURES, FrozenFeatures
 from shiftdata.data.loading.sources import Source
 from shiftdata.data.metadata import Metadata, read_metadata
@@ -41,6 +41,7 @@ from shiftdata.evaluation.tasks.rows import counts_of
 from shiftdata.extras import require
 from shiftdata.files import write_text
 from shiftdata.stable import rng
+from shiftdata.untrusted.texts import read_json
 
 MOST_SPLITS = 10  # of one protocol
 LEAST_ROWS = 30  # of a test

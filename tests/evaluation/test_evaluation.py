@@ -128,7 +128,7 @@ def test_every_file_gives_the_same(tmp_path):
     for path in tmp_path.iterdir():
         assert FAIR.evaluate(path).to_dict() == FAIR.evaluate(str(path)).to_dict() == EXPECTED
     (tmp_path / "broken.parquet").write_text("no")
-    with pytest.raises(InputError, match=r"broken.parquet cannot be read as parquet"):
+    with pytest.raises(InputError, match=r"broken.parquet cannot be read as Parquet"):
         FAIR.evaluate(tmp_path / "broken.parquet")
 
 

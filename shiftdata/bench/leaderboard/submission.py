@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -20,13 +19,14 @@ import pyarrow.parquet as pq
 
 from shiftdata.bench.selection import RULES
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.format.bounds import flat_rows
 from shiftdata.data.format.names import PATH_PART, line_fault
-from shiftdata.data.format.typed import read_json, record
-from shiftdata.errors import InputError, IntegrityError, ShiftdataError, not_found
+from shiftdata.data.format.typed import record
+from shiftdata.errors import InputError, IntegrityError, not_found
 from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.predictions import UNKNOWN
-from shiftdata.files import open_regular, whole_file
+from shiftdata.files import whole_file
+from shiftdata.untrusted.parquet import ParquetReader, UnreadableError
+from shiftdata.untrusted.texts import read_json, read_toml
 
 #: Limits: bytes of a card, characters of a text of it, rows of a file.
 MOST_CARD, MOST_TEXT, MOST_ROWS = 64_000, 1_000, 20_000_000
@@ -125,7 +125,7 @@ def read_card(text: str | bytes) -> Card:
 def read_card_file(path: Path) -> dict[str, Any]:
     """Read the fields of a card in TOML."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return read_toml(path)
     except (OSError, ValueError) as error:
         raise InputError(f"{path} is not a card in TOML ({error}): see --card-template") from error
 
@@ -159,22 +159,21 @@ class Submission:
     def read(cls, path: Path) -> Submission:
         """Read a file from anywhere: nothing in it is run, and its size is checked first."""
         try:
-            with open_regular(path) as stream:
-                footer = pq.read_metadata(stream)
-                text = (footer.metadata or {}).get(CARD)
+            with ParquetReader(path) as file:
+                text = (file.footer.metadata or {}).get(CARD)
                 if text is None:
                     raise InputError("it has no method card: write it with `shiftdata submit`")
-                card, names = read_card(text), footer.schema.to_arrow_schema().names
-                if not footer.num_rows:
+                card, names = read_card(text), file.schema.names
+                if not file.rows:
                     raise InputError("it has no rows: give a prediction for each key of the tests")
                 if sorted(names) != sorted(SCHEMA.names):
                     raise InputError(f"its columns are {names!a:.200}; give {', '.join(SCHEMA.names)}")
-                return cls(card, _typed(flat_rows(stream, SCHEMA.names, most_rows=MOST_ROWS)))
+                return cls(card, _typed(file.read(SCHEMA.names, most_rows=MOST_ROWS)))
+        except UnreadableError as error:
+            raise InputError(f"it is not a file of predictions: {error}") from error
         except IntegrityError as error:
-            raise InputError(f"it {error}; give it in several files") from error
-        except ShiftdataError:
-            raise
-        except (OSError, pa.ArrowException, ValueError, TypeError, OverflowError, MemoryError) as error:
+            raise InputError(f"{error}; give it in several files") from error
+        except (OSError, pa.ArrowException) as error:
             raise InputError(f"it cannot be read as a Parquet file of predictions: {error}") from error
 
     def write(self, path: Path) -> None:

@@ -20,7 +20,6 @@ from shiftdata.data.dataset import BELIEVED, OpenDataset
 from shiftdata.data.fetching.selection import Selection
 from shiftdata.data.fetching.sources import NoPlaceError, Sources, fetch_files
 from shiftdata.data.fetching.staging import MANIFEST
-from shiftdata.data.format.bounds import read_bounded
 from shiftdata.data.format.conditions import condition_text
 from shiftdata.data.format.front_matter import (
     Entry,
@@ -47,6 +46,7 @@ from shiftdata.data.format.written import finished, write_renderings, written_ro
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.places.store import OnBytes
 from shiftdata.errors import InputError, IntegrityError
+from shiftdata.untrusted.parquet import read_parquet
 
 TEMPLATE = Path(__file__).with_name("part_card.md")
 #: In the staging folder: the whole's manifest and metadata, and images that came already.
@@ -98,11 +98,11 @@ class PartFetch:
             return missing
         if self.selection.canonical is not None:
             path = protocol_file(self.selection.canonical.name)
-            self.frozen = read_bounded(index / path, FROZEN, self.manifest.files[path].rows)
+            self.frozen = read_parquet(index / path, schema=FROZEN, rows=self.manifest.files[path].rows)
         schema = metadata_schema(self.manifest.roles, self.manifest.labels, self.manifest.nuisances)
         for split in self.selection.files:
             path = metadata_file(self.selection.base, split)
-            table = read_bounded(index / path, schema, self.manifest.files[path].rows)
+            table = read_parquet(index / path, schema=schema, rows=self.manifest.files[path].rows)
             rows = self.selection.rows(table, self.frozen)
             if len(rows):
                 self.tables[split], self.chosen[split] = table.replace_schema_metadata(None), rows
@@ -230,7 +230,7 @@ class PartFetch:
         if whole is not None and set(whole.sets) == set(split.sets):
             shutil.copyfile(file, target)
             return
-        table = read_bounded(file, FROZEN, self.manifest.files[path].rows)
+        table = read_parquet(file, schema=FROZEN, rows=self.manifest.files[path].rows)
         write_keys(target, [table.filter(pc.is_in(table["split"], value_set=pa.array(list(split.sets))))])
 
     def _finish(self, canonical: Sequence[CanonicalSplit]) -> None:

@@ -27,9 +27,10 @@ from shiftdata.data.format.records import (
     Split,
 )
 from shiftdata.data.format.schema import FEATURE_TYPES, POINTER_COLUMNS, SPLITS, Roles, columns
-from shiftdata.data.format.typed import read_json, record
+from shiftdata.data.format.typed import record
 from shiftdata.errors import IntegrityError, NotFoundError, not_found
 from shiftdata.files import open_regular
+from shiftdata.untrusted.texts import read_json
 
 FILE_NAME = "manifest.json"
 FORMAT = 1

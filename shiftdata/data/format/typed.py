@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import is_dataclass
 from functools import lru_cache
@@ -15,14 +14,6 @@ T = TypeVar("T")
 
 LARGEST = 2**63
 DEEPEST = 20
-
-
-def read_json(text: str | bytes, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
-    """Parse JSON; anything wrong with it, deep nesting and NaN included, is a `ValueError`."""
-    try:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=pairs)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
 
 
 def record(cls: type[T], raw: Any, where: str = "") -> T:
@@ -107,10 +98,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     return ascii(value[:60] if isinstance(value, str) else value)[:60]
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
 
 
 @lru_cache

@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.attribution import attribution_text, credited, terms
-from shiftdata.data.format.bounds import plain_texts, text_lengths
 from shiftdata.data.format.identity import base_content_id, dataset_content_id
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import ATTRIBUTION, RENDERINGS, data_prefix, metadata_file
@@ -24,6 +22,7 @@ from shiftdata.data.format.records import FileRecord, Split, Untouched
 from shiftdata.data.format.schema import Roles, columns
 from shiftdata.data.format.writer import METADATA_ROWS_PER_GROUP, OFFSET_BYTES
 from shiftdata.files import sha256_of, write_text
+from shiftdata.untrusted.parquet import ParquetReader, plain_texts, read_footer, text_lengths
 
 #: How the reason begins where an album could not know what all its examples were made from.
 MAY_LEAK = "splits may leak"
@@ -77,20 +76,17 @@ def finished(
 
 def written_rows(path: Path) -> pa.Table:
     """Read a metadata file without `params`; repeated texts as dictionaries."""
-    with pq.ParquetFile(path, read_dictionary=REPEATED) as file:
-        return file.read([name for name in file.schema_arrow.names if name != "params"])
+    with ParquetReader(path) as file:
+        return file.read([name for name in file.schema.names if name != "params"], coded=REPEATED)
 
 
 def sizes_of(file: Path, roles: Roles) -> IntArray:
     """Return the bytes in memory of each row of a metadata file, read a few at a time: `params` are long."""
     texts = [name for name, kind in columns(roles.nuisance).items() if kind == pa.string()]
-    with pq.ParquetFile(file, read_dictionary=texts) as opened:
-        names = [name for name in opened.schema_arrow.names if name in (*columns(roles.nuisance), "length")]
-        sizes = [
-            row_bytes(pa.Table.from_batches([part]), roles)
-            for group in range(opened.num_row_groups)  # read in one call, all would stay in memory
-            for part in opened.iter_batches(METADATA_ROWS_PER_GROUP, [group], columns=names)
-        ]
+    with ParquetReader(file) as opened:
+        names = [name for name in opened.schema.names if name in (*columns(roles.nuisance), "length")]
+        parts = opened.batches(names, METADATA_ROWS_PER_GROUP, coded=texts)
+        sizes = [row_bytes(part, roles) for part in parts]
     return np.concatenate([np.empty(0, np.int64), *sizes])
 
 
@@ -186,7 +182,7 @@ def file_records(folder: Path, names: Sequence[str]) -> dict[str, FileRecord]:
         name: FileRecord(
             bytes=(folder / name).stat().st_size,
             sha256=sha256_of(folder / name),
-            rows=pq.read_metadata(folder / name).num_rows if name.endswith(".parquet") else None,
+            rows=read_footer(folder / name).num_rows if name.endswith(".parquet") else None,
         )
         for name in names
     }
@@ -196,9 +192,9 @@ def sample_of(manifest: Manifest, file: Path) -> dict[str, Any]:
     """Return the first row of a data file without its image; {} if no row may be passed on."""
     if manifest.publishes == "nothing":
         return {}
-    with pq.ParquetFile(file) as opened:
-        names = [name for name in opened.schema_arrow.names if name != "image"]
-        (row,) = next(opened.iter_batches(batch_size=1, columns=names)).to_pylist()
+    with ParquetReader(file) as opened:
+        names = [name for name in opened.schema.names if name != "image"]
+        (row,) = next(opened.batches(names, 1)).to_pylist()
     return dict(row)
 
 

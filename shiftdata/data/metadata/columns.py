@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,17 +15,16 @@ from numpy.typing import NDArray
 
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import OpenDataset
-from shiftdata.data.format.bounds import unpacked_fault
 from shiftdata.data.format.paths import in_order, row_files
 from shiftdata.data.format.schema import DRAWN, POINTER_COLUMNS, columns
 from shiftdata.data.places.client import NoRangesError
 from shiftdata.data.places.store import MissingFileError
 from shiftdata.errors import IntegrityError
+from shiftdata.untrusted import parquet as untrusted
+from shiftdata.untrusted.parquet import ParquetReader, UnreadableError
 
 #: Files of fewer bytes are read whole, once: most of their bytes are footer and columns anyway.
 SMALL = 1 << 18
-#: Bytes that contain most footers.
-TAIL = 12 << 10
 
 T = TypeVar("T")
 
@@ -43,38 +41,26 @@ def read_columns(
 
     Of a file that is far away, only their bytes and the footer are fetched.
     """
-
-    def table(file: pq.ParquetFile) -> pa.Table:
-        return file.read(list(names)) if groups is None else file.read_row_groups(list(groups), list(names))
-
-    return _opened(dataset, path, names, table, coded).replace_schema_metadata(None)
+    table = _opened(dataset, path, names, lambda file: file.read(names, groups, coded))
+    return table.replace_schema_metadata(None)
 
 
 def read_footer(dataset: OpenDataset, path: str, names: Sequence[str]) -> pq.FileMetaData:
     """Return the footer of a file, which must have these columns; read once for an opened dataset."""
-    return _opened(dataset, path, names, lambda file: file.metadata)
+    return _opened(dataset, path, names, lambda file: file.footer)
 
 
-def _opened(
-    dataset: OpenDataset,
-    path: str,
-    names: Sequence[str],
-    use: Callable[[pq.ParquetFile], T],
-    coded: Sequence[str] = (),
-) -> T:
-    record = dataset.manifest.files.get(path)
+def _opened(dataset: OpenDataset, path: str, names: Sequence[str], use: Callable[[ParquetReader], T]) -> T:
+    record, name = dataset.manifest.files.get(path), f"{dataset.address}: {path}"
 
     def checked(source: Any, **options: Any) -> T:
-        with pq.ParquetFile(source, read_dictionary=list(coded), **options) as file:
-            if record is not None and (fault := unpacked_fault(file.metadata, record.bytes)):
-                raise IntegrityError(f"{dataset.address}: {path} {fault}")
-            _check_columns(dataset, path, names, file.metadata.schema.to_arrow_schema())
+        with ParquetReader(source, name, **options) as file:
+            _check_columns(dataset, path, names, file.schema)
             return use(file)
 
     def whole() -> T:
         most = record.bytes if record else SMALL
-        data = dataset.keep(("file", path), lambda: dataset.store.read(path, most))
-        return checked(pa.BufferReader(data))
+        return checked(dataset.keep(("file", path), lambda: dataset.store.read(path, most)))
 
     try:
         if dataset.folder is not None:
@@ -84,11 +70,11 @@ def _opened(
             return whole()
         try:
             with dataset.store.open(path) as source:
-                footer = dataset.keep(("footer", path), lambda: _footer(source))
-                return checked(source, metadata=footer, pre_buffer=True)
+                footer = dataset.keep(("footer", path), lambda: untrusted.read_footer(source, name))
+                return checked(source, footer=footer, far=True)
         except NoRangesError:
             return whole()
-    except (pa.ArrowInvalid, MissingFileError) as error:
+    except (MissingFileError, UnreadableError) as error:
         dataset.check_unchanged(force=True)
         raise dataset.damaged(f"{path} cannot be read ({error})") from error
 
@@ -101,18 +87,6 @@ def _check_columns(dataset: OpenDataset, path: str, names: Sequence[str], stored
     for name, kind in ((name, stored.field(name).type) for name in names if name in known):
         if kind != known[name]:
             raise dataset.damaged(f"{path} has {kind} in its column {name}, and not {known[name]}")
-
-
-def _footer(source: IO[bytes]) -> pq.FileMetaData:
-    """Read the footer of an open file from its last bytes: pyarrow would read at least 64 KiB."""
-    size = source.seek(0, io.SEEK_END)
-    source.seek(max(0, size - TAIL))
-    tail = source.read()
-    length = int.from_bytes(tail[-8:-4], "little") + 8
-    if len(tail) < min(length, size):
-        source.seek(max(0, size - length))
-        tail = source.read()
-    return pq.read_metadata(pa.BufferReader(tail))
 
 
 #: The rows that are read at once: a column of texts is in memory as a whole only if `take` returns it.

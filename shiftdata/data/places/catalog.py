@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from shiftdata.data.format.names import is_path_part, line_fault
-from shiftdata.data.format.typed import read_json, record
+from shiftdata.data.format.typed import record
 from shiftdata.data.places.hubs import config_folder
 from shiftdata.data.places.search import NAMESPACE, local_datasets, search_path, store_at
 from shiftdata.data.places.store import SHA256, MissingFileError, is_url
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError, not_found
 from shiftdata.files import absolute, write_text
+from shiftdata.untrusted.texts import read_json
 
 FILE_NAME = "catalog.json"
 #: Paths and URLs of catalogs, with commas between them: a colon is a part of every URL.

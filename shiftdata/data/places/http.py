@@ -13,7 +13,6 @@ from typing import IO, Any, TypeVar, cast
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from shiftdata.data.format.records import FileRecord
-from shiftdata.data.format.typed import read_json
 from shiftdata.data.places.client import Answer, Client, HttpError, NoRangesError
 from shiftdata.data.places.hubs import HubRepo, hub_endpoint, origin_of, token_for
 from shiftdata.data.places.store import (
@@ -27,6 +26,7 @@ from shiftdata.data.places.store import (
 )
 from shiftdata.errors import StorageError
 from shiftdata.files import open_new
+from shiftdata.untrusted.texts import read_json
 
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 #: Characters of a URL that are not escaped.

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from shiftdata.data.format.typed import read_json
 from shiftdata.errors import InputError
 from shiftdata.files import absolute
+from shiftdata.untrusted.texts import read_json
 
 HUB = "https://huggingface.co"
 #: A file of tokens by server; default: `shiftdata/tokens.json` in $XDG_CONFIG_HOME, or else in `~/.config`.

@@ -13,7 +13,6 @@ from typing import TypeAlias, Unpack
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
@@ -55,6 +54,7 @@ from shiftdata.data.verifying.rows import (
 from shiftdata.data.verifying.tables import read_table, shard_problems, statistics_problems
 from shiftdata.data.verifying.tars import tar_problems
 from shiftdata.errors import ShiftdataError
+from shiftdata.untrusted.parquet import read_parquet
 
 #: Checks a canonical split, given its rows (with `params` if asked), their bytes in memory, and its key file.
 SplitCheck: TypeAlias = Callable[
@@ -241,8 +241,7 @@ class _Audit:
         def rows_of(with_params: bool) -> Metadata:
             rows = pa.concat_tables(tables[split] for split in order)
             if with_params:
-                files = [pq.ParquetFile(sources[split]) for split in order]
-                params = pa.concat_tables(file.read(["params"]) for file in files)
+                params = pa.concat_tables(read_parquet(sources[split], ["params"]) for split in order)
                 rows = rows.append_column("params", params["params"])
             return metadata_of(self.manifest, base.name, rows)
 

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.format.bounds import plain_texts
 from shiftdata.data.format.conditions import rows_matching
 from shiftdata.data.format.identity import base_content_id
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
@@ -24,6 +23,7 @@ from shiftdata.data.format.schema import FROZEN, KEY_PATTERN, SPLITS
 from shiftdata.data.format.written import equal_apart, groups_of, size_of, untouched
 from shiftdata.data.verifying.files import LocalFile, Problem, first_line
 from shiftdata.data.verifying.tables import integers, read_table
+from shiftdata.untrusted.parquet import plain_texts
 
 TERMS = ["license", "attribution"]
 

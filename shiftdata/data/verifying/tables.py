@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,21 +12,19 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from PIL import Image
 
-from shiftdata.data.format.bounds import flat_rows, pages_fault, plain_texts, unpacked_fault
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.schema import Modality, columns, data_schema, example_bytes
-from shiftdata.data.format.typed import read_json
 from shiftdata.data.loading.byte_ranges.layout import Shard
 from shiftdata.data.verifying.files import LocalFile, Problem, Progress, first_line
-from shiftdata.errors import IntegrityError
+from shiftdata.errors import IntegrityError, LimitError
 from shiftdata.threads import ahead, available_cores
+from shiftdata.untrusted.parquet import ParquetReader, UnreadableError, plain_texts, read_footer, read_parquet
+from shiftdata.untrusted.pictures import open_picture
+from shiftdata.untrusted.texts import read_json
 
 BATCH_ROWS = 20_000
-BYTES_AT_ONCE = 8 << 20
 
 
 def table_problems(local: LocalFile, schema: pa.Schema) -> list[Problem]:
@@ -36,22 +32,21 @@ def table_problems(local: LocalFile, schema: pa.Schema) -> list[Problem]:
     if local.file is None:
         return []
     try:
-        footer = pq.read_metadata(local.file)
-        stored = footer.schema.to_arrow_schema()
-        fault = unpacked_fault(footer, local.file.stat().st_size)
-        with local.file.open("rb") as stream:
-            fault = fault or pages_fault(stream, footer)
-    except Exception as error:  # Arrow raises many kinds for bad files
-        return [unreadable(local.path, error)]
+        with ParquetReader(local.file) as file:
+            file.check()
+            stored, rows = file.schema, file.rows
+    except IntegrityError as error:
+        return [unreadable(local, error)]
+    fault = None
     features, given, wanted = _features(stored), _columns(stored), _columns(schema)
-    if fault is None and given != wanted:
+    if given != wanted:
         more, fewer = ", ".join(set(given) - set(wanted)), ", ".join(set(wanted) - set(given))
         fault = f"has other columns than {', '.join(wanted)}: it lacks ({fewer}), and has ({more})"
     wrong = [name for name, feature in _features(schema).items() if features.get(name) != feature]
     if fault is None and wrong:
         fault = f"does not give `datasets` the features of {', '.join(wrong)}, such as class names"
-    if fault is None and local.rows not in (None, footer.num_rows):
-        fault = f"has {footer.num_rows} rows, the manifest says {local.rows}"
+    if fault is None and local.rows not in (None, rows):
+        fault = f"has {rows} rows, the manifest says {local.rows}"
     return [Problem(local.path, fault, "columns")] if fault else []
 
 
@@ -68,45 +63,30 @@ def read_table(
         return None, problems
     names = [name for name in schema.names if name != without]
     try:
-        with local.file.open("rb") as stream:
-            table = flat_rows(stream, names, coded=terms)
+        table = read_parquet(local.file, names, coded=terms)
         table.validate(full=True)
-    except IntegrityError as error:
-        return None, [Problem(local.path, str(error), "unreadable")]
-    except Exception as error:  # Arrow raises many kinds for bad pages
-        return None, [unreadable(local.path, error)]
+    except (IntegrityError, pa.ArrowException) as error:
+        return None, [unreadable(local, error)]
     return table.replace_schema_metadata(None), []
 
 
-def unreadable(path: str, error: Exception) -> Problem:
+def unreadable(local: LocalFile, error: Exception) -> Problem:
     """Return the problem of a file that has its hash, and cannot be read."""
-    text = f"is not a readable Parquet file ({first_line(error)}): build the dataset again"
-    return Problem(path, text, "unreadable")
-
-
-def batches(file: pq.ParquetFile, groups: Iterable[int], count: int) -> Iterator[pa.Table]:
-    """Yield the rows of row groups, a few at a time; read in one call, all of them would stay in memory."""
-    waiting: list[int] = []
-    size, last = 0, file.num_row_groups - 1
-    for group in groups:
-        waiting.append(group)
-        size += file.metadata.row_group(group).total_byte_size
-        if size > BYTES_AT_ONCE or group == last:
-            for batch in file.iter_batches(count, waiting, use_threads=False):
-                yield pa.Table.from_batches([batch])
-            waiting, size = [], 0
+    text = str(error).removeprefix(f"{local.file.name if local.file else ''} ")
+    if not isinstance(error, IntegrityError) or isinstance(error, UnreadableError):
+        text = f"is not a readable Parquet file ({first_line(error)}): build the dataset again"
+    return Problem(local.path, text, "unreadable")
 
 
 class RowsInOrder:
     """The rows of a file from `first` on, a few at a time."""
 
     def __init__(self, file: Path, first: int) -> None:
-        opened = pq.ParquetFile(file)
-        counts = [opened.metadata.row_group(number).num_rows for number in range(opened.num_row_groups)]
-        ends = np.cumsum([0, *counts])
+        opened = ParquetReader(file)
+        ends = np.cumsum([0, *opened.group_rows])
         group = int(np.searchsorted(ends, first, side="right")) - 1
-        self._batches = batches(opened, range(group, len(counts)), BATCH_ROWS)
-        self._left = opened.schema_arrow.empty_table()
+        self._batches = opened.batches(None, BATCH_ROWS, range(group, len(opened.group_rows)))
+        self._left = plain_texts(opened.schema.empty_table())
         self.take(first - int(ends[group]))
 
     def take(self, count: int) -> pa.Table:
@@ -136,7 +116,7 @@ def _features(schema: pa.Schema) -> Mapping[str, tuple[str, Sequence[str]]]:
     try:
         features = read_json((schema.metadata or {})[b"huggingface"])["info"]["features"]
         return {name: (feature["_type"], feature.get("names", ())) for name, feature in features.items()}
-    except (KeyError, ValueError, TypeError, AttributeError):
+    except (LimitError, KeyError, ValueError, TypeError, AttributeError):
         return {}
 
 
@@ -145,7 +125,7 @@ def statistics_problems(path: str, file: Path, rows: pa.Table) -> Iterator[Probl
 
     Readers leave out row groups by them, so false ones hide rows.
     """
-    footer, start = pq.read_metadata(file), 0
+    footer, start = read_footer(file), 0
     for number in range(footer.num_row_groups if footer.num_rows == len(rows) else 0):
         group = footer.row_group(number)
         part = plain_texts(rows.slice(start, group.num_rows))
@@ -187,15 +167,15 @@ def shard_problems(
         for rows, problems in ahead(check, pairs, available_cores()):
             yield from problems
             progress.report("on_rows", rows)
-    except (pa.ArrowException, OSError, ValueError) as error:  # the last: features that no JSON can have
-        yield unreadable(shard.path, error)
+    except (IntegrityError, pa.ArrowException, OSError, ValueError) as error:  # the last: of odd features
+        yield unreadable(local, error)
 
 
 def _paired(data: Path, metadata: Path, first: int, count: int) -> Iterator[tuple[pa.Table, pa.Table]]:
     """Yield rows of a data file with their metadata."""
-    with pq.ParquetFile(data) as file:
+    with ParquetReader(data) as file:
         described = RowsInOrder(metadata, first)
-        for table in batches(file, range(file.num_row_groups), count):
+        for table in file.batches(None, count):
             table.validate(full=True)
             meta = described.take(len(table))
             yield table.slice(0, len(meta)), meta  # fewer rows are a problem of their own
@@ -239,10 +219,10 @@ def _example_fault(
 
 def _undecodable(image: bytes) -> str:
     try:
-        with Image.open(io.BytesIO(image)) as picture:
+        with open_picture(image, "it") as picture:
             picture.load()
-    except Exception as error:  # Pillow raises many kinds for bad pictures
-        return re.sub("<.*?>", "it", first_line(error))  # without its address in memory
+    except IntegrityError as error:
+        return first_line(error)
     return ""
 
 

@@ -14,10 +14,10 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import CROISSANT, data_files, index_file, is_tar
 from shiftdata.data.format.records import Base
 from shiftdata.data.format.schema import features_as_bytes, index_schema, json_columns
-from shiftdata.data.format.typed import read_json
 from shiftdata.data.verifying.files import Files, LocalFile, Problem
 from shiftdata.data.verifying.manifest import croissant_problems
 from shiftdata.data.verifying.tables import read_table
+from shiftdata.untrusted.texts import read_json
 
 #: The columns that samples of an unlabelled set must not have.
 HIDDEN = ("label", "group", "origin")

@@ -18,12 +18,13 @@ import pyarrow.parquet as pq
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.paths import in_order, row_files
 from shiftdata.data.format.schema import FROZEN
-from shiftdata.data.format.typed import read_json, record
+from shiftdata.data.format.typed import record
 from shiftdata.data.format.writer import KEYS_PER_GROUP, write_keys
 from shiftdata.data.metadata import Metadata
 from shiftdata.data.metadata.columns import as_array, check_draws, read_columns
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
 from shiftdata.evaluation.tasks.sets import Indices, Role, RowSet
+from shiftdata.untrusted.texts import read_json
 
 KEY = b"shiftdata"
 

@@ -16,17 +16,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow import csv
 
 from shiftdata.data.arrays import IntArray, as_ids, as_numbers
-from shiftdata.data.format.bounds import read_flat
 from shiftdata.data.format.conditions import number_of
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
 from shiftdata.evaluation.metrics import align
 from shiftdata.evaluation.metrics.records import some
 from shiftdata.evaluation.tasks.rows import TaskRows, counts_of, key_array, row_set
 from shiftdata.evaluation.tasks.sets import Role
+from shiftdata.untrusted.arrays import read_array
+from shiftdata.untrusted.parquet import read_footer, read_parquet
+from shiftdata.untrusted.texts import read_csv_table
 
 #: The number of "unknown", the class of universal adaptation that no model is trained for.
 UNKNOWN = -1
@@ -146,14 +147,13 @@ def read_prediction_file(path: Path, most_rows: int) -> Any:
         raise InputError(f"predictions: {path} ends in {kind!r}; give a file of {', '.join(SUFFIXES)}")
     try:
         if kind == ".parquet":
-            names = pq.read_schema(path).names
+            names = read_footer(path).schema.to_arrow_schema().names
             wanted = [name for name in ("key", "prediction") if name in names]
-            return read_flat(path, wanted if "prediction" in names else names, most_rows=most_rows)
+            return read_parquet(path, wanted if "prediction" in names else names, most_rows=most_rows)
         if kind == ".npy":
-            with path.open("rb") as file:  # np.load would also open a zip of any size
-                return np.lib.format.read_array(file, allow_pickle=False)
+            return read_array(path)
         as_text = csv.ConvertOptions(column_types={"key": pa.string()})  # a hash may look like a number
-        return csv.read_csv(path, convert_options=as_text)
+        return read_csv_table(path, convert_options=as_text)
     except IntegrityError as error:
         hint = "give the columns key and prediction, a row for each example of the set"
         raise InputError(f"predictions: {error}; {hint}") from error

@@ -18,13 +18,13 @@ from shiftdata.data.exporting.folders.layouts import LAYOUTS, Layout
 from shiftdata.data.exporting.sets import NamedSets, batches, ending_of
 from shiftdata.data.format.attribution import attribution_text, credited
 from shiftdata.data.format.paths import ATTRIBUTION
-from shiftdata.data.format.typed import read_json
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.errors import InputError, not_found
 from shiftdata.files import clear_when_full, link_or_copy, make_folder, remove, write_text
 from shiftdata.stable import content_hash
 from shiftdata.tables import csv_lines
 from shiftdata.threads import ahead
+from shiftdata.untrusted.texts import read_json
 
 FORMAT = 1
 #: The columns of `keys.csv`. `path` is that of the first of `count` copies; `group` the dataset's number.

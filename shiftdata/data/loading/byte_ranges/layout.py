@@ -18,10 +18,10 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import data_files, in_order, row_files
 from shiftdata.data.format.records import FileRecord
 from shiftdata.data.format.schema import features_as_bytes
-from shiftdata.data.format.typed import read_json
 from shiftdata.data.metadata.columns import read_columns
 from shiftdata.data.places.store import Store
 from shiftdata.errors import IntegrityError
+from shiftdata.untrusted.texts import read_json
 
 #: Of all bytes that are asked for, at most this part may be fetched in vain between them.
 WASTE = 1 / 50

@@ -8,6 +8,7 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -17,13 +18,13 @@ import pyarrow.parquet as pq
 
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import BELIEVED, DatasetName, OpenDataset, open_dataset
-from shiftdata.data.format.bounds import read_group
 from shiftdata.data.format.schema import example_bytes
 from shiftdata.data.loading.byte_ranges.layout import Layout, Piece, Shard, Span, spans, wrong_hash
 from shiftdata.data.places.client import NoRangesError, PoorAnswerError
 from shiftdata.data.places.store import Store
 from shiftdata.errors import InputError, StorageError
 from shiftdata.threads import in_threads
+from shiftdata.untrusted.parquet import ParquetReader, read_footer
 
 #: The attributes of a pickled reader; counts begin at 0 again.
 _CARRIED = ("ahead", "_verify", "_cache", "_layout", "_store")
@@ -301,7 +302,7 @@ class RowGroups:
 
     def _footer(self, shard: Shard) -> pq.FileMetaData:
         key, dataset = ("footer", self._store.address, shard.path), self._layout.dataset
-        footer = dataset.keep(key, lambda: self._tried(shard, pq.read_metadata))
+        footer = dataset.keep(key, lambda: self._tried(shard, partial(read_footer, name=shard.path)))
         if footer.num_rows != shard.rows:
             text = f"{shard.path} has {footer.num_rows} rows, the manifest says {shard.rows}"
             raise dataset.damaged(text)
@@ -316,7 +317,8 @@ class RowGroups:
         roles, footer = self._layout.dataset.manifest.roles, self._footer(shard)
 
         def act(file: IO[bytes]) -> pa.Table:
-            return read_group(file, footer, group, list(roles.example), shard.record.bytes)
+            reader = ParquetReader(file, shard.path, footer=footer, far=self._store.is_far)
+            return reader.read(list(roles.example), [group])
 
         examples = [example or b"" for example in example_bytes(self._tried(shard, act), roles)]
         with self._lock:

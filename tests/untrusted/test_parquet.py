@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shiftdata.data.format import bounds
-from shiftdata.data.format.bounds import pages_fault, read_flat
-from shiftdata.errors import InputError, IntegrityError, NotFoundError
+from shiftdata.errors import InputError, IntegrityError, LimitError, NotFoundError
 from shiftdata.evaluation.tasks.predictions import read_prediction_file
 from shiftdata.evaluation.verify import verify
 from shiftdata.files import sha256_of
+from shiftdata.untrusted.limits import raised
+from shiftdata.untrusted.parquet import ParquetReader, read_parquet
 from tests.bombs import growth, with_small_footer, write_equal_rows
 from tests.tiny import edit_file, edit_manifest
 
@@ -85,11 +85,11 @@ def test_a_flat_file_is_read_as_it_is(tmp_path):
     pq.write_table(table, tmp_path / "x.parquet", row_group_size=3)
     wanted = table.set_column(1, "category", categories.cast(pa.string()))
     for names in (table.column_names, ["number", "text"]):
-        read = read_flat(tmp_path / "x.parquet", names, most_rows=4)
+        read = read_parquet(tmp_path / "x.parquet", names, most_rows=4)
         assert read.to_pandas().equals(wanted.select(names).to_pandas())
         assert read.schema.types == wanted.select(names).schema.types
     pq.write_table(table.slice(0, 0), tmp_path / "none.parquet")
-    assert len(read_flat(tmp_path / "none.parquet", ["text", "category"], most_rows=0)) == 0
+    assert len(read_parquet(tmp_path / "none.parquet", ["text", "category"], most_rows=0)) == 0
 
 
 @pytest.mark.parametrize(
@@ -98,16 +98,17 @@ def test_a_flat_file_is_read_as_it_is(tmp_path):
         ({"other": [1]}, "has 0 columns 'key'"),
         ({"key": [[1, 2]]}, r"has list<.*> in its column 'key': give numbers or texts"),
         ({"key": ["a"] * 11}, "has 11 rows or more in .* bytes: at most 10 rows are read"),
-        ({"key": ["a"], **{f"c{n}": [0] for n in range(31)}}, "has 32 columns: give at most 30"),
-        ({"key": ["x" * 300_000] * 10}, "would unpack .* bytes to 10 rows of 3,000,080 bytes or more"),
+        ({"key": ["a"], **{f"c{n}": [0] for n in range(31)}}, "has 32 columns: at most 30 columns are read"),
+        ({"key": ["x" * 300_000] * 10}, "would unpack .* bytes to 10 rows of 3,000,000 bytes or more"),
     ],
 )
-def test_a_file_that_is_not_read_says_why(tmp_path, monkeypatch, columns, message):
-    monkeypatch.setattr(bounds, "ALWAYS", 1 << 20)
-    monkeypatch.setattr(bounds, "MOST_COLUMNS", 30)
+def test_a_file_that_is_not_read_says_why(tmp_path, columns, message):
     pq.write_table(pa.table(columns), tmp_path / "x.parquet")
-    with pytest.raises(IntegrityError, match=f"x.parquet {message}"):
-        read_flat(tmp_path / "x.parquet", ["key"], most_rows=10)
+    with (
+        raised(parquet_bytes=1 << 20, parquet_columns=30),
+        pytest.raises(IntegrityError, match=f"x.parquet {message}"),
+    ):
+        read_parquet(tmp_path / "x.parquet", ["key"], most_rows=10)
 
 
 def test_predictions_that_cannot_be_read_say_why_once(tmp_path):
@@ -123,16 +124,16 @@ def test_pages_are_larger_than_the_footer_says(tmp_path):
     path = tmp_path / "x.parquet"
     zeros = pa.table({"number": np.zeros(8_000_000), "key": pa.repeat("k", 8_000_000)})
     pq.write_table(zeros, path, use_dictionary=["key"], compression="zstd", row_group_size=8_000_000)
-    assert pages_of(path) is None
+    check(path)
     path.write_bytes(with_small_footer(path.read_bytes()))
     assert pq.read_metadata(path).row_group(0).column(0).total_uncompressed_size == 1
-    with pytest.raises(IntegrityError, match=r"unpack its column 'number' to 64,\d+,\d+ bytes, and 1 by its"):
-        read_flat(path, ["key"], most_rows=10_000_000)
+    with pytest.raises(LimitError, match=r"unpack its column 'number' to 64,\d+,\d+ bytes, and 1 by its"):
+        read_parquet(path, ["number"])
 
 
-def pages_of(path: Path) -> str | None:
-    with path.open("rb") as file:
-        return pages_fault(file, pq.read_metadata(path))
+def check(path: Path) -> None:
+    with ParquetReader(path) as file:
+        file.check()
 
 
 @pytest.mark.parametrize(
@@ -153,10 +154,11 @@ def test_headers_of_pages_are_read_whatever_they_have(tmp_path, version, compres
     for options in ({}, {"write_page_checksum": True}, {"write_page_index": True}, {"use_dictionary": False}):
         path = tmp_path / "x.parquet"
         pq.write_table(table, path, compression=compression, data_page_version=version, **options)
-        assert pages_of(path) is None
+        check(path)
         if compression != "none":
             path.write_bytes(with_small_footer(path.read_bytes()))
-            assert "would unpack its column 'text'" in str(pages_of(path))
+            with pytest.raises(LimitError, match="would unpack its column 'text'"):
+                check(path)
 
 
 def test_damaged_headers_of_pages_are_errors(tmp_path):
@@ -169,10 +171,11 @@ def test_damaged_headers_of_pages_are_errors(tmp_path):
         damaged = bytearray(whole)
         damaged[draw.randrange(4, start)] = draw.randrange(256)
         try:
-            seen.add((pages_fault(io.BytesIO(damaged), footer) or "")[:18])
+            with ParquetReader(io.BytesIO(damaged), "it", footer=footer) as file:
+                file.check()
         except IntegrityError as error:
-            seen.add(str(error)[:18])
-    assert {"", "has a damaged page", "would unpack its c"} <= seen
+            seen.add(str(error)[:21])
+    assert {"it has a damaged page", "it would unpack its c"} <= seen
 
 
 def test_verify_names_a_table_whose_footer_is_false(copy):
@@ -187,3 +190,46 @@ def test_an_archive_called_an_array_is_not_unpacked(tmp_path):
     (tmp_path / "x.npz").rename(tmp_path / "x.npy")
     with pytest.raises(InputError, match=r"x.npy cannot be read as npy: the magic string is not correct"):
         read_prediction_file(tmp_path / "x.npy", 10)
+
+
+def refused(path: Path, columns: list[str] | None = None) -> str:
+    with pytest.raises(LimitError) as error:
+        read_parquet(path, columns)
+    return str(error.value)
+
+
+def test_one_text_of_every_row_is_counted_before_it_is_decoded(tmp_path):
+    path = write_equal_rows(tmp_path / "x.parquet", {"text": "x" * 100_000, "number": 1.0}, 100_000)
+    assert "of 10,000,000,000 bytes or more: at most 268,435,456 bytes are read" in refused(path, ["text"])
+    assert len(read_parquet(path, ["number"])) == 100_000
+
+
+def test_a_picture_of_every_row_is_counted(tmp_path):
+    pictures = pa.array([{"bytes": b"x" * 50_000}] * 200)
+    pq.write_table(pa.table({"image": pictures}), path := tmp_path / "x.parquet")
+    assert path.stat().st_size < 50_000
+    with raised(parquet_bytes=1 << 20):
+        assert "200 rows" in refused(path)
+    assert len(read_parquet(path)) == 200
+
+
+def test_prefixes_of_texts_are_refused(tmp_path):
+    table, path = pa.table({"text": ["x" * 10_000 + str(n) for n in range(1_000)]}), tmp_path / "x.parquet"
+    options = {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY"}}
+    for version in ("1.0", "2.0"):
+        pq.write_table(table, path, data_page_version=version, **options)
+        assert path.stat().st_size < 1 << 20
+        assert "DELTA_BYTE_ARRAY" in refused(path)
+
+
+def test_a_long_footer_is_refused_before_it_is_read(tmp_path):
+    path = tmp_path / "x.parquet"
+    path.write_bytes(b"PAR1" + bytes(20 << 20) + (20 << 20).to_bytes(4, "little") + b"PAR1")
+    assert "x.parquet has a footer of 20,971,528 bytes: at most 16,777,216 bytes are read" in refused(path)
+
+
+def test_raised_limits_let_a_file_through(tmp_path):
+    path = write_equal_rows(tmp_path / "x.parquet", {"key": "k"}, 40_000_000)
+    assert 'set SHIFTDATA_LIMITS="parquet_bytes=' in refused(path)
+    with raised(parquet_bytes=2 << 30), ParquetReader(path) as file:
+        assert sum(map(len, file.batches(count=1 << 20))) == 40_000_000
