@@ -1,7 +1,7 @@
-"""Everything that reads a dataset, tried on forgeries in a process with limits: results, errors of ours, memory.
+"""Everything that reads a dataset, tried on forgeries in a process with limits.
 
-`python -m tests.fuzz.reading FOLDER WORK SHARE SEED ...` prints what should not have happened. It tries a share
-of the readers on each forgery.
+`python -m tests.fuzz.reading WORK SHARE FIRST END FOLDER ...` tries a share of the readers on forgeries, each
+by a seed, and prints what is neither a result nor an error of ours, or takes too much memory or time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import shutil
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from itertools import islice
@@ -125,7 +125,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-def faults(good: Path, work: Path, share: float, seeds: list[int]) -> Iterator[str]:
+def faults(good: Path, work: Path, share: float, seeds: Iterable[int]) -> Iterator[str]:
     """Yield what a forgery should not have done."""
     resource.setrlimit(resource.RLIMIT_AS, (MOST_ADDRESSES, MOST_ADDRESSES))
     warnings.simplefilter("ignore")
@@ -167,7 +167,10 @@ def _keys(good: Path, base: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    _, good, work, share, *seeds = sys.argv
-    found = list(faults(Path(good), Path(work), float(share), list(map(int, seeds))))
-    print(*found, sep="\n")
+    work, share, first, end, *folders = sys.argv[1:]
+    seeds, found = range(int(first), int(end)), 0
+    for folder in map(Path, folders):
+        for fault in faults(folder, Path(work), float(share), seeds):
+            print(fault, flush=True)
+            found += 1
     sys.exit(bool(found))

@@ -1,4 +1,4 @@
-"""Requests by a seed: the server's own routes, with odd parts, queries, headers and bodies, some of them right."""
+"""Requests by a seed: the server's own routes with odd parts, queries, headers, bodies; many are right."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _last(node: ast.expr) -> str:
 
 
 def targets(routes: Iterable[Route], name: str, keys: Sequence[str]) -> Iterator[str]:
-    """Addresses of everything about a dataset: each route as pages ask for it, with its parameters and without."""
+    """Addresses of all about a dataset: each route as pages ask for it, with parameters and without."""
     for route in routes:
         for of in range(2):
             path = PARAMETER.sub(
