@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -52,3 +53,33 @@ def test_the_page_on_security_leads_to_the_promises():
     page = (DOC.parent.parent / "SECURITY.md").read_text(encoding="utf-8")
     assert "docs/distribution.md#trust-who-may-do-what" in page
     assert "\n## Trust: who may do what\n" in DOC.read_text(encoding="utf-8")
+
+
+#: Calls that read a format; in `shiftdata.untrusted` more, as ruff refuses them elsewhere.
+READS = {
+    "shiftdata/untrusted": r"(pq\.(ParquetFile|read_\w+)|Image\.open|json\.loads?|tomllib\.loads?|csv\.reader|"
+    r"\w*csv\.read_csv|zipfile\.ZipFile|tarfile\.(open|TarFile)|zlib\.decompressobj|\w+\.decompress)$",
+    "": r"(np\.(load|memmap)|torch\.load|pickle\.(loads?|Unpickler)|yaml\.\w*load|ElementTree\.\w+|h5py\.File|"
+    r"\w+\.InferenceSession|(safetensors\w*\.)*load_file|resvg_py\.\w+|simplejpeg\.decode_\w+|MarkdownIt|"
+    r"datasets\.load_dataset|\w+\.from_pretrained)$",
+}
+
+
+def parsers() -> set[str]:
+    """Every `module:function` of the packages that reads bytes of a format; of `untrusted` the public ones."""
+    found = set()
+    for path in [path for top in ("shiftdata", "builders") for path in sorted((ROOT / top).rglob("*.py"))]:
+        where = path.relative_to(ROOT).as_posix()
+        inside = where.startswith("shiftdata/untrusted")
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = {
+            getattr(part, "name", ""): {ast.unparse(node) for node in ast.walk(part)} for part in tree.body
+            if isinstance(part, ast.FunctionDef | ast.ClassDef | ast.Assign)
+        }
+        pattern = "|".join(READS.values()) if inside else READS[""]
+        reads = {name for name, words in names.items() if any(re.match(pattern, word) for word in words)}
+        for _ in names if inside else ():  # through functions of the module
+            reads |= {name for name, words in names.items() if words & reads}
+        module = where.removesuffix(".py").replace("/", ".")
+        found |= {f"{module}:{name or '*'}" for name in reads if not (inside and name.startswith("_"))}
+    return found

@@ -189,11 +189,11 @@ def _cells(folder: Path, rng: random.Random) -> None:
     rows = rng.sample(range(len(table)), rng.choice([1, len(table)])) if len(table) else []
     for each in paths:
         table = pq.read_table(each)
-        values = table[name].to_pylist()
+        values = table[name].to_pylist() if name in table.column_names else []
         for row in (row for row in rows if row < len(values)):
             values[row] = value
         with suppress(pa.ArrowException):
-            pq.write_table(_with_column(table, name, values), each)
+            pq.write_table(_with_column(table, name, values) if values else table, each)
 
 
 def _columns(folder: Path, rng: random.Random) -> None:
