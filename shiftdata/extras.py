@@ -21,7 +21,7 @@ _MODULES = {
     "raw": "openml",
     "s3": "s3fs",
     "search": "optuna",
-    "serve": "starlette uvicorn",
+    "serve": "h11 starlette",
     "torch": "safetensors torch",
     "wds": "webdataset",
 }

@@ -35,51 +35,75 @@ def test_the_examples_of_the_docs_run(tiny: Path, tmp_path: Path, monkeypatch: p
             exec(compile(block, "docs/distribution.md", "exec"), names)
 
 
+#: Calls that read a format. Ruff refuses the first ones outside of `shiftdata.untrusted`.
+BOUNDED = (
+    r"pq\.(ParquetFile|read_\w+)|(Image|csv|tarfile|gzip|bz2|lzma)\.(open|OPEN|reader|decompress|DictReader)|"
+    r"json\.loads?|tomllib\.loads?|\w*csv\.read_csv|zipfile\.ZipFile|zlib\.decompress\w*|npy\.\w+"
+)
+OTHERS = (
+    r"np\.(load|memmap)|torch\.load|pickle\.(loads?|Unpickler)|yaml\.\w*load|ElementTree\.\w+|h5py\.File|"
+    r"InferenceSession|load_file|resvg_py\.\w+|MarkdownIt|datasets\.load_dataset|from_pretrained"
+)
+
+
+def test_each_parser_of_foreign_bytes_has_a_row():
+    """A function that reads a format, or a public one of `untrusted`, stands in the table of parsers."""
+    rows = {
+        f"{module}:{name}"
+        for line in lines_of("### What reads the bytes of others")
+        for module, names in re.findall(r"`([\w.]+)`: ((?:`\w+`(?:, )?)+)", line)
+        for name in re.findall(r"`(\w+)`", names)
+    }
+    found = parsers()
+    assert found - rows == set(), "without a row in docs/distribution.md"
+    assert rows - found == set(), "reads nothing any more"
+
+
+def parsers() -> set[str]:
+    """Every `module:function` that reads a format; of `shiftdata.untrusted` those that others call."""
+    found = set()
+    for path in sorted([*(ROOT / "shiftdata").rglob("*.py"), *(ROOT / "builders").rglob("*.py")]):
+        module = path.relative_to(ROOT).as_posix().removesuffix(".py").replace("/", ".")
+        bounded = module.startswith("shiftdata.untrusted.")
+        pattern = re.compile(rf"(.*\.)?({BOUNDED}|{OTHERS})" if bounded else rf"(.*\.)?({OTHERS})")
+        parts = {
+            name: {ast.unparse(node) for node in ast.walk(part) if isinstance(node, ast.Name | ast.Attribute)}
+            for part in ast.parse(path.read_text(encoding="utf-8")).body
+            for name in defined(part)
+        }
+        reads = {name for name, words in parts.items() if any(map(pattern.fullmatch, words))}
+        for _ in parts if bounded else ():  # through others of the module
+            reads |= {name for name, words in parts.items() if words & reads}
+        found |= {f"{module}:{name}" for name in reads if not (bounded and name.startswith(("_", "READERS")))}
+    return found
+
+
+def defined(part: ast.stmt) -> list[str]:
+    if isinstance(part, ast.FunctionDef | ast.ClassDef):
+        return [part.name]
+    target = part.targets[0] if isinstance(part, ast.Assign) else getattr(part, "target", None)
+    return [ast.unparse(target)] if target is not None else []
+
+
 def test_each_promise_names_a_test_that_exists():
-    text = DOC.read_text(encoding="utf-8")
-    promises = text[text.index("### What is promised") : text.index("### What verify checks")]
-    rows = [
-        line for line in promises.splitlines() if line.startswith("| ") and line != "| to | promise | test |"
-    ]
-    assert len(rows) > 20
-    for row in rows:
-        named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", row)
-        assert named, row
-        for path, name in named:
-            assert f"\ndef {name}(" in (DOC.parent.parent / path).read_text(encoding="utf-8"), name
+    for title in ("### What is promised", "### What reads the bytes of others"):
+        rows = [line for line in lines_of(title) if line.startswith("| ")][1:]
+        assert len(rows) > 10
+        for row in rows:
+            named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", row)
+            assert named, row
+            for path, name in named:
+                assert f"\ndef {name}(" in (ROOT / path).read_text(encoding="utf-8"), name
+
+
+def lines_of(title: str) -> list[str]:
+    """The lines of a section."""
+    _, found, rest = DOC.read_text(encoding="utf-8").partition(f"\n{title}\n")
+    assert found
+    return rest.partition("\n##")[0].splitlines()
 
 
 def test_the_page_on_security_leads_to_the_promises():
     page = (DOC.parent.parent / "SECURITY.md").read_text(encoding="utf-8")
     assert "docs/distribution.md#trust-who-may-do-what" in page
     assert "\n## Trust: who may do what\n" in DOC.read_text(encoding="utf-8")
-
-
-#: Calls that read a format; in `shiftdata.untrusted` more, as ruff refuses them elsewhere.
-READS = {
-    "shiftdata/untrusted": r"(pq\.(ParquetFile|read_\w+)|Image\.open|json\.loads?|tomllib\.loads?|csv\.reader|"
-    r"\w*csv\.read_csv|zipfile\.ZipFile|tarfile\.(open|TarFile)|zlib\.decompressobj|\w+\.decompress)$",
-    "": r"(np\.(load|memmap)|torch\.load|pickle\.(loads?|Unpickler)|yaml\.\w*load|ElementTree\.\w+|h5py\.File|"
-    r"\w+\.InferenceSession|(safetensors\w*\.)*load_file|resvg_py\.\w+|simplejpeg\.decode_\w+|MarkdownIt|"
-    r"datasets\.load_dataset|\w+\.from_pretrained)$",
-}
-
-
-def parsers() -> set[str]:
-    """Every `module:function` of the packages that reads bytes of a format; of `untrusted` the public ones."""
-    found = set()
-    for path in [path for top in ("shiftdata", "builders") for path in sorted((ROOT / top).rglob("*.py"))]:
-        where = path.relative_to(ROOT).as_posix()
-        inside = where.startswith("shiftdata/untrusted")
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        names = {
-            getattr(part, "name", ""): {ast.unparse(node) for node in ast.walk(part)} for part in tree.body
-            if isinstance(part, ast.FunctionDef | ast.ClassDef | ast.Assign)
-        }
-        pattern = "|".join(READS.values()) if inside else READS[""]
-        reads = {name for name, words in names.items() if any(re.match(pattern, word) for word in words)}
-        for _ in names if inside else ():  # through functions of the module
-            reads |= {name for name, words in names.items() if words & reads}
-        module = where.removesuffix(".py").replace("/", ".")
-        found |= {f"{module}:{name or '*'}" for name in reads if not (inside and name.startswith("_"))}
-    return found

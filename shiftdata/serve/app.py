@@ -1,51 +1,78 @@
-"""The application: every route of the mirror, how errors become answers, and the server that runs it."""
+"""The application: every route of the mirror, and how errors become answers."""
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Awaitable, Callable
-from functools import partial
 from importlib import import_module
 from typing import Any
 
-import uvicorn
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from shiftdata.evaluation.pages.shell import asset_hash, assets
 from shiftdata.serve import file_answers, listings
-from shiftdata.serve.connections import Connection
 from shiftdata.serve.folders import EXHAUSTED
-from shiftdata.serve.logs import log_config
-from shiftdata.serve.names import Refusal
-from shiftdata.serve.request import Mirror, base_url, mirror_of
-from shiftdata.serve.turns import Work
+from shiftdata.serve.names import Refusal, no_entry
+from shiftdata.serve.page_process import Ask
+from shiftdata.serve.request import Mirror, base_url, mirror_of, part, repo_of, visible_repos
 
 API = "/api/datasets/{owner}/{name}"
 DATA = "/datasets/{owner}/{name}/data"
 
 
-def _page(name: str, kind: Work = "page") -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint that waits for its turn; its module needs pandas, and is imported at the first request."""
+def _page(name: str) -> Callable[[Request], Awaitable[Response]]:
+    """An endpoint of `page_routes`, in the process of pages if the mirror has one."""
 
-    def answer(request: Request) -> Response:
-        response: Response = getattr(import_module("shiftdata.serve.page_routes"), name)(request)
+    async def endpoint(request: Request) -> Response:
+        if (pages := mirror_of(request).pages) is not None:
+            pages.check_queue()
+            return await pages.answer(await run_in_threadpool(_asked, name, request))
+        ask = await run_in_threadpool(_asked, name, request)
+        response: Response = await run_in_threadpool(
+            lambda: import_module("shiftdata.serve.page_routes").respond(ask)
+        )
         return response
 
-    async def in_turn(request: Request) -> Response:
-        return await mirror_of(request).turns[kind].run(answer, request)
+    return endpoint
 
-    return in_turn
+
+def _asked(name: str, request: Request) -> Ask:
+    """Return what a page needs to know, for a caller who may read."""
+    if "owner" in request.path_params:
+        repo = repo_of(request)
+        heads = [(repo, repo.commit("main"))]
+    else:
+        heads = visible_repos(request)
+    path = {
+        key: part(request, key) if isinstance(value, str) else value
+        for key, value in request.path_params.items()
+    }
+    return Ask(name, base_url(request), path, request.url.query, heads)
+
+
+ENDINGS = {"css": "text/css", "js": "text/javascript"}
+
+
+def asset(request: Request) -> Response:
+    """`/assets/<file>`: a script or the style of the pages."""
+    name = part(request, "name")
+    if (file := assets().get(name)) is None:
+        raise no_entry(name)
+    caching = "public, max-age=31536000, immutable" if request.url.query == asset_hash(name) else "no-cache"
+    kind = ENDINGS[name.rpartition(".")[2]]
+    return Response(file.read_bytes(), media_type=kind, headers={"Cache-Control": caching})
 
 
 ROUTES = [
     Route("/", _page("front_page")),
-    Route("/catalog.json", _page("catalog", "catalog")),
-    Route("/assets/{name}", _page("asset")),
+    Route("/catalog.json", listings.catalog),
+    Route("/assets/{name}", asset),
     Route("/api/whoami-v2", listings.whoami),
     Route("/api/datasets", listings.list_datasets),
     Route(API, listings.dataset_info),
@@ -59,22 +86,19 @@ ROUTES = [
     Route("/datasets/{owner}/{name}", _page("dataset_page")),
     Route("/datasets/{owner}/{name}/example.html", _page("example_page")),
     Route("/datasets/{owner}/{name}/severity.html", _page("severity_page")),
-    Route("/datasets/{owner}/{name}/card.webp", _page("card_image", "picture")),
+    Route("/datasets/{owner}/{name}/card.webp", _page("card_image")),
     Route(f"{DATA}/rows.json", _page("rows_json")),
     Route(f"{DATA}/example.json", _page("example_json")),
-    Route(f"{DATA}/counts.json", _page("counts_json", "task")),
-    Route(f"{DATA}/picture/{{base}}/{{row:int}}", _page("picture", "picture")),
-    Route(
-        f"{DATA}/covers/{{base}}-{{label:int}}-{{step:int}}.webp",
-        _page("cover_image", "picture"),
-    ),
+    Route(f"{DATA}/counts.json", _page("counts_json")),
+    Route(f"{DATA}/picture/{{base}}/{{row:int}}", _page("picture")),
+    Route(f"{DATA}/covers/{{base}}-{{label:int}}-{{step:int}}.webp", _page("cover_image")),
     Route("/datasets/{owner}/{name}/resolve/{revision}/{path:path}", file_answers.resolve),
 ]
 
 
 def make_app(mirror: Mirror) -> ASGIApp:
     """The application that serves a library."""
-    handlers: Any = dict.fromkeys((Refusal, HTTPException, ClientDisconnect, 500), _answer)
+    handlers: Any = dict.fromkeys((Refusal, HTTPException, 500), _answer)
     app = Starlette(routes=ROUTES, exception_handlers=handlers | {OSError: _system_error})
     app.router.redirect_slashes = False
     app.state.mirror = mirror
@@ -84,7 +108,7 @@ def make_app(mirror: Mirror) -> ASGIApp:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers["X-Content-Type-Options"] = "nosniff"
-                if mirror.token is not None:
+                if not mirror.readers.is_open:
                     headers["Cache-Control"] = "private, no-store"
                     headers["Cross-Origin-Resource-Policy"] = "same-origin"
             await send(message)
@@ -105,8 +129,6 @@ def _answer(request: Request, error: Exception) -> JSONResponse:
     match error:
         case Refusal():
             return error.answer()
-        case ClientDisconnect():  # nobody reads this
-            return Refusal(400, "the body was cut off").answer()
         case HTTPException(status_code=404):
             return _no_route(request.scope["path"]).answer()
         case HTTPException():
@@ -131,41 +153,3 @@ def _system_error(request: Request, error: OSError) -> JSONResponse:
     return Refusal(
         503, "the server has too many files open: ask again", headers={"Retry-After": "5"}
     ).answer()
-
-
-#: Connections that are accepted in one go, and those that wait for it in the system.
-ACCEPTED, BACKLOG = 4, 4096
-
-
-class Server(uvicorn.Server):
-    """uvicorn's own, except that new connections wait for those that are open.
-
-    For asyncio, the backlog is also the number of connections that it accepts before it looks at others.
-    """
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        for listening in sockets or []:
-            listening.listen(BACKLOG)
-
-
-def server(mirror: Mirror, *, quiet: bool) -> uvicorn.Server:
-    """A server to `run` on a socket from `listen`."""
-    limits, level = mirror.limits, "WARNING" if quiet else "INFO"
-    config = uvicorn.Config(
-        make_app(mirror),
-        http=partial(Connection, mirror.connections),  # type: ignore[arg-type]
-        ws="none",
-        lifespan="off",
-        loop="asyncio",
-        backlog=ACCEPTED,
-        log_config=log_config(level),
-        log_level=level.lower(),
-        access_log=not quiet,
-        proxy_headers=bool(limits.proxies),
-        forwarded_allow_ips=sorted(limits.proxies),
-        server_header=False,
-        timeout_keep_alive=int(limits.request_timeout) + 1,
-        timeout_graceful_shutdown=5,
-    )
-    return Server(config)

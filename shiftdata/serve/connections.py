@@ -1,43 +1,49 @@
-"""Connections: how many may be open, and for how long one may make the server wait."""
+"""HTTP/1.1 over sockets, read by h11: strict with what clients send, and with how long they make it wait.
+
+The server only reads, so a request is a head and at most a short body, in one piece: chunks are refused.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
+import re
 import socket
+import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import IO, Any
 
 import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message
+
+from shiftdata.serve.names import LOG, Refusal
 
 #: Descriptors that are not for connections; each connection may need two, one of them for a file.
 OTHER_FILES = 256
 MAX_FILES = 65_536
+BACKLOG = 4096
 
 #: Bytes of answers that wait in this process for slow clients, all together, and of one piece of an answer.
-BUFFERED = 64 << 20
-MIN_PIECE, MAX_PIECE = 16 << 10, 256 << 10
+BUFFERED = 32 << 20
+MIN_PIECE, MAX_PIECE = 8 << 10, 256 << 10
 
-#: Bytes of the head of a request.
-MAX_HEAD = 64 << 10
+#: Bytes that are received at once, of a head, and of a body: those of all connections fit into memory.
+RECEIVE, MAX_HEAD, MAX_BODY = 16 << 10, 32 << 10, 64 << 10
 
 #: Where all are taken, a connection that made the server wait this many seconds makes room for a new one.
 STALLED = 1.0
 
-#: Seconds between two looks at all connections.
-LOOK = 0.5
+#: What no head may contain: other servers read these in other ways, and so see other requests.
+AMBIGUOUS = re.compile(rb"[^\t\r\n -~\x80-\xff]|(?<!\r)\n|\r(?!\n|\Z)|\n[ \t]")
 
-#: The answer to bytes that are no HTTP request.
-BAD_REQUEST = (
-    b"HTTP/1.1 400 Bad Request\r\ncache-control: private, no-store\r\n"
-    b"content-length: 0\r\nconnection: close\r\n\r\n"
-)
-
-log = logging.getLogger("uvicorn.error")
+ACCESS = logging.getLogger("shiftdata.access")
 
 
 @dataclass(frozen=True)
@@ -65,16 +71,30 @@ def allowed_connections(wanted: int) -> int:
     return wanted if soft == resource.RLIM_INFINITY else max(1, min(wanted, (soft - OTHER_FILES) // 2))
 
 
+def group_of(address: str) -> str:
+    """Return what counts as one address: of IPv6 the network of a customer, 64 bits.
+
+    >>> group_of("::ffff:10.0.0.7"), group_of("2001:db8::1:2:3:4")
+    ('10.0.0.7', '2001:db8::')
+    """
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(ip, ipaddress.IPv4Address):
+        return address
+    return str(ip.ipv4_mapped or ipaddress.IPv6Address(int(ip) >> 64 << 64))
+
+
 class Connections:
-    """The open connections of a server, the one that has waited longest first."""
+    """The open connections of a server, and those of them that wait for their clients, the longest first."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.max = allowed_connections(limits.connections)
-        self._open: dict[Connection, None] = {}
+        self.waiting: dict[asyncio.Task[None], float] = {}
+        self._open: set[asyncio.Task[None]] = set()
         self._addresses: Counter[str] = Counter()
-        self._ended = 0  # since the last look
-        self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._open)
@@ -83,124 +103,259 @@ class Connections:
         """Bytes of an answer to read at once: fewer where many clients may be slow to take them."""
         return max(MIN_PIECE, min(MAX_PIECE, BUFFERED // max(1, len(self._open))))
 
-    def add(self, new: Connection) -> None:
-        """Let a connection in: where all are taken, in the place of one that has stalled."""
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LOOK, self._look)
-        self._open[new] = None
-        self._addresses[new.address] += 1
-        if new.address not in self.limits.proxies and self._addresses[new.address] > self.limits.per_address:
-            self._end(new)
-        elif len(self._open) > self.max:
-            self._end(next(self._waiting(STALLED), new))
-
-    def remove(self, old: Connection) -> None:
-        if old in self._open:
-            del self._open[old]
-            self._addresses[old.address] -= 1
-            if not self._addresses[old.address]:
-                del self._addresses[old.address]
-
-    def moved(self, connection: Connection) -> None:
-        """Put a connection behind all others: it has made progress."""
-        if connection in self._open:
-            del self._open[connection]
-            self._open[connection] = None
-
-    def _waiting(self, seconds: float) -> Iterator[Connection]:
-        return (connection for connection in self._open if connection.waited() > seconds)
-
-    def _look(self) -> None:
-        limits = self.limits
-        for connection in list(self._waiting(min(limits.request_timeout, limits.read_timeout))):
-            if connection.waited() > connection.timeout:
-                self._end(connection)
-        if self._ended:
-            log.warning("ended %d connections that made no progress or were too many", self._ended)
-            self._ended = 0
+    async def serve(self, app: ASGIApp, listening: socket.socket) -> None:
+        """Accept connections until cancelled, one at a time: new ones wait for those that are open."""
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(LOOK, self._look) if self._open else None
+        listening.listen(BACKLOG)
+        listening.setblocking(False)
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                try:
+                    accepted, address = await loop.sock_accept(listening)
+                except OSError as error:
+                    LOG.error("no connection is accepted: %s", error.strerror)
+                    await asyncio.sleep(0.1)
+                    continue
+                if self._make_room(group_of(address[0])):
+                    connection = Connection(self, accepted, address)
+                    self._keep(tasks.create_task(connection.serve(app)), group_of(address[0]))
+                else:
+                    accepted.close()
+                await asyncio.sleep(0)
 
-    def _end(self, connection: Connection) -> None:
-        self._ended += 1
-        self.remove(connection)
-        connection.transport.abort()
+    def _keep(self, task: asyncio.Task[None], address: str) -> None:
+        def remove(_: object) -> None:
+            self._open.discard(task)
+            self._addresses[address] -= 1
+            if not self._addresses[address]:
+                del self._addresses[address]
+
+        self._open.add(task)
+        self._addresses[address] += 1
+        task.add_done_callback(remove)
+
+    def _make_room(self, address: str) -> bool:
+        """Return True if a new connection may be open, where all are taken in the place of a stalled one."""
+        if address not in self.limits.proxies and self._addresses[address] >= self.limits.per_address:
+            LOG.warning("%s has more than its share of connections", address)
+            return False
+        if len(self._open) < self.max:
+            return True
+        now = asyncio.get_running_loop().time()
+        task, since = next(iter(self.waiting.items()), (None, now))
+        LOG.warning("all connections are taken")
+        if task is None or now - since < STALLED:
+            return False
+        del self.waiting[task]
+        self._open.discard(task)
+        return task.cancel()
 
 
-class _Parser(h11.Connection):
-    """h11's own, which refuses a body in chunks: those of one byte cost a thousand times what they weigh."""
+class Connection:
+    """A client's connection: one request after the other, each with a parser of its own."""
 
-    def next_event(self) -> Any:
-        event = super().next_event()
-        if isinstance(event, h11.Request) and any(name == b"transfer-encoding" for name, _ in event.headers):
-            raise h11.RemoteProtocolError("a body in chunks")
-        return event
-
-
-class Connection(H11Protocol):
-    """uvicorn's protocol, which alone would wait for ever for a head, or for a client to take its answer.
-
-    A middleware sees neither: it is called once the head is there, and its sends end in a buffer. The methods
-    that are overridden are not documented, so pyproject.toml pins uvicorn.
-    """
-
-    def __init__(self, connections: Connections, **options: Any) -> None:
-        super().__init__(**options)
-        self.conn = _Parser(h11.SERVER, MAX_HEAD)
-        self._connections = connections
-        self.address = ""
-        self._since = 0.0
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+    def __init__(self, connections: Connections, accepted: socket.socket, address: tuple[Any, ...]) -> None:
+        self._connections, self._limits = connections, connections.limits
+        self._socket, self._client = accepted, address[:2]
+        self._loop = asyncio.get_running_loop()
+        self._received = bytearray()
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):
             # Else the system would take megabytes of an answer for a client that reads nothing.
-            connection = transport.get_extra_info("socket")
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, MAX_PIECE)
-        transport.set_write_buffer_limits(0)  # `pause_writing` then means: the client has not taken all
-        self.address = self.client[0] if self.client else ""
-        self._moved()
-        self._connections.add(self)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, MAX_PIECE)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        self._connections.remove(self)
+    async def serve(self, app: ASGIApp) -> None:
+        """Answer until the client has gone, asks to close, makes the server wait, or sends no HTTP."""
+        with self._socket:
+            try:
+                while await self._answer(app):
+                    pass
+                self._socket.shutdown(socket.SHUT_WR)
+                async with self._client_in(
+                    STALLED
+                ):  # the system forgets what it has to send if bytes are unread
+                    while await self._loop.sock_recv(self._socket, RECEIVE):
+                        pass
+            except (OSError, ClientDisconnect):  # a TimeoutError is an OSError
+                pass
+            except Exception:
+                LOG.exception("an error of the server ends a connection")
 
-    def on_response_complete(self) -> None:
-        self._moved()
-        super().on_response_complete()
+    async def _answer(self, app: ASGIApp) -> bool:
+        """Answer one request; return True if another one may follow."""
+        self._parser = h11.Connection(h11.SERVER, MAX_HEAD)
+        self._body, self._start, self._status = b"", b"", 0
+        self._rest: IO[bytes] | None = None
+        scope: dict[str, Any] = {
+            "type": "http",
+            "method": "-",
+            "client": self._client,
+            "target": "-",
+            "state": {},
+        }
+        try:
+            async with self._client_in(self._limits.request_timeout):
+                head = await self._read_head()
+            if not head:
+                return False
+            scope |= self._scope(head)
+            self._body = await self._read_body(dict(scope["headers"]))
+        except Refusal as refusal:
+            app = refusal.answer()
+        self._method = scope["method"]
+        try:
+            await app(scope, self._receive, self._send)
+        finally:
+            reader, client = scope["state"].get("reader", "-"), scope["client"][0]
+            ACCESS.info('%s "%s %s" %d %s', client, self._method, scope["target"], self._status, reader)
+        if self._rest is not None:
+            with self._rest:
+                while piece := self._rest.read(self._connections.piece()):
+                    await self._deliver(piece)
+        return self._parser.our_state is h11.DONE is self._parser.their_state
 
-    def pause_writing(self) -> None:
-        self._moved()
-        super().pause_writing()
+    async def _read_head(self) -> bytes:
+        """Return the next head, with the empty line; no bytes where the client ends the connection."""
+        while (end := self._received.find(b"\r\n\r\n") + 4) < 4 and not AMBIGUOUS.search(self._received):
+            if len(self._received) > MAX_HEAD:
+                break
+            if not await self._receive_more():
+                return b""
+        end = end if end > 3 else len(self._received)
+        if AMBIGUOUS.search(self._received, 0, end):
+            raise _refused(400, "the lines of a head end with CR LF, and have no control characters")
+        if end > MAX_HEAD:
+            raise _refused(431, f"a head has at most {MAX_HEAD} bytes")
+        return self._take(end)
 
-    def resume_writing(self) -> None:
-        self._moved()
-        super().resume_writing()
+    def _scope(self, head: bytes) -> dict[str, Any]:
+        """Return a request as ASGI wants it; the client is the one that a trusted proxy names."""
+        self._parser.receive_data(head)
+        try:
+            request = self._parser.next_event()
+        except h11.RemoteProtocolError:
+            raise _refused(400, "this is not an HTTP request") from None
+        assert isinstance(request, h11.Request)
+        if request.http_version not in (b"1.1", b"1.0"):
+            raise _refused(505, "this server speaks HTTP 1.1")
+        path, _, query = request.target.partition(b"?")
+        address, scheme = self._client[0], "http"
+        if address in self._limits.proxies:
+            address, scheme = _through_proxy(dict(request.headers), address, self._limits.proxies)
+        return {
+            "asgi": {"version": "3.0"},
+            "http_version": request.http_version.decode(),
+            "method": request.method.decode(),
+            "scheme": scheme,
+            "path": path.decode("ascii"),
+            "raw_path": path,
+            "query_string": query,
+            "root_path": "",
+            "headers": list(request.headers),
+            "client": (address, self._client[1]),
+            "server": self._socket.getsockname()[:2],
+            "target": request.target.decode("ascii"),
+        }
 
-    def send_400_response(self, msg: str) -> None:
-        """Answer for the application, unless its answer has begun; h11 would raise then, and for HEAD."""
-        if self.cycle is not None:
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self.transport.write(BAD_REQUEST)
-        self.transport.close()
+    async def _read_body(self, headers: Mapping[bytes, bytes]) -> bytes:
+        if b"transfer-encoding" in headers:
+            raise _refused(400, "a body comes in one piece: send Content-Length, no Transfer-Encoding")
+        length = int(headers.get(b"content-length", 0))
+        if length > MAX_BODY:
+            raise _refused(413, f"a body has at most {MAX_BODY} bytes: this server only reads")
+        if length and self._parser.they_are_waiting_for_100_continue:
+            await self._deliver(self._parser.send(h11.InformationalResponse(status_code=100, headers=[])))
+        try:
+            async with self._client_in(self._limits.request_timeout):
+                while len(self._received) < length:
+                    if not await self._receive_more():
+                        raise _refused(400, "the body was cut off")
+        except TimeoutError:
+            raise _refused(408, "the body came too slowly") from None
+        body = self._take(length)
+        self._parser.receive_data(body)
+        while not isinstance(self._parser.next_event(), h11.EndOfMessage):
+            pass
+        return body
 
-    @property
-    def timeout(self) -> float:
-        limits = self._connections.limits
-        return limits.read_timeout if self.flow.write_paused else limits.request_timeout
+    async def _receive_more(self) -> int:
+        data = await self._loop.sock_recv(self._socket, RECEIVE)
+        self._received += data
+        return len(data)
 
-    def waited(self) -> float:
-        """Seconds for which the server has waited for the client; 0 while the application works.
+    def _take(self, count: int) -> bytes:
+        data = bytes(self._received[:count])
+        del self._received[:count]
+        return data
 
-        Bytes of a head do not count as progress, or a client could send one now and then for ever. Bodies are
-        short, and have their own timeout: `request.short_body`.
+    async def _receive(self) -> Message:
+        return {"type": "http.request", "body": self._body, "more_body": False}
+
+    async def _send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            headers = [*message["headers"], (b"date", formatdate(usegmt=True).encode())]
+            reason = HTTPStatus(self._status).phrase.encode()
+            response = h11.Response(status_code=self._status, headers=headers, reason=reason)
+            self._start = self._parser.send(response) or b""
+            return
+        body, data, self._start = message.get("body", b""), self._start, b""
+        if body and self._method != "HEAD":
+            data += self._parser.send(h11.Data(data=body)) or b""
+        if message.get("more_body", False):
+            await self._deliver(data)
+            return
+        data += self._parser.send(h11.EndOfMessage()) or b""
+        # The application ends before a slow client has taken the rest, so that it keeps no answer in memory.
+        with suppress(OSError):  # it has gone, which the next use of the socket says again
+            if rest := self._send_at_once(data):
+                self._rest = tempfile.SpooledTemporaryFile(MIN_PIECE)  # noqa: SIM115  closed in `_answer`
+                self._rest.write(rest)
+                self._rest.seek(0)
+
+    async def _deliver(self, data: bytes | None) -> None:
+        try:
+            if rest := self._send_at_once(data or b""):
+                async with self._client_in(self._limits.read_timeout):
+                    await self._loop.sock_sendall(self._socket, rest)
+        except OSError:  # the application would take it for a problem with a file
+            raise ClientDisconnect from None
+
+    def _send_at_once(self, data: bytes) -> bytes:
+        """Send what the system takes without waiting, and return the rest."""
+        left = memoryview(data)
+        with suppress(BlockingIOError):
+            while left:
+                left = left[self._socket.send(left) :]
+        return bytes(left)
+
+    @asynccontextmanager
+    async def _client_in(self, seconds: float) -> AsyncIterator[None]:
+        """Wait for the client, at most some seconds, and not where a new connection needs the room.
+
+        Bytes of a head do not count as progress, or a client could send one now and then for ever.
         """
-        is_working = self.cycle is not None and not self.cycle.response_complete
-        return 0.0 if is_working and not self.flow.write_paused else self.loop.time() - self._since
+        waiting, task = self._connections.waiting, asyncio.current_task()
+        assert task is not None
+        waiting[task] = self._loop.time()
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        finally:
+            waiting.pop(task, None)
 
-    def _moved(self) -> None:
-        self._since = self.loop.time()
-        self._connections.moved(self)
+
+def _refused(status: int, text: str) -> Refusal:
+    """Refuse a request that the application never sees, and end its connection."""
+    return Refusal(status, text, headers={"Connection": "close", "Cache-Control": "private, no-store"})
+
+
+def _through_proxy(headers: Mapping[bytes, bytes], proxy: str, proxies: frozenset[str]) -> tuple[str, str]:
+    """Return the address of the client and the scheme that a trusted proxy gives."""
+    addresses = [text.strip() for text in headers.get(b"x-forwarded-for", b"").decode("latin-1").split(",")]
+    address = next((text for text in reversed(addresses) if text not in proxies), proxy)
+    with suppress(ValueError):
+        proxy = str(ipaddress.ip_address(address))
+    is_https = headers.get(b"x-forwarded-proto", b"").strip().lower() == b"https"
+    return proxy, "https" if is_https else "http"

@@ -116,7 +116,7 @@ class FileAnswer(Response):
         headers: dict[str, str],
         piece: Callable[[], int],
     ) -> None:
-        self._request, self._descriptor, self._piece = request, descriptor, piece
+        self._descriptor, self._piece = descriptor, piece
         self._before = os.fstat(descriptor)
         self.background = None
         self.init_headers(headers)
@@ -137,8 +137,7 @@ class FileAnswer(Response):
             piece, self._first = self._first, b""
             while True:
                 await send({"type": "http.response.body", "body": piece, "more_body": self._at < self._end})
-                # uvicorn takes no notice of what is sent to a client that has gone.
-                if self._at >= self._end or await self._request.is_disconnected():
+                if self._at >= self._end:
                     return
                 piece = await run_sync(self._read)
         finally:

@@ -194,7 +194,7 @@ def _file_names(root: Path, parts: Parts) -> set[str]:
 
 
 @dataclass(frozen=True)
-class _Listing:
+class Listing:
     """The files of a folder, the hashes of their states, and the commit that they are."""
 
     files: Mapping[str, Identity]
@@ -214,8 +214,8 @@ class Repo:
     name: str
     root: Path
     parts: Parts
+    listing: Listing | None = field(default=None, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    _listing: _Listing | None = field(default=None, repr=False)
     _listed_at: float = field(default=0.0, repr=False)
 
     def commit(self, revision: str) -> Commit:
@@ -226,7 +226,7 @@ class Repo:
 
     def open(self, commit: Commit, path: str) -> int:
         """Return a descriptor of a file that is still the one that was listed; else raise `Changed`."""
-        listing = self._listing
+        listing = self.listing
         if path not in commit.files:
             raise no_entry(path)
         descriptor = None
@@ -246,9 +246,9 @@ class Repo:
     def _open(self, path: str) -> int:
         return open_below(self.root, (*self.parts, *path.split("/")))
 
-    def _current(self) -> _Listing:
+    def _current(self) -> Listing:
         """The listing, made again where it may be out of date."""
-        listing = self._listing
+        listing = self.listing
         if listing is not None and time.monotonic() - self._listed_at <= LISTING_SECONDS:
             return listing
         if not self._lock.acquire(timeout=0 if listing else LOCK_TIMEOUT):
@@ -258,14 +258,14 @@ class Repo:
             raise Refusal(503, text, headers={"Retry-After": "5"})
         try:
             began = time.monotonic()
-            if self._listing is None or began - self._listed_at > LISTING_SECONDS:
-                self._listing = self._list(dict(self._walk()), self._listing)
+            if self.listing is None or began - self._listed_at > LISTING_SECONDS:
+                self.listing = self._list(dict(self._walk()), self.listing)
                 self._listed_at = began
-            return self._listing
+            return self.listing
         finally:
             self._lock.release()
 
-    def _list(self, files: dict[str, Identity], before: _Listing | None) -> _Listing:
+    def _list(self, files: dict[str, Identity], before: Listing | None) -> Listing:
         if before is not None and files == before.files:
             return before
         cached = before.hashes if before else {}
@@ -277,7 +277,7 @@ class Repo:
                 del files[path]
             else:
                 hashes[identity] = sha256
-        return _Listing(files, hashes, _commit(files, hashes))
+        return Listing(files, hashes, _commit(files, hashes))
 
     def _hash(self, path: str, identity: Identity) -> str | None:
         """The hash of a file; None if it is not the one that was listed, before or after."""

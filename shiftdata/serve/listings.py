@@ -14,6 +14,7 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.serve.file_answers import as_listed
 from shiftdata.serve.folders import OWNER, Commit, FileRecord, Repo, git_blob_id
 from shiftdata.serve.names import Refusal, no_entry
@@ -22,7 +23,6 @@ from shiftdata.serve.request import (
     check_reader,
     part,
     repo_of,
-    short_body,
     visible_repos,
 )
 
@@ -140,7 +140,7 @@ def _limit(query: QueryParams) -> int:
 
 async def paths_info(request: Request) -> JSONResponse:
     """`/api/datasets/<owner>/<name>/paths-info/<revision>`: those of some paths that exist."""
-    paths, expand = _form(await short_body(request))
+    paths, expand = _form(await request.body())
     return await run_in_threadpool(_paths_info, request, paths, expand)
 
 
@@ -166,6 +166,18 @@ def refs(request: Request) -> JSONResponse:
     commit = repo_of(request).commit("main")
     main = {"name": "main", "ref": "refs/heads/main", "targetCommit": commit.id}
     return JSONResponse({"branches": [main], "tags": [], "converts": [], "pullRequests": []})
+
+
+def catalog(request: Request) -> JSONResponse:
+    """`/catalog.json`: where `shiftdata fetch` finds each dataset, and the hash of its manifest."""
+    datasets = {}
+    for repo, commit in sorted(
+        visible_repos(request), key=lambda head: head[0].owner == OWNER
+    ):  # its own win
+        if manifest := commit.files.get(FILE_NAME):
+            place = f"hf+{base_url(request)}/datasets/{repo.owner}/{repo.name}"
+            datasets[repo.name] = {"manifest": manifest.sha256, "places": [place]}
+    return JSONResponse(dict(sorted(datasets.items())))
 
 
 TITLE = "The folder as it is"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
-from typing import Any
 
 #: Lines a second, and lines at once, for requests and for everything else (some are tracebacks).
 REQUESTS = (50.0, 500.0)
@@ -33,25 +33,16 @@ class Bounded(logging.Filter):
         return True
 
 
-def log_config(level: str) -> dict[str, Any]:
-    """The settings of `logging` for a server."""
-    filters = {"requests": REQUESTS, "others": OTHERS}
-    stream = {"class": "logging.StreamHandler", "formatter": "plain"}
-    return {
-        "version": 1,
-        "disable_existing_loggers": False,
-        "formatters": {"plain": {"format": "%(levelname)s: %(message)s"}},
-        "filters": {
-            name: {"()": Bounded, "per_second": rate, "at_once": most}
-            for name, (rate, most) in filters.items()
-        },
-        "handlers": {
-            "requests": stream | {"stream": "ext://sys.stdout", "filters": ["requests"]},
-            "others": stream | {"stream": "ext://sys.stderr", "filters": ["others"]},
-        },
-        "loggers": {
-            "uvicorn.access": {"handlers": ["requests"], "level": level, "propagate": False},
-            "uvicorn.error": {"handlers": ["others"], "level": level, "propagate": False},
-            "asyncio": {"handlers": ["others"], "level": "WARNING", "propagate": False},
-        },
-    }
+def start_log(*, quiet: bool) -> None:
+    """Print a line for each request, unless quiet, and what goes wrong."""
+    for name, limits, stream in (
+        ("shiftdata.access", REQUESTS, sys.stdout),
+        ("shiftdata.serve", OTHERS, sys.stderr),
+        ("asyncio", OTHERS, sys.stderr),
+    ):
+        handler = logging.StreamHandler(stream)
+        handler.addFilter(Bounded(*limits))
+        handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.WARNING if quiet or name == "asyncio" else logging.INFO)

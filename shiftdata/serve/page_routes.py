@@ -1,61 +1,107 @@
-"""Pages of the gallery over live data, and the catalog for programs."""
+"""Pages of the gallery over live data, made in `page_process`: a stranger's dataset may make them fail."""
 
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import wraps
 from typing import Any
 from urllib.parse import quote
 
-from starlette.requests import Request
+from starlette.datastructures import QueryParams
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.data.format.paths import README
 from shiftdata.errors import ChangedError, InputError, NotFoundError, ShiftdataError
-from shiftdata.evaluation.pages.shell import POLICY, asset_hash, assets, render
-from shiftdata.serve.folders import OWNER, Commit, Repo
+from shiftdata.evaluation.pages.shell import POLICY, render
+from shiftdata.serve.folders import Commit, Repo
 from shiftdata.serve.live import CommitStore, dataset_of
-from shiftdata.serve.names import Refusal, no_entry
+from shiftdata.serve.names import LOG, Refusal, no_entry
+from shiftdata.serve.page_process import Ask
 from shiftdata.serve.pages.catalog import Entry, card_picture, catalog_page
 from shiftdata.serve.pages.counts import counts_of
 from shiftdata.serve.pages.pages import Place, card_of, cover, page
 from shiftdata.serve.pages.rows import MOST_ROWS, Rows
 from shiftdata.serve.pages.sprites import for_browser
-from shiftdata.serve.request import base_url, part, repo_of, visible_repos
 
 #: Files of a repo that a page lists.
 MOST_LISTED = 1000
 HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
-ENDINGS = {"css": "text/css", "js": "text/javascript"}
+#: Seconds in which the front page opens manifests: the rest follows when it is loaded again.
+OPENING = 3.0
 
 
-def front_page(request: Request) -> HTMLResponse:
+def respond(ask: Ask) -> Response:
+    """Make a page; what is wrong with a request or with a dataset is an answer, and ends nothing."""
+    try:
+        response: Response = PAGES[ask.page](ask)
+        return response
+    except Refusal as refusal:
+        return refusal.answer()
+    except ChangedError as error:
+        return Refusal(409, str(error)).answer()
+    except NotFoundError as error:
+        return Refusal(404, str(error)).answer()
+    except ShiftdataError as error:
+        return Refusal(400, str(error)).answer()
+    except MemoryError:
+        return Refusal(413, "this page needs more memory than the server gives to pages").answer()
+    except Exception as error:  # the dataset is a stranger's: its files make our code fail in any way
+        LOG.warning("%s of %s: %s: %s", ask.page, ask.path, type(error).__name__, str(error)[:300])
+        text = f"this dataset cannot be shown: its files are not what a dataset has ({type(error).__name__})"
+        return Refusal(422, text).answer()
+
+
+def front_page(ask: Ask) -> HTMLResponse:
     """`/`: the datasets, and how to reach them."""
-    entries, others = [], []
-    for repo, commit in visible_repos(request):
-        repo_id, dataset = f"{repo.owner}/{repo.name}", None
-        with suppress(ShiftdataError, Refusal):  # a damaged manifest: its files are listed all the same
-            dataset = dataset_of(repo, commit)
-        url = f"/datasets/{quote(repo_id)}"
-        if dataset is None:
-            facts = {"files": len(commit.files), "size": commit.bytes, "changed": commit.date[:10]}
-            others.append({"url": url, "name": repo_id, **facts})
+    entries, others, began = [], [], time.monotonic()
+    for repo, commit in ask.heads:
+        if entry := _entry(repo, commit, began):
+            entries.append(entry)
         else:
-            picture = f"{url}/card.webp?v={commit.id[:12]}"
-            entries.append(Entry(manifest=dataset.manifest, url=url, repo_id=repo_id, picture=picture))
-    text = catalog_page(entries, root="/", index="", others=others, endpoint=base_url(request))
+            name = f"{repo.owner}/{repo.name}"
+            facts = {"files": len(commit.files), "size": commit.bytes, "changed": commit.date[:10]}
+            others.append({"url": f"/datasets/{quote(name)}", "name": name, **facts})
+    text = catalog_page(entries, root="/", index="", others=others, endpoint=ask.base_url)
     return HTMLResponse(text, headers=HEADERS)
 
 
-def dataset_page(request: Request) -> HTMLResponse:
+_entries = dict[tuple[str, str, str], Entry | None]()
+
+
+def _entry(repo: Repo, commit: Commit, began: float) -> Entry | None:
+    """Return a dataset for the front page; None for another repo, a damaged manifest, and if time is over."""
+    key = repo.owner, repo.name, commit.id
+    if key in _entries or time.monotonic() - began > OPENING:
+        return _entries.get(key)
+    entry = None
+    try:
+        if (dataset := dataset_of(repo, commit)) is not None:
+            url = f"/datasets/{quote(f'{repo.owner}/{repo.name}')}"
+            picture = f"{url}/card.webp?v={commit.id[:12]}"
+            entry = Entry.of(dataset.manifest, url, f"{repo.owner}/{repo.name}", picture)
+    except ChangedError:
+        return None
+    except ShiftdataError:  # a damaged manifest: its files are listed all the same
+        pass
+    _entries[key] = entry
+    if len(_entries) > MOST_ENTRIES:
+        del _entries[next(iter(_entries))]
+    return entry
+
+
+#: Entries of the front page that stay in memory.
+MOST_ENTRIES = 5000
+
+
+def dataset_page(ask: Ask) -> HTMLResponse:
     """`/datasets/<owner>/<name>`: its groups, tasks, card and files; of other repos their card and files."""
-    repo, commit = repo_at_head(request)
-    place = _place(request, repo, commit)
-    with suppress(ShiftdataError, Refusal):
+    ((repo, commit),) = ask.heads
+    place = _place(ask, repo, commit)
+    with suppress(ShiftdataError):
         dataset = dataset_of(repo, commit)
         if dataset is not None and not dataset.manifest.is_webdataset:
             return HTMLResponse(page(dataset, "dataset", place), headers=HEADERS)
@@ -69,54 +115,26 @@ def dataset_page(request: Request) -> HTMLResponse:
 MOST_CARD = 2_000_000
 
 
-def _page_of_dataset(name: str) -> Callable[[Request], Response]:
+def _page_of_dataset(name: str) -> Callable[[Ask], Response]:
     """Return the route `/datasets/<owner>/<name>/<page>.html`."""
 
-    def route(request: Request) -> HTMLResponse:
-        repo, commit, dataset = opened_dataset(request)
-        return HTMLResponse(page(dataset, name, _place(request, repo, commit)), headers=HEADERS)
+    def route(ask: Ask) -> HTMLResponse:
+        return HTMLResponse(page(opened_dataset(ask), name, _place(ask, *ask.heads[0])), headers=HEADERS)
 
     return route
 
 
-example_page, severity_page = map(_page_of_dataset, ("example", "severity"))
-
-
-def asset(request: Request) -> Response:
-    """`/assets/<file>`: a script or the style of the pages."""
-    name = part(request, "name")
-    if (file := assets().get(name)) is None:
-        raise no_entry(name)
-    caching = "public, max-age=31536000, immutable" if request.url.query == asset_hash(name) else "no-cache"
-    kind = ENDINGS[name.rpartition(".")[2]]
-    return Response(file.read_bytes(), media_type=kind, headers={"Cache-Control": caching})
-
-
-def card_image(request: Request) -> Response:
+def card_image(ask: Ask) -> Response:
     """`/datasets/<owner>/<name>/card.webp`: its picture on the front page."""
-    *_, dataset = opened_dataset(request)
+    dataset = opened_dataset(ask)
     rows = Rows.of(dataset, dataset.manifest.default_base)
     data = rows.keep("card picture", lambda: card_picture(dataset))
     if data is None:
         raise no_entry("card.webp")
-    return picture_answer(request, dataset, data, "image/webp")
+    return picture_answer(ask, dataset, data, "image/webp")
 
 
-def catalog(request: Request) -> JSONResponse:
-    """`/catalog.json`: where `shiftdata fetch` finds each dataset, and the hash of its manifest."""
-    datasets = {}
-    for repo, commit in sorted(
-        visible_repos(request), key=lambda pair: pair[0].owner == OWNER
-    ):  # its own win
-        with suppress(Refusal):  # its list of files is damaged, which was reported
-            manifest = commit.files.get(FILE_NAME)
-            if manifest is not None:
-                place = f"hf+{base_url(request)}/datasets/{repo.owner}/{repo.name}"
-                datasets[repo.name] = {"manifest": manifest.sha256, "places": [place]}
-    return JSONResponse(dict(sorted(datasets.items())))
-
-
-def _place(request: Request, repo: Repo, commit: Commit) -> Place:
+def _place(ask: Ask, repo: Repo, commit: Commit) -> Place:
     repo_id = f"{repo.owner}/{repo.name}"
     url = f"/datasets/{quote(repo_id)}"
     file_url = f"{url}/resolve/main/"
@@ -131,7 +149,7 @@ def _place(request: Request, repo: Repo, commit: Commit) -> Place:
         index="",
         version=commit.id[:12],
         repo_id=repo_id,
-        endpoint=base_url(request),
+        endpoint=ask.base_url,
         files=listed,
         more_files=max(0, len(commit.files) - MOST_LISTED),
         file_url=file_url,
@@ -144,21 +162,13 @@ MOST_WORDS = 1000
 SMALL = 24_000
 
 
-def for_scripts(answer: Callable[[Request, Rows], Any]) -> Callable[[Request], Response]:
+def for_scripts(answer: Callable[[Ask, Rows], Any]) -> Callable[[Ask], Response]:
     """Make a route of a function of the rows of the base that the query names; it answers with JSON."""
 
-    @wraps(answer)
-    def route(request: Request) -> Response:
-        try:
-            _, _, dataset = opened_dataset(request)
-            base = part(request, "base") or _text(request, "base") or dataset.manifest.default_base
-            value = answer(request, Rows.of(dataset, base))
-        except ChangedError as error:
-            raise Refusal(409, str(error)) from None
-        except NotFoundError as error:
-            raise Refusal(404, str(error)) from None
-        except ShiftdataError as error:
-            raise Refusal(400, str(error)) from None
+    def route(ask: Ask) -> Response:
+        dataset = opened_dataset(ask)
+        base = ask.path.get("base") or _text(ask, "base") or dataset.manifest.default_base
+        value = answer(ask, Rows.of(dataset, base))
         if isinstance(value, Response):
             return value
         return JSONResponse(value, headers={"Cache-Control": "no-store"})
@@ -167,81 +177,75 @@ def for_scripts(answer: Callable[[Request, Rows], Any]) -> Callable[[Request], R
 
 
 @for_scripts
-def rows_json(request: Request, rows: Rows) -> Mapping[str, Any]:
+def rows_json(ask: Ask, rows: Rows) -> Mapping[str, Any]:
     """`data/rows.json`: rows of a label, a nuisance, a split and a severity, a stretch of them."""
     chosen = rows.choose(
-        label=_number(request, "label"),
-        nuisance=_number(request, "nuisance"),
-        split=_text(request, "split") or None,
-        severity=_number(request, "severity", float),
+        label=_number(ask, "label"),
+        nuisance=_number(ask, "nuisance"),
+        split=_text(ask, "split") or None,
+        severity=_number(ask, "severity", float),
     )
-    first, count = _number(request, "from") or 0, _number(request, "count")
+    first, count = _number(ask, "from") or 0, _number(ask, "count")
     count = MOST_ROWS if count is None else min(count, MOST_ROWS)
     if first < 0 or count < 0:
         raise InputError(f"from={first} and count={count} must be 0 or more")
-    read = rows.details if _text(request, "full") == "1" else rows.listed
+    read = rows.details if _text(ask, "full") == "1" else rows.listed
     return {"total": len(chosen), "rows": read(chosen[first : first + count])}
 
 
 @for_scripts
-def example_json(request: Request, rows: Rows) -> Mapping[str, Any]:
+def example_json(ask: Ask, rows: Rows) -> Mapping[str, Any]:
     """`data/example.json`: all that is known of one row, and the rows of its origin."""
-    row = rows.row_of(_text(request, "key"))
+    row = rows.row_of(_text(ask, "key"))
     same = rows.appearances(row)
     return rows.details([row])[0] | {"total": len(same), "appearances": rows.listed(same[:MOST_ROWS])}
 
 
 @for_scripts
-def counts_json(request: Request, rows: Rows) -> Mapping[str, Any]:
+def counts_json(ask: Ask, rows: Rows) -> Mapping[str, Any]:
     """`data/counts.json`: the groups of every set of a task."""
-    words = _text(request, "task")
+    words = _text(ask, "task")
     if len(words) > MOST_WORDS:
         raise InputError(f"a task of {len(words):,} characters: at most {MOST_WORDS:,} are read")
     return counts_of(rows.dataset, rows.base, words)
 
 
 @for_scripts
-def picture(request: Request, rows: Rows) -> Response:
+def picture(ask: Ask, rows: Rows) -> Response:
     """`data/picture/<base>/<row>`: one picture, by its bytes in the shard; with `side`, a small one of it."""
-    row, side = request.path_params["row"], _number(request, "side") or 0
+    row, side = ask.path["row"], _number(ask, "side") or 0
     if rows.modality != "image":
         raise InputError(f"{rows.dataset.manifest.name} has no pictures, but {rows.modality}s")
     data = rows.examples([row])[0]
     size = (SMALL, min(max(side, 16), 512)) if side else ()
-    return picture_answer(request, rows.dataset, *for_browser(data, *size))
+    return picture_answer(ask, rows.dataset, *for_browser(data, *size))
 
 
 @for_scripts
-def cover_image(request: Request, rows: Rows) -> Response:
+def cover_image(ask: Ask, rows: Rows) -> Response:
     """`data/covers/<base>-<label>-<step>.webp`: the line of a label in the matrix."""
-    label, step = request.path_params["label"], request.path_params["step"]
+    label, step = ask.path["label"], ask.path["step"]
     if label >= len(rows.metadata.labels) or step >= max(1, len(rows.severities)):
         raise NotFoundError(f"label {label} at step {step} does not exist")
     data = rows.keep(("cover", label, step), lambda: cover(rows, label, step))
-    return picture_answer(request, rows.dataset, data, "image/webp")
+    return picture_answer(ask, rows.dataset, data, "image/webp")
 
 
-def repo_at_head(request: Request) -> tuple[Repo, Commit]:
-    """Return the repo that the path names, if the caller may read it, and its newest commit."""
-    repo = repo_of(request)
-    return repo, repo.commit("main")
-
-
-def opened_dataset(request: Request) -> tuple[Repo, Commit, OpenDataset]:
-    """Return them with the dataset in them; a repo without one is refused."""
-    repo, commit = repo_at_head(request)
+def opened_dataset(ask: Ask) -> OpenDataset:
+    """Return the dataset that the path names; a repo without one is refused."""
+    ((repo, commit),) = ask.heads
     try:
         dataset = dataset_of(repo, commit)
     except ShiftdataError as error:
         raise Refusal(404, f"{repo.owner}/{repo.name} cannot be shown: {error}") from None
     if dataset is None:
         raise Refusal(404, f"{repo.owner}/{repo.name} has no {FILE_NAME}: it has no pages of groups")
-    return repo, commit, dataset
+    return dataset
 
 
-def picture_answer(request: Request, dataset: OpenDataset, data: bytes, kind: str) -> Response:
+def picture_answer(ask: Ask, dataset: OpenDataset, data: bytes, kind: str) -> Response:
     """Answer with bytes that no browser takes for a page; cached if the address names their commit."""
-    version = _text(request, "v")
+    version = _text(ask, "v")
     if version and not (dataset.store.revision or "").startswith(version):
         raise Refusal(409, "the dataset has changed: load the page again")
     keep = "private, max-age=86400" if version else "no-cache"
@@ -249,15 +253,29 @@ def picture_answer(request: Request, dataset: OpenDataset, data: bytes, kind: st
     return Response(data, media_type=kind, headers=headers)
 
 
-def _text(request: Request, name: str) -> str:
-    return request.query_params.get(name, "")
+def _text(ask: Ask, name: str) -> str:
+    return QueryParams(ask.query).get(name, "")
 
 
-def _number(request: Request, name: str, kind: Callable[[str], Any] = int) -> Any:
-    text = _text(request, name)
+def _number(ask: Ask, name: str, kind: Callable[[str], Any] = int) -> Any:
+    text = _text(ask, name)
     if not text:
         return None
     try:
         return kind(text[:30])
     except ValueError:
         raise InputError(f"{name}={text!r:.60} is not a number") from None
+
+
+PAGES: Mapping[str, Callable[[Ask], Response]] = {
+    "front_page": front_page,
+    "dataset_page": dataset_page,
+    "example_page": _page_of_dataset("example"),
+    "severity_page": _page_of_dataset("severity"),
+    "card_image": card_image,
+    "rows_json": rows_json,
+    "example_json": example_json,
+    "counts_json": counts_json,
+    "picture": picture,
+    "cover_image": cover_image,
+}

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import hmac
 import ipaddress
 import re
 import socket
-from base64 import b64decode
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import unquote
 
 from starlette.requests import Request
 
 from shiftdata.errors import StorageError
-from shiftdata.serve.connections import Connections, Limits
+from shiftdata.serve.connections import Connections, Limits, group_of
 from shiftdata.serve.folders import Commit, Library, Repo
 from shiftdata.serve.names import Refusal, no_repo
-from shiftdata.serve.turns import TURNS, Turns
+from shiftdata.serve.page_process import PageProcess
+from shiftdata.serve.readers import Readers
 
 #: A Host header: an IPv6 address in brackets, a name or an IPv4 address; and perhaps a port.
 HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,253}))(?::[0-9]{1,5})?")
@@ -40,21 +39,20 @@ WRONG_TOKEN = "Invalid credentials in Authorization header"
 #: A browser asks for the token as a password.
 ASK_FOR_TOKEN = {"WWW-Authenticate": 'Basic realm="the token of this server", charset="UTF-8"'}
 
-#: Bytes of a body: those of all connections fit into memory.
-MOST_BODY = 64 << 10
-
 
 @dataclass
 class Mirror:
-    """The server: its repos, the token without which nobody may read, if any, and its limits."""
+    """The server: its repos, who may read them, its limits, and the process of its pages, if not this one."""
 
     library: Library
     token: str | None = field(default=None, repr=False)
     hosts: frozenset[str] = frozenset()  # more names by which it is known
     limits: Limits = field(default_factory=Limits)
+    tokens: Path | None = None
+    pages: PageProcess | None = None
 
     def __post_init__(self) -> None:
-        self.turns = {kind: Turns(*limits) for kind, limits in TURNS.items()}
+        self.readers = Readers(self.token, self.tokens)
         self.connections = Connections(self.limits)
         name = socket.gethostname().lower()
         short = name.partition(".")[0]
@@ -74,19 +72,13 @@ class Mirror:
         return host
 
     def may_read(self, request: Request) -> bool:
-        """Return True for everybody if there is no token; else with the token, as Bearer or as a password."""
-        if self.token is None:
+        """Return True for everybody if there are no tokens, else for their readers; the log names these."""
+        if self.readers.is_open:
             return True
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        token = given.strip().encode()
-        if scheme.lower() == "basic":  # a browser's, with any user name
-            try:
-                token = b64decode(token, validate=True).partition(b":")[2]
-            except ValueError:
-                return False
-        elif scheme.lower() != "bearer":
-            return False
-        return hmac.compare_digest(token, self.token.encode())
+        address = group_of(request.client.host if request.client else "")
+        reader = self.readers.name_of(request.headers.get("authorization", ""), address)
+        request.scope["state"]["reader"] = reader or "-"
+        return reader is not None
 
 
 def _is_address(host: str, reached: str) -> bool:
@@ -140,17 +132,3 @@ def visible_repos(request: Request) -> list[tuple[Repo, Commit]]:
 def base_url(request: Request) -> str:
     """The server as the caller calls it, if that is a name of this server; any other is refused."""
     return f"{request.url.scheme}://{mirror_of(request).host_of(request)}"
-
-
-async def short_body(request: Request) -> bytes:
-    """All of a body that has `MOST_BODY` bytes at most and comes in time."""
-    body = bytearray()
-    try:
-        async with asyncio.timeout(mirror_of(request).limits.request_timeout):
-            async for piece in request.stream():
-                body += piece
-                if len(body) > MOST_BODY:
-                    raise Refusal(413, f"the body is longer than {MOST_BODY:,} bytes: ask for fewer paths")
-        return bytes(body)
-    except TimeoutError:
-        raise Refusal(408, "the body came too slowly", headers={"Connection": "close"}) from None

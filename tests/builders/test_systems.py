@@ -15,7 +15,7 @@ from pathlib import Path
 import filelock
 
 filelock.FileLock = filelock.SoftFileLock  # its lock of Windows runs only there
-import datasets, huggingface_hub, pandas, PIL.Image, torch.utils.data, uvicorn  # of others
+import datasets, huggingface_hub, pandas, PIL.Image, torch.utils.data  # of others
 
 class Absent:
     def find_spec(self, name, *_):

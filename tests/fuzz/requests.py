@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from starlette.routing import Route
@@ -81,16 +81,15 @@ IN_PATHS = ("owner", "name", "revision", "path", "row", "step")
 ODD_QUERIES = ["a" * 3000, "&&&=;=%", "=", "label=0&label=x", "%00=%00"]
 
 
+KIND = "QueryParams"
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+
 def query_names() -> set[str]:
     """Every name that the server's code reads from a query, through functions of its own or not."""
     found, readers = set[str](), dict[str, int]()
     trees = [ast.parse(path.read_text()) for path in Path(shiftdata.serve.__path__[0]).rglob("*.py")]
-    functions = [
-        node
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
+    functions = [node for tree in trees for node in ast.walk(tree) if isinstance(node, Function)]
     for _ in range(4):  # functions that call each other
         for function in functions:
             arguments = [each.arg for each in function.args.args]
@@ -104,28 +103,28 @@ def query_names() -> set[str]:
     return found
 
 
-def _names_read(
-    function: ast.FunctionDef | ast.AsyncFunctionDef, readers: Mapping[str, int]
-) -> Iterator[ast.expr]:
-    known = {"query_params"}
+def _names_read(function: Function, readers: Mapping[str, int]) -> Iterator[ast.expr]:
+    known = {
+        each.arg for each in function.args.args if each.annotation and ast.unparse(each.annotation) == KIND
+    }
+
+    def is_query(node: ast.expr) -> bool:
+        text = ast.unparse(node)
+        return text.endswith(".query_params") or text.startswith(f"{KIND}(") or text in known
+
     for node in ast.walk(function):
         match node:
             case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
-                known |= {ast.unparse(n) for n, v in zip(names, values, strict=True) if _last(v) in known}
-            case ast.Assign(targets=[name], value=value) if _last(value) in known:
+                known |= {ast.unparse(n) for n, value in zip(names, values, strict=True) if is_query(value)}
+            case ast.Assign(targets=[name], value=value) if is_query(value):
                 known.add(ast.unparse(name))
-            case ast.Call(func=ast.Attribute(value=query), args=[name, *_]) if _last(query) in known:
+            case ast.Call(func=ast.Attribute(value=query), args=[name, *_]) if is_query(query):
                 yield name
-            case ast.Subscript(value=query, slice=name) if _last(query) in known:
+            case ast.Subscript(value=query, slice=name) if is_query(query):
                 yield name
-            case ast.Call(func=ast.Name(called), args=[ast.Name("request"), *_] as given) if (
-                called in readers
-            ):
-                yield given[readers[called]]
-
-
-def _last(node: ast.expr) -> str:
-    return ast.unparse(node).rpartition(".")[2]
+            case ast.Call(func=ast.Name(called), args=[ast.Name("request" | "ask"), *_] as given):
+                if called in readers:
+                    yield given[readers[called]]
 
 
 def targets(routes: Iterable[Route], name: str, keys: Sequence[str]) -> Iterator[str]:
@@ -267,7 +266,7 @@ class Reply:
 
 
 async def answered(app: Any, request: Asked) -> Reply:
-    """One request, as uvicorn hands it over."""
+    """One request, as the server hands it over."""
     raw_path, _, query = request.target.encode().partition(b"?")
     reply, left = Reply(), list(request.pieces) or [b""]
 

@@ -206,7 +206,7 @@ def _damaged(raw: bytes, rng: random.Random) -> bytes:
 def mirror(served: Path) -> Iterator[Running]:
     with serving(served, token=TOKEN) as running:
         errors = Errors(logging.ERROR)
-        logging.getLogger("uvicorn.error").addHandler(errors)
+        logging.getLogger("shiftdata.serve").addHandler(errors)
         yield running
     assert errors.lines == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
@@ -11,13 +12,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shiftdata.serve.app import server
+from shiftdata.serve.app import make_app
 from shiftdata.serve.folders import Library
+from shiftdata.serve.logs import start_log
 from shiftdata.serve.request import Mirror, listen
 
 TOKEN = "the-token-of-the-tests"
@@ -63,16 +65,26 @@ def serving(root: Path, **mirror: Any) -> Iterator[Running]:
     bound = listen("127.0.0.1", 0)
     running = Running(bound.getsockname()[1], library)
     running.mirror = Mirror(library, **mirror)
-    running_server = server(running.mirror, quiet=True)
-    running_server.config.app = running.counted(running_server.config.app)
-    thread = threading.Thread(target=running_server.run, kwargs={"sockets": [bound]}, daemon=True)
+    start_log(quiet=True)
+    loop = asyncio.new_event_loop()
+    serve = running.mirror.connections.serve(running.counted(make_app(running.mirror)), bound)
+    task = loop.create_task(serve)
+
+    def run() -> None:
+        with suppress(asyncio.CancelledError):
+            loop.run_until_complete(task)
+        loop.close()
+
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
         yield running
     finally:
-        running_server.should_exit = True
+        loop.call_soon_threadsafe(task.cancel)
         thread.join(20)
         bound.close()
+        if running.mirror.pages is not None:
+            running.mirror.pages.close()
         assert not thread.is_alive(), "the server did not stop"
 
 

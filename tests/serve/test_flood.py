@@ -94,7 +94,7 @@ def test_readers_are_served_beside_hostile_clients(
     contents = {f"{size}.bin": os.urandom(size) for size in (1000, 300_000, 20_000_000)}
     for name, content in contents.items():
         (tmp_path / "load" / name).write_bytes(content)
-    server = Process(tmp_path, *([] if hostile > 1000 else ["--connections", "200"]))
+    server = Process(tmp_path, limit_files=None if hostile > 1000 else 656)  # 200 connections
     floods = [
         subprocess.Popen(
             [sys.executable, FLOOD, *map(str, (server.port, first, hostile // 2, seconds + 5)), FILES + BIG]

@@ -116,6 +116,47 @@ def test_heads_without_sense(hostile: Running, head: str, capfd: pytest.CaptureF
     assert "Traceback" not in capfd.readouterr().err
 
 
+LENGTH, CHUNKED = "Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (f"POST {FILE} HTTP/1.1\r\nHost: localhost\r\n{LENGTH}{CHUNKED}\r\n0\r\n\r\n", 400),
+        (f"POST {FILE} HTTP/1.1\r\nHost: localhost\r\n{CHUNKED}{LENGTH}\r\n0\r\n\r\n", 400),
+        (f"POST {FILE} HTTP/1.1\r\nHost: localhost\r\n{LENGTH}Content-Length: 6\r\n\r\nhello!", 400),
+        (f"GET {FILE} HTTP/1.1\nHost: localhost\n\n", 400),
+        (f"GET {FILE} HTTP/1.1\r\nHost: localhost\nX: y\r\n\r\n", 400),
+        (f"GET {FILE} HTTP/1.1\r\nHost: localhost\r\nX: a\rb\r\n\r\n", 400),
+        (f"GET {FILE} HTTP/1.1\r\nHost: localhost\r\n folded: x\r\n\r\n", 400),
+        (f"GET {FILE} HTTP/1.1\r\nHost: localhost\r\nX : y\r\n\r\n", 400),
+        (f"GET {FILE} HTTP/1.1\r\nHost: localhost\r\nX: \x01\r\n\r\n", 400),
+        (f"GET {FILE} HTTP/1.1\r\nHost: localhost\r\nHost: other\r\n\r\n", 400),
+        (f"GET {FILE} HTTP/1.1\r\n\r\n", 400),
+        (f"GET {FILE}\r\n\r\n", 400),
+        (f"GET {FILE} HTTP/9.9\r\nHost: localhost\r\n\r\n", 505),
+        (f"GET {FILE} HTTP/2.0\r\nHost: localhost\r\n\r\n", 505),
+        ("GET / HTTP/1.1\r\nHost: localhost\r\nX: " + "a" * 40_000 + "\r\n\r\n", 431),
+        (f"POST {FILE} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999\r\n\r\n", 413),
+    ],
+)
+def test_what_servers_read_in_two_ways_is_refused_and_ends_the_connection(
+    hostile: Running, head: str, status: int
+):
+    """Else a request could hide in another one from a proxy that reads it in the other way."""
+    answer = until_closed(connected(hostile, head + f"GET {FILE} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+    assert answer.startswith(b"HTTP/1.1 %d " % status)
+    assert answer.count(b"HTTP/1.1") == 1
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_both_versions_of_http_are_answered_as_often_as_they_ask(hostile: Running, version: str):
+    asked = f"GET {FILE} HTTP/{version}\r\nHost: localhost\r\n\r\n" * 2
+    last = f"GET {FILE} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    answer = until_closed(connected(hostile, asked + last))
+    assert answer.count(b"plain") == (3 if version == "1.1" else 1)
+
+
 def test_a_body_in_chunks_is_refused(hostile: Running):
     head = "POST /api/datasets/shift/folder/paths-info/main HTTP/1.1\r\nHost: localhost\r\n"
     answer = until_closed(connected(hostile, f"{head}Transfer-Encoding: chunked\r\n\r\n1\r\n \r\n"))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from shiftdata.cli.app import main
+from tests.serve.hostile import wait_for
 from tests.serve.serving import TOKEN, Process, request
 
 
@@ -44,19 +45,26 @@ def test_quiet_prints_the_line_to_type_alone(tiny_out: Path):
     assert server.said == f"export HF_ENDPOINT={server.endpoint}\n"
 
 
-def test_the_token_comes_from_the_environment_or_a_file(tmp_path: Path):
-    (tmp_path / "token").write_text(f"{TOKEN}\n")
-    for options, env in (
-        (["--token-file", str(tmp_path / "token")], {}),
-        ([], {"SHIFTDATA_MIRROR_TOKEN": TOKEN}),
+def test_tokens_come_from_the_environment_or_a_file_and_the_log_names_readers(tmp_path: Path, capsys):
+    file = str(tmp_path / "readers.toml")
+    assert main(["serve", "--tokens", file, "--new-token", "anna"]) == 0
+    anna = capsys.readouterr().out.strip()
+    assert main(["serve", "--tokens", file, "--new-token", "anna"]) == 1
+    assert "remove its line first" in capsys.readouterr().err
+    for options, token, env in (
+        (["--tokens", file], anna, {}),
+        ([], TOKEN, {"SHIFTDATA_MIRROR_TOKEN": TOKEN}),
     ):
         server = Process(tmp_path, *options, env=env)
         try:
-            assert request(server.port, "GET", "/api/whoami-v2", token=TOKEN).status == 200
+            assert request(server.port, "GET", "/api/whoami-v2", token=token).status == 200
             assert request(server.port, "GET", "/api/whoami-v2", token="wrong").status == 401
-            assert TOKEN not in server.said
+            wait_for(lambda server=server: '"GET /api/whoami-v2" 401 -' in server.said)
         finally:
             server.kill()
+        name = "anna" if options else "everybody"
+        assert f'127.0.0.1 "GET /api/whoami-v2" 200 {name}' in server.said
+        assert token not in server.said
 
 
 def test_a_port_that_is_taken(tmp_path: Path, capsys):
@@ -70,10 +78,11 @@ def test_a_port_that_is_taken(tmp_path: Path, capsys):
     [
         (["--port", "70000"], "70000 is not in the range 0<=x<=65535"),
         (["--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
-        (["--token-file", "nothing"], "is not a file"),
+        (["--tokens", "nothing"], "is not a file of tokens"),
+        (["--new-token", "anna"], "needs --tokens FILE"),
         (["--allowed-host", "http://lab:8000"], "is not a host name"),
         (["--trusted-proxy", "proxy.example.org"], "is not an IP address"),
-        (["--connections", "0"], "0 is not in the range"),
+        (["--page-memory", "0"], "0 is not in the range"),
     ],
 )
 def test_what_cannot_be_served_is_said(tmp_path: Path, capsys, monkeypatch, options: list[str], message: str):
@@ -84,8 +93,6 @@ def test_what_cannot_be_served_is_said(tmp_path: Path, capsys, monkeypatch, opti
 def test_a_token_is_one_word(tmp_path: Path, capsys, monkeypatch):
     monkeypatch.setenv("SHIFTDATA_MIRROR_TOKEN", "two words")
     assert "SHIFTDATA_MIRROR_TOKEN must be one word" in said_of(capsys, str(tmp_path))
-    (tmp_path / "token").write_text(" \n")
-    assert "must be one word" in said_of(capsys, str(tmp_path), "--token-file", str(tmp_path / "token"))
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path, capsys):
@@ -93,7 +100,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path, capsys):
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.setitem(sys.modules, "h11", None)
     assert "pip install 'shiftdata[serve]'" in said_of(capsys, str(tmp_path))
 
 

@@ -54,11 +54,13 @@ def render_alone(template: str, **context: Any) -> str:
     return environment().get_template(template).render(style=style, policy=policy, **context)
 
 
+@cache
 def asset_hash(name: str) -> str:
     """Return the end of a link to a script or a style: another release is another address."""
     return hashlib.sha256(assets()[name].read_bytes()).hexdigest()[:12]
 
 
+@cache
 def assets() -> dict[str, Path]:
     """Return scripts and styles by name; all are in one folder next to the pages."""
     return {path.name: path for path in sorted(ROOMS.glob("**/assets/*"))}

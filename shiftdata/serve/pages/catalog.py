@@ -11,7 +11,7 @@ from PIL import Image
 
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.evaluation.pages.shell import render
+from shiftdata.evaluation.pages.shell import as_size, render
 from shiftdata.serve.pages.pages import calibrated
 from shiftdata.serve.pages.sprites import as_webp
 
@@ -21,28 +21,37 @@ PICTURES = ("preview.jpg", "groups.png")
 CARD = (480, 240)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A dataset on the front page; `picture` is the address of its picture, or empty."""
+#: Characters by which a dataset is found.
+MOST_SEARCHED = 4000
 
-    manifest: Manifest
+
+@dataclass(frozen=True)
+class Entry:
+    """A dataset on the front page, in few bytes; `picture` is the address of its picture, or empty."""
+
+    name: str
+    title: str
+    license: str
+    shift: str
     url: str
     repo_id: str
-    picture: str = ""
+    picture: str
+    facts: str
+    calibrated: str
+    search: str
 
-    @property
-    def shift(self) -> str:
-        return self.manifest.family.replace("-", " ")
-
-    @property
-    def calibrated(self) -> str:
-        return calibrated(self.manifest)
-
-    @property
-    def search(self) -> str:
-        known = self.manifest
+    @classmethod
+    def of(cls, known: Manifest, url: str, repo_id: str, picture: str = "") -> Entry:
+        facts = f"{len(known.labels)} {known.roles.label}s, {len(known.nuisances)} {known.roles.nuisance}s"
+        if len(known.severities) > 1:
+            facts += f" in {len(known.severities)} severities"
+        facts += f"; {known.rows:,} rows, {as_size(known.bytes)}"
+        facts += "" if known.pixels_included else "; splits only"
         texts = [known.name, known.title, known.summary, known.family, known.license]
-        return " ".join([*texts, *known.labels[:200], *known.nuisances[:200]]).lower()
+        search = " ".join([*texts, *known.labels[:200], *known.nuisances[:200]]).lower()[:MOST_SEARCHED]
+        shift = known.family.replace("-", " ")
+        address = (url, repo_id, picture)
+        return cls(known.name, known.title, known.license, shift, *address, facts, calibrated(known), search)
 
 
 def catalog_page(
@@ -60,7 +69,7 @@ def catalog_page(
         index=index,
         entries=entries,
         shifts=sorted({entry.shift for entry in entries}),
-        licences=sorted({entry.manifest.license for entry in entries}),
+        licences=sorted({entry.license for entry in entries}),
         others=others,
         endpoint=endpoint,
     )

@@ -120,7 +120,7 @@ class Rows:
     @cached_property
     def severities(self) -> list[float]:
         steps = np.unique(self.metadata.columns["severity"])
-        return [float(step) for step in steps if not np.isnan(step)]
+        return [float(step) for step in steps if np.isfinite(step)]
 
     @cached_property
     def counts(self) -> Indices:
@@ -212,4 +212,4 @@ class Rows:
 
 
 def _number(value: Any) -> float | None:
-    return None if np.isnan(value) else float(value)
+    return float(value) if np.isfinite(value) else None

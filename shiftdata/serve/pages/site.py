@@ -61,7 +61,7 @@ def write_gallery(
         _write_dataset(dataset, folder, each, begin)
         picture = f"{folder.name}/card.webp" if (folder / "card.webp").is_file() else ""
         url, repo_id = f"{folder.name}/index.html", f"{NAMESPACE}/{folder.name}"
-        entries.append(Entry(manifest=manifest, url=url, repo_id=repo_id, picture=picture))
+        entries.append(Entry.of(manifest, url, repo_id, picture))
     write_text(out / "index.html", catalog_page(entries, root=""))
     return out / "index.html"
 

@@ -17,6 +17,7 @@ import pytest
 import shiftdata as sd
 from shiftdata.errors import ShiftdataError
 from shiftdata.evaluation.protocols import parse_protocol
+from shiftdata.serve import readers
 from shiftdata.serve.live import dataset_of
 from shiftdata.serve.pages.rows import Rows
 from tests.browser import wait_for_text
@@ -183,7 +184,8 @@ def test_what_is_asked_wrongly_is_answered_with_a_reason(mirror, rows, path, sta
     assert text in json.loads(answer.body)["error"]
 
 
-def test_a_private_mirror_shows_nothing_without_its_token(built):
+def test_a_private_mirror_shows_nothing_without_its_token(built, monkeypatch):
+    monkeypatch.setattr(readers, "WRONG", 10_000)
     with serving(built, token=TOKEN) as running:
         base = sd.open_dataset(built / "shift" / "tiny").manifest.default_base
         pictures = ("card.webp", f"data/picture/{base}/0", f"data/covers/{base}-0-0.webp")
