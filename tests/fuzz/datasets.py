@@ -34,6 +34,7 @@ SMALLER = {
         '"blue", "cyan", "green", "red", "yellow"': '"blue", "red"',
         "per_group=20": "per_group=6",
         ", GroupFairness(k=4, mu=0.2, seed=1)": ",",
+        'Base(name="extended"': '# Base(name="extended"',
     },
     "continuous": {
         "per_group=10": "per_group=4",
