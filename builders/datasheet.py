@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from shiftdata.errors import InputError, not_found
+from shiftdata.untrusted.texts import read_toml
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class Datasheet:
     def read(cls, path: Path) -> Datasheet:
         """Read the answers from a TOML file, in which they may run over several lines."""
         try:
-            answers = tomllib.loads(path.read_text(encoding="utf-8"))
+            answers = read_toml(path)
         except (OSError, ValueError) as error:
             raise InputError(f"{path} cannot be read as a datasheet: {error}") from error
         questions = [field.name for field in fields(cls)]

@@ -13,6 +13,7 @@ from builders.cells import misfit, read_cell
 from builders.sample import BadItem, PictureFile, Sample
 from shiftdata.data.format.schema import FEATURE_TYPES, Feature, Modality, features_as_bytes
 from shiftdata.errors import InputError
+from shiftdata.untrusted.pictures import open_picture
 
 
 class Encoding(Protocol):
@@ -104,7 +105,7 @@ def _is_plain(data: bytes) -> bool:
     """Return True for a file that every loader shows alike: an upright JPEG or PNG, grey or in colours."""
     if not data:
         return False
-    with Image.open(io.BytesIO(data)) as picture:
+    with open_picture(data) as picture:
         if picture.format not in ("JPEG", "PNG") or picture.mode not in ("L", "RGB"):
             return False  # before `getexif`, which decodes a PNG
         turned = picture.getexif().get(ExifTags.Base.Orientation, 1) != 1

@@ -22,6 +22,7 @@ from shiftdata.data.places.store import MissingFileError
 from shiftdata.errors import IntegrityError
 from shiftdata.stable import content_hash
 from shiftdata.threads import ahead
+from shiftdata.untrusted.texts import read_json
 
 ROW = pa.schema(
     {
@@ -192,4 +193,4 @@ def _next_table(source: pa.BufferReader) -> pa.Table:
 
 
 def _rows(table: pa.Table) -> Rows:
-    return table.replace_schema_metadata(None), json.loads(table.schema.metadata[b"drops"])
+    return table.replace_schema_metadata(None), read_json(table.schema.metadata[b"drops"])

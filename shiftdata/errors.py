@@ -45,6 +45,10 @@ class IntegrityError(ShiftdataError):
 class LimitError(IntegrityError, ValueError):
     """A file has, or would unpack to, more than is read of what anybody may have written."""
 
+    def __init__(self, message: str, limit: str = "", found: int = 0) -> None:
+        super().__init__(message)
+        self.limit, self.found = limit, found
+
 
 class ChangedError(ShiftdataError):
     """A dataset is not the one that was opened any more: another was put in its place."""

@@ -8,10 +8,7 @@ vendors draw each concept; a class has at most 40; concepts that look alike shar
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
-import tomllib
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -23,8 +20,11 @@ from typing import Any, ClassVar
 from PIL import Image, ImageOps
 
 from builders.sample import BadItem, Item
-from shiftdata.errors import InputError, not_found
+from shiftdata.errors import InputError, IntegrityError, not_found
 from shiftdata.extras import require
+from shiftdata.untrusted.archives import BoundedZip, open_zip
+from shiftdata.untrusted.pictures import decoded_picture
+from shiftdata.untrusted.texts import read_csv, read_toml
 
 ASSETS = Path(__file__).parent / "assets" / "emoji"
 VENDORS = ("fluent-3d", "fluent-flat", "noto", "twemoji")
@@ -90,8 +90,8 @@ class EmojiAlbum:
             data = _archive(self.assets / f"{vendor}.zip").read(concept + suffix)
             if "view_box" in terms:
                 data = _rasterise(data, terms.get("view_box_of", {}).get(concept, terms["view_box"]), size)
-            image = Image.open(io.BytesIO(data)).convert("RGBA")
-        except (KeyError, ValueError, OSError, SyntaxError, zipfile.BadZipFile, zlib.error) as error:
+            image = decoded_picture(data, "RGBA")
+        except (KeyError, ValueError, OSError, IntegrityError, zipfile.BadZipFile, zlib.error) as error:
             raise BadItem("not a readable picture") from error
         if image.getbbox() is None:
             raise BadItem("an empty picture")
@@ -124,16 +124,15 @@ def _rasterise(body: bytes, view_box: tuple[float, float], size: int) -> bytes:
 
 @lru_cache(maxsize=8)
 def _concepts(assets: Path) -> tuple[dict[str, str], ...]:
-    text = (assets / "concepts.tsv").read_text(encoding="utf-8")
-    return tuple(csv.DictReader(io.StringIO(text), delimiter="\t"))
+    return tuple(read_csv(assets / "concepts.tsv", delimiter="\t"))
 
 
 @lru_cache(maxsize=8)
 def _terms(assets: Path) -> dict[str, dict[str, Any]]:
-    return tomllib.loads((assets / "vendors.toml").read_text(encoding="utf-8"))
+    return read_toml(assets / "vendors.toml")
 
 
 @lru_cache(maxsize=8)
-def _archive(path: Path) -> zipfile.ZipFile:
+def _archive(path: Path) -> BoundedZip:
     """A vendor's zip, kept in memory once a process, so that a forked worker shares no file position."""
-    return zipfile.ZipFile(io.BytesIO(path.read_bytes()))
+    return open_zip(path.read_bytes(), path.name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import os
 import re
 import unicodedata
@@ -21,9 +20,12 @@ from PIL import Image, ImageOps
 from builders.sample import BadItem, Item
 from builders.terms import check_license
 from shiftdata.data.format.names import line_fault
-from shiftdata.errors import InputError, StorageError
+from shiftdata.errors import InputError, IntegrityError, LimitError, StorageError
 from shiftdata.files import sha256_of
 from shiftdata.stable import content_hash, hash64
+from shiftdata.untrusted.limits import LIMITS, most
+from shiftdata.untrusted.pictures import open_picture
+from shiftdata.untrusted.texts import read_csv
 
 TABLE = "items.csv"
 LEVELS = ("label", "domain")
@@ -31,8 +33,6 @@ SKIPPED = "-"  # a level of folders that says nothing
 DEEP = ("I;16", "I;16B", "I;16L")  # grey in 16 bits
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", *DEEP)
 MIN_SIDE = 8
-MAX_PIXELS = 64_000_000
-MOST_PIXELS = f"{MAX_PIXELS // 10**6} million"
 
 #: What a picture's name ends in; a table may list others.
 ENDINGS = (".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
@@ -218,10 +218,9 @@ class FolderAlbum:
 
     def _table(self) -> Iterator[dict[str, str]]:
         try:
-            text = (self.root / TABLE).read_bytes().decode("utf-8-sig")
-            reader = csv.DictReader(io.StringIO(text, newline=""))
-            columns, rows = set(reader.fieldnames or ()), list(reader)
-        except (csv.Error, UnicodeDecodeError) as error:
+            rows = read_csv(self.root / TABLE)
+            columns = set(rows[0] if rows else ())
+        except (csv.Error, ValueError) as error:
             raise InputError(f"{self.root / TABLE} cannot be read: {error}") from error
         missing = {"file", "label", *self.layout} - columns - {SKIPPED}
         if missing:
@@ -246,22 +245,26 @@ def picture_of(file: Path | BinaryIO, least_side: int | None = None) -> Image.Im
     A JPEG is decoded faster, and smaller, if sides of at least `least_side` will do.
     """
     try:
-        with (
-            warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning),
-            Image.open(file) as picture,
-        ):
+        with open_picture(file) as picture:
             _refuse(picture)
             if least_side is not None:
                 picture.draft(None, (least_side, least_side))
             upright = _eight_bits(ImageOps.exif_transpose(picture))  # as every viewer shows it
             alpha = upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info
             return upright.convert("RGBA" if alpha else "RGB")
-    except Image.DecompressionBombError as error:  # over twice `Image.MAX_IMAGE_PIXELS`
-        raise BadItem(f"too many pixels (more than 170 million; the most is {MOST_PIXELS})") from error
-    except (OSError, SyntaxError, ValueError) as error:
-        if isinstance(error, OSError) and error.errno:  # of the disk, and not of what is in the file
-            _unreadable(error)
+    except LimitError as error:
+        raise too_much(error) from error
+    except IntegrityError as error:
         raise BadItem("not a readable picture") from error
+    except OSError as error:
+        _unreadable(error)
+
+
+def too_much(error: LimitError) -> BadItem:
+    """Return the reason to leave a picture out."""
+    return BadItem(
+        f"too many {LIMITS[error.limit].unit} ({error.found:,}; the most is {most(error.limit):,})"
+    )
 
 
 def _eight_bits(picture: Image.Image) -> Image.Image:
@@ -335,17 +338,15 @@ def _has_header(file: Path) -> bool:
         _unreadable(error)
     with stream:
         try:
-            Image.open(stream)
-        except Image.DecompressionBombError:
+            with open_picture(stream):
+                return True
+        except LimitError:
             return True
-        except (OSError, SyntaxError, ValueError):
+        except (OSError, IntegrityError):
             return False
-    return True
 
 
 def _refuse(picture: Image.Image) -> None:
-    if picture.width * picture.height > MAX_PIXELS:
-        raise BadItem(f"too many pixels ({picture.width} x {picture.height}; the most is {MOST_PIXELS})")
     if min(picture.size) < MIN_SIDE:
         raise BadItem(f"a side below {MIN_SIDE} pixels ({picture.width} x {picture.height})")
     if picture.mode not in MODES:

@@ -9,10 +9,7 @@ letters of it are in two splits; families that look alike share one.
 from __future__ import annotations
 
 import colorsys
-import csv
 import hashlib
-import io
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,6 +23,9 @@ from builders.sample import BadItem, Item
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.stable import content_hash, rng
+from shiftdata.untrusted.archives import BoundedZip, open_zip
+from shiftdata.untrusted.pictures import decoded_picture
+from shiftdata.untrusted.texts import read_csv
 
 ASSETS = Path(__file__).parent / "assets" / "glyphs"
 FONT_CLASSES = ("blackletter", "display", "mono", "sans", "script", "serif", "slab")
@@ -90,7 +90,7 @@ class GlyphAlbum:
             path = _paths(self.assets, str(item.source.get("face")))[item.label]
         except (KeyError, ValueError) as error:
             raise BadItem("no outline of the letter") from error
-        image = Image.open(io.BytesIO(_drawn(path, self.size, self._ink(item)))).convert("RGBA")
+        image = decoded_picture(_drawn(path, self.size, self._ink(item)), "RGBA")
         if image.getbbox() is None:
             raise BadItem("an empty outline")
         return image
@@ -134,8 +134,7 @@ def _drawn(path: str, size: int, ink: tuple[int, ...]) -> bytes:
 
 @lru_cache(maxsize=8)
 def _families(assets: Path) -> tuple[dict[str, str], ...]:
-    text = (assets / "families.tsv").read_text(encoding="utf-8")
-    return tuple(csv.DictReader(io.StringIO(text), delimiter="\t"))
+    return tuple(read_csv(assets / "families.tsv", delimiter="\t"))
 
 
 @lru_cache(maxsize=1024)
@@ -145,6 +144,6 @@ def _paths(assets: Path, face: str) -> dict[str, str]:
 
 
 @lru_cache(maxsize=8)
-def _outlines(assets: Path) -> zipfile.ZipFile:
+def _outlines(assets: Path) -> BoundedZip:
     """The zip, kept in memory once a process, so that a forked worker shares no file position."""
-    return zipfile.ZipFile(io.BytesIO((assets / "outlines.zip").read_bytes()))
+    return open_zip((assets / "outlines.zip").read_bytes(), "outlines.zip")

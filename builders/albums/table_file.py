@@ -13,18 +13,16 @@ from pathlib import Path
 from typing import TextIO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from shiftdata.data.format.schema import POINTER_COLUMNS, columns
 from shiftdata.errors import InputError, not_found
+from shiftdata.untrusted.pages import UnreadableError
+from shiftdata.untrusted.parquet import ParquetReader
+from shiftdata.untrusted.texts import CsvReader, bounded_lines
 
 ENDINGS = (".csv", ".tsv", ".parquet")
 SEPARATORS = (",", ";", "\t", "|")
 SEPARATOR_LINE = re.compile(r"sep=.\s*")  # before the header, for spreadsheets
-
-#: The longest cell. Python's own limit of 131,072 is a guard against quotes that nobody closes, which
-#: `_read_csv` finds anyway.
-LONGEST_CELL = 2**31 - 1
 
 #: What other files begin with.
 OTHER_FILES = {
@@ -59,20 +57,17 @@ def read_table_file(path: Path, names: Sequence[str] | None, encoding: str | Non
         if begin.startswith(magic):
             raise InputError(f"{path} is {what}")
     used = _encoding(path, encoding, begin)
-    limit = csv.field_size_limit(LONGEST_CELL)
     try:
         return _read_csv(path, names, used)
     except UnicodeError as error:
         raise _wrong_encoding(path, used) from error
-    finally:
-        csv.field_size_limit(limit)
 
 
 def _read_csv(path: Path, names: Sequence[str] | None, encoding: str) -> TableFile:
     """By Python's reader: at a quote that nobody closes, Arrow's takes all that follows for one text."""
     separator = _separator(path, names, encoding)
     with path.open(newline="", encoding=encoding) as stream:
-        reader = csv.reader(_lines(path, stream), delimiter=separator, strict=True)
+        reader = CsvReader(_lines(path, stream), path.name, separator)
         begins = reader.line_num + 1
         try:
             header = next(filter(any, reader), None)
@@ -118,7 +113,7 @@ def _explained(error: csv.Error, line: int) -> str:
 
 
 def _lines(path: Path, stream: TextIO) -> Iterator[str]:
-    for number, line in enumerate(stream, start=1):
+    for number, line in enumerate(bounded_lines(stream, path.name), start=1):
         if "\0" in line:
             raise InputError(f"{path}, line {number}: it has a NUL character, which no text has; take it out")
         yield "\n" if number == 1 and SEPARATOR_LINE.fullmatch(line) else line
@@ -131,7 +126,7 @@ def _separator(path: Path, names: Sequence[str] | None, encoding: str) -> str:
         first = [line for line in islice(_lines(path, stream), 100) if line.strip()]
 
     def fits(separator: str) -> tuple[int, int]:
-        header = next(csv.reader(first, delimiter=separator), [])
+        header = next(CsvReader(first, path.name, separator, strict=False), [])
         return len(set(names or ()) & set(header)), len(header)
 
     return max((own, *SEPARATORS), key=fits)
@@ -173,12 +168,12 @@ def _wrong_encoding(path: Path, used: str) -> InputError:
 
 def _read_parquet(path: Path, names: Sequence[str] | None) -> TableFile:
     try:
-        with pq.ParquetFile(path) as file:  # `read_table` would add columns that the folders' names spell
-            header = file.schema_arrow.names
+        with ParquetReader(path) as file:
+            header = file.schema.names
             places = _places(path, names, header)
-            table = file.read(columns=[header[place] for place in places.values()])
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} cannot be read as Parquet: {error}") from error
+            table = file.read([header[place] for place in places.values()])
+    except UnreadableError as error:
+        raise InputError(f"{path}: {error}") from error
     return TableFile(path, {name: table[header[place]] for name, place in places.items()})
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import pyarrow.parquet as pq
 
 from builders.cli.check import print_warnings
 from builders.filters import Stages, judged_rows, slider_report
@@ -20,6 +19,7 @@ from shiftdata.data.executors import Ray
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.records import by_reason
 from shiftdata.files import absolute
+from shiftdata.untrusted.parquet import read_parquet
 
 MOST_NAMES = 10  # of groups without rows
 
@@ -104,8 +104,11 @@ def _print_dropped(report: Path) -> None:
 
 
 def _print_empty_groups(folder: Path, manifest: Manifest, base: str) -> None:
-    rows = pq.read_table(folder / f"metadata/{base}", columns=["group"])["group"]
-    present = set(rows.to_pylist()) - {None}
+    files = (folder / f"metadata/{base}").glob("*.parquet")
+    present = {
+        group for file in files for group in read_parquet(file, ["group"])["group"].unique().to_pylist()
+    }
+    present -= {None}
     groups = [f"{label}/{nuisance}" for label in manifest.labels for nuisance in manifest.nuisances]
     empty = [name for number, name in enumerate(groups) if number not in present]
     if present and empty:

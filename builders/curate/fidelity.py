@@ -29,6 +29,7 @@ from shiftdata.data.executors import Executor
 from shiftdata.errors import InputError
 from shiftdata.files import write_text
 from shiftdata.stable import content_hash, hash64, rng
+from shiftdata.untrusted.texts import read_json
 
 TABLE, TRIALS = "fidelity.tsv", ".trials"
 COLUMNS = ("style", "fidelity", "sem", "n", "kept")
@@ -108,7 +109,7 @@ def measure(
     on_done(trials - len(missing))
     for _ in executor.run(partial(trial_of, plan, folder), missing):
         on_done(1)
-    done = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    done = [read_json(file) for file in files]
     result = summed(plan.styles, done, name, keep)
     rows = [
         (row.style, _number(row.fidelity), _number(row.sem), row.n, KEPT if row.kept else LEFT)

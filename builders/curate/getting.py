@@ -9,16 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from PIL import Image, UnidentifiedImageError
-
-from builders.albums.folder import ENDINGS, MAX_PIXELS, MOST_PIXELS, picture_of
+from builders.albums.folder import ENDINGS, picture_of, too_much
 from builders.albums.table_file import read_table_file
 from builders.sample import BadItem
 from builders.shifts.styles.bank import check_style_names
 from builders.shifts.styles.listed import LISTED, StylePicture, read_listed, write_listed, write_rows
 from shiftdata.data.format.names import DEVICE, line_fault, shown
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, IntegrityError, LimitError
 from shiftdata.files import locked, open_regular, remove, write_bytes
+from shiftdata.untrusted.pictures import open_picture
 
 #: Characters that the name of a folder cannot have on every system.
 NOT_IN_FOLDERS = frozenset('\\/:*?"<>|')
@@ -125,17 +124,13 @@ def examine(entry: Entry, data: bytes) -> StylePicture:
 def _ending(data: bytes) -> str:
     """Return the ending of the file; what is too large, too small or animated is refused by its header."""
     try:
-        with Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "WEBP")) as picture:
+        with open_picture(data, formats=tuple(ENDING_OF)) as picture:
             ending, (width, height) = ENDING_OF[picture.format or ""], picture.size
             frames = 1 if ending == "jpg" else getattr(picture, "n_frames", 1)
-    except Image.DecompressionBombError as error:
-        raise BadItem(f"too many pixels (the most is {MOST_PIXELS})") from error
-    except UnidentifiedImageError as error:
-        raise BadItem("not a JPEG, PNG or WebP by its content") from error
-    except (OSError, SyntaxError, ValueError) as error:
-        raise BadItem("not a readable picture") from error
-    if width * height > MAX_PIXELS:
-        raise BadItem(f"too many pixels ({width} x {height}; the most is {MOST_PIXELS})")
+    except LimitError as error:
+        raise too_much(error) from error
+    except IntegrityError as error:
+        raise BadItem("not a readable JPEG, PNG or WebP") from error
     if min(width, height) < LEAST_SIDE:
         raise BadItem(f"a side below {LEAST_SIDE} pixels ({width} x {height})")
     if frames > 1:

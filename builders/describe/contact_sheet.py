@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -12,7 +10,6 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
@@ -34,6 +31,9 @@ from shiftdata.evaluation.charts import (
 )
 from shiftdata.files import whole_file
 from shiftdata.stable import hash64
+from shiftdata.untrusted.parquet import read_parquet
+from shiftdata.untrusted.pictures import decoded_picture
+from shiftdata.untrusted.texts import read_json
 
 CELL, GAP = 56, 3
 MOST_ROWS, MOST_COLUMNS = 12, 14
@@ -80,10 +80,10 @@ def contact_sheet(folder: Path, manifest: Manifest) -> Image.Image:
 
 def _classes(manifest: Manifest, file: Path, base: str, untouched: Path | None) -> Iterator[Line]:
     """A line a class: the content picture with most nuisances, others where it has none."""
-    rows = pq.read_table(file, columns=["label", manifest.roles.nuisance])
+    rows = read_parquet(file, ["label", manifest.roles.nuisance])
     label, nuisance = (pc.fill_null(rows[name], -1).to_numpy() for name in rows.column_names)
     names, content = _contents(file)
-    keys = pq.read_table(untouched, columns=["key"])["key"] if untouched else None
+    keys = read_parquet(untouched, ["key"])["key"] if untouched else None
     for number, name in enumerate(manifest.labels):
         mine = np.flatnonzero(label == number)
         shown, first = _by_nuisance(names, content[mine], nuisance[mine])
@@ -99,7 +99,7 @@ def _contents(file: Path) -> tuple[list[str], Numbers]:
     rows = [
         numbers.setdefault(params["content"], len(numbers))
         for batch in batches(file, ["params"])
-        for params in json.loads(f"[{','.join(batch['params'].to_pylist())}]")
+        for params in map(read_json, batch["params"].to_pylist())
     ]
     return list(numbers), np.array(rows, np.int64)
 
@@ -122,7 +122,7 @@ def _trajectories(manifest: Manifest, file: Path, base: str) -> Iterator[Line]:
     """A line a nuisance: one trajectory, of another class from line to line."""
     steps = {step: column for column, step in enumerate(manifest.severities)}
     names = ["label", manifest.roles.nuisance, "severity", "quantile"]
-    rows = pq.read_table(file, columns=names)
+    rows = read_parquet(file, names)
     label, nuisance, severity, quantile = (pc.fill_null(rows[name], -1).to_numpy() for name in names)
     for number, name in enumerate(manifest.nuisances):
         mine = np.flatnonzero(nuisance == number)
@@ -144,7 +144,7 @@ def _thumbnails(folder: Path, split: str, places: Collection[Cell]) -> Iterator[
         for row, pointer in zip(mine.tolist(), pointers.to_pylist(), strict=True):
             with shards[pointer["shard"]].open("rb") as stream:
                 stream.seek(pointer["offset"])
-                picture = Image.open(io.BytesIO(stream.read(pointer["length"]))).convert("RGB")
+                picture = decoded_picture(stream.read(pointer["length"]))
             yield (base, row), picture.resize((CELL, CELL), Image.Resampling.LANCZOS)
 
 
@@ -177,7 +177,8 @@ def _panels(folder: Path, manifest: Manifest) -> list[Panel]:
     counts = {f"{base}, training rows": _counts(manifest, folder / metadata_file(base, "train"))}
     if fit:
         _, split, name = max(fit, key=lambda one: one[0])
-        keys = pq.read_table(folder / protocol_file(split), filters=[("split", "==", name)])["key"]
+        frozen = read_parquet(folder / protocol_file(split), ["key", "split"])
+        keys = frozen.filter(pc.equal(frozen["split"], name))["key"]
         files = [folder / metadata_file(base, one) for one in SPLITS]
         of_splits = [_counts(manifest, file, keys.combine_chunks()) for file in files]
         counts[f"{split}, {name}"] = np.sum(of_splits, axis=0)

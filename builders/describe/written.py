@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from shiftdata.untrusted.parquet import ParquetReader
 
-def batches(file: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Some columns of all rows, one row group at a time."""
-    with pq.ParquetFile(file) as opened:
-        for group in range(opened.num_row_groups):
-            yield from opened.read_row_group(group, columns=list(names)).to_batches()
+
+def batches(file: Path, names: Sequence[str]) -> Iterator[pa.Table]:
+    """Some columns of all rows, a few row groups at a time."""
+    with ParquetReader(file) as opened:
+        yield from opened.batches(names)
 
 
 def picked(file: Path, names: Sequence[str], rows: NDArray[np.int64]) -> pa.Table:
@@ -26,4 +26,4 @@ def picked(file: Path, names: Sequence[str], rows: NDArray[np.int64]) -> pa.Tabl
         first, last = np.searchsorted(rows[order], (start, start + len(batch)))
         parts.append(batch.take(pa.array(rows[order[first:last]] - start)))
         start += len(batch)
-    return pa.Table.from_batches(parts).take(pa.array(np.argsort(order)))
+    return pa.concat_tables(parts).take(pa.array(np.argsort(order)))

@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -21,6 +20,7 @@ from shiftdata.evaluation.charts import drawn_figure, new_figure
 from shiftdata.evaluation.metrics.records import Record, number
 from shiftdata.evaluation.metrics.statistics import Z
 from shiftdata.tables import aligned
+from shiftdata.untrusted.parquet import read_parquet
 
 #: The stages of CNS-Bench's table 4, and the last one, which it does not count.
 STAGES = {"base": "(ii) base", "easy": "(iii) easy", "passes": "(iv) pass", "kept": "kept"}
@@ -33,7 +33,7 @@ def judged_rows(folder: Path, base: str) -> pa.Table:
     if not path.is_file():
         known = sorted(found.stem for found in folder.glob("filters/*.parquet"))
         raise not_found("filtered base", base, known, f"It was asked of {folder}.")
-    return pq.read_table(path)
+    return read_parquet(path)
 
 
 @dataclass(frozen=True, eq=False)

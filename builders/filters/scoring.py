@@ -27,6 +27,7 @@ from builders.sample import Item
 from builders.spool import Spool
 from shiftdata.data.executors import ALONE, Executor, Rank, Ranks
 from shiftdata.errors import InputError, IntegrityError
+from shiftdata.untrusted.pictures import decoded_picture
 
 DECIMALS = 6  # more would differ from processor to processor, and with them what lies on a threshold
 
@@ -184,7 +185,7 @@ def _pickled(learned: Sequence[Scorer]) -> bytes:
 
 def decoded(example: bytes) -> Image.Image:
     """A picture as it is published."""
-    return Image.open(io.BytesIO(example)).convert("RGB")
+    return decoded_picture(example)
 
 
 def _views(rows: pa.Table, item_of: Mapping[str, Item]) -> tuple[list[int], list[View]]:

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from builders.albums import Raw
 from builders.describe.card import front_matter
@@ -34,6 +33,7 @@ from shiftdata.evaluation.protocols import Protocol
 from shiftdata.evaluation.protocols.canonical import canonical_split
 from shiftdata.evaluation.tasks import Task, TaskWarning
 from shiftdata.evaluation.tasks.task import canonical_task
+from shiftdata.untrusted.parquet import read_parquet
 
 MOST_NAMES = 5  # in a line of the terminal
 
@@ -147,7 +147,7 @@ def freeze(recipe: Recipe, manifest: Manifest, folder: Path) -> list[CanonicalSp
     paths = [folder / metadata_file(recipe.default_base, split) for split in SPLITS]
     names = [recipe.nuisance if name == "nuisance" else name for name in COLUMNS]
     names += ["params"] if _reads_params(recipe) else []
-    table = pa.concat_tables(pq.read_table(path, columns=[*names, "shard"]) for path in paths)
+    table = pa.concat_tables(read_parquet(path, [*names, "shard"]) for path in paths)
     return _canonical_splits(
         recipe,
         metadata_of(manifest, recipe.default_base, table),

@@ -9,7 +9,6 @@ from itertools import product
 from pathlib import Path
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from builders.describe.renderings import description_of, renderings
 from builders.make.shortcuts import measure
@@ -22,6 +21,7 @@ from shiftdata.data.verifying import Problem
 from shiftdata.data.verifying.files import first_line
 from shiftdata.evaluation.verify import verify
 from shiftdata.extras import require
+from shiftdata.untrusted.parquet import read_parquet
 
 
 def check(
@@ -93,7 +93,7 @@ def _client_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
     frozen = {
         (config, name): rows
         for split in manifest.canonical_splits
-        for rows, of in [(pq.read_table(folder / protocol_file(split.name)), split.configs)]
+        for rows, of in [(read_parquet(folder / protocol_file(split.name)), split.configs)]
         for config, sets in of.items()
         for name in sets
     }

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
 from builders.albums import LeavesOut
 from builders.recipe import Recipe
 from shiftdata.data.format.names import shown
 from shiftdata.data.format.paths import DROPPED, protocol_file
 from shiftdata.files import write_text
+from shiftdata.untrusted.parquet import ParquetReader
 
 HEADER = ("base", "what", "reason")
 NO_ITEM = "*"  # the base of what never became an item: no base has it
@@ -49,5 +48,6 @@ def _rows(recipe: Recipe, folder: Path) -> Iterator[tuple[str, str, str]]:
         if not (folder / protocol_file(protocol.config_name)).is_file():
             yield NO_ITEM, protocol.config_name, f"not made: {protocol.words()} leaves a set without a row"
     if (folder / DROPPED).is_file():
-        for row in pq.read_table(folder / DROPPED).to_pylist():
-            yield row["base"], places.get(row["key"], row["key"]), row["reason"]
+        with ParquetReader(folder / DROPPED) as file:
+            for row in (row for batch in file.batches() for row in batch.to_pylist()):
+                yield row["base"], places.get(row["key"], row["key"]), row["reason"]

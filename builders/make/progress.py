@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from builders.spool import Spool
 from shiftdata.data.executors import Rank
+from shiftdata.untrusted.texts import read_json
 
 FOLDER = "progress"
 #: Seconds between two signs of life, and until a process without one counts as lost: NFS shows them late.
@@ -56,7 +57,7 @@ def statuses(spool: Spool) -> list[Status]:
     names, read = {entry.name for entry in fields(Status)}, []
     for name in sorted(spool.files.listed(FOLDER)):
         with suppress(OSError, ValueError, TypeError):  # it may be removed just now
-            raw = json.loads(spool.files.start(name))
+            raw = read_json(spool.files.start(name))
             read.append(Status(**{key: value for key, value in raw.items() if key in names}))
     return read
 

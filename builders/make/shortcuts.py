@@ -6,8 +6,6 @@ other origins. Only names and pixels count: the result is the same for any numbe
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,7 +13,6 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -26,6 +23,9 @@ from shiftdata.data.format.paths import data_prefix, metadata_file
 from shiftdata.data.format.records import Shortcuts, Trace
 from shiftdata.data.metadata.folds import hashes64
 from shiftdata.stable import hash64
+from shiftdata.untrusted.parquet import read_parquet
+from shiftdata.untrusted.pictures import open_picture
+from shiftdata.untrusted.texts import read_json
 
 ROWS = 1000  # of each of the two splits
 DEPTH = 8
@@ -81,7 +81,7 @@ def _drawn(folder: Path, manifest: Manifest, split: str) -> Drawn:
     """Rows by stable hash, of each group as many as of any other while there are."""
     nuisance, base = manifest.roles.nuisance, manifest.default_base
     file = folder / metadata_file(base, split)
-    rows = pq.read_table(file, columns=["label", nuisance])
+    rows = read_parquet(file, ["label", nuisance])
     answers: dict[Target, Whole] = {"label": rows["label"].to_numpy().astype(np.int64)}
     if not rows[nuisance].null_count:
         answers["nuisance"] = rows[nuisance].to_numpy().astype(np.int64)
@@ -103,13 +103,13 @@ def _drawn(folder: Path, manifest: Manifest, split: str) -> Drawn:
     return Drawn(
         answers={target: of[chosen] for target, of in answers.items()},
         examples=examples,
-        items=[json.loads(row["params"])["content"] for row in listed],
+        items=[read_json(row["params"])["content"] for row in listed],
     )
 
 
 def _traces(example: bytes) -> dict[str, list[float]]:
     """The traces of a picture as it is published."""
-    with Image.open(io.BytesIO(example)) as picture:
+    with open_picture(example) as picture:
         of_file = _file_traces(picture, len(example))
         pixels = np.asarray(picture.convert("RGB"))
     corners = np.stack([pixels[y, x].reshape(-1, 3) for y in ENDS for x in ENDS])
@@ -134,7 +134,7 @@ def _means_and_spreads(parts: NDArray[np.uint8]) -> list[float]:
 
 def _traces_of_file(file: Path) -> dict[str, list[float]]:
     """The traces of a file on disk that need no pixel; only its beginning is read."""
-    with Image.open(file) as picture:
+    with open_picture(file) as picture:
         return _file_traces(picture, file.stat().st_size)
 
 

@@ -12,9 +12,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from builders.describe.renderings import description_of, renderings
 from builders.make.check import check
 from builders.publish.target import Source
@@ -26,6 +23,7 @@ from shiftdata.data.verifying import Problem, shortened
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.files import write_text
 from shiftdata.stable import content_hash
+from shiftdata.untrusted.parquet import read_parquet
 
 MOST_PROBLEMS = 3  # of a kind
 MOST_LINES = 10
@@ -85,8 +83,8 @@ def rows_by_terms(source: Source) -> Counter[tuple[str, str]]:
     start = "index/" if source.manifest.is_webdataset else "metadata/"
     for path in (source.folder / path for path in source.files if path.startswith(start)):
         try:
-            table = pq.read_table(path, columns=["license", "attribution"])
-        except (OSError, pa.ArrowInvalid) as error:
+            table = read_parquet(path, ["license", "attribution"])
+        except (OSError, IntegrityError) as error:
             raise IntegrityError(f"{path} cannot be read ({error}): build again") from error
         for row in table.group_by(["license", "attribution"]).aggregate([([], "count_all")]).to_pylist():
             counted[row["license"], row["attribution"]] += row["count_all"]

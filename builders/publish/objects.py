@@ -22,6 +22,7 @@ from shiftdata.data.places.store import FileInfo, OnBytes, Store, persistently
 from shiftdata.errors import IntegrityError
 from shiftdata.files import write_text
 from shiftdata.stable import content_hash
+from shiftdata.untrusted.texts import read_json
 
 
 @dataclass
@@ -40,7 +41,7 @@ class Journal:
         """The notes on a place; empty where there are none or they cannot be read."""
         path = work / f"{content_hash(url)[:16]}.json"
         try:
-            raw = json.loads(path.read_text(encoding="utf-8"))
+            raw = read_json(path)
             return cls(path, url, set(raw["owned"]), dict(raw["sent"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return cls(path, url)

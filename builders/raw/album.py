@@ -21,9 +21,10 @@ from builders.raw.archives import RAW, RAW_VARIABLE
 from builders.raw.rows import Rows, parquet_files
 from builders.raw.tree import Tree
 from builders.sample import BadItem, Example, Item, Json, PictureFile
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, IntegrityError
 from shiftdata.stable import content_hash
 from shiftdata.threads import available_cores, in_threads
+from shiftdata.untrusted.pictures import open_picture
 
 #: What `params` say of a file without the name that its authors gave it: it has no place in their order.
 NAMELESS = "nameless"
@@ -270,9 +271,9 @@ def as_far_as_it_goes(data: bytes) -> Image.Image:
     with _truncated:
         before, ImageFile.LOAD_TRUNCATED_IMAGES = ImageFile.LOAD_TRUNCATED_IMAGES, True
         try:
-            with Image.open(io.BytesIO(data)) as picture:
+            with open_picture(data) as picture:
                 return picture.convert("RGB")
-        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        except IntegrityError as error:
             raise BadItem("not a readable picture") from error
         finally:
             ImageFile.LOAD_TRUNCATED_IMAGES = before

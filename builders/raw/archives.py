@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 import os
-import shutil
 import stat
 import tarfile
 import unicodedata
-import zipfile
-import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,6 +14,7 @@ from typing import Any
 from shiftdata.errors import InputError, StorageError
 from shiftdata.files import PLAIN, read_at, whole_file
 from shiftdata.stable import content_hash
+from shiftdata.untrusted.archives import BROKEN, is_packed, open_zip, tar_members, unpacked
 
 #: Where raw datasets lie if nothing else is said: a folder with one of each name.
 RAW = Path("build/raw")
@@ -29,13 +23,10 @@ RAW_VARIABLE = "SHIFTDATA_RAW"
 UNPACKED = ".unpacked"
 ARCHIVES = (".zip", ".tar", ".tgz", ".tbz2", ".txz", ".tar.gz", ".tar.bz2", ".tar.xz")
 COMPRESSED = (".gz", ".tgz", ".bz2", ".tbz2", ".xz", ".txz")
-#: What reads a compressed file, by its first bytes: some have a name that is not theirs.
-READERS: Mapping[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 ZIPPED = (b"PK\3\4", b"PK\5\6", b"PK\7\x08")
 TAR_MAGIC = slice(257, 262)
 #: Files and folders that systems leave behind.
 LEFT_BEHIND = ("thumbs.db", "desktop.ini", "icon\r", "__macosx")
-BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
 LINK = "a link within an archive: unpack the archive"
 
 
@@ -74,7 +65,7 @@ class Zip(Archive):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         try:
-            self._opened = zipfile.ZipFile(path)
+            self._opened = open_zip(path)
         except BROKEN as error:
             raise not_whole(path, error) from error
         for member in self._opened.infolist():
@@ -100,14 +91,12 @@ class Tar(Archive):
         plain = _unpacked(path)
         try:
             self._descriptor = os.open(plain, os.O_RDONLY | PLAIN)
-            with tarfile.open(plain, "r:", encoding="utf-8") as tar:
-                for member in tar:
-                    name = member.name.encode("utf-8", "surrogateescape")
-                    is_link = member.issym() or member.islnk()
-                    fault = "a sparse file" if member.issparse() else LINK if is_link else ""
-                    if member.isreg() or fault:
-                        self._add(name, member.size, member.offset_data, fault)
-                    tar.members = []  # type: ignore[attr-defined]  # it would keep all
+            for member in tar_members(plain):
+                name = member.name.encode("utf-8", "surrogateescape")
+                is_link = member.issym() or member.islnk()
+                fault = "a sparse file" if member.issparse() else LINK if is_link else ""
+                if member.isreg() or fault:
+                    self._add(name, member.size, member.offset_data, fault)
             # A tar ends in blocks of zeros; a download that stopped between two files does not.
             last = os.fstat(self._descriptor).st_size - tarfile.BLOCKSIZE
             if any(read_at(self._descriptor, tarfile.BLOCKSIZE, max(0, last))):
@@ -125,8 +114,7 @@ class Tar(Archive):
 
 def _unpacked(path: Path) -> Path:
     """The tar file that a compressed one has in it; itself, if it is not compressed."""
-    unpack = next((by for begin, by in READERS.items() if begins(path).startswith(begin)), None)
-    if unpack is None:
+    if not is_packed(begins(path)):
         return path
     known, of = path.stat(), content_hash(str(path.resolve()))[:16]
     folder = Path(os.environ.get(RAW_VARIABLE, RAW)) / UNPACKED
@@ -134,8 +122,8 @@ def _unpacked(path: Path) -> Path:
     if plain.is_file():
         return plain
     try:
-        with unpack(path, "rb") as source, whole_file(plain) as file, file.open("wb") as sink:
-            shutil.copyfileobj(source, sink, 1 << 20)
+        with path.open("rb") as source, whole_file(plain) as file, file.open("wb") as sink:
+            sink.writelines(unpacked(source, path.name))
     except BROKEN as error:
         if isinstance(error, OSError) and error.errno:  # of the disk, and not of what is in the file
             raise StorageError(f"{path} cannot be unpacked into {plain}: {error}") from error
@@ -151,7 +139,7 @@ def archive_at(path: Path) -> Archive:
     start = begins(path)
     if start.startswith(ZIPPED):
         return Zip(path)
-    if start.startswith(tuple(READERS)) or start[TAR_MAGIC] == b"ustar":
+    if is_packed(start) or start[TAR_MAGIC] == b"ustar":
         return Tar(path)
     if not path.name.lower().endswith(ARCHIVES):
         known = ", ".join(ARCHIVES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
 import io
 import pickle
 import re
@@ -25,12 +24,14 @@ from builders.raw.tree import Tree
 from builders.sample import Json
 from shiftdata.data.metadata.listing import ORDER
 from shiftdata.errors import InputError, MissingExtraError
+from shiftdata.untrusted.archives import unpack
+from shiftdata.untrusted.arrays import read_arrays
 
 #: Pictures of CIFAR, of MNIST and of USPS.
 CIFAR, MNIST, USPS = (32, 32, 3), (28, 28), (16, 16)
 BYTES = 32 * 32 * 3
-#: More than the header of any array, than the pictures of any HDF5 file, than the bytes of any packed file.
-HEADER, MOST, LARGEST = 4096, 100_000, 1 << 26
+#: More than the header of any array, and than the pictures of any HDF5 file.
+HEADER, MOST = 4096, 100_000
 SEVERITIES = 5
 #: How files of MNIST's form are named.
 IMAGES, LABELS = "images-idx3", "labels-idx1"
@@ -204,8 +205,8 @@ def _stored(tree: Tree, file: str, classes: int) -> tuple[Any, Any]:
         rows = np.frombuffer(data, np.uint8).reshape(-1, BYTES + (1 if classes == 10 else 2))
         return rows[:, -BYTES:], rows[:, -BYTES - 1]
     if name.endswith(".npz"):  # its texts, which are pickles, are not read
-        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            return arrays["images"], arrays["labels"]
+        images, labels = read_arrays(data, file, ["images", "labels"])
+        return images, labels
     pickled = _Plain(io.BytesIO(data), encoding="bytes").load()
     named = {name.decode() if isinstance(name, bytes) else name: pickled[name] for name in pickled}
     return named["data"], named["labels" if "labels" in named else "fine_labels"]
@@ -223,7 +224,7 @@ class _Plain(pickle.Unpickler):
 def _idx(data: bytes) -> NDArray[np.uint8]:
     """An array in the form of MNIST's files: two zero bytes, type and dimensions, sizes, values."""
     if data[:2] == b"\x1f\x8b":
-        data = zlib.decompressobj(wbits=31).decompress(data, LARGEST)
+        data = unpack(data, "it")
     zero, kind, dimensions = struct.unpack(">HBB", data[:4])
     if zero or kind != 8:
         raise ValueError("its beginning is not that of such a file")
@@ -233,7 +234,7 @@ def _idx(data: bytes) -> NDArray[np.uint8]:
 
 def _libsvm(data: bytes) -> tuple[Any, Any]:
     """USPS as torchvision gets it: the digit plus 1, then 256 values from -1 to 1."""
-    lines = bz2.BZ2Decompressor().decompress(data, LARGEST).decode().splitlines()
+    lines = unpack(data, "it").decode().splitlines()
     rows = [line.split() for line in lines]
     values = np.array([[float(pair.split(":")[1]) for pair in row[1:]] for row in rows], np.float32)
     return _eight_bits((values + 1) / 2), [int(row[0]) - 1 for row in rows]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from builders.raw.tree import Tree
 from builders.sample import Json
 from shiftdata.data.metadata.listing import ORDER
 from shiftdata.errors import not_found
+from shiftdata.untrusted.texts import read_toml
 
 CLASSES = Path(__file__).with_name("imagenet_classes.tsv")
 BREEDS = Path(__file__).with_name("breeds.toml")
@@ -65,7 +65,7 @@ def _classes() -> list[list[str]]:
 @cache
 def breeds() -> Mapping[str, Sequence[Mapping[str, Any]]]:
     """The superclasses of each dataset of BREEDS: `name`, `node`, classes of `source` and `target`."""
-    return tomllib.loads(BREEDS.read_text(encoding="utf-8"))
+    return read_toml(BREEDS)
 
 
 class Photo(NamedTuple):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError
+from shiftdata.untrusted.texts import read_json
 
 
 def decoded(data: bytes) -> str:
@@ -21,7 +21,7 @@ def decoded(data: bytes) -> str:
 def json_in(tree: Tree, file: str) -> Any:
     """Read a JSON file of a tree."""
     try:
-        return json.loads(decoded(tree.read(file)))
+        return read_json(decoded(tree.read(file)), file, limit="raw_json_bytes")
     except ValueError as error:
         raise InputError(f"{file} in {tree.place} is not whole JSON ({error}): get it again") from error
 

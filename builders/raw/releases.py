@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
-import tomllib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,17 +11,18 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from builders.albums.folder import ENDINGS
 from builders.raw.archives import without_packing
 from builders.raw.records import decoded, json_in
 from builders.raw.sources import sources
 from builders.raw.tree import Tree
 from shiftdata.errors import InputError
+from shiftdata.untrusted.limits import most
+from shiftdata.untrusted.pages import UnreadableError
+from shiftdata.untrusted.parquet import read_parquet
+from shiftdata.untrusted.texts import read_csv, read_toml
 
-FORMS = tomllib.loads(Path(__file__).with_name("sma.toml").read_text(encoding="utf-8"))
+FORMS = read_toml(Path(__file__).with_name("sma.toml"))
 #: The name of a set of SMA with a version, or of Meta-Album; a folder of any other name says nothing.
 NAMED = re.compile(
     r"((STYLIZED_)?META_ALBUM_|SMA_)?(?P<set>[A-Z0-9_]+?)(?P<sty>_STY(LIZED)?)?(_(?P<version>MINI|MICRO|EXT(ENDED)?))?"
@@ -71,12 +70,12 @@ class Release:
         data = self.tree.read(self.table)
         try:
             if self.table.lower().endswith((".pq", ".parquet")):
-                rows = pq.read_table(io.BytesIO(data)).to_pylist()
+                rows = read_parquet(data, name=self.table, most_rows=most("csv_records")).to_pylist()
             else:
                 text = decoded(data)
                 delimiter = max(",;\t", key=text.partition("\n")[0].count)
-                rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
-        except (csv.Error, pa.ArrowInvalid) as error:
+                rows = read_csv(text, self.table, delimiter)
+        except (csv.Error, UnreadableError) as error:
             where = f"{self.table} in {self.tree.place}"
             raise InputError(f"{where} is damaged ({error}): get it again") from error
         renamed = {str(self.info.get(key)).upper(): name for key, name in FORMS["columns"]["renamed"].items()}

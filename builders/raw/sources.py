@@ -5,9 +5,7 @@ They are in `facts/`, a TOML file for each dataset, or for a table of them.
 
 from __future__ import annotations
 
-import csv
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -16,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from builders.raw.archives import RAW, RAW_VARIABLE
 from shiftdata.errors import InputError, not_found
+from shiftdata.untrusted.texts import read_csv, read_toml
 
 FOLDER = Path(__file__).parent / "facts"
 #: What was run on real files, and the words for it, the best first.
@@ -166,8 +165,7 @@ class Source:
 @cache
 def states() -> Sequence[Mapping[str, str]]:
     """Every recipe that was run on real files, which, and what came out; `make real` writes them."""
-    with STATES.open(encoding="utf-8") as file:
-        return tuple(csv.DictReader(file, delimiter="\t"))
+    return tuple(read_csv(STATES, delimiter="\t"))
 
 
 @cache
@@ -180,7 +178,7 @@ def sources() -> Mapping[str, Source]:
 def read_sources(file: Path) -> list[Source]:
     """The raw datasets of a TOML file."""
     try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+        tables = read_toml(file)
         common = tables.pop("common", {})
         return [Source.of(name, common | table, file) for name, table in tables.items()]
     except OSError as error:

@@ -13,8 +13,6 @@ In a declaration a column is named by its header; a name with braces is made of 
 
 from __future__ import annotations
 
-import csv
-import gzip
 import math
 import re
 import zlib
@@ -41,6 +39,8 @@ from shiftdata.data.format.schema import Feature
 from shiftdata.data.metadata.listing import ORDER
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
+from shiftdata.untrusted.archives import unpack
+from shiftdata.untrusted.texts import CsvReader, read_csv_table
 
 #: Larger than any row: one that lies in two blocks cannot be read.
 BLOCK = 1 << 24
@@ -331,20 +331,21 @@ def table_in(tree: Tree, file: str, names: Sequence[str], columns: Sequence[str]
     """
     data = tree.read(file)
     try:
-        data = gzip.decompress(data) if file.lower().endswith(".gz") else data
+        data = unpack(data, file) if file.lower().endswith(".gz") else data
         if RECORD.encode() in data[: data.find(b">") + len(RECORD) + 2]:
             return _records(data, names)
         start = data.find(b"\n") + 1 if data.startswith(b"|") else 0
         end = data.find(b"\n", start) + 1 or len(data)
-        first = next(csv.reader([data[start:end].decode("utf-8-sig")]), [])
+        first = next(CsvReader([data[start:end].decode("utf-8-sig")], file, strict=False), [])
         header = list(columns or first)
         if lacking := [name for name in names if name not in header]:
             raise InputError(
                 f"{file} in {tree.place} has no column {' and '.join(lacking)}; it begins with the columns "
                 f"{_few(header) or 'none'}: it is another file, or another version"
             )
-        return arrow_csv.read_csv(
-            pa.BufferReader(data[end if first[:1] == header[:1] else start :]),
+        return read_csv_table(
+            data[end if first[:1] == header[:1] else start :],
+            file,
             read_options=arrow_csv.ReadOptions(
                 block_size=BLOCK,
                 use_threads=False,

@@ -28,6 +28,7 @@ from builders.shifts.drawing import (
 )
 from builders.shifts.weather import render
 from shiftdata.stable import rng
+from shiftdata.untrusted.pictures import decoded_picture
 
 #: The side for which figures are written: that of ImageNet-C. CIFAR-10-C has others for 32 pixels.
 SIDE = 224
@@ -214,7 +215,7 @@ def jpeg_compression(picture: Image.Image, severity: int, draws: np.random.Gener
     quality = (30, 20, 13, 8, 4.5)[severity] / noisy(picture, 1)
     file = io.BytesIO()
     picture.save(file, "JPEG", quality=max(1, min(95, math.ceil(quality))))
-    return as_floats(Image.open(file))
+    return as_floats(decoded_picture(file.getvalue(), picture.mode))
 
 
 PLATES = 3  # of ice, of which every picture sees a part

@@ -20,7 +20,8 @@ from builders.starting.folders import layout_of
 from builders.starting.shifts import domains_shift, made_shift
 from shiftdata.data.format.names import shown
 from shiftdata.data.format.records import by_reason
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, IntegrityError
+from shiftdata.untrusted.pictures import open_picture
 
 SIZES = (64, 96, 128, 224, 256)
 ENLARGED = 1.12  # times that the median picture may be enlarged
@@ -118,10 +119,10 @@ def _look(root: Path, items: Sequence[Item]) -> Look:
         try:
             with (
                 warnings.catch_warnings(action="ignore"),
-                Image.open(root / str(item.source["file"])) as picture,
+                open_picture(root / str(item.source["file"])) as picture,
             ):
                 side, is_transparent = picture.size, _is_transparent(picture)
-        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        except (OSError, IntegrityError):
             continue
         sides.append(side)
         transparent.append(is_transparent)

@@ -21,11 +21,13 @@ import pyarrow.parquet as pq
 
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.conditions import chosen_rows
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, IntegrityError
 from shiftdata.evaluation.metrics.records import plain
 from shiftdata.evaluation.tasks import Evaluation, Role
 from shiftdata.evaluation.tasks.official import Figure
 from shiftdata.files import whole_file, write_text
+from shiftdata.untrusted.parquet import read_parquet
+from shiftdata.untrusted.texts import read_json
 
 RECORDS, TASKS, SWEEP = "records", "tasks", "sweep.json"
 DONE = "done"
@@ -140,12 +142,12 @@ class Records:
     def sweeps(self) -> list[dict[str, Any]]:
         """The `sweep.json` of each folder that has one."""
         files = [folder / SWEEP for folder in self.folders]
-        return [json.loads(path.read_text(encoding="utf-8")) for path in files if path.is_file()]
+        return [read_json(path) for path in files if path.is_file()]
 
     @cached_property
     def about(self) -> list[dict[str, Any]]:
         """Everything that determines each run."""
-        return [json.loads(text) for text in self.column("about")]
+        return [read_json(text) for text in self.column("about")]
 
     def column(self, name: str) -> list[Any]:
         """One value per run."""
@@ -280,10 +282,10 @@ def _tables(folders: Sequence[Path]) -> tuple[list[Path], list[pa.Table]]:
 
 def _read(path: Path, number: int) -> pa.Table:
     try:
-        table = pq.read_table(path, columns=_READ)
+        table = read_parquet(path, _READ)
     except FileNotFoundError:
         raise
-    except (OSError, pa.ArrowInvalid) as error:
+    except (OSError, IntegrityError) as error:
         raise InputError(f"{path} is not a file of records: {error}") from error
     table = table.append_column("_file", pa.array(np.full(len(table), number)))
     return table.append_column("_row", pa.array(np.arange(len(table))))
@@ -292,7 +294,7 @@ def _read(path: Path, number: int) -> pa.Table:
 @lru_cache(maxsize=1)
 def _read_predicted(path: Path) -> pa.ChunkedArray:
     """Read the predictions of a file, which never changes; callers ask for its runs in turn."""
-    return pq.read_table(path, columns=["predicted"])["predicted"]
+    return read_parquet(path, ["predicted"])["predicted"]
 
 
 def _once(runs: pa.Table) -> pa.Table:
@@ -333,7 +335,7 @@ def write_task(folder: Path, task_id: str, results: Mapping[str, Evaluation]) ->
 def read_task(path: Path) -> tuple[str, dict[str, Evaluation]]:
     """Read a task's hash, and the empty evaluation of each of its sets."""
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        stored = read_json(path)
         return stored["task_id"], {
             name: Evaluation.from_dict(cells) for name, cells in stored["sets"].items()
         }

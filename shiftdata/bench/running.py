@@ -19,7 +19,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from shiftdata import __version__
 from shiftdata.bench.job import HEADS, Identity, Job, Setting, TaskSpec, Unit, identity
@@ -30,6 +29,8 @@ from shiftdata.data.executors import ALONE, Executor, Here, LostError, Rank, Ran
 from shiftdata.errors import InputError
 from shiftdata.files import locked, remove, write_text
 from shiftdata.stable import content_hash
+from shiftdata.untrusted.parquet import read_parquet
+from shiftdata.untrusted.texts import read_json
 
 LOCK = ".lock"
 #: The fields that may change when a sweep goes on in its folder.
@@ -226,7 +227,7 @@ def _begin(sweep: Sweep, folder: Path) -> None:
     """Write sweep.json, and refuse a folder that was begun with another sweep."""
     plain, path = plain_sweep(sweep), folder / SWEEP
     if path.exists():
-        begun, asked = (stored | stored["search"] for stored in (json.loads(path.read_text("utf-8")), plain))
+        begun, asked = (stored | stored["search"] for stored in (read_json(path), plain))
         differ = [
             f"{name}: {begun.get(name)} there, {asked[name]} here"
             for name in asked.keys() - {*MAY_GROW, "search"}
@@ -282,7 +283,7 @@ def _finish(sweep: Sweep, folder: Path, order: Sequence[str]) -> None:
 
 def _whole(records: Records) -> pa.Table:
     """Read the rows of records with their predictions, in the same order."""
-    tables = [pq.read_table(path, schema=SCHEMA).take(pa.array(rows)) for path, rows in records.files]
+    tables = [read_parquet(path, schema=SCHEMA).take(pa.array(rows)) for path, rows in records.files]
     return pa.concat_tables(tables)
 
 

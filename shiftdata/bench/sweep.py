@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
@@ -26,6 +25,7 @@ from shiftdata.data.format.typed import record
 from shiftdata.errors import InputError, NotFoundError, not_found
 from shiftdata.extras import require
 from shiftdata.stable import hash64, uniform
+from shiftdata.untrusted.texts import read_json, read_toml
 
 #: Random trials before TPE's model.
 STARTUP = 5
@@ -199,8 +199,8 @@ def read_sweep(source: str | Path, datasets: Sequence[str] = ()) -> Sweep:
         hint = f"give an existing .toml file, or a preset: {', '.join(presets())}"
         raise NotFoundError(f"there is no sweep file {path}: {hint}")
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raw = read_toml(path)
+    except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as a sweep: {error}") from error
     return sweep_of({"name": path.stem, **raw}, datasets, str(path))
 
@@ -240,7 +240,7 @@ def sweep_of(raw: Mapping[str, Any], datasets: Sequence[str] = (), where: str = 
 
 def _typed(plain: Mapping[str, Any], where: str) -> Sweep:
     try:
-        return record(Sweep, json.loads(json.dumps(plain, default=vars)))
+        return record(Sweep, read_json(json.dumps(plain, default=vars), constants=True))
     except InputError:
         raise
     except (TypeError, ValueError) as error:
@@ -294,7 +294,7 @@ def _canonical(place: str, patterns: str | Sequence[str]) -> list[str]:
 
 def plain_sweep(sweep: Sweep) -> dict[str, Any]:
     """Return a sweep as JSON stores it in a folder of records, with every task apart."""
-    plain: dict[str, Any] = json.loads(json.dumps(sweep, default=vars))
+    plain: dict[str, Any] = read_json(json.dumps(sweep, default=vars), constants=True)
     return plain
 
 
@@ -303,6 +303,6 @@ def folder_sweep(folder: Path) -> Sweep:
     path = folder / SWEEP
     if not path.is_file():
         raise InputError(f"{folder} has no {SWEEP}: give the --folder of a sweep")
-    plain = json.loads(path.read_text(encoding="utf-8"))
+    plain = read_json(path)
     import_methods(plain["imports"])
     return _typed(plain, f"{path}, of another version")

@@ -17,6 +17,8 @@ from shiftdata.evaluation.protocols import task
 from shiftdata.evaluation.tasks import Task, imagenet_outputs
 from shiftdata.evaluation.tasks.evaluation import Evaluation
 from shiftdata.evaluation.tasks.frozen import Frozen
+from shiftdata.untrusted.arrays import read_array
+from shiftdata.untrusted.texts import read_json
 
 
 @verb("""
@@ -117,7 +119,7 @@ def predictions_of(text: str, task: Task, name: str | None = None) -> dict[str, 
         chosen = selected_predictions(path, task, name)
         return {f"{given}/{method}" if given else method: each for method, each in chosen.items()}
     if (path / "run.json").is_file():
-        about = json.loads((path / "run.json").read_text(encoding="utf-8"))
+        about = read_json(path / "run.json")
         file = path / f"predictions-{name.replace('/', '-')}.parquet"
         if not file.is_file():
             raise InputError(f"{path} has no predictions for {name}: it was trained on another task")
@@ -130,7 +132,7 @@ def _of_imagenet(task: Task, predictions: str, name: str | None, *, masked: bool
     outputs = imagenet_outputs(task)
     if not masked:
         return task.evaluate(predictions, name, outputs=outputs)
-    logits: NDArray[Any] = np.load(predictions) if predictions.endswith(".npy") else np.empty(0)
+    logits: NDArray[Any] = read_array(Path(predictions)) if predictions.endswith(".npy") else np.empty(0)
     if logits.ndim != 2 or logits.shape[1] != len(outputs):
         raise InputError(
             f"imagenet-masked chooses among logits, and {predictions} is not a .npy file of rows x 1000: "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import click
 from shiftdata.cli.verbs import GOES_ON, asked_rank, device_option, progress, quiet_option, verb
 from shiftdata.data.executors import ALONE, Pool, Ray
 from shiftdata.extras import require
+from shiftdata.untrusted.texts import read_toml
 
 RETRIED = ("error", "out of memory", "diverged", "refused")
 #: The most reasons of failures that are printed.
@@ -123,5 +123,5 @@ def _print_presets() -> None:
     from shiftdata.bench.sweep import PRESETS, presets
 
     for name in presets():
-        about = tomllib.loads((PRESETS / f"{name}.toml").read_text(encoding="utf-8")).get("about", "")
+        about = read_toml(PRESETS / f"{name}.toml").get("about", "")
         print(f"{name}\n    {about}")

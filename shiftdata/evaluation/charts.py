@@ -23,6 +23,7 @@ from PIL import Image, ImageDraw, ImageFont
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.tables import Block, Table
+from shiftdata.untrusted.pictures import open_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +62,9 @@ def drawn_figure(figure: Figure, dpi: int = DPI) -> Image.Image:
     """Return the picture of a figure; equal figures give equal pixels and no trace of the machine."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
-    return Image.open(buffer)
+    with open_picture(buffer.getvalue()) as picture:
+        picture.load()
+        return picture
 
 
 def chart(tables: Sequence[Table], width: float = 11, cited: str = "", *, titles: bool = True) -> Figure:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
-from PIL import Image
 
 from shiftdata.data.dataset import DatasetName, open_dataset
 from shiftdata.data.format.conditions import matches, parse_condition, resolve
@@ -22,6 +20,8 @@ from shiftdata.evaluation.labels import Label
 from shiftdata.evaluation.protocols.base import places
 from shiftdata.files import write_text
 from shiftdata.stable import ranks
+from shiftdata.untrusted.pictures import open_picture
+from shiftdata.untrusted.texts import read_json
 
 TASKS, CONFIG = "tasks.json", "config.xml"
 #: The name of the question in a project, by which its answers are found again.
@@ -49,7 +49,7 @@ def write_project(out: Path, tasks: Sequence[Mapping[str, Any]], labels: Iterabl
 
 def task_of(key: str, picture: bytes, about: str) -> dict[str, Any]:
     """Return a task with a picture in it, so that Label Studio needs no file."""
-    with Image.open(io.BytesIO(picture)) as opened:
+    with open_picture(picture) as opened:
         kind = opened.get_format_mimetype()
     image = f"data:{kind};base64,{base64.b64encode(picture).decode()}"
     return {"data": {"key": key, "about": about, "image": image}}
@@ -108,7 +108,7 @@ def _chosen(metadata: Metadata, conditions: Sequence[str], each: int | None, see
 def read_export(path: Path) -> list[Label]:
     """Read the labels of an export of Label Studio as JSON."""
     try:
-        labels = [label for task in json.loads(path.read_bytes()) for label in _labels_of(task)]
+        labels = [label for task in read_json(path, limit="raw_json_bytes") for label in _labels_of(task)]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{path} is not an export of such a project ({type(error).__name__}: {error}): "

@@ -23,6 +23,7 @@ from shiftdata.evaluation.metrics.records import number
 from shiftdata.evaluation.metrics.statistics import Z, wilson
 from shiftdata.files import write_text
 from shiftdata.tables import aligned, csv_text, from_csv_cell
+from shiftdata.untrusted.texts import CsvReader
 
 COLUMNS = ("key", "label", "who", "when")
 #: A spreadsheet may separate cells with any of these.
@@ -59,7 +60,7 @@ def read_labels(path: Path, allowed: Collection[str] = ()) -> list[Label]:
         raise InputError(
             f"{path} begins with {header[:80]!r}; a table of labels has the columns {','.join(COLUMNS)}"
         )
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    reader = CsvReader(io.StringIO(text, newline=""), str(path), separator)
     labels = []
     try:
         for cells in reader:

@@ -22,6 +22,7 @@ from shiftdata.evaluation.tasks import TaskWarning
 from shiftdata.evaluation.tasks.frozen import Frozen
 from shiftdata.evaluation.tasks.rows import description_of
 from shiftdata.evaluation.tasks.task import canonical_task, frozen_task
+from shiftdata.untrusted.texts import read_json
 
 
 def verify(
@@ -83,4 +84,4 @@ def split_problems(
 
 def _as_json(record: Any) -> Any:
     """Return a record as JSON has it: a list and a tuple are equal."""
-    return json.loads(json.dumps(asdict(record)))
+    return read_json(json.dumps(asdict(record)), constants=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,8 +15,10 @@ from shiftdata.files import open_regular
 from shiftdata.untrusted.archives import open_zip
 
 
-def read_array(path: Path) -> NDArray[Any]:
-    """Read a .npy file without objects; its bytes must be those that its header says (a `ValueError`)."""
+def read_array(path: Path, *, mapped: bool = False) -> NDArray[Any]:
+    """Read or map a .npy file without objects; fewer bytes than its header says are a `ValueError`."""
+    if mapped:  # which compares them too
+        return npy.open_memmap(path, "r")
     with open_regular(path) as file:
         return _array(file, os.fstat(file.fileno()).st_size)
 
@@ -31,11 +34,11 @@ def _array(file: IO[bytes], size: int) -> NDArray[Any]:
     return array
 
 
-def read_arrays(data: bytes, name: str) -> dict[str, NDArray[Any]]:
-    """Read the arrays of an .npz file, but for those of objects."""
-    with open_zip(data, name) as archive:
-        arrays = {}
-        for member in archive.infolist():
-            with archive.open(member) as file:
-                arrays[member.filename.removesuffix(".npy")] = _array(file, member.file_size)
+def read_arrays(data: bytes, file: str, names: Sequence[str]) -> list[NDArray[Any]]:
+    """Read arrays of an .npz file, by name."""
+    arrays = []
+    with open_zip(data, file) as archive:
+        for name in names:
+            with archive.open(f"{name}.npy") as stream:
+                arrays.append(_array(stream, archive.getinfo(f"{name}.npy").file_size))
     return arrays

@@ -37,7 +37,7 @@ LIMITS: Mapping[str, Limit] = {
     "json_line": Limit(4 << 20, "bytes", "a line of NDJSON is in memory as a whole"),
     "toml_bytes": Limit(1 << 20, "bytes", "settings are written by hand"),
     "toml_depth": Limit(50, "levels", "tomllib's memory grows with the square of them"),
-    "csv_bytes": Limit(1 << 30, "bytes", "a table is in memory as a whole"),
+    "csv_bytes": Limit(4 << 30, "bytes", "a table is in memory as a whole"),
     "csv_field": Limit(16 << 20, "bytes", "a quote that is never closed takes all that follows for a cell"),
     "csv_rows": Limit(30_000_000, "rows", "a row takes far more in memory than its line"),
     "csv_records": Limit(3_000_000, "rows", "each is an object of some 300 bytes where rows have names"),
@@ -96,7 +96,7 @@ def refuse(name: str, found: float, file: str, text: str, allowed: int | None = 
     """Raise the error that names file, finding, limit and remedy."""
     limit = f"at most {most(name) if allowed is None else allowed:,} {LIMITS[name].unit} are read"
     remedy = f'if you trust its origin, set {VARIABLE}="{name}={int(found)}"'
-    raise LimitError(f"{file} {text}: {limit} ({LIMITS[name].reason}); {remedy}")
+    raise LimitError(f"{file} {text}: {limit} ({LIMITS[name].reason}); {remedy}", name, int(found))
 
 
 def _checked(name: str, value: float) -> int:

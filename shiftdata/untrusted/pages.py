@@ -26,21 +26,21 @@ class UnreadableError(IntegrityError):
     """Bytes are no Parquet file, or no whole one."""
 
 
-def check_pages(file: IO[bytes], chunk: pq.ColumnChunkMetaData, name: str) -> int:
-    """Refuse the pages of a column chunk that unpack to more than its footer says.
+def repeats(chunk: pq.ColumnChunkMetaData) -> bool:
+    """Return True for texts that are stored once, with the number of one in each row."""
+    return chunk.physical_type == "BYTE_ARRAY" and any("DICTIONARY" in kind for kind in chunk.encodings)
 
-    Return the unpacked bytes of its dictionary.
-    """
+
+def check_pages(file: IO[bytes], chunk: pq.ColumnChunkMetaData, name: str) -> None:
+    """Refuse the pages of a column chunk that unpack to more than its footer says."""
     column = f"column {chunk.path_in_schema!r}"
-    has_dictionary = any("DICTIONARY" in encoding for encoding in chunk.encodings)
-    unpacked, dictionary = 0, 0
+    is_text = chunk.physical_type == "BYTE_ARRAY"
+    unpacked = 0
     try:
         for page in _headers(file, chunk):
             unpacked += page[UNPACKED]
-            if page.get(KIND) == DICTIONARY_PAGE:
-                dictionary += page[UNPACKED]
-                if not has_dictionary:
-                    raise ValueError("a dictionary that its footer does not name")
+            if page.get(KIND) == DICTIONARY_PAGE and is_text and not repeats(chunk):
+                raise ValueError("a dictionary that its footer does not name")
             data, again = page.get(DATA, {}), page.get(DATA_2, {})
             if PREFIXES in (data.get(2), again.get(4)):
                 given = f"{name} has prefixes of texts (DELTA_BYTE_ARRAY) in its {column}"
@@ -52,7 +52,6 @@ def check_pages(file: IO[bytes], chunk: pq.ColumnChunkMetaData, name: str) -> in
     if unpacked > (stated := chunk.total_uncompressed_size):
         text = f"would unpack its {column} to {unpacked:,} bytes, and {stated:,} by its footer"
         raise LimitError(f"{name} {text}: it is not read, write it again")
-    return dictionary
 
 
 def _headers(file: IO[bytes], chunk: pq.ColumnChunkMetaData) -> Iterator[dict[int, Any]]:

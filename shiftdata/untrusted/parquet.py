@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from shiftdata.errors import IntegrityError, LimitError, ShiftdataError
 from shiftdata.untrusted.limits import check, check_unpacked
-from shiftdata.untrusted.pages import UnreadableError, check_pages
+from shiftdata.untrusted.pages import UnreadableError, check_pages, repeats
 
 Source: TypeAlias = "Path | IO[bytes] | pa.NativeFile | bytes | pa.Buffer"
 
@@ -115,15 +115,15 @@ class ParquetReader:
 
     def check(self, columns: Sequence[str] | None = None, groups: Sequence[int] | None = None) -> None:
         """Refuse columns that would unpack to too much, as far as is known before they are decoded."""
-        names, chosen = set(self._names(columns)), self._groups(groups)
-        width = sum(_width(field.type) for field in self.schema if field.name in names)
+        names, chosen = self._names(columns), self._groups(groups)
         rows = sum(self.group_rows[group] for group in chosen)
-        unpacked = width * rows
-        leaves = [number for number, (root, _) in enumerate(self._leaves) if root in names]
+        unpacked = rows * sum(_width(self.schema.field(name).type) for name in names)
         for group in chosen:
-            described = self.footer.row_group(group)
-            for number in leaves:
-                unpacked += self._unpacked(described.column(number), is_flat=self._leaves[number][1])
+            for chunk, is_flat in self._chunks(names, group):
+                if not self._far:
+                    with self._reading():
+                        check_pages(self._file, chunk, self.name)
+                unpacked += chunk.total_uncompressed_size + (0 if is_flat else 8 * chunk.num_values)
         self._check_unpacked(unpacked, rows)
 
     def _check_unpacked(self, unpacked: int, rows: int) -> None:
@@ -151,22 +151,21 @@ class ParquetReader:
     def _groups(self, groups: Sequence[int] | None) -> list[int]:
         return list(range(len(self.group_rows)) if groups is None else groups)
 
-    def _unpacked(self, chunk: pq.ColumnChunkMetaData, *, is_flat: bool) -> int:
-        """Return the bytes of a chunk; of flat columns without their offsets, and each repeated text once."""
-        longest = chunk.total_uncompressed_size
-        if not self._far:
-            with self._reading():
-                longest = check_pages(self._file, chunk, self.name)
-        repeats = chunk.physical_type == "BYTE_ARRAY" and _has_dictionary(chunk)
-        each = 0 if is_flat else longest if repeats else 8
-        return int(chunk.total_uncompressed_size + chunk.num_values * each)
+    def _chunks(self, names: Sequence[str], group: int) -> Iterator[tuple[pq.ColumnChunkMetaData, bool]]:
+        """Yield the chunks of columns; True for one that is all of its column."""
+        described, wanted = self.footer.row_group(group), set(names)
+        for number, (name, is_flat) in enumerate(self._leaves):
+            if name in wanted:
+                yield described.column(number), is_flat
 
     @cached_property
     def _leaves(self) -> list[tuple[str, bool]]:
-        """The column of each leaf, and whether it has no others; a name may have dots in it."""
-        counts = [(field.name, _leaf_count(field.type)) for field in self.schema]
-        flat = {field.name: not field.type.num_fields for field in self.schema}
-        return [(name, flat[name]) for name, count in counts for _ in range(count)]
+        """The column of each leaf: its path does not say it, as names may have dots in them."""
+        return [
+            (field.name, not field.type.num_fields)
+            for field in self.schema
+            for _ in range(_leaf_count(field.type))
+        ]
 
     def _stretches(self, groups: Sequence[int]) -> Iterator[list[int]]:
         waiting, size = list[int](), 0
@@ -181,22 +180,17 @@ class ParquetReader:
 
     def _decoder(self, names: Sequence[str], groups: Sequence[int], coded: Sequence[str]) -> pq.ParquetFile:
         """Return the file as Arrow reads it: repeated texts as numbers, so that they can be counted first."""
-        leaves = [leaf for leaf, _ in self._leaves]
-
-        def repeats(name: str) -> bool:
-            if self.schema.field(name).type not in TEXTS or name not in names:
-                return False
-            chunks = (self.footer.row_group(group).column(leaves.index(name)) for group in groups)
-            return name in coded or any(map(_has_dictionary, chunks))
-
-        texts = list(filter(repeats, names))
-        return pq.ParquetFile(self._file, metadata=self.footer, read_dictionary=texts, pre_buffer=self._far)
+        chunks = (chunk for group in groups for chunk, _ in self._chunks(names, group))
+        texts = {chunk.path_in_schema for chunk in chunks if repeats(chunk)}
+        options = {"read_dictionary": [*texts.union(coded)], "pre_buffer": self._far}
+        return pq.ParquetFile(self._file, metadata=self.footer, **options)
 
     def _decoded(self, table: pa.Table, names: Sequence[str], coded: Sequence[str]) -> pa.Table:
-        texts = [column for column in table.columns if pa.types.is_dictionary(column.type)]
-        lengths = [int(text_lengths(column).sum()) for column in texts if column.type.value_type in TEXTS]
-        self._check_unpacked(sum(lengths), len(table))
-        return plain_texts(table.select(names), coded)
+        texts = sum(_text_bytes(chunk) for column in table.columns for chunk in column.chunks)
+        self._check_unpacked(texts, len(table))
+        kinds = {name: table.schema.field(name).type for name in names}
+        kinds |= {name: _plain(self.schema.field(name).type) for name in names if name not in coded}
+        return table.select(names).cast(pa.schema(kinds, metadata=table.schema.metadata))
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -247,8 +241,24 @@ def read_footer(source: Source, name: str = "") -> pq.FileMetaData:
 def plain_texts(rows: pa.Table, coded: Sequence[str] = ()) -> pa.Table:
     """Return rows whose dictionaries, but for those of `coded`, are texts again, as filters compare them."""
     kinds = {field.name: field.type for field in rows.schema}
-    kinds |= {name: getattr(kind, "value_type", kind) for name, kind in kinds.items() if name not in coded}
+    kinds |= {name: _plain(kind) for name, kind in kinds.items() if name not in coded}
     return rows.cast(pa.schema(kinds, metadata=rows.schema.metadata))
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _text_bytes(values: pa.Array) -> int:
+    """Return the bytes of all texts with a dictionary, those in lists and structs included."""
+    if pa.types.is_dictionary(values.type):
+        texts = values.type.value_type in TEXTS
+        return int(text_lengths(pa.chunked_array([values])).sum()) if texts else 0
+    if pa.types.is_struct(values.type):
+        return sum(map(_text_bytes, values.flatten()))
+    if pa.types.is_map(values.type):
+        return _text_bytes(values.keys) + _text_bytes(values.items)
+    return _text_bytes(values.flatten()) if values.type.num_fields else 0
 
 
 def text_lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
@@ -282,17 +292,13 @@ def _footer(file: Any, size: int, name: str) -> pq.FileMetaData:
     return pq.read_metadata(pa.BufferReader(tail))
 
 
-def _has_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
-    return any("DICTIONARY" in encoding for encoding in chunk.encodings)
-
-
 def _leaf_count(kind: pa.DataType) -> int:
     return sum(_leaf_count(kind.field(number).type) for number in range(kind.num_fields)) or 1
 
 
 def _width(kind: pa.DataType) -> int:
     """Return the bytes of a value without those of its text, which has an offset; 0 if it is nested."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    kind = _plain(kind)
     if kind.num_fields:
         return 0
     return 8 if kind in TEXTS or pa.types.is_null(kind) else -(-kind.bit_width // 8)

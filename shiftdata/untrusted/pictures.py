@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from PIL import Image, TiffImagePlugin, WebPImagePlugin  # noqa: F401  # `preinit` has the others
+from PIL import Image, ImageFile, TiffImagePlugin, WebPImagePlugin  # noqa: F401  # `preinit` has the others
 
 from shiftdata.errors import IntegrityError, ShiftdataError
 from shiftdata.files import open_regular
@@ -73,7 +73,7 @@ def held(width: int, height: int, name: str = "the picture") -> Iterator[None]:
 @contextmanager
 def open_picture(
     source: bytes | Path | BinaryIO, name: str = "", *, formats: Sequence[str] = FORMATS
-) -> Iterator[Image.Image]:
+) -> Iterator[ImageFile.ImageFile]:
     """Open a picture, whose pixels are held in the budget until the block ends.
 
     What cannot be opened or decoded in the block is an `IntegrityError`.
@@ -91,7 +91,13 @@ def open_picture(
         yield picture
 
 
-def _opened(stream: BinaryIO, formats: Sequence[str]) -> Image.Image:
+def decoded_picture(source: bytes | Path, mode: str = "RGB", name: str = "") -> Image.Image:
+    """Return a whole picture in a mode; its pixels are no longer held in the budget."""
+    with open_picture(source, name) as picture:
+        return picture.convert(mode)
+
+
+def _opened(stream: BinaryIO, formats: Sequence[str]) -> ImageFile.ImageFile:
     """Open a picture as `Image.open` does, which has a limit of its own, the same for every caller."""
     Image.preinit()
     start = stream.read(16)

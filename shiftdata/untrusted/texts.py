@@ -109,11 +109,13 @@ def read_toml(source: Path | str | bytes, name: str = "") -> dict[str, Any]:
 class CsvReader:
     """The cells of each line, as `csv.reader` gives them, and `line_num`; odd quotes are a `csv.Error`."""
 
-    def __init__(self, stream: Iterable[str], name: str, delimiter: str = ",") -> None:
+    def __init__(
+        self, stream: Iterable[str], name: str, delimiter: str = ",", *, strict: bool = True
+    ) -> None:
         self._name, self._length, self._rows = name, 0, 0
         # Python's own limit holds for the whole process, and is too low for honest texts.
         csv.field_size_limit(max(csv.field_size_limit(), most("csv_field")))
-        self._reader = csv.reader(self._counted(stream), delimiter=delimiter, strict=True)
+        self._reader = csv.reader(self._counted(stream), delimiter=delimiter, strict=strict)
 
     @property
     def line_num(self) -> int:
@@ -154,7 +156,7 @@ def read_csv(source: Path | str, name: str = "", delimiter: str = ",") -> list[d
         else io.StringIO(source, newline="")
     )
     with stream:
-        reader = CsvReader(stream, name, delimiter)
+        reader = CsvReader(stream, name, delimiter, strict=False)
         header, records = next(reader, []), list[dict[str, str]]()
         for cells in filter(any, reader):
             records.append(dict(zip_longest(header, cells[: len(header)], fillvalue="")))

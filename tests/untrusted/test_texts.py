@@ -105,8 +105,9 @@ def test_cells_are_read_by_name(tmp_path):
         {"file": "c.png", "label": "d"},
     ]
     assert read_csv("a\tb\n" + "x" * 200_000 + "\t1\n", delimiter="\t") == [{"a": "x" * 200_000, "b": "1"}]
+    assert read_csv('a\n"b" c\n') == [{"a": "b c"}]
     with pytest.raises(csv.Error):
-        read_csv('a\n"b" c\n')
+        list(CsvReader(["a\n", '"b" c\n'], "x"))
 
 
 @pytest.mark.parametrize(

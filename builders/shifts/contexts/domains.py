@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -22,6 +21,7 @@ from builders.shifts.contexts.common import (
 from builders.shifts.contexts.scene import Make
 from builders.shifts.contexts.unique import ACTIONS, ATTRIBUTES, BACKGROUNDS, CAMERAS, COMPANIES
 from shiftdata.errors import not_found
+from shiftdata.untrusted.texts import read_csv
 
 TABLE = Path(__file__).with_name("unique.tsv")
 
@@ -56,8 +56,7 @@ DOMAINS: Mapping[str, tuple[Make, ...]] = {**COMMON, **dict(sorted(UNIQUE.items(
 
 @cache
 def unique_of(label: str) -> tuple[str, ...]:
-    with TABLE.open(encoding="utf-8", newline="") as lines:
-        table = {row["label"]: row for row in csv.DictReader(lines, delimiter="\t")}
+    table = {row["label"]: row for row in read_csv(TABLE, delimiter="\t")}
     if label not in table:
         raise not_found("class with unique domains", label, table, "Add a row for it to unique.tsv.")
     return tuple(name for kind in KINDS for name in table[label][kind].split())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +18,7 @@ from builders.shifts.stylizers.weights import hub_folder, weights_hash
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.stable import content_hash
+from shiftdata.untrusted.texts import read_json
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -92,7 +92,7 @@ class Diffusion(OnDevice):
     def new_scheduler(self, steps: int | None = None) -> Any:
         diffusers = require("diffusers", "drawing with a diffusion model")
         kind = diffusers.DDIMScheduler if self.scheduler == "ddim" else diffusers.UniPCMultistepScheduler
-        config = json.loads((pipeline_folder(self.folder) / "scheduler/scheduler_config.json").read_text())
+        config = read_json(pipeline_folder(self.folder) / "scheduler/scheduler_config.json")
         scheduler = kind.from_config(config)
         scheduler.set_timesteps(steps or self.steps)
         return scheduler
@@ -153,7 +153,7 @@ def pipeline_folder(place: Path | str) -> Path:
             "folder that diffusers' save_pretrained writes, or hf://owner/name"
         )
     named = folder / "unet/config.json"
-    kind = json.loads(named.read_text()).get("_class_name") if named.is_file() else None
+    kind = read_json(named).get("_class_name") if named.is_file() else None
     if kind != "UNet2DConditionModel":
         raise InputError(f"{place} is not a Stable Diffusion pipeline: its unet is a {kind}")
     if not list((folder / "unet").glob("*.safetensors")):

@@ -7,7 +7,6 @@ folder of pictures, or a file of their codes.
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,9 +26,11 @@ from builders.shifts.styles.network import ASSETS
 from builders.shifts.stylizers import Arbitrary, Stylizer
 from builders.shifts.stylizers.stylizer import FloatArray
 from shiftdata.data.format.names import check_names
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, IntegrityError
 from shiftdata.files import whole_file
 from shiftdata.stable import content_hash
+from shiftdata.untrusted.parquet import read_parquet
+from shiftdata.untrusted.texts import read_csv
 
 BANK = ASSETS / "bank.parquet"
 SLUG_LENGTH = 39  # behind the longest key of content and a hyphen it makes the longest key
@@ -125,10 +126,10 @@ class StyleBank:
 def read_bank(path: Path, stylizer: Stylizer) -> StyleBank:
     """Read a file of codes: one row a style picture, sorted by style and index, of one stylizer's network."""
     try:
-        table = pq.read_table(path)
+        table = read_parquet(path)
         rows = table.select(["style", "index"]).to_pylist()
         codes = np.array(table["code"].to_pylist(), dtype=np.float32)
-    except (pa.ArrowException, KeyError, ValueError, TypeError) as error:
+    except (IntegrityError, KeyError, ValueError, TypeError) as error:
         raise InputError(
             f"{path} is not a file of style codes (columns style, index and code): {error}; "
             f"write one by `python -m builders styles encode FOLDER {path.name}`"
@@ -152,8 +153,7 @@ def read_bank(path: Path, stylizer: Stylizer) -> StyleBank:
 
 def read_strengths(path: Path) -> dict[str, float]:
     """The strength of each style, for `Stylize`, from a table of `scripts/calibrate_styles.py`."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return {row["style"]: float(row["strength"]) for row in csv.DictReader(file, delimiter="\t")}
+    return {row["style"]: float(row["strength"]) for row in read_csv(path, delimiter="\t")}
 
 
 def style_pictures(folder: Path) -> dict[str, list[Path]]:

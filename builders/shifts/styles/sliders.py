@@ -8,7 +8,6 @@ distance to the untouched picture grows evenly (`scripts/regenerate_sliders.py`)
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from functools import cache
 
@@ -22,6 +21,7 @@ from builders.shifts.styles.looks import LOOKS
 from builders.shifts.styles.network import FloatArray, mix
 from builders.shifts.stylizers import Arbitrary
 from shiftdata.stable import content_hash, rng
+from shiftdata.untrusted.texts import read_csv
 
 CODES = BANK.with_name("sliders.parquet")
 CALIBRATION = BANK.with_name("sliders.tsv")
@@ -76,8 +76,7 @@ def style_codes() -> StyleBank:
 
 @cache
 def _calibration() -> dict[str, tuple[float, ...]]:
-    with CALIBRATION.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+    rows = read_csv(CALIBRATION, delimiter="\t")
     return {
         name: (0.0, *(float(row["strength"]) for row in rows if row["shift"] == name)) for name in SLIDERS
     }

@@ -25,7 +25,8 @@ from shiftdata.errors import InputError, IntegrityError, not_found
 from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.predictions import UNKNOWN
 from shiftdata.files import whole_file
-from shiftdata.untrusted.parquet import ParquetReader, UnreadableError
+from shiftdata.untrusted.pages import UnreadableError
+from shiftdata.untrusted.parquet import ParquetReader
 from shiftdata.untrusted.texts import read_json, read_toml
 
 #: Limits: bytes of a card, characters of a text of it, rows of a file.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,9 +9,10 @@ from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from shiftdata.errors import InputError, not_found
+from shiftdata.errors import InputError, IntegrityError, not_found
+from shiftdata.untrusted.parquet import read_footer, read_parquet
+from shiftdata.untrusted.texts import read_json
 
 DATA = Path(__file__).parent / "data"
 
@@ -66,7 +66,7 @@ def published_tables(paper: str | None = None) -> tuple[PublishedTable, ...]:
     """The extracted tables of one paper, or of all."""
     if paper is not None and paper not in PAPERS:
         raise not_found("paper", paper, PAPERS)
-    listed = json.loads((DATA / "tables.json").read_text(encoding="utf-8"))
+    listed = read_json(DATA / "tables.json")
     tables = [PublishedTable(**of | {"left_out": tuple(of["left_out"])}) for of in listed]
     return tuple(table for table in tables if paper in (None, table.paper))
 
@@ -81,14 +81,14 @@ def numbers(paper: str) -> pa.Table:
 
 def citation(paper: str) -> str:
     """Authors, title and place of one of the papers."""
-    return str(pq.read_schema(DATA / f"{paper}.parquet").metadata[b"citation"], "utf-8")
+    return str(read_footer(DATA / f"{paper}.parquet").metadata[b"citation"], "utf-8")
 
 
 def read_numbers(path: Path | str) -> pa.Table:
     """Read a Parquet file of numbers, published or your own; columns in any order."""
     try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowInvalid) as error:
+        table = read_parquet(Path(path))
+    except (OSError, IntegrityError) as error:
         raise InputError(f"{path} is not a readable Parquet file: {error}") from error
     if missing := [name for name in SCHEMA.names if name not in table.column_names]:
         raise InputError(

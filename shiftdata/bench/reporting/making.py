@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -37,6 +36,7 @@ from shiftdata.bench.selection import RULES, Selected, rule_of
 from shiftdata.errors import InputError
 from shiftdata.evaluation.charts import svg_chart
 from shiftdata.tables import Table, csv_text
+from shiftdata.untrusted.texts import read_json
 
 CHOICE = (
     "Each rule chooses a trial of every study, and a step of each of its seeds, from evaluations on the "
@@ -242,7 +242,7 @@ def _counted(title: str, header: Sequence[str], lines: Iterable[tuple[str, str]]
 
 def _training(given: Sequence[str]) -> str:
     """The settings that all trainings share, and the names of the others."""
-    settings = [json.loads(text) for text in given]
+    settings = [read_json(text) for text in given]
     names = dict.fromkeys(name for of in settings for name in of)
     values = {name: {str(of.get(name)) for of in settings} for name in names}
     same = [f"{name} {next(iter(of))}" for name, of in values.items() if len(of) == 1]

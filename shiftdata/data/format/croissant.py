@@ -21,6 +21,7 @@ from shiftdata.data.format.paths import ATTRIBUTION, data_files, protocol_file
 from shiftdata.data.format.records import Base, CanonicalSplit, Split, by_reason
 from shiftdata.data.format.schema import FEATURE_TYPES, FROZEN, POINTER_COLUMNS, columns, example_type
 from shiftdata.errors import InputError
+from shiftdata.untrusted.texts import read_json
 
 Json: TypeAlias = dict[str, Any]
 Kind: TypeAlias = str | list[str]
@@ -108,7 +109,7 @@ def render_croissant(manifest: Manifest) -> str:
     if repeated:
         raise InputError(f"croissant.json would have two record sets {', '.join(repeated)}: rename it")
     document = {
-        "@context": json.loads(CONTEXT.read_text(encoding="utf-8")) | {"prov": "http://www.w3.org/ns/prov#"},
+        "@context": read_json(CONTEXT) | {"prov": "http://www.w3.org/ns/prov#"},
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
         **_about_dataset(manifest),

@@ -29,6 +29,7 @@ from shiftdata.errors import InputError, StorageError
 from shiftdata.files import absolute, cache_folder, locked, whole_file
 from shiftdata.stable import content_hash
 from shiftdata.threads import torch_threads
+from shiftdata.untrusted.arrays import read_array
 
 #: Raised where earlier files must not be read again.
 CACHE_VERSION = 4
@@ -110,7 +111,7 @@ class LineCache:
         try:
             if (self.folder / ABOUT).read_text(encoding="utf-8") != self.about:
                 raise ValueError("it is of another array")
-            x, checks = (np.load(self.folder / name, mmap_mode="r") for name in (ROWS, CHECKS))
+            x, checks = (read_array(self.folder / name, mapped=True) for name in (ROWS, CHECKS))
             if len(x) != self.size or checks.shape != (self.size,) or checks.dtype != np.uint64:
                 raise ValueError("it has other rows")
             self.x, self._checks = x, checks

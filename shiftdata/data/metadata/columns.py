@@ -21,7 +21,8 @@ from shiftdata.data.places.client import NoRangesError
 from shiftdata.data.places.store import MissingFileError
 from shiftdata.errors import IntegrityError
 from shiftdata.untrusted import parquet as untrusted
-from shiftdata.untrusted.parquet import ParquetReader, UnreadableError
+from shiftdata.untrusted.pages import UnreadableError
+from shiftdata.untrusted.parquet import ParquetReader
 
 #: Files of fewer bytes are read whole, once: most of their bytes are footer and columns anyway.
 SMALL = 1 << 18

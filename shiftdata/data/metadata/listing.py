@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shiftdata.errors import InputError
+from shiftdata.untrusted.texts import read_json
 
 #: The list of all rows in the order of their authors' code, where names do not give it.
 ORDER = "files"
@@ -65,7 +65,7 @@ def listing_of(params: Iterable[pa.ChunkedArray], dataset: str) -> Listing:
 
 def _file_and_lists(params: str | None) -> tuple[str | None, Mapping[str, int]]:
     try:
-        values = json.loads(params or "{}")
+        values = read_json(params or "{}")
         lists = {name: int(place) for name, place in values.get("lists", {}).items()}
         named = isinstance(values.get("file"), str) and not values.get("nameless")
         return (values["file"] if named else None), lists

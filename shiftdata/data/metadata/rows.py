@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +21,7 @@ from shiftdata.data.metadata.columns import BLOCK, FileRows, as_array
 from shiftdata.data.metadata.folds import hashes64, strata
 from shiftdata.data.metadata.listing import Listing, listing_of
 from shiftdata.errors import InputError, IntegrityError
+from shiftdata.untrusted.texts import read_json
 
 Array = NDArray[Any]
 #: The columns of a metadata table; the column of the nuisance has its own name instead of `nuisance`.
@@ -319,7 +319,7 @@ class Metadata:
             return [None] * len(rows)
         texts = self.take(["params"], rows)["params"].to_pylist()
         try:
-            return [json.loads(text or "{}").get(name) for text in texts]
+            return [read_json(text or "{}").get(name) for text in texts]
         except (ValueError, AttributeError) as error:
             raise InputError(f"{self.name} has params that are no JSON object ({error})") from error
 

@@ -20,7 +20,8 @@ from shiftdata.data.loading.byte_ranges.layout import Shard
 from shiftdata.data.verifying.files import LocalFile, Problem, Progress, first_line
 from shiftdata.errors import IntegrityError, LimitError
 from shiftdata.threads import ahead, available_cores
-from shiftdata.untrusted.parquet import ParquetReader, UnreadableError, plain_texts, read_footer, read_parquet
+from shiftdata.untrusted.pages import UnreadableError
+from shiftdata.untrusted.parquet import ParquetReader, plain_texts, read_footer, read_parquet
 from shiftdata.untrusted.pictures import open_picture
 from shiftdata.untrusted.texts import read_json
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.paths import in_order, row_files
@@ -24,6 +23,7 @@ from shiftdata.data.metadata import Metadata
 from shiftdata.data.metadata.columns import as_array, check_draws, read_columns
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
 from shiftdata.evaluation.tasks.sets import Indices, Role, RowSet
+from shiftdata.untrusted.parquet import ParquetReader
 from shiftdata.untrusted.texts import read_json
 
 KEY = b"shiftdata"
@@ -47,7 +47,7 @@ class Frozen:
     def read(cls, path: Path) -> Frozen:
         """Read the description in a file; empty if another program wrote the file."""
         with _opened(path) as file:
-            text = (file.schema_arrow.metadata or {}).get(KEY)
+            text = (file.schema.metadata or {}).get(KEY)
         if text is None:
             return cls()
         try:
@@ -170,11 +170,10 @@ def drawn_rows(dataset: OpenDataset, base: str) -> dict[str, tuple[Indices, Indi
 def _tables(path: Path) -> Iterator[pa.Table]:
     """The rows of a frozen task, an eighth of its row groups at a time: all keys at once need much memory."""
     with _opened(path) as file:
-        step = max(1, file.num_row_groups // 8)
-        for start in range(0, file.num_row_groups, step):
-            groups = range(start, min(start + step, file.num_row_groups))
-            table = file.read_row_groups(groups, columns=FROZEN.names)
-            table = table.select(FROZEN.names).cast(FROZEN)
+        groups = range(len(file.group_rows))
+        step = max(1, len(groups) // 8)
+        for start in groups[::step]:
+            table = file.read(FROZEN.names, groups[start : start + step]).cast(FROZEN)
             if any(column.null_count for column in table.columns):
                 raise InputError(f"{path} has a row without key, split or count: freeze the task again")
             check_draws(table["count"], str(path))
@@ -190,15 +189,15 @@ def _encoded(texts: pa.ChunkedArray) -> tuple[Indices, pa.Array]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+def _opened(path: Path) -> Iterator[ParquetReader]:
     if not path.exists():
         raise NotFoundError(
             f"there is no frozen task {path}: `shiftdata task DATASET PROTOCOL ... --freeze {path}` writes it"
         )
     try:
-        with pq.ParquetFile(path) as file:
+        with ParquetReader(path) as file:
             yield file
-    except (OSError, pa.ArrowException, KeyError) as error:
+    except (OSError, IntegrityError, pa.ArrowException) as error:
         raise InputError(
             f"{path} is not a frozen task with the columns key, split, count: {error}"
         ) from error

@@ -17,6 +17,7 @@ from shiftdata.data.exporting.webdataset.samples import Samples
 from shiftdata.data.format.schema import json_columns
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.threads import ahead
+from shiftdata.untrusted.texts import read_json
 
 BLOCK = tarfile.BLOCKSIZE
 
@@ -87,7 +88,7 @@ class Source:
         """
         fields = {name: row[name] for name in self._columns}
         if self._roles.modality == "table":
-            fields |= zip(self._roles.example, json.loads(example), strict=True)
+            fields |= zip(self._roles.example, read_json(example), strict=True)
         text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         members = {"cls": str(row["label"]).encode()} if row["label"] is not None else {}
         members["json"] = text.encode()

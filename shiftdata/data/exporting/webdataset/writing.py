@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +26,8 @@ from shiftdata.data.format.written import row_bytes, write_renderings
 from shiftdata.errors import InputError
 from shiftdata.files import make_folder, sha256_of, whole_file
 from shiftdata.stable import content_hash
+from shiftdata.untrusted.parquet import read_footer
+from shiftdata.untrusted.texts import read_json
 
 BYTES_PER_SHARD = 256 << 20
 #: Nodes and their workers share a set by whole tars: 2 nodes of 8 workers find one each. A tar of fewer rows
@@ -198,7 +199,7 @@ def _sample(source: Source, manifest: Manifest, entries: Sequence[Entry]) -> dic
     first = sets[name].take(np.zeros(1, np.int64))
     with source.reader(entry.base.name) as reader:
         ((_, members),) = source.read(reader, first)
-    read: dict[str, Callable[[bytes], Any]] = {"cls": json.loads, "json": json.loads, "txt": bytes.decode}
+    read: dict[str, Callable[[bytes], Any]] = {"cls": read_json, "json": read_json, "txt": bytes.decode}
     return {
         member: read[member](members[member]) if member in read and member in members else None
         for member in source.members
@@ -212,6 +213,6 @@ def _file_records(work: Path) -> dict[str, FileRecord]:
     for path in sorted([*work.glob("data/*/[!.]*.tar"), *work.glob("index/*/[!.]*"), *copied]):
         name = path.relative_to(work).as_posix()
         index = None if name in COPIED else work / (index_file(name) if is_tar(name) else name)
-        rows = pq.read_metadata(index).num_rows if index else None
+        rows = read_footer(index).num_rows if index else None
         records[name] = FileRecord(bytes=path.stat().st_size, sha256=sha256_of(path), rows=rows)
     return records

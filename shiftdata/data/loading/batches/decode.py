@@ -5,7 +5,6 @@ Only Pillow says what is damaged: whatever the faster decoder refuses is handed 
 
 from __future__ import annotations
 
-import io
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from shiftdata.errors import IntegrityError
+from shiftdata.errors import LimitError
+from shiftdata.untrusted.pictures import held, open_picture
 
 Pixels: TypeAlias = NDArray[np.uint8]
 #: Height and width.
@@ -36,14 +36,11 @@ def decode(data: bytes, *, size: Size | None = None, out: Pixels | None = None) 
     if turbo is not None and data.startswith(JPEG):
         try:
             return _by_turbo(turbo, data, size, out)
+        except LimitError:
+            raise
         except ValueError:  # Pillow reads it, or says what is wrong
             pass
-    try:
-        return _by_pillow(data, size, out)
-    except MemoryError:
-        raise
-    except Exception as error:  # each of Pillow's plugins raises its own
-        raise IntegrityError(f"it cannot be decoded ({type(error).__name__}: {error})") from error
+    return _by_pillow(data, size, out)
 
 
 @cache
@@ -58,7 +55,8 @@ def _by_turbo(turbo: Any, data: bytes, size: Size | None, out: Pixels | None) ->
     scale = 1 if size is None else _scale((height, width), size)
     least = (-(-height // scale), -(-width // scale))
     place = out if out is not None and out.shape == (*least, 3) else None
-    picture: Pixels = turbo.decode_jpeg(data, min_height=least[0], min_width=least[1], buffer=place)
+    with held(*least, "it"):
+        picture: Pixels = turbo.decode_jpeg(data, min_height=least[0], min_width=least[1], buffer=place)
     if picture.shape[:2] != least:
         raise ValueError("its size is not that of its frame header")
     if size in (None, least):
@@ -78,7 +76,7 @@ def _frame(data: bytes) -> tuple[int, int, int]:
 
 
 def _by_pillow(data: bytes, size: Size | None, out: Pixels | None) -> Pixels:
-    with Image.open(io.BytesIO(data)) as picture:
+    with open_picture(data, "it") as picture:
         if size is not None:
             picture.draft("RGB", size[::-1])
         return _placed(picture.convert("RGB"), size, out)

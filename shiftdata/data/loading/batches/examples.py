@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import cached_property, partial
@@ -21,6 +20,7 @@ from shiftdata.data.loading.byte_ranges import ExampleReader, read_ahead
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.stable import content_hash, hash64
+from shiftdata.untrusted.texts import read_json
 
 #: (x, y, what else is known), or where labels are hidden (x, what else is known).
 Example: TypeAlias = tuple[Any, ...]
@@ -194,7 +194,7 @@ class Examples:
                 raise self._named(number, error) from error
         if self.modality == "text":
             return data.decode()
-        values = json.loads(data)
+        values = read_json(data)
         return values if "string" in self.features.values() else np.array(values, np.float32)
 
 
