@@ -2,10 +2,10 @@
 
     python scripts/bench/hostile_serve.py build --hostile 2000 --at-once 2000 --kills 20
 
-Hostile requests ask for pages, tasks, pictures and files, read nothing of the answer, read it slowly, or send no
-HTTP. Meanwhile readers read ranges of one file and compare every byte, and the process of pages is killed. Prints the
-latencies of the readers, their wrong answers, the memory of the process that serves files, what the page
-process needed, and the statuses of the hostile requests. Use an idle machine: clients run on it too.
+Hostile requests ask for pages, tasks, pictures and files, read nothing of it, or slowly, or are no HTTP.
+Meanwhile readers read ranges of one file and compare every byte, and the process of pages is killed.
+Prints the latencies of the readers, their wrong answers, the memory of the process that serves files and of
+that of pages, and the statuses of the hostile requests. Use an idle machine: clients run on it too.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ class Clients:
 
     def __init__(self, port: int, repo: str, path: str, content: bytes, pid: int) -> None:
         self.port, self.repo, self.content, self.pid = port, repo, content, pid
-        self.file = f"{repo}/resolve/main/{path}"
+        self.file, self.base = f"{repo}/resolve/main/{path}", path.split("/")[1]  # of the largest shard
         self.seconds: list[float] = []
         self.seen = Counter[str]()
         self.wrong = self.killed = self.page_memory = 0
 
     async def run(self, options: argparse.Namespace) -> None:
-        """Let readers read, then hostile clients too: these in a process of their own, to slow nobody here."""
+        """Let readers read, then hostile clients too: in a process of their own, to slow nobody here."""
         await self.ask(0, random.Random(0))  # the process of pages has started
         readers = [asyncio.create_task(self.read(seed)) for seed in range(options.readers)]
         await asyncio.sleep(3)
@@ -135,20 +135,16 @@ class Clients:
 
     async def ask(self, number: int, draw: random.Random) -> str:
         """Send one hostile request; return its status."""
-        words = f"group-fairness k={draw.randint(2, 9)} mu=0.{draw.randint(1, 9)} seed={number}".replace(
-            " ", "+"
-        )
+        words = f"group-fairness+k={draw.randint(2, 9)}+mu=0.{draw.randint(1, 9)}+seed={number}"
         pages = [
             "",
             "/example.html",
             "/card.webp",
-            f"/data/counts.json?task={words}",
             "/data/rows.json?full=1",
+            f"/data/counts.json?task={words}",
         ]
-        pages += [
-            f"/data/picture/mini/{draw.randrange(500)}?side=64",
-            f"/data/covers/mini-{draw.randrange(9)}-0.webp",
-        ]
+        pages += [f"/data/picture/{self.base}/{draw.randrange(500)}?side=64"]
+        pages += [f"/data/covers/{self.base}-{draw.randrange(9)}-0.webp"]
         target = draw.choice(["/", self.file, *(self.repo + page for page in pages)])
         kind = draw.choice(["whole", "whole", "leaves", "slow", "garbage"]) if number else "whole"
         address = f"127.0.{draw.randrange(250)}.{1 + draw.randrange(250)}"

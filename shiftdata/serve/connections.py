@@ -11,7 +11,6 @@ import logging
 import re
 import socket
 import tempfile
-from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -77,10 +76,7 @@ def group_of(address: str) -> str:
     >>> group_of("::ffff:10.0.0.7"), group_of("2001:db8::1:2:3:4")
     ('10.0.0.7', '2001:db8::')
     """
-    try:
-        ip = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
+    ip = ipaddress.ip_address(address.partition("%")[0] or "::")
     if isinstance(ip, ipaddress.IPv4Address):
         return address
     return str(ip.ipv4_mapped or ipaddress.IPv6Address(int(ip) >> 64 << 64))
@@ -93,8 +89,7 @@ class Connections:
         self.limits = limits
         self.max = allowed_connections(limits.connections)
         self.waiting: dict[asyncio.Task[None], float] = {}
-        self._open: set[asyncio.Task[None]] = set()
-        self._addresses: Counter[str] = Counter()
+        self._open: dict[asyncio.Task[None], str] = {}  # the address of each
 
     def __len__(self) -> int:
         return len(self._open)
@@ -116,38 +111,28 @@ class Connections:
                     LOG.error("no connection is accepted: %s", error.strerror)
                     await asyncio.sleep(0.1)
                     continue
-                if self._make_room(group_of(address[0])):
-                    connection = Connection(self, accepted, address)
-                    self._keep(tasks.create_task(connection.serve(app)), group_of(address[0]))
+                client = group_of(address[0])
+                if self._make_room(client):
+                    task = tasks.create_task(Connection(self, accepted, address).serve(app))
+                    self._open[task] = client
+                    task.add_done_callback(lambda task: self._open.pop(task, None))
                 else:
                     accepted.close()
                 await asyncio.sleep(0)
 
-    def _keep(self, task: asyncio.Task[None], address: str) -> None:
-        def remove(_: object) -> None:
-            self._open.discard(task)
-            self._addresses[address] -= 1
-            if not self._addresses[address]:
-                del self._addresses[address]
-
-        self._open.add(task)
-        self._addresses[address] += 1
-        task.add_done_callback(remove)
-
     def _make_room(self, address: str) -> bool:
         """Return True if a new connection may be open, where all are taken in the place of a stalled one."""
-        if address not in self.limits.proxies and self._addresses[address] >= self.limits.per_address:
+        share = list(self._open.values()).count(address)
+        if address not in self.limits.proxies and share >= self.limits.per_address:
             LOG.warning("%s has more than its share of connections", address)
             return False
         if len(self._open) < self.max:
             return True
-        now = asyncio.get_running_loop().time()
-        task, since = next(iter(self.waiting.items()), (None, now))
         LOG.warning("all connections are taken")
-        if task is None or now - since < STALLED:
+        task, since = next(iter(self.waiting.items()), (None, 0.0))
+        if task is None or asyncio.get_running_loop().time() - since < STALLED:
             return False
-        del self.waiting[task]
-        self._open.discard(task)
+        del self.waiting[task], self._open[task]
         return task.cancel()
 
 
@@ -172,9 +157,7 @@ class Connection:
                 while await self._answer(app):
                     pass
                 self._socket.shutdown(socket.SHUT_WR)
-                async with self._client_in(
-                    STALLED
-                ):  # the system forgets what it has to send if bytes are unread
+                async with self._client_in(STALLED):  # unread bytes would take the answer back
                     while await self._loop.sock_recv(self._socket, RECEIVE):
                         pass
             except (OSError, ClientDisconnect):  # a TimeoutError is an OSError
@@ -187,13 +170,8 @@ class Connection:
         self._parser = h11.Connection(h11.SERVER, MAX_HEAD)
         self._body, self._start, self._status = b"", b"", 0
         self._rest: IO[bytes] | None = None
-        scope: dict[str, Any] = {
-            "type": "http",
-            "method": "-",
-            "client": self._client,
-            "target": "-",
-            "state": {},
-        }
+        scope: dict[str, Any] = {"type": "http", "method": "-", "target": "-", "state": {}}
+        scope["client"] = self._client
         try:
             async with self._client_in(self._limits.request_timeout):
                 head = await self._read_head()
@@ -217,12 +195,12 @@ class Connection:
 
     async def _read_head(self) -> bytes:
         """Return the next head, with the empty line; no bytes where the client ends the connection."""
-        while (end := self._received.find(b"\r\n\r\n") + 4) < 4 and not AMBIGUOUS.search(self._received):
-            if len(self._received) > MAX_HEAD:
+        while (end := self._received.find(b"\r\n\r\n") + 4) < 4:
+            if len(self._received) > MAX_HEAD or AMBIGUOUS.search(self._received):
+                end = len(self._received)
                 break
             if not await self._receive_more():
                 return b""
-        end = end if end > 3 else len(self._received)
         if AMBIGUOUS.search(self._received, 0, end):
             raise _refused(400, "the lines of a head end with CR LF, and have no control characters")
         if end > MAX_HEAD:
@@ -230,7 +208,7 @@ class Connection:
         return self._take(end)
 
     def _scope(self, head: bytes) -> dict[str, Any]:
-        """Return a request as ASGI wants it; the client is the one that a trusted proxy names."""
+        """Return a request as Starlette wants it; the client is the one that a trusted proxy names."""
         self._parser.receive_data(head)
         try:
             request = self._parser.next_event()
@@ -240,22 +218,22 @@ class Connection:
         if request.http_version not in (b"1.1", b"1.0"):
             raise _refused(505, "this server speaks HTTP 1.1")
         path, _, query = request.target.partition(b"?")
-        address, scheme = self._client[0], "http"
-        if address in self._limits.proxies:
-            address, scheme = _through_proxy(dict(request.headers), address, self._limits.proxies)
+        headers, address, scheme = dict(request.headers), self._client[0], b"http"
+        if address in (proxies := self._limits.proxies):
+            scheme = headers.get(b"x-forwarded-proto", b"").strip().lower()
+            passed = headers.get(b"x-forwarded-for", b"").decode("latin-1").replace(" ", "").split(",")
+            with suppress(ValueError):
+                given = next((text for text in reversed(passed) if text not in proxies), address)
+                address = str(ipaddress.ip_address(given))
+        target = {"path": path.decode(), "raw_path": path, "target": request.target.decode()}
+        ends = {"client": (address, self._client[1]), "server": self._socket.getsockname()[:2]}
         return {
-            "asgi": {"version": "3.0"},
-            "http_version": request.http_version.decode(),
             "method": request.method.decode(),
-            "scheme": scheme,
-            "path": path.decode("ascii"),
-            "raw_path": path,
+            "scheme": "https" if scheme == b"https" else "http",
             "query_string": query,
-            "root_path": "",
             "headers": list(request.headers),
-            "client": (address, self._client[1]),
-            "server": self._socket.getsockname()[:2],
-            "target": request.target.decode("ascii"),
+            **target,
+            **ends,
         }
 
     async def _read_body(self, headers: Mapping[bytes, bytes]) -> bytes:
@@ -349,13 +327,3 @@ class Connection:
 def _refused(status: int, text: str) -> Refusal:
     """Refuse a request that the application never sees, and end its connection."""
     return Refusal(status, text, headers={"Connection": "close", "Cache-Control": "private, no-store"})
-
-
-def _through_proxy(headers: Mapping[bytes, bytes], proxy: str, proxies: frozenset[str]) -> tuple[str, str]:
-    """Return the address of the client and the scheme that a trusted proxy gives."""
-    addresses = [text.strip() for text in headers.get(b"x-forwarded-for", b"").decode("latin-1").split(",")]
-    address = next((text for text in reversed(addresses) if text not in proxies), proxy)
-    with suppress(ValueError):
-        proxy = str(ipaddress.ip_address(address))
-    is_https = headers.get(b"x-forwarded-proto", b"").strip().lower() == b"https"
-    return proxy, "https" if is_https else "http"

@@ -20,6 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from logging.handlers import BufferingHandler
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -27,7 +28,7 @@ from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from starlette.responses import Response
 
-from shiftdata.serve.folders import Commit, Listing, Parts, Repo
+from shiftdata.serve.folders import Commit, Repo
 from shiftdata.serve.names import LOG, Refusal
 
 #: Bytes that the process may allocate, without the libraries that it maps; seconds for one page.
@@ -39,11 +40,7 @@ BACKOFF, MOST_BACKOFF = 0.1, 5.0
 #: Bytes of an answer.
 MOST_ANSWER = 64 << 20
 #: Libraries with threads reserve memory for each.
-ENVIRONMENT = {
-    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "ARROW_IO_THREADS"), "1"),
-    "MALLOC_ARENA_MAX": "1",
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-}
+ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MALLOC_ARENA_MAX"), "1")
 
 Key: TypeAlias = tuple[str, str]
 
@@ -146,11 +143,13 @@ class PageProcess:
                     return self._exchange(ask)
                 except (OSError, EOFError, ValueError):
                     self._ended += 1
-                    if self._stop() == -signal.SIGALRM:
+                    if (how := self._stop()) == -signal.SIGALRM:
                         text = f"the page takes more than {self._seconds:g} seconds"
                         raise Refusal(503, text, headers={"Retry-After": "60"}) from None
                 if self._closed:
                     raise _busy()
+        if how == -signal.SIGKILL:  # by somebody else, or by the system, which lacks memory
+            raise _busy()
         LOG.warning("the process of pages ended twice at %s of %s", ask.page, [*map(_key, ask.heads)][:1])
         raise Refusal(422, "this page cannot be made: the process that makes pages ends each time")
 
@@ -185,19 +184,8 @@ def _key(head: tuple[Repo, Commit]) -> Key:
 
 
 def _busy() -> Refusal:
-    text = "too many pages are being made: ask again"
+    text = "no page can be made now: ask again"
     return Refusal(503, text, headers={"Retry-After": "5", "Cache-Control": "no-store"})
-
-
-class _Lines(logging.Handler):
-    """Keep what is logged for the process that has a log."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage()[:1000])
 
 
 def work() -> None:
@@ -211,7 +199,7 @@ def work() -> None:
     from shiftdata.serve.page_routes import respond
 
     repos = dict[Key, tuple[Repo, Commit]]()
-    logging.getLogger().addHandler(log := _Lines())
+    logging.getLogger().addHandler(log := BufferingHandler(1000))
     with socket.socket(fileno=descriptor) as connection, connection.makefile("rwb") as stream:
         while True:
             try:
@@ -219,22 +207,16 @@ def work() -> None:
             except EOFError:
                 return
             signal.setitimer(signal.ITIMER_REAL, seconds)  # whatever is running then, the process ends
-            _learn(repos, root, new)
+            for key, (parts, listing) in new.items():  # walked and hashed once, by the server
+                repos[key] = Repo(key[0], key[1], root, parts, listing), listing.commit
             answer = respond(replace(ask, heads=[repos[key] for key in keys]))
             headers = [(name.decode(), value.decode()) for name, value in answer.raw_headers]  # ASCII
             head = {"status": answer.status_code, "headers": headers, "length": len(answer.body)}
+            lines = [record.getMessage()[:1000] for record in log.buffer[:10]]
+            log.flush()
             signal.setitimer(signal.ITIMER_REAL, 0)
-            stream.write(json.dumps(head | {"log": log.lines[:10]}).encode() + b"\n")
+            stream.write(json.dumps(head | {"log": lines}).encode() + b"\n")
             stream.write(answer.body)
             stream.flush()
             if answer.status_code == 413:  # out of memory: what is left of it is in pieces
                 return
-            log.lines.clear()
-
-
-def _learn(
-    repos: dict[Key, tuple[Repo, Commit]], root: Path, new: Mapping[Key, tuple[Parts, Listing]]
-) -> None:
-    """Take over the files of repos as the server has listed them: they are walked and hashed once."""
-    for key, (parts, listing) in new.items():
-        repos[key] = Repo(*key, root, parts, listing=listing), listing.commit

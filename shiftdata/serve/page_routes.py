@@ -21,7 +21,7 @@ from shiftdata.serve.folders import Commit, Repo
 from shiftdata.serve.live import CommitStore, dataset_of
 from shiftdata.serve.names import LOG, Refusal, no_entry
 from shiftdata.serve.page_process import Ask
-from shiftdata.serve.pages.catalog import Entry, card_picture, catalog_page
+from shiftdata.serve.pages.catalog import card_picture, catalog_page, entry_of
 from shiftdata.serve.pages.counts import counts_of
 from shiftdata.serve.pages.pages import Place, card_of, cover, page
 from shiftdata.serve.pages.rows import MOST_ROWS, Rows
@@ -37,7 +37,7 @@ OPENING = 3.0
 def respond(ask: Ask) -> Response:
     """Make a page; what is wrong with a request or with a dataset is an answer, and ends nothing."""
     try:
-        response: Response = PAGES[ask.page](ask)
+        response: Response = globals()[ask.page](ask)  # a name of the table of routes
         return response
     except Refusal as refusal:
         return refusal.answer()
@@ -69,10 +69,10 @@ def front_page(ask: Ask) -> HTMLResponse:
     return HTMLResponse(text, headers=HEADERS)
 
 
-_entries = dict[tuple[str, str, str], Entry | None]()
+_entries = dict[tuple[str, str, str], dict[str, str] | None]()
 
 
-def _entry(repo: Repo, commit: Commit, began: float) -> Entry | None:
+def _entry(repo: Repo, commit: Commit, began: float) -> dict[str, str] | None:
     """Return a dataset for the front page; None for another repo, a damaged manifest, and if time is over."""
     key = repo.owner, repo.name, commit.id
     if key in _entries or time.monotonic() - began > OPENING:
@@ -82,11 +82,11 @@ def _entry(repo: Repo, commit: Commit, began: float) -> Entry | None:
         if (dataset := dataset_of(repo, commit)) is not None:
             url = f"/datasets/{quote(f'{repo.owner}/{repo.name}')}"
             picture = f"{url}/card.webp?v={commit.id[:12]}"
-            entry = Entry.of(dataset.manifest, url, f"{repo.owner}/{repo.name}", picture)
+            entry = entry_of(dataset.manifest, url, f"{repo.owner}/{repo.name}", picture)
     except ChangedError:
         return None
-    except ShiftdataError:  # a damaged manifest: its files are listed all the same
-        pass
+    except Exception as error:  # a stranger's manifest: its files are listed all the same
+        LOG.warning("the manifest of %s/%s is not read: %s", *key[:2], type(error).__name__)
     _entries[key] = entry
     if len(_entries) > MOST_ENTRIES:
         del _entries[next(iter(_entries))]
@@ -267,15 +267,4 @@ def _number(ask: Ask, name: str, kind: Callable[[str], Any] = int) -> Any:
         raise InputError(f"{name}={text!r:.60} is not a number") from None
 
 
-PAGES: Mapping[str, Callable[[Ask], Response]] = {
-    "front_page": front_page,
-    "dataset_page": dataset_page,
-    "example_page": _page_of_dataset("example"),
-    "severity_page": _page_of_dataset("severity"),
-    "card_image": card_image,
-    "rows_json": rows_json,
-    "example_json": example_json,
-    "counts_json": counts_json,
-    "picture": picture,
-    "cover_image": cover_image,
-}
+example_page, severity_page = map(_page_of_dataset, ("example", "severity"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from PIL import Image
@@ -25,37 +24,21 @@ CARD = (480, 240)
 MOST_SEARCHED = 4000
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A dataset on the front page, in few bytes; `picture` is the address of its picture, or empty."""
-
-    name: str
-    title: str
-    license: str
-    shift: str
-    url: str
-    repo_id: str
-    picture: str
-    facts: str
-    calibrated: str
-    search: str
-
-    @classmethod
-    def of(cls, known: Manifest, url: str, repo_id: str, picture: str = "") -> Entry:
-        facts = f"{len(known.labels)} {known.roles.label}s, {len(known.nuisances)} {known.roles.nuisance}s"
-        if len(known.severities) > 1:
-            facts += f" in {len(known.severities)} severities"
-        facts += f"; {known.rows:,} rows, {as_size(known.bytes)}"
-        facts += "" if known.pixels_included else "; splits only"
-        texts = [known.name, known.title, known.summary, known.family, known.license]
-        search = " ".join([*texts, *known.labels[:200], *known.nuisances[:200]]).lower()[:MOST_SEARCHED]
-        shift = known.family.replace("-", " ")
-        address = (url, repo_id, picture)
-        return cls(known.name, known.title, known.license, shift, *address, facts, calibrated(known), search)
+def entry_of(known: Manifest, url: str, repo_id: str, picture: str = "") -> dict[str, str]:
+    """Return what the front page shows of a dataset; `picture` is the address of its picture, or empty."""
+    facts = f"{len(known.labels)} {known.roles.label}s, {len(known.nuisances)} {known.roles.nuisance}s"
+    facts += f" in {len(known.severities)} severities" if len(known.severities) > 1 else ""
+    facts += f"; {known.rows:,} rows, {as_size(known.bytes)}"
+    facts += "" if known.pixels_included else "; splits only"
+    texts = [known.name, known.title, known.summary, known.family, known.license]
+    search = " ".join([*texts, *known.labels[:200], *known.nuisances[:200]]).lower()[:MOST_SEARCHED]
+    entry = {"name": known.name, "title": known.title, "license": known.license, "facts": facts}
+    entry |= {"shift": known.family.replace("-", " "), "calibrated": calibrated(known), "search": search}
+    return entry | {"url": url, "repo_id": repo_id, "picture": picture}
 
 
 def catalog_page(
-    entries: Sequence[Entry],
+    entries: Sequence[Mapping[str, str]],
     *,
     root: str,
     index: str = "index.html",
@@ -68,8 +51,8 @@ def catalog_page(
         root=root,
         index=index,
         entries=entries,
-        shifts=sorted({entry.shift for entry in entries}),
-        licences=sorted({entry.license for entry in entries}),
+        shifts=sorted({entry["shift"] for entry in entries}),
+        licences=sorted({entry["license"] for entry in entries}),
         others=others,
         endpoint=endpoint,
     )

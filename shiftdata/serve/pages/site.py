@@ -20,7 +20,7 @@ from shiftdata.data.places.search import NAMESPACE
 from shiftdata.errors import InputError
 from shiftdata.evaluation.pages.shell import ROOMS, data_script, write_assets
 from shiftdata.files import write_text
-from shiftdata.serve.pages.catalog import Entry, card_picture, catalog_page
+from shiftdata.serve.pages.catalog import card_picture, catalog_page, entry_of
 from shiftdata.serve.pages.counts import base_names, counts_of
 from shiftdata.serve.pages.pages import Place, cover, pages_of, tasks_of, wall
 from shiftdata.serve.pages.rows import Indices, Rows
@@ -61,7 +61,7 @@ def write_gallery(
         _write_dataset(dataset, folder, each, begin)
         picture = f"{folder.name}/card.webp" if (folder / "card.webp").is_file() else ""
         url, repo_id = f"{folder.name}/index.html", f"{NAMESPACE}/{folder.name}"
-        entries.append(Entry.of(manifest, url, repo_id, picture))
+        entries.append(entry_of(manifest, url, repo_id, picture))
     write_text(out / "index.html", catalog_page(entries, root=""))
     return out / "index.html"
 
