@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import struct
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ import shiftdata as sd
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import ShiftdataError
 from shiftdata.untrusted.limits import raised
+from tests.paths import ROOT
 from tests.shared import dataset_of
 from tests.tiny import edit_file, edit_manifest
 
@@ -28,6 +30,12 @@ STATED = {
     *("family", "released", "title", "summary", "creators", "citation", "datasheet", "seed", "recipe_id"),
     *("versions", "version", "publishes", "shortcuts", "calibration", "provenance", "equal_content"),
 }
+
+
+def test_the_docs_name_what_no_row_can_show():
+    text = (ROOT / "docs/distribution.md").read_text(encoding="utf-8")
+    named = text.partition("\n- in the manifest ")[2].partition(";")[0]
+    assert set(re.findall(r"`(\w+)`", named)) == STATED
 
 
 def leaves(raw: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

@@ -137,7 +137,7 @@ def faults(good: Path, work: Path, share: float, seeds: Iterable[int]) -> Iterat
         (work / "predictions.csv").write_text("\n".join(["key,prediction", *predictions]) + "\n")
         bad = work / "shift" / good.name
         kind, rng = forge(good, bad, seed), random.Random(seed)
-        chosen = [name for name in READERS if rng.random() < share]
+        chosen = rng.sample(list(READERS), max(1, round(share * len(READERS))))
         for number, name in enumerate(chosen):
             place = work / f"in{number}"
             place.mkdir()
