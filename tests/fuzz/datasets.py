@@ -24,7 +24,7 @@ from shiftdata.data.exporting.webdataset import export
 from shiftdata.data.format.manifest import checksummed
 from tests.bombs import with_small_footer, write_equal_rows
 from tests.contracts.shapes import draw_shapes
-from tests.fuzz.mutations import json_text, mutated, odd_value
+from tests.fuzz.mutations import json_text, manifest_of, mutated, odd_value, sealed
 from tests.paths import ROOT
 from tests.shared import made_once
 
@@ -288,14 +288,10 @@ def _manifest(folder: Path, rng: random.Random) -> None:
         ]
         raw[field] = rng.choice(draws)()
 
-    text = json.loads((folder / "manifest.json").read_text())
-    change(text)
-    body = json_text(
-        {name: value for name, value in text.items() if name != "checksum"}, rng.randrange(2**32)
-    )
-    digest = hashlib.sha256(body.removeprefix("{\n").encode(errors="surrogatepass")).hexdigest()
-    sealed = body.replace("{\n", f'{{\n "checksum": "{digest}",\n', 1)
-    (folder / "manifest.json").write_bytes(sealed.encode(errors="surrogatepass"))
+    raw = manifest_of(folder)
+    change(raw)
+    text = sealed(json_text(raw, rng.randrange(2**32)))
+    (folder / "manifest.json").write_bytes(text.encode(errors="surrogatepass"))
 
 
 FORGERIES: dict[str, Callable[[Path, random.Random], None]] = {

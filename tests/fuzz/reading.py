@@ -29,6 +29,7 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import ShiftdataError
 from shiftdata.serve.app import ROUTES
 from tests.fuzz.datasets import forge
+from tests.fuzz.guard import SECRET, confined
 from tests.fuzz.requests import Asked, answered, targets
 
 MOST_BYTES = 1 << 30
@@ -134,6 +135,7 @@ def faults(good: Path, work: Path, share: float, seeds: Iterable[int]) -> Iterat
         for left in list(work.iterdir()):
             shutil.rmtree(left) if left.is_dir() else left.unlink()
         predictions = [f"{key},0" for base in ("mini",) for key in _keys(good, base)]
+        (work / "secret.txt").write_bytes(SECRET)
         (work / "predictions.csv").write_text("\n".join(["key,prediction", *predictions]) + "\n")
         bad = work / "shift" / good.name
         kind, rng = forge(good, bad, seed), random.Random(seed)
@@ -146,7 +148,7 @@ def faults(good: Path, work: Path, share: float, seeds: Iterable[int]) -> Iterat
             print(f"trying {good.name} {seed} {kind} {name}", file=sys.stderr, flush=True)
             fault = ""
             try:
-                with chdir(place):
+                with chdir(place), confined(work, bad, place, work / "predictions.csv"):
                     READERS[name](bad)
             except ShiftdataError as error:
                 str(error).encode()
