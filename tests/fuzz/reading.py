@@ -148,7 +148,7 @@ def faults(good: Path, work: Path, share: float, seeds: Iterable[int]) -> Iterat
             print(f"trying {good.name} {seed} {kind} {name}", file=sys.stderr, flush=True)
             fault = ""
             try:
-                with chdir(place), confined(work, bad, place, work / "predictions.csv"):
+                with chdir(place), confined(work, bad.parent, place, work / "predictions.csv"):
                     READERS[name](bad)
             except ShiftdataError as error:
                 str(error).encode()
