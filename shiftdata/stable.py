@@ -6,7 +6,7 @@ Nothing here depends on a process, a clock, the order of a folder or the version
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,11 @@ def ranks(names: Sequence[str], *salt: str | int) -> NDArray[np.int64]:
 
 def content_hash(*parts: str | bytes) -> str:
     """Return the sha256 of parts, each preceded by its length, as 64 hexadecimal digits."""
+    return hash_of_parts(parts)
+
+
+def hash_of_parts(parts: Iterable[str | bytes]) -> str:
+    """Return the `content_hash` of parts that need not all be in memory."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part

@@ -64,20 +64,6 @@ def test_the_public_names_are_few_and_there():
         shiftdata.laod_dataset  # noqa: B018
 
 
-@pytest.mark.parametrize(
-    ("place", "line", "refused"),
-    [
-        ("shiftdata/planted.py", "import builders", True),
-        ("builders/planted.py", "import builders", False),
-    ],
-)
-def test_a_planted_import_is_refused(place, line, refused):
-    command = [sys.executable, "-m", "ruff", "check", "--stdin-filename", str(ROOT / place), "-"]
-    text = f'"""Planted."""\n\n{line}\n\nprint({line.split()[1]})\n'
-    done = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True)
-    assert ("TID251" in done.stdout) == refused, done.stdout
-
-
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that holds the content of the wheel."""

@@ -124,7 +124,7 @@ def examine(entry: Entry, data: bytes) -> StylePicture:
 def _ending(data: bytes) -> str:
     """Return the ending of the file; what is too large, too small or animated is refused by its header."""
     try:
-        with open_picture(data, formats=tuple(ENDING_OF)) as picture:
+        with open_picture(data, formats=("JPEG", "PNG", "WEBP")) as picture:
             ending, (width, height) = ENDING_OF[picture.format or ""], picture.size
             frames = 1 if ending == "jpg" else getattr(picture, "n_frames", 1)
     except LimitError as error:

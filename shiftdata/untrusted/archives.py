@@ -76,11 +76,14 @@ class _Headers(io.BufferedReader):
 
 def tar_members(path: Path) -> Iterator[tarfile.TarInfo]:
     """Yield the members of a tar file that is not packed; of their content nothing is read."""
-    with _Headers(io.FileIO(path)) as file, tarfile.open(fileobj=file, mode="r:", encoding="utf-8") as tar:
-        try:
+    try:
+        with (
+            _Headers(io.FileIO(path)) as file,
+            tarfile.open(fileobj=file, mode="r:", encoding="utf-8") as tar,
+        ):
             for number, member in enumerate(tar, start=1):
                 check("archive_members", number, path.name)
                 yield member
                 tar.members = []  # type: ignore[attr-defined]  # it would keep all
-        except RecursionError:
-            raise tarfile.ReadError("a member has a thousand headers") from None
+    except RecursionError:
+        raise tarfile.ReadError("a member has a thousand headers") from None

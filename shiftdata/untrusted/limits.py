@@ -48,14 +48,17 @@ LIMITS: Mapping[str, Limit] = {
     "archive_header": Limit(1 << 20, "bytes", "names and attributes of a member of a tar"),
 }  # fmt: skip
 
-_raised: dict[str, int] = {}
+#: Limits that were asked for, as they are now: each row's JSON asks.
+_now: dict[str, int] = {}
 
 
 def most(name: str) -> int:
     """Return a limit as it is now."""
-    return (
-        _raised.get(name) or _from_environment(os.environ.get(VARIABLE, "")).get(name) or LIMITS[name].default
-    )
+    return _now.get(name) or _now.setdefault(name, _stated(name))
+
+
+def _stated(name: str) -> int:
+    return _from_environment(os.environ.get(VARIABLE, "")).get(name, LIMITS[name].default)
 
 
 @contextmanager
@@ -68,15 +71,12 @@ def raised(**limits: int) -> Iterator[None]:
     ...     most("parquet_bytes")
     8589934592
     """
-    for name, value in limits.items():
-        _checked(name, value)
-    before = dict(_raised)
-    _raised.update(limits)
+    before = {name: most(name) for name in limits if _checked(name, limits[name])}
+    _now.update(limits)
     try:
         yield
     finally:
-        _raised.clear()
-        _raised.update(before)
+        _now.update(before)
 
 
 def check(name: str, found: float, file: str, text: str = "") -> None:

@@ -29,6 +29,10 @@ DAMAGE = (
 )
 
 
+class UndecodableError(IntegrityError):
+    """Bytes are no picture, or no whole one."""
+
+
 class _Budget:
     """The pixels that are decoded now; whoever wants more waits until others are done."""
 
@@ -120,4 +124,4 @@ def undamaged(name: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno:  # of the disk, and not of what is in the file
             raise
         text = re.sub(" *<.*?>", "", str(error))  # an object's address in memory
-        raise IntegrityError(f"{name} cannot be decoded ({type(error).__name__}: {text})") from error
+        raise UndecodableError(f"{name} cannot be decoded ({type(error).__name__}: {text})") from error

@@ -21,8 +21,8 @@ from pyarrow import csv as arrow_csv
 from shiftdata.files import open_regular
 from shiftdata.untrusted.limits import check, most
 
-#: What may be half a character, an infinite number or a long one; rare enough to be looked at again.
-ODD = re.compile(r"\\u[dD]|[eE]\+?\d{3}|\d{300}|NaN|Infinity")
+#: What may be too large a number, or one of too many digits; rare enough to be looked at again.
+LARGE, LONG = re.compile(r"\d\.?[eE]\+?\d{3}"), re.compile(r"[\d.]{300}")
 STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 Pairs = Callable[[list[tuple[str, Any]]], Any]
 
@@ -37,15 +37,31 @@ def read_json(
 ) -> Any:
     """Parse JSON, of a text or a file; `constants` allows NaN and infinities, `pairs` makes the objects."""
     name = name or (source.name if isinstance(source, Path) else "it")
-    text = _text(source, name, limit)
+    text = source if isinstance(source, str) else _text(source, name, limit)
+    check(limit, len(text), name)
     if text.count("[") + text.count("{") > most("json_depth"):
         check("json_depth", _depth(text), name, "is nested too deeply")
-    if ODD.search(text):
-        return _odd_json(text, name, constants, pairs)
-    return json.loads(text, object_pairs_hook=pairs)
+    is_odd = LARGE.search(text) or (len(text) >= 300 and LONG.search(text))
+    decoder = PLAIN if not (is_odd or constants or pairs) else _decoder(name, constants, pairs)
+    value = decoder.decode(text)
+    if "\\u" in text and r"\ud" in text.lower():
+        try:
+            json.dumps(value, ensure_ascii=False, default=vars).encode()
+        except UnicodeEncodeError as error:
+            raise ValueError("a text has half a character, a lone surrogate") from error
+    return value
 
 
-def _odd_json(text: str, name: str, constants: bool, pairs: Pairs | None) -> Any:
+def _no_constant(word: str) -> float:
+    raise ValueError(f"{word} is not JSON")
+
+
+PLAIN = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def _decoder(name: str, constants: bool, pairs: Pairs | None) -> json.JSONDecoder:
+    """Return a decoder that looks at each number."""
+
     def whole(digits: str) -> int:
         check("json_digits", len(digits), name, f"has a number of {len(digits):,} digits")
         return int(digits)
@@ -57,20 +73,12 @@ def _odd_json(text: str, name: str, constants: bool, pairs: Pairs | None) -> Any
             raise ValueError(f"{digits:.40} is too large a number")
         return number
 
-    def constant(word: str) -> float:
-        if not constants:
-            raise ValueError(f"{word} is not JSON")
-        return float(word)
-
-    value = json.loads(
-        text, object_pairs_hook=pairs, parse_int=whole, parse_float=finite, parse_constant=constant
+    return json.JSONDecoder(
+        object_pairs_hook=pairs,
+        parse_int=whole,
+        parse_float=finite,
+        parse_constant=float if constants else _no_constant,
     )
-    if r"\ud" in text.lower():
-        try:
-            json.dumps(value, ensure_ascii=False, default=vars).encode()
-        except UnicodeEncodeError as error:
-            raise ValueError("a text has half a character, a lone surrogate") from error
-    return value
 
 
 def read_json_lines(stream: BinaryIO, name: str) -> Iterator[Any]:
@@ -133,6 +141,8 @@ class CsvReader:
 
     def _counted(self, stream: Iterable[str]) -> Iterator[str]:
         for line in bounded_lines(stream, self._name):
+            if "\0" in line:
+                raise csv.Error("it has a NUL character, which no text has")
             self._length += len(line)
             check("csv_field", self._length, self._name, f"has a row of {self._length:,} bytes or more")
             yield line

@@ -200,7 +200,7 @@ def test_what_was_dropped_is_named_file_by_file(own, tiny, tmp_path, capsys):
     assert lines[:3] == [
         ["base", "what", "reason"],
         ["*", "ring/cut.png", "not a picture by its first bytes"],
-        ["content", "ring/ring00.png", "too many pixels (8001 x 8000; the most is 64 million)"],
+        ["content", "ring/ring00.png", "too many pixels (64,008,000; the most is 64,000,000)"],
     ]
     card = (out / "shift/tiny/README.md").read_text()
     assert "2 left out of `content`: too many pixels." in card

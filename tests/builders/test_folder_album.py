@@ -88,9 +88,9 @@ def truncated(path: Path) -> None:
         *(
             ("a.png", lambda path, size=size: picture(path, "1", size=size), f"too many pixels ({said}")
             for size, said in (
-                ((20_000, 10_000), "more than 170 million; the most is 64 million)"),
-                ((10_000, 10_000), "10000 x 10000; the most is 64 million)"),
-                ((10_000, 7_000), "10000 x 7000; the most is 64 million)"),
+                ((20_000, 10_000), "200,000,000; the most is 64,000,000)"),
+                ((10_000, 10_000), "100,000,000; the most is 64,000,000)"),
+                ((10_000, 7_000), "70,000,000; the most is 64,000,000)"),
             )
         ),
     ],

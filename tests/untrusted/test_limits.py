@@ -7,8 +7,15 @@ import sys
 import pytest
 
 from shiftdata.errors import InputError, IntegrityError, LimitError, NotFoundError
+from shiftdata.untrusted import limits
 from shiftdata.untrusted.limits import LIMITS, VARIABLE, check, check_unpacked, most, raised
 from shiftdata.untrusted.texts import read_json
+
+
+@pytest.fixture(autouse=True)
+def unread(monkeypatch):
+    """The variable is read once a process."""
+    monkeypatch.setattr(limits, "_now", {})
 
 
 def test_an_error_names_file_finding_limit_and_remedy_which_helps():

@@ -25,7 +25,7 @@ from shiftdata.untrusted.texts import (
         ('{"a":' * 100_000, "nested too deeply"),
         ("1" * 401, "a number of 401 digits"),
         ("1." + "1" * 401, "a number of 403 digits"),
-        ("[" + "0," * 20_000_000 + "0]", "40,000,003 bytes or more"),
+        ("[" + "0," * 20_000_000 + "0]", "40,000,003 bytes"),
     ],
 )
 def test_too_much_of_json_is_refused(text, message):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from shiftdata.data.format.manifest import Manifest
 from shiftdata.evaluation.pages.shell import as_size, render
 from shiftdata.serve.pages.pages import calibrated
 from shiftdata.serve.pages.sprites import as_webp
+from shiftdata.untrusted.pictures import decoded_picture
 
 #: Pictures of a card; the front page shows the first that exists.
 PICTURES = ("preview.jpg", "groups.png")
@@ -63,8 +63,7 @@ def card_picture(dataset: OpenDataset) -> bytes | None:
     name = next((name for name in PICTURES if name in dataset.manifest.files), None)
     if name is None:
         return None
-    with Image.open(io.BytesIO(dataset.read_file(name))) as opened:
-        picture = opened.convert("RGB")
+    picture = decoded_picture(dataset.read_file(name), name=name)
     width = min(picture.width, max(CARD[0], round(picture.width * 0.6)))
     part = picture.crop((0, 0, width, min(picture.height, width * CARD[1] // CARD[0])))
     part.thumbnail(CARD, Image.Resampling.LANCZOS)

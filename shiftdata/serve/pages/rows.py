@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +16,7 @@ from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.metadata import Metadata, read_metadata
 from shiftdata.errors import InputError, NotFoundError
+from shiftdata.untrusted.texts import read_json
 
 Indices: TypeAlias = NDArray[np.int64]
 T = TypeVar("T")
@@ -183,7 +183,7 @@ class Rows:
             record
             | {
                 "sha256": record["sha256"].hex(),
-                "params": json.loads(record["params"] or "{}"),
+                "params": read_json(record["params"] or "{}"),
                 "quantile": _number(record["quantile"]),
             }
             | row
@@ -208,7 +208,7 @@ class Rows:
         features, examples = list(self.dataset.manifest.roles.example), self.examples(rows)
         if self.modality == "text":
             return [data.decode(errors="replace") for data in examples]
-        return [dict(zip(features, json.loads(data), strict=True)) for data in examples]
+        return [dict(zip(features, read_json(data), strict=True)) for data in examples]
 
 
 def _number(value: Any) -> float | None:

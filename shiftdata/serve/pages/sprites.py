@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from PIL import Image, ImageOps
 
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, IntegrityError
+from shiftdata.untrusted.pictures import UndecodableError, open_picture
 
 QUALITY = 82
 #: Formats that a browser shows as they are; others are encoded as WebP.
@@ -18,8 +19,6 @@ LARGE, WHOLE = 2_000_000, 1024
 MOST_PIXELS = 30_000_000
 #: The square for a picture that cannot be decoded.
 GREY = (128, 128, 128, 96)
-#: Raised by Pillow for what it cannot decode.
-UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
 
 
 def sprite(pictures: Sequence[bytes | None], side: int, columns: int) -> bytes:
@@ -41,7 +40,7 @@ def sprite(pictures: Sequence[bytes | None], side: int, columns: int) -> bytes:
 def _tile(data: bytes, side: int) -> Image.Image:
     try:
         return thumbnail(data, side)
-    except UNREADABLE:
+    except (InputError, IntegrityError):
         return Image.new("RGBA", (side, side), GREY)
 
 
@@ -54,7 +53,7 @@ def as_webp(picture: Image.Image) -> bytes:
 
 def thumbnail(data: bytes, side: int) -> Image.Image:
     """Return a picture within a square of `side` pixels, turned as its camera says."""
-    with Image.open(io.BytesIO(data)) as opened:
+    with open_picture(data) as opened:
         size = opened.size
         opened.draft("RGB", (side, side))  # a JPEG is decoded at half, a quarter or an eighth of its size
         if opened.width * opened.height > MOST_PIXELS:
@@ -65,7 +64,7 @@ def thumbnail(data: bytes, side: int) -> Image.Image:
         opened.load()
         # A large picture is made smaller before it is converted: each copy of it takes 4 bytes a pixel.
         is_plain = opened.mode in ("L", "LA", "RGB", "RGBA") and "transparency" not in opened.info
-        picture = opened if is_plain else opened.convert("RGBA")
+        picture: Image.Image = opened if is_plain else opened.convert("RGBA")
         picture.thumbnail((side, side), Image.Resampling.LANCZOS)
         return ImageOps.exif_transpose(picture).convert("RGBA")
 
@@ -73,12 +72,10 @@ def thumbnail(data: bytes, side: int) -> Image.Image:
 def for_browser(data: bytes, most: int = LARGE, side: int = WHOLE) -> tuple[bytes, str]:
     """Return a picture as a browser may show it, and its type; above `most` bytes within `side` pixels."""
     try:
-        with Image.open(io.BytesIO(data)) as opened:
+        with open_picture(data) as opened:
             kind = TYPES.get(opened.format or "")
         if kind and len(data) <= most:
             return data, kind
         return as_webp(thumbnail(data, side)), "image/webp"
-    except InputError:
-        raise
-    except UNREADABLE as error:
+    except UndecodableError as error:
         raise InputError("this is not a picture that can be shown") from error

@@ -129,7 +129,7 @@ def test_everything_that_is_refused_is_listed_with_its_reason(tmp_path) -> None:
     refused = reasons(out)
     assert refused.pop("pipe.png").startswith("cannot be read (")
     assert refused.pop("a").startswith("cannot be read (")
-    not_one, outside = "not a JPEG, PNG or WebP by its content", "it lies outside the folder of the table"
+    not_one, outside = "not a readable JPEG, PNG or WebP", "it lies outside the folder of the table"
     assert refused == {
         "page.jpg": not_one,
         "dot.png": "a side below 64 pixels (1 x 1)",
@@ -138,8 +138,8 @@ def test_everything_that_is_refused_is_listed_with_its_reason(tmp_path) -> None:
         "film.png": "it is animated (3 frames)",
         "film.webp": "it is animated (3 frames)",
         "film.gif": not_one,
-        "bomb.png": "too many pixels (the most is 64 million)",
-        "large.png": "too many pixels (9000 x 9000; the most is 64 million)",
+        "bomb.png": "too many pixels (900,000,000; the most is 64,000,000)",
+        "large.png": "too many pixels (81,000,000; the most is 64,000,000)",
         "long.jpg": "more than 20,000,000 bytes",
         "empty.jpg": not_one,
         "none.png": "cannot be read (No such file or directory)",
@@ -180,7 +180,7 @@ def test_copies_leave_one_whatever_the_order(tmp_path, monkeypatch) -> None:
     assert refused == {
         "copy.png": "the same file as dawn/0.png of dawn",
         "again.png": "the same file as dawn/1.png of dawn",
-        "notes.txt": "not a JPEG, PNG or WebP by its content",
+        "notes.txt": "not a readable JPEG, PNG or WebP",
         "flat.png": "not in the folder of a style",
     }
     assert len(read_listed(tmp_path / "one")) == 9
