@@ -1,4 +1,4 @@
-"""Who may read: tokens by the names of their readers, and a brake on those who guess."""
+"""Readers of a private mirror: tokens by name, and a brake on those who guess."""
 
 from __future__ import annotations
 
