@@ -225,15 +225,14 @@ def _columns(folder: Path, rng: random.Random) -> None:
 def _bomb(folder: Path, rng: random.Random) -> None:
     """A small file of gigabytes in the place of a table, or next to them."""
     path = _file(
-        folder, rng, "metadata", "data", "protocols", "index", "dropped.parquet", "filters/mini.parquet"
+        folder, rng, "metadata", "data", "protocols", "index", "dropped.parquet", "filters/x.parquet"
     )
+    path.parent.mkdir(exist_ok=True)
+    columns = {"base": "mini", "key": "x", "reason": "y", "split": "test", "trajectory": "a", "severity": 1.0}
     if rng.random() < 0.5:
-        known = {"base": "mini", "key": "x", "reason": "y", "split": "test", "trajectory": "a", "kept": 1.0}
-        write_equal_rows(path, known | {"severity": 1.0, "score": 0.5}, 4_000_000)
+        write_equal_rows(path, columns, 4_000_000)
         return
-    table = (
-        pq.read_table(path) if path.is_file() else pa.table({"key": ["x"], "reason": ["y"], "base": ["z"]})
-    )
+    table = pq.read_table(path) if path.is_file() else pa.Table.from_pylist([columns])
     name = rng.choice([field.name for field in table.schema if pa.types.is_string(field.type)] or ["key"])
     long = pa.array(["x" * (16 << 20)])
     column = pa.DictionaryArray.from_arrays(pa.array([0] * len(table), pa.int32()), long)
