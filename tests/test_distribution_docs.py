@@ -38,7 +38,7 @@ def test_the_examples_of_the_docs_run(tiny: Path, tmp_path: Path, monkeypatch: p
 #: Calls that read a format. Ruff refuses the first ones outside of `shiftdata.untrusted`.
 BOUNDED = (
     r"pq\.(ParquetFile|read_\w+)|(Image|csv|tarfile|gzip|bz2|lzma)\.(open|OPEN|reader|decompress|DictReader)|"
-    r"json\.loads?|tomllib\.loads?|\w*csv\.read_csv|zipfile\.ZipFile|zlib\.decompress\w*|npy\.\w+"
+    r"json\.(loads?|JSONDecoder)|tomllib\.loads?|\w*csv\.read_csv|zipfile\.ZipFile|zlib\.decompress\w*|npy\.\w+"
 )
 OTHERS = (
     r"np\.(load|memmap)|torch\.load|pickle\.(loads?|Unpickler)|yaml\.\w*load|ElementTree\.\w+|h5py\.File|"
@@ -74,7 +74,11 @@ def parsers() -> set[str]:
         reads = {name for name, words in parts.items() if any(map(pattern.fullmatch, words))}
         for _ in parts if bounded else ():  # through others of the module
             reads |= {name for name, words in parts.items() if words & reads}
-        found |= {f"{module}:{name}" for name in reads if not (bounded and name.startswith(("_", "READERS")))}
+        found |= {
+            f"{module}:{name}"
+            for name in reads
+            if not bounded or not (name.startswith("_") or name.isupper())
+        }
     return found
 
 

@@ -152,6 +152,8 @@ def _with_column(table: pa.Table, name: str, values: list[Any]) -> pa.Table:
     )
 
 
+#: Folders of tables.
+TABLES = ("metadata", "data", "protocols", "index")
 INTEGERS = (-1, 99, 2**31 - 1, 2**62, -(2**62), None)
 TEXTS = ("../x", "x" * 3000, "\x1b[2Jx", "two\nlines", "", "caf\u00e9", "<script>alert(1)</script>", None)
 VALUES: dict[str, tuple[Any, ...]] = {
@@ -199,7 +201,7 @@ def _cells(folder: Path, rng: random.Random) -> None:
 
 def _columns(folder: Path, rng: random.Random) -> None:
     """A column of another type or name, missing, twice or unknown; other numbers of rows."""
-    path = _file(folder, rng, "metadata", "data", "protocols", "index")
+    path = _file(folder, rng, *TABLES)
     table = pq.read_table(path)
     place = rng.randrange(table.num_columns)
     field, column = table.schema.field(place), table.column(place)
@@ -241,7 +243,7 @@ def _bomb(folder: Path, rng: random.Random) -> None:
 
 
 def _footer(folder: Path, rng: random.Random) -> None:
-    path = _file(folder, rng, "metadata", "data", "protocols", "index")
+    path = _file(folder, rng, *TABLES)
     path.write_bytes(with_small_footer(path.read_bytes()))
 
 
