@@ -25,6 +25,7 @@ from tests.tiny import edit_file, edit_manifest
 
 SHARD = "data/mini/train-00000-of-00001.parquet"
 METADATA = "metadata/mini/train.parquet"
+FROZEN = "protocols/gf_k2_mu10.parquet"
 #: What the publisher says and no row can show: only the hash of the manifest vouches for it.
 STATED = {
     *("family", "released", "title", "summary", "creators", "citation", "datasheet", "seed", "recipe_id"),
@@ -159,3 +160,27 @@ def test_a_file_that_unpacks_to_far_more_is_not_decoded(copy, column):
     with raised(parquet_bytes=16 << 20):
         (problem, *_) = [problem for problem in sd.verify(copy) if problem.path == METADATA]
     assert "would unpack" in problem.what
+
+
+@pytest.mark.parametrize(
+    ("path", "column", "values", "message"),
+    [
+        (METADATA, "label", pa.repeat(-5, 200), "has label -5, and the manifest lists 4"),
+        (METADATA, "severity", pa.repeat("x", 200), "has string in its column severity, and not double"),
+        (
+            FROZEN,
+            "count",
+            pa.repeat(pa.scalar(2**31 - 1, pa.int32()), 200),
+            "draws [0-9,]{12,} rows: at most",
+        ),
+        (FROZEN, "count", pa.repeat(pa.scalar(-1, pa.int32()), 200), "draws a key -1 times: give 1 or more"),
+        (FROZEN, "split", pa.repeat("mine", 200), "has other sets than the manifest lists for it"),
+    ],
+)
+def test_a_forged_table_is_refused_where_it_is_read(copy, path, column, values, message):
+    table = pq.read_table(copy / path)
+    changed = table.set_column(table.column_names.index(column), column, values.slice(0, len(table)))
+    pq.write_table(changed.slice(0, len(values)), copy / path)
+    edit_file(copy, path, bytes)
+    with pytest.raises(ShiftdataError, match=message):
+        assert sd.task(copy, "gf_k2_mu10").metadata.columns["severity"][0] == 1
