@@ -233,3 +233,25 @@ def test_raised_limits_let_a_file_through(tmp_path):
     assert 'set SHIFTDATA_LIMITS="parquet_bytes=' in refused(path)
     with raised(parquet_bytes=2 << 30), ParquetReader(path) as file:
         assert sum(map(len, file.batches(count=1 << 20))) == 40_000_000
+
+
+def test_verify_names_params_that_unpack_to_too_much(copy):
+    """They are read apart from the other columns, and last."""
+    path = copy / "metadata/mini/train.parquet"
+    rows = pq.read_table(path)
+    place = rows.schema.get_field_index("params")
+    params = pa.array(["[" * 100_000] * len(rows))
+    pq.write_table(rows.set_column(place, rows.schema.field(place), params), path)
+    edit_file(copy, "metadata/mini/train.parquet", bytes)
+    with raised(parquet_bytes=1 << 20):
+        (problem, *_) = [problem for problem in verify(copy) if "would unpack" in problem.what]
+    assert problem.path == "metadata/mini/train.parquet"
+
+
+def test_rows_of_an_honest_large_table_are_read(tmp_path):
+    count = 300_000
+    keys = [f"bird-{number:06}--leaves" for number in range(count)]
+    columns = {"key": keys, "license": ["CC0-1.0"] * count, "fold": np.arange(count) % 100}
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet", row_group_size=20_000, compression="zstd")
+    read = read_parquet(tmp_path / "x.parquet", ["license", "key"])
+    assert (len(read), read.column_names, read["key"][-1].as_py()) == (count, ["license", "key"], keys[-1])

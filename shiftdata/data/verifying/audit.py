@@ -51,9 +51,9 @@ from shiftdata.data.verifying.rows import (
     origins_of,
     row_problems,
 )
-from shiftdata.data.verifying.tables import read_table, shard_problems, statistics_problems
+from shiftdata.data.verifying.tables import read_table, shard_problems, statistics_problems, unreadable
 from shiftdata.data.verifying.tars import tar_problems
-from shiftdata.errors import ShiftdataError
+from shiftdata.errors import IntegrityError, ShiftdataError
 from shiftdata.untrusted.parquet import read_parquet
 
 #: Checks a canonical split, given its rows (with `params` if asked), their bytes in memory, and its key file.
@@ -196,8 +196,12 @@ class _Audit:
             problems += [*local.problems, *faults]
             if table is not None and local.file is not None:
                 split = paths[local.path]
+                try:
+                    sizes[split] = sizes_of(local.file, manifest.roles)
+                except IntegrityError as error:  # of `params`, which are read here first
+                    problems.append(unreadable(local, error))
+                    continue
                 tables[split], sources[split] = table, local.file
-                sizes[split] = sizes_of(local.file, manifest.roles)
                 problems += statistics_problems(local.path, local.file, table)
                 progress.checked["rows"] += len(table)
         files = manifest.all_files  # withheld ones too
