@@ -12,12 +12,17 @@ from typing import Any
 
 from shiftdata.data.places.remote import Remote
 from shiftdata.data.places.search import store_at
-from shiftdata.data.places.store import Folder, MissingFileError, Store, files_below, is_hidden
+from shiftdata.data.places.store import Folder, MissingFileError, Store, files_below
 from shiftdata.errors import InputError, StorageError
 from shiftdata.files import remove, write_bytes
 
 #: Where a file appears whole by itself. Elsewhere it is sent under another name and then renamed.
 WHOLE = {"abfs", "abfss", "adl", "az", "gcs", "gs", "memory", "oci", "oss", "s3", "s3a"}
+
+
+def is_hidden(name: str) -> bool:
+    """Return True for a file that is not whole yet, or is a tool's own."""
+    return any(part.startswith(".") for part in name.split("/"))
 
 
 class Writable(Store):

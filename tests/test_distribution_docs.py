@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -34,18 +35,77 @@ def test_the_examples_of_the_docs_run(tiny: Path, tmp_path: Path, monkeypatch: p
             exec(compile(block, "docs/distribution.md", "exec"), names)
 
 
+#: Calls that read a format. Ruff refuses the first ones outside of `shiftdata.untrusted`.
+BOUNDED = (
+    r"pq\.(ParquetFile|read_\w+)|(Image|csv|tarfile|gzip|bz2|lzma)\.(open|OPEN|reader|decompress|DictReader)|"
+    r"json\.(loads?|JSONDecoder)|tomllib\.loads?|\w*csv\.read_csv|zipfile\.ZipFile|zlib\.decompress\w*|npy\.\w+"
+)
+OTHERS = (
+    r"np\.(load|memmap)|torch\.load|pickle\.(loads?|Unpickler)|yaml\.\w*load|ElementTree\.\w+|h5py\.File|"
+    r"InferenceSession|load_file|resvg_py\.\w+|MarkdownIt|datasets\.load_dataset|from_pretrained"
+)
+
+
+def test_each_parser_of_foreign_bytes_has_a_row():
+    """A function that reads a format, or a public one of `untrusted`, stands in the table of parsers."""
+    rows = {
+        f"{module}:{name}"
+        for line in lines_of("### What reads the bytes of others")
+        for module, names in re.findall(r"`([\w.]+)`: ((?:`\w+`(?:, )?)+)", line)
+        for name in re.findall(r"`(\w+)`", names)
+    }
+    found = parsers()
+    assert found - rows == set(), "without a row in docs/distribution.md"
+    assert rows - found == set(), "reads nothing any more"
+
+
+def parsers() -> set[str]:
+    """Every `module:function` that reads a format; of `shiftdata.untrusted` those that others call."""
+    found = set()
+    for path in sorted([*(ROOT / "shiftdata").rglob("*.py"), *(ROOT / "builders").rglob("*.py")]):
+        module = path.relative_to(ROOT).as_posix().removesuffix(".py").replace("/", ".")
+        text = path.read_text(encoding="utf-8")
+        bounded = module.startswith("shiftdata.untrusted.")
+        pattern = re.compile(rf"(.*\.)?({BOUNDED}|{OTHERS})" if bounded else rf"(.*\.)?({OTHERS})")
+        parts = {
+            name: {ast.unparse(node) for node in ast.walk(part) if isinstance(node, ast.Name | ast.Attribute)}
+            for part in ast.parse(text if re.search(OTHERS, text) or bounded else "").body  # or it takes long
+            for name in defined(part)
+        }
+        reads = {name for name, words in parts.items() if any(map(pattern.fullmatch, words))}
+        for _ in parts if bounded else ():  # through others of the module
+            reads |= {name for name, words in parts.items() if words & reads}
+        found |= {
+            f"{module}:{name}"
+            for name in reads
+            if not bounded or not (name.startswith("_") or name.isupper())
+        }
+    return found
+
+
+def defined(part: ast.stmt) -> list[str]:
+    if isinstance(part, ast.FunctionDef | ast.ClassDef):
+        return [part.name]
+    target = part.targets[0] if isinstance(part, ast.Assign) else getattr(part, "target", None)
+    return [ast.unparse(target)] if target is not None else []
+
+
 def test_each_promise_names_a_test_that_exists():
-    text = DOC.read_text(encoding="utf-8")
-    promises = text[text.index("### What is promised") : text.index("### What verify checks")]
-    rows = [
-        line for line in promises.splitlines() if line.startswith("| ") and line != "| to | promise | test |"
-    ]
-    assert len(rows) > 20
-    for row in rows:
-        named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", row)
-        assert named, row
-        for path, name in named:
-            assert f"\ndef {name}(" in (DOC.parent.parent / path).read_text(encoding="utf-8"), name
+    for title in ("## Trust: who may do what", "### What reads the bytes of others"):
+        rows = [line for line in lines_of(title) if line.startswith("| ")][1:]
+        assert len(rows) > 10
+        for row in rows if title.startswith("###") else rows[:-1]:
+            named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", row)
+            assert named, row
+            for path, name in named:
+                assert f"\ndef {name}(" in (ROOT / path).read_text(encoding="utf-8"), name
+
+
+def lines_of(title: str) -> list[str]:
+    """The lines of a section."""
+    _, found, rest = DOC.read_text(encoding="utf-8").partition(f"\n{title}\n")
+    assert found
+    return rest.partition("\n##")[0].splitlines()
 
 
 def test_the_page_on_security_leads_to_the_promises():

@@ -198,7 +198,7 @@ class Target(ABC):
 
 
 def listing_of(store: Store) -> Mapping[str, FileInfo]:
-    """Every file but hidden ones; of a place that does not exist yet, none."""
+    """Every file but those of tools; of a place that does not exist yet, none."""
     files = store.listing()
     if files is None:
         with suppress(MissingFileError):

@@ -209,8 +209,8 @@ def _transformers(name: str, tokens: int = 128) -> Backbone:
 
     def make(_: int, outputs: int) -> Network:
         library = require("transformers", f"the backbone transformers:{name}")
-        tokenizer = library.AutoTokenizer.from_pretrained(name)
-        model = library.AutoModel.from_pretrained(name)
+        tokenizer = library.AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+        model = library.AutoModel.from_pretrained(name, trust_remote_code=False)
         cut = {"padding": "max_length", "truncation": True, "max_length": tokens, "return_tensors": "pt"}
 
         def prepare(texts: Sequence[str]) -> Tensor:

@@ -30,6 +30,7 @@ from starlette.responses import Response
 
 from shiftdata.serve.folders import Commit, Repo
 from shiftdata.serve.names import LOG, Refusal
+from shiftdata.untrusted.texts import read_json
 
 #: Bytes that the process may allocate, without the libraries that it maps; seconds for one page.
 MEMORY, SECONDS = 800_000_000, 20.0
@@ -165,7 +166,7 @@ class PageProcess:
         }
         self._socket.sendall(pickle.dumps((replace(ask, heads=()), [*listings], new)))
         self._sent |= {key: listing.commit.id for key, (_, listing) in new.items()}
-        head = json.loads(self._stream.readline(1 << 20) or "{}")
+        head = read_json(self._stream.readline(1 << 20) or b"{}", "the answer of a page")
         if not head or head["length"] > MOST_ANSWER:
             raise EOFError
         body = self._stream.read(head["length"])

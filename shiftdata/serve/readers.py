@@ -9,13 +9,13 @@ import re
 import secrets
 import stat
 import time
-import tomllib
 from base64 import b64decode
 from collections.abc import Mapping
 from pathlib import Path
 
 from shiftdata.errors import InputError
 from shiftdata.serve.names import LOG, Refusal
+from shiftdata.untrusted.texts import read_toml
 
 #: Wrong tokens of an address in so many seconds, after which it is refused; addresses that are remembered.
 WRONG, SECONDS, ADDRESSES = 10, 60.0, 10_000
@@ -100,7 +100,7 @@ def read_tokens(file: Path) -> dict[str, str]:
         with file.open("rb") as stream:
             mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)
             text = stream.read(MOST_BYTES).decode()
-        named = tomllib.loads(text)
+        named = read_toml(text, str(file))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{file} is not a file of tokens: {error}. --new-token NAME makes one") from None
     if mode & 0o077:

@@ -42,7 +42,10 @@ def read_json(
     if text.count("[") + text.count("{") > most("json_depth"):
         check("json_depth", _depth(text), name, "is nested too deeply")
     is_odd = LARGE.search(text) or (len(text) >= 300 and LONG.search(text))
-    decoder = PLAIN if not (is_odd or constants or pairs) else _decoder(name, constants, pairs)
+    if is_odd or constants:
+        decoder = _decoder(name, constants, pairs)
+    else:
+        decoder = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=pairs) if pairs else PLAIN
     value = decoder.decode(text)
     if "\\u" in text and r"\ud" in text.lower():
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import struct
 from collections.abc import Callable, Iterator
@@ -18,16 +19,24 @@ import shiftdata as sd
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import ShiftdataError
 from shiftdata.untrusted.limits import raised
+from tests.paths import ROOT
 from tests.shared import dataset_of
 from tests.tiny import edit_file, edit_manifest
 
 SHARD = "data/mini/train-00000-of-00001.parquet"
 METADATA = "metadata/mini/train.parquet"
+FROZEN = "protocols/gf_k2_mu10.parquet"
 #: What the publisher says and no row can show: only the hash of the manifest vouches for it.
 STATED = {
     *("family", "released", "title", "summary", "creators", "citation", "datasheet", "seed", "recipe_id"),
     *("versions", "version", "publishes", "shortcuts", "calibration", "provenance", "equal_content"),
 }
+
+
+def test_the_docs_name_what_no_row_can_show():
+    text = (ROOT / "docs/distribution.md").read_text(encoding="utf-8")
+    named = text.partition("\n- in the manifest ")[2].partition(";")[0]
+    assert set(re.findall(r"`(\w+)`", named)) == STATED
 
 
 def leaves(raw: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -101,7 +110,7 @@ def test_false_statistics_are_named(copy, path):
     edit_file(copy, path, with_statistics(least, 0.97))
     assert pq.read_table(copy / path, columns=["key"], filters=filters).num_rows < rows or path == METADATA
     problems = sd.verify(copy)
-    assert {problem.kind for problem in problems} <= {"statistics", "filters"}
+    assert {problem.kind for problem in problems} <= {"statistics", "filters", "croissant"}
     assert any(
         problem.path == path and "false statistics of quantile in row group 0" in problem.what
         for problem in problems
@@ -126,6 +135,11 @@ def test_a_card_with_other_configs_is_named(copy, old, new, what):
     assert any(problem.path == "README.md" and what in problem.what for problem in sd.verify(copy))
 
 
+def test_a_description_for_machines_of_another_dataset_is_named(copy):
+    edit_file(copy, "croissant.json", lambda data: data.replace(b"Tinted Shapes", b"Other Shapes"))
+    assert [problem.path for problem in sd.verify(copy)] == ["croissant.json"]
+
+
 def test_other_credits_and_another_licence_are_named(copy):
     edit_file(copy, "ATTRIBUTION.md", lambda data: data.replace(b"made here", b"made there"))
     edit_manifest(copy, lambda raw: raw.update(license="MIT"))
@@ -146,3 +160,27 @@ def test_a_file_that_unpacks_to_far_more_is_not_decoded(copy, column):
     with raised(parquet_bytes=16 << 20):
         (problem, *_) = [problem for problem in sd.verify(copy) if problem.path == METADATA]
     assert "would unpack" in problem.what
+
+
+@pytest.mark.parametrize(
+    ("path", "column", "values", "message"),
+    [
+        (METADATA, "label", pa.repeat(-5, 200), "has label -5, and the manifest lists 4"),
+        (METADATA, "severity", pa.repeat("x", 200), "has string in its column severity, and not double"),
+        (
+            FROZEN,
+            "count",
+            pa.repeat(pa.scalar(2**31 - 1, pa.int32()), 200),
+            "draws [0-9,]{12,} rows: at most",
+        ),
+        (FROZEN, "count", pa.repeat(pa.scalar(-1, pa.int32()), 200), "draws a key -1 times: give 1 or more"),
+        (FROZEN, "split", pa.repeat("mine", 200), "has other sets than the manifest lists for it"),
+    ],
+)
+def test_a_forged_table_is_refused_where_it_is_read(copy, path, column, values, message):
+    table = pq.read_table(copy / path)
+    changed = table.set_column(table.column_names.index(column), column, values.slice(0, len(table)))
+    pq.write_table(changed.slice(0, len(values)), copy / path)
+    edit_file(copy, path, bytes)
+    with pytest.raises(ShiftdataError, match=message):
+        assert sd.task(copy, "gf_k2_mu10").metadata.columns["severity"][0] == 1

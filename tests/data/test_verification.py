@@ -83,14 +83,20 @@ def test_a_truncated_a_missing_and_an_extra_file_are_found(copy):
 
 
 def test_files_of_tools_and_links_inside_are_well(copy):
-    (copy / ".gitattributes").write_text("*.parquet filter=lfs")
+    attributes = copy / ".gitattributes"
+    attributes.write_text("# by the Hub\n*.parquet filter=lfs diff=lfs merge=lfs -text\n")
     (copy / ".git").mkdir()
     (copy / ".git/HEAD").write_text("ref: refs/heads/main")
     (copy / ".cache/huggingface/download").mkdir(parents=True)
     (copy / ".cache/huggingface/download/README.md.metadata").write_text("")
-    (copy / "data").rename(copy / ".store")
-    (copy / "data").symlink_to(".store")
+    (copy / "data").rename(copy / ".git/annex")
+    (copy / "data").symlink_to(".git/annex")
     assert verify(copy) == []
+    attributes.write_text("*.parquet filter=mine")
+    added = {".gitattributes", "metadata/.x", ".huggingface.yaml", ".cache/x"}
+    for path in added - {".gitattributes"}:
+        (copy / path).write_text("mine")
+    assert {problem.path for problem in verify(copy) if problem.kind == "extra"} == added
 
 
 def test_a_link_out_of_the_folder_is_found(copy, tmp_path):

@@ -6,6 +6,8 @@ import copy
 import json
 import random
 from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from hypothesis import Phase, settings
@@ -121,3 +123,17 @@ def json_text(value: Any, seed: int) -> str:
     opening, inner, closing = rng.choice([("[", "", "]"), ('{"a":', "1", "}"), ("[", "", "")])
     depth = rng.choice(DEPTHS)
     return text.replace(json.dumps(DEEP), opening * depth + inner + closing * depth)
+
+
+def sealed(text: str) -> str:
+    """The text of a manifest with the checksum that it must have, as a forger writes it."""
+    if not text.startswith("{\n"):
+        return text
+    body = text.removeprefix("{\n")
+    return f'{{\n "checksum": "{sha256(body.encode(errors="surrogatepass")).hexdigest()}",\n{body}'
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    raw: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    raw.pop("checksum", None)
+    return raw

@@ -23,40 +23,13 @@ from tests.fuzz.mutations import SEEDS, fuzzed, json_text, mutated
 
 #: Places that must not be asked offline, do not exist, or are none.
 PLACES = [
-    *(
-        "http://192.0.2.1/toy",
-        "https://user:word@192.0.2.1/toy",
-        "hf+http://192.0.2.1/datasets/a/b",
-        "s3://a/b",
-    ),
-    *(
-        "hf://datasets/a/b",
-        "hf://a",
-        "hf+ftp://x/datasets/a/b",
-        "memory://nothing",
-        "file:///etc",
-        "file://../x",
-    ),
-    *(
-        "simplecache::http://192.0.2.1/x",
-        "filecache::file:///etc",
-        "zip://x::/etc/passwd",
-        "local:///etc/passwd",
-    ),
-    *(
-        "nothing://x",
-        "::",
-        "://",
-        "data:,x",
-        "github://a:b@c/d",
-        "reference://x",
-        "dir::x",
-        "/etc/passwd",
-        "~root",
-        "~nobody-of-that-name",
-    ),
-    *("/dev/stdin", "/proc/self/mem", "two\nlines", "\x1b[2J", "nul\0", " ", ".", "..", "-", "x" * 5000),
-]
+    "http://192.0.2.1/toy", "https://user:word@192.0.2.1/toy", "hf+http://192.0.2.1/datasets/a/b", "s3://a/b",
+    "hf://datasets/a/b", "hf://a", "hf+ftp://x/datasets/a/b", "memory://nothing", "file:///etc", "file://../x",
+    "simplecache::http://192.0.2.1/x", "filecache::file:///etc", "zip://x::/etc/passwd", "local:///etc/passwd",
+    "nothing://x", "::", "://", "data:,x", "github://a:b@c/d", "reference://x", "dir::x", "/etc/passwd",
+    "~root", "~nobody-of-that-name", "/dev/stdin", "/proc/self/mem", "two\nlines", "\x1b[2J", "nul\0", " ",
+    ".", "..", "-", "x" * 5000,
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

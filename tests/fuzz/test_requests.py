@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import re
 import shutil
 import socket
 import time
@@ -12,18 +13,31 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import example, given
 
-from shiftdata.serve.app import make_app
+from shiftdata.serve.app import ROUTES, make_app
 from shiftdata.serve.connections import Limits
 from shiftdata.serve.folders import Library
 from shiftdata.serve.request import Mirror
+from tests.fuzz.datasets import honest
 from tests.fuzz.guard import SECRET, confined
 from tests.fuzz.mutations import SEEDS, fuzzed
-from tests.fuzz.requests import HOST, RIGHT, TOKEN, Asked, asked
+from tests.fuzz.requests import (
+    HOST,
+    IN_PATHS,
+    PARAMETER,
+    PARTS,
+    RIGHT,
+    TOKEN,
+    Asked,
+    Reply,
+    answered,
+    asked,
+    query_names,
+)
 from tests.serve.serving import Process, Running, request, serving
 
 #: Seconds of processor time for one request.
@@ -34,67 +48,26 @@ MAY_REFUSE = (503,)
 MARKER = b"private-5e1f"
 
 
-class Reply:
-    """What the application sent."""
-
-    def __init__(self) -> None:
-        self.status, self.headers, self.body, self.ended = 0, list[tuple[bytes, bytes]](), b"", False
-
-    def take(self, message: Any) -> None:
-        if message["type"] == "http.response.start":
-            assert not self.status, "an answer began twice"
-            self.status, self.headers = message["status"], list(message["headers"])
-        elif message["type"] == "http.response.body":
-            assert self.status, "a body without a status"
-            self.body += message.get("body", b"")
-            self.ended = not message.get("more_body", False)
-
-    @property
-    def everything(self) -> bytes:
-        return self.body + b"\n".join(name + b": " + value for name, value in self.headers)
+#: The address of a file: its folder and its path.
+FILE = re.compile(r"/datasets/shift/([^/]+)/resolve/[^/]+/([^?]+)(?:\?.*)?")
 
 
-async def ask(app: Any, request: Asked) -> Reply:
-    """One request, as the server hands it over."""
-    raw_path, _, query = request.target.encode().partition(b"?")
-    reply, left = Reply(), list(request.pieces) or [b""]
-
-    async def receive() -> Any:
-        if left:
-            piece = left.pop(0)
-            return {"type": "http.request", "body": piece, "more_body": bool(left) or not request.whole}
-        if request.whole:
-            await asyncio.Event().wait()  # the client waits for its answer
-        return {"type": "http.disconnect"}
-
-    async def send(message: Any) -> None:
-        reply.take(message)
-
-    scope = {
-        "type": "http",
-        "asgi": {"version": "3.0"},
-        "http_version": "1.1",
-        "method": request.method,
-        "scheme": "http",
-        "path": raw_path.decode(),
-        "raw_path": raw_path,
-        "query_string": query,
-        "root_path": "",
-        "headers": request.headers,
-        "client": ("127.0.0.1", 50000),
-        "server": ("127.0.0.1", 8000),
-        "state": {},
-    }
-    await app(scope, receive, send)
-    return reply
-
-
-def check(request: Asked, reply: Reply) -> None:
+def check(served: Path, request: Asked, reply: Reply) -> None:
     assert reply.status in FINE or reply.status in MAY_REFUSE
     assert reply.ended or not request.whole
     assert SECRET not in reply.body
     assert b"Traceback" not in reply.body
     assert request.has_token or MARKER not in reply.everything
+    assert reply.status != 503 or b"retry-after" in dict(reply.headers)
+    if reply.status in (200, 206) and request.method == "GET" and (name := FILE.fullmatch(request.target)):
+        data, place = (
+            (served / name[1] / unquote(name[2])).read_bytes(),
+            dict(reply.headers).get(b"content-range"),
+        )
+        if place is not None:
+            first, last = map(int, re.findall(rb"\d+", place)[:2])
+            data = data[first : last + 1]
+        assert reply.body == data, "other bytes than the file's"
     names = [name for name, _ in reply.headers]
     assert b"x-injected" not in names
     assert not [value for _, value in reply.headers if b"\r" in value or b"\n" in value]
@@ -111,7 +84,7 @@ def run(served: Path, requests: Sequence[Asked], *, at_once: bool = False) -> No
     async def checked(request: Asked) -> None:
         began = time.process_time()
         try:
-            check(request, await asyncio.wait_for(ask(app, request), 60))
+            check(served, request, await asyncio.wait_for(answered(app, request), 60))
             assert at_once or time.process_time() - began < MOST_SECONDS
         except BaseException as error:
             body = b"".join(request.pieces)[:2000]
@@ -129,8 +102,8 @@ def run(served: Path, requests: Sequence[Asked], *, at_once: bool = False) -> No
 
 
 @pytest.fixture(scope="module")
-def served(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A dataset and a folder, with a secret outside of them."""
+def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Datasets and a folder, with a secret outside of them."""
     top = tmp_path_factory.mktemp("top")
     folder = top / "served" / "folder"
     (folder / "sub").mkdir(parents=True)
@@ -140,8 +113,17 @@ def served(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / ".env").write_bytes(SECRET)
     (folder / "link.txt").symlink_to(top / "secret.txt")
     (top / "served" / "out").symlink_to(top)
-    shutil.copytree(tiny, top / "served" / "tiny")
+    for kind in ("stylized", "continuous"):
+        dataset = honest(tmp_path_factory, kind)
+        shutil.copytree(dataset, top / "served" / dataset.name)
     return top / "served"
+
+
+def test_the_generator_knows_every_route_and_parameter():
+    """A new parameter gets its values in `PARTS`: the first ones right, the others odd."""
+    in_paths = {name for route in ROUTES for name in PARAMETER.findall(route.path)}
+    assert in_paths | query_names() == set(PARTS)
+    assert in_paths - query_names() == {*IN_PATHS}
 
 
 @fuzzed(2)

@@ -12,8 +12,6 @@ CROISSANT = "croissant.json"
 ATTRIBUTION = "ATTRIBUTION.md"
 #: Made from the manifest, which lists them: their text never depends on their own records in it.
 RENDERINGS = (README, CROISSANT)
-#: Files that `datasets` reads instead of the card: shiftdata never writes them.
-OVERRIDES = ("dataset_infos.json", ".huggingface.yaml")
 DROPPED = "dropped.parquet"  # names what could not be used
 
 

@@ -41,6 +41,8 @@ POINTER_COLUMNS: dict[str, pa.DataType] = {
     "sha256": pa.binary(),
 }
 
+#: Columns of a task in tars.
+DRAWN: dict[str, pa.DataType] = {"count": pa.int32(), "copy": pa.int32()}
 #: The columns of a frozen canonical split or task.
 FROZEN = pa.schema({"key": pa.string(), "split": pa.string(), "count": pa.int32()})
 
@@ -105,7 +107,7 @@ def index_schema(nuisance: str, members: Sequence[str], *, task: bool = False) -
     In a task, `count` is the number of draws of the row, and `copy` that of this sample among them, from 1.
     In a set without labels, the columns that tell more than the picture and its nuisance are null.
     """
-    drawn = {"count": pa.int32(), "copy": pa.int32()} if task else {}
+    drawn = DRAWN if task else {}
     places = {f"{member}_{part}": pa.int64() for member in members for part in ("offset", "length")}
     return pa.schema(columns(nuisance) | {"sha256": pa.binary()} | drawn | places)
 

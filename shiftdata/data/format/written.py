@@ -136,14 +136,19 @@ def unknown_origins(manifest: Manifest) -> list[str]:
     return [reason for reason in manifest.left_out if reason.startswith(MAY_LEAK)]
 
 
-def size_of(groups: IntArray, sizes: IntArray) -> Split:
-    """Return the size of rows, from the group (-1 for none) and the bytes of each."""
-    counts = np.unique(groups[groups >= 0], return_counts=True)[1]
+def size_of(groups: IntArray, sizes: IntArray, times: IntArray | None = None) -> Split:
+    """Return the size of rows, from the group (-1 for none), the bytes and the draws (None: 1) of each."""
+    named = groups >= 0
+    counts = np.unique(groups[named], return_counts=True)[1]
+    if times is not None:  # never repeated: a file of strangers may draw a row billions of times
+        number = np.unique(groups[named], return_inverse=True)[1]
+        counts = np.bincount(number, times[named]).astype(np.int64)
+    rows = len(groups) if times is None else int(times.sum())
     return Split(
-        rows=len(groups),
+        rows=rows,
         bytes=int(sizes.sum()),
         groups=len(counts),
-        smallest=int(counts.min(initial=len(groups))) if len(counts) else 0,
+        smallest=int(counts.min(initial=rows)) if len(counts) else 0,
         largest=int(counts.max(initial=0)),
     )
 

@@ -99,7 +99,7 @@ def _load_frozen(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from shiftdata.data.metadata.columns import read_columns
+    from shiftdata.data.metadata.columns import check_draws, read_columns
 
     canonical, base, names = opened.manifest.rows_behind(name)
     sets = canonical.sets if canonical else {}
@@ -111,6 +111,7 @@ def _load_frozen(
         if filters is None:
             keys = read_columns(opened, protocol_file(name), ["key", "split", "count"])
             rows = keys.filter(pc.equal(keys["split"], each))
+            check_draws(rows["count"], protocol_file(name))
             filters = [[("key", "in", rows["key"].to_pylist())]]
         given = {"filters": filters, "split": each, "streaming": streaming} | options
         loaded[each] = _load_files(opened, {each: sets[each].files_in(base)}, **given)
@@ -146,7 +147,14 @@ def _load_files(opened: OpenDataset, files: Mapping[str, Sequence[str]], **optio
         name: [f"{place}/{path}" for pattern in of for path in fnmatch.filter(listed, pattern)]
         for name, of in files.items()
     }
-    return datasets.load_dataset("parquet", data_files=paths, **(_access(store) | options))
+    access = _access(store)
+    try:
+        return datasets.load_dataset("parquet", data_files=paths, **(access | options))
+    except Exception as error:  # of many kinds, also for a footer that no version of `datasets` has written
+        reason = f"{type(error).__name__}: {error}"
+        raise IntegrityError(
+            f"`datasets` cannot load {place} ({reason:.500}): `shiftdata verify` checks its files"
+        ) from error
 
 
 def _access(store: Store) -> dict[str, Any]:

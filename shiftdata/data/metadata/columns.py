@@ -9,14 +9,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.paths import in_order, row_files
+from shiftdata.data.format.schema import DRAWN, POINTER_COLUMNS, columns
 from shiftdata.data.places.client import NoRangesError
 from shiftdata.data.places.store import MissingFileError
+from shiftdata.errors import IntegrityError
 from shiftdata.untrusted import parquet as untrusted
 from shiftdata.untrusted.pages import UnreadableError
 from shiftdata.untrusted.parquet import ParquetReader
@@ -53,9 +56,7 @@ def _opened(dataset: OpenDataset, path: str, names: Sequence[str], use: Callable
 
     def checked(source: Any, **options: Any) -> T:
         with ParquetReader(source, name, **options) as file:
-            missing = [name for name in names if name not in file.schema.names]
-            if missing:
-                raise dataset.damaged(f"{path} lacks the columns {', '.join(missing)}")
+            _check_columns(dataset, path, names, file.schema)
             return use(file)
 
     def whole() -> T:
@@ -79,8 +80,31 @@ def _opened(dataset: OpenDataset, path: str, names: Sequence[str], use: Callable
         raise dataset.damaged(f"{path} cannot be read ({error})") from error
 
 
+def _check_columns(dataset: OpenDataset, path: str, names: Sequence[str], stored: pa.Schema) -> None:
+    """Refuse a file that lacks columns, has one twice, or has one of another type than shiftdata writes."""
+    if missing := [name for name in names if stored.names.count(name) != 1]:
+        raise dataset.damaged(f"{path} lacks the columns {', '.join(missing)}, or has them twice")
+    known = columns(dataset.manifest.roles.nuisance) | POINTER_COLUMNS | DRAWN
+    for name, kind in ((name, stored.field(name).type) for name in names if name in known):
+        if kind != known[name]:
+            raise dataset.damaged(f"{path} has {kind} in its column {name}, and not {known[name]}")
+
+
 #: The rows that are read at once: a column of texts is in memory as a whole only if `take` returns it.
 BLOCK = 1_000_000
+
+
+#: The draws of each key of a frozen set, on average, and the draws that any set may have.
+MOST_TIMES, MOST_DRAWS = 100, 10_000_000
+
+
+def check_draws(counts: pa.ChunkedArray, where: str) -> None:
+    """Refuse counts of draws that no protocol makes: a few keys could fill the memory."""
+    least, drawn = pc.min(counts).as_py() or 0, pc.sum(counts.cast(pa.int64())).as_py() or 0
+    if len(counts) and (least < 1 or drawn > (most := max(MOST_DRAWS, MOST_TIMES * len(counts)))):
+        given = f"{where} draws a key {least} times" if least < 1 else f"{where} draws {drawn:,} rows"
+        limit = "give 1 or more" if least < 1 else f"at most {most:,} are read"
+        raise IntegrityError(f"{given}: {limit}; freeze the task again")
 
 
 def as_array(column: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
@@ -113,6 +137,10 @@ class FileRows:
             sizes = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
             ends[path] = total + np.cumsum([0, *sizes])
             total = int(ends[path][-1])
+        for split, record in self.dataset.manifest.base(self.base).splits.items():
+            rows = sum(int(ends[path][-1] - ends[path][0]) for path, of in self.files.items() if of == split)
+            if rows != record.rows:
+                raise self.dataset.damaged(f"{self.base}/{split} has {rows:,} rows, and not {record.rows:,}")
         return ends
 
     @property

@@ -189,10 +189,13 @@ class Metadata:
                 if missing is None:
                     raise InputError(f"the {name} is missing in a row: every row needs one")
                 values = pc.fill_null(values, missing)
-            result[at] = as_array(values)
-        if limit is not None and self.dataset is not None and result.max(initial=-1) >= limit:
-            given = f"metadata/{self.base} has {name} {result.max()}"
-            raise self.dataset.damaged(f"{given}, and the manifest lists {limit}")
+            block = as_array(values)
+            if limit is not None and self.dataset is not None and len(block):
+                lowest, highest = block.min(), block.max()
+                if lowest < (missing or 0) or highest >= limit:
+                    given = f"metadata/{self.base} has {name} {lowest if lowest < 0 else highest}"
+                    raise self.dataset.damaged(f"{given}, and the manifest lists {limit}")
+            result[at] = block
         return result
 
     def with_examples(self) -> OpenDataset:

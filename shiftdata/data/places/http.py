@@ -15,7 +15,15 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 from shiftdata.data.format.records import FileRecord
 from shiftdata.data.places.client import Answer, Client, HttpError, NoRangesError
 from shiftdata.data.places.hubs import HubRepo, hub_endpoint, origin_of, token_for
-from shiftdata.data.places.store import MOST_SMALL, SHA256, FileInfo, OnBytes, Store, append_ranges, is_hidden
+from shiftdata.data.places.store import (
+    MOST_SMALL,
+    SHA256,
+    FileInfo,
+    OnBytes,
+    Store,
+    append_ranges,
+    is_of_tools,
+)
 from shiftdata.errors import StorageError
 from shiftdata.files import open_new
 from shiftdata.untrusted.texts import read_json
@@ -154,7 +162,7 @@ class Hub(Http):
             answer = self._try("", partial(self._page, page))
             try:
                 for entry in read_json(answer.body):
-                    if entry["type"] == "file" and not is_hidden(entry["path"]):
+                    if entry["type"] == "file" and not is_of_tools(entry["path"]):
                         listed[entry["path"]] = _entry(entry)
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 raise self.failed("", OSError("its list of files cannot be read")) from error

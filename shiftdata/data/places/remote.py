@@ -18,7 +18,7 @@ from shiftdata.data.places.store import (
     OnBytes,
     Store,
     append_ranges,
-    is_hidden,
+    is_of_tools,
     persistently,
 )
 from shiftdata.errors import InputError, IntegrityError, MissingExtraError
@@ -55,7 +55,7 @@ class Remote(Store):
         except Exception:  # each backend has its own
             return None
         names = {name: name.removeprefix(root + "/") for name in paths if name.startswith(root + "/")}
-        return {path: _info(paths[name]) for name, path in names.items() if not is_hidden(path)}
+        return {path: _info(paths[name]) for name, path in names.items() if not is_of_tools(path)}
 
     def info(self, path: str) -> FileInfo:
         def ask(system: Any, where: str) -> dict[str, Any]:

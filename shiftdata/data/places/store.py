@@ -36,6 +36,8 @@ CHUNK = 8 << 20
 #: The most bytes of a manifest, and of whatever else is read whole and is in no manifest.
 MOST_SMALL = MOST_BYTES
 
+#: Folders of tools inside the folder of a dataset.
+TOOLS = (".git/", ".cache/huggingface/")
 #: Seconds to wait before each new try.
 PAUSES = (0.5, 2.0)
 #: Errors of a server that cannot be reached: another try gives the same.
@@ -86,7 +88,7 @@ class Store(ABC):
 
     @abstractmethod
     def listing(self) -> dict[str, FileInfo] | None:
-        """List every file but hidden ones; None where the store cannot."""
+        """List every file but those of tools; None where the store cannot."""
 
     @abstractmethod
     def info(self, path: str) -> FileInfo:
@@ -235,9 +237,9 @@ def is_url(address: str) -> bool:
     return URL.match(address) is not None
 
 
-def is_hidden(name: str) -> bool:
-    """Return True for a tool's own file, such as `.git/` or the `.cache/` of a download from the Hub."""
-    return any(part.startswith(".") for part in name.split("/"))
+def is_of_tools(name: str) -> bool:
+    """Return True for what git, and a download from the Hub, put into a folder for themselves."""
+    return name.startswith(TOOLS)
 
 
 class Folder(Store):
@@ -254,7 +256,7 @@ class Folder(Store):
 
     def listing(self) -> dict[str, FileInfo]:
         """List every file and link, nothing below a link to a folder."""
-        paths = {name: self.folder / name for name in files_below(self.folder) if not is_hidden(name)}
+        paths = {name: self.folder / name for name in files_below(self.folder) if not is_of_tools(name)}
         return {name: _info(path.stat() if path.exists() else path.lstat()) for name, path in paths.items()}
 
     def info(self, path: str) -> FileInfo:

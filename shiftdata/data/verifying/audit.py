@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from typing import TypeAlias, Unpack
@@ -19,8 +20,8 @@ from shiftdata.data.dataset import DatasetName, OpenDataset, check_origin, open_
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import (
     ATTRIBUTION,
+    CROISSANT,
     DROPPED,
-    OVERRIDES,
     README,
     RENDERINGS,
     in_order,
@@ -32,13 +33,13 @@ from shiftdata.data.format.schema import metadata_schema
 from shiftdata.data.format.written import leak_warnings, sizes_of
 from shiftdata.data.loading.byte_ranges.layout import shards_of
 from shiftdata.data.metadata.rows import Metadata, metadata_of
-from shiftdata.data.places.http import Hub
 from shiftdata.data.places.signatures import MOST_BYTES, SIGNATURE, Keys, signer_of
-from shiftdata.data.places.store import MissingFileError
+from shiftdata.data.places.store import MissingFileError, Store
 from shiftdata.data.verifying.files import Files, Listeners, LocalFile, Problem, Progress
 from shiftdata.data.verifying.manifest import (
     attribution_problems,
     card_problems,
+    croissant_problems,
     dropped_problems,
     manifest_problems,
     sample_problems,
@@ -54,13 +55,18 @@ from shiftdata.data.verifying.rows import (
 )
 from shiftdata.data.verifying.tables import read_table, shard_problems, statistics_problems, unreadable
 from shiftdata.data.verifying.tars import tar_problems
-from shiftdata.errors import IntegrityError
+from shiftdata.errors import IntegrityError, ShiftdataError
 from shiftdata.untrusted.parquet import read_parquet
 
 #: Checks a canonical split, given its rows (with `params` if asked), their bytes in memory, and its key file.
 SplitCheck: TypeAlias = Callable[
     [CanonicalSplit, Callable[[bool], Metadata], IntArray, LocalFile], Iterator[Problem]
 ]
+
+
+#: The file that the Hub puts into each repo, and its lines: which files it keeps outside of git.
+ATTRIBUTES = ".gitattributes"
+LFS = re.compile(rb"((#.*|\S+ filter=lfs diff=lfs merge=lfs -text|)\r?\n)*")
 
 
 def verify(
@@ -157,14 +163,18 @@ def _extra_files(files: Files) -> Iterator[Problem]:
         return
     for path in sorted(set(names) - listed):
         # A link to a folder of listed files is not extra: each of them is refused if it leads out.
-        if not any(name.startswith(f"{path}/") for name in listed):
+        leads_to_listed = any(name.startswith(f"{path}/") for name in listed)
+        if not leads_to_listed and not _is_of_hub(store, path):
             text = "is not in the manifest: an extra file; delete it, or build the dataset again"
             yield Problem(path, text, "extra")
-    for path in OVERRIDES if store.folder is not None or isinstance(store, Hub) else ():
-        if path not in names and store.has(path):
-            yield Problem(path, "would be read by `datasets` instead of the card: delete it", "extra")
     if files.leads_out(FILE_NAME):
         yield Problem(FILE_NAME, "points out of the dataset's folder: put the file itself there", "link")
+
+
+def _is_of_hub(store: Store, path: str) -> bool:
+    with suppress(ShiftdataError):
+        return path == ATTRIBUTES and LFS.fullmatch(store.read(path)) is not None
+    return False
 
 
 class _Audit:
@@ -189,6 +199,8 @@ class _Audit:
             yield from local.problems
             if local.path == DROPPED:
                 yield from dropped_problems(self.manifest, local)
+            elif local.path == CROISSANT:
+                yield from croissant_problems(self.manifest, local)
             elif local.path == README:
                 yield from card_problems(self.manifest, local)
             elif local.path == ATTRIBUTION and self.whole:

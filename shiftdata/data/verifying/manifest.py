@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shiftdata.data.dataset import OpenDataset
+from shiftdata.data.format.addresses import relative
 from shiftdata.data.format.attribution import attribution_text, credited
+from shiftdata.data.format.croissant import render_croissant
 from shiftdata.data.format.front_matter import loading_entries, yaml_lines
 from shiftdata.data.format.identity import dataset_content_id
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
@@ -28,6 +30,7 @@ from shiftdata.data.format.paths import (
 )
 from shiftdata.data.format.schema import columns
 from shiftdata.data.format.written import sample_of
+from shiftdata.data.places.store import MOST_SMALL
 from shiftdata.data.verifying.files import LocalFile, Problem
 from shiftdata.data.verifying.tables import read_table
 from shiftdata.stable import hash_of_parts
@@ -100,12 +103,17 @@ def card_problems(manifest: Manifest, card: LocalFile) -> Iterator[Problem]:
     listed = manifest.default_base in {base.name for base in manifest.bases}
     if card.file is None or manifest.is_webdataset or not listed:
         return
-    match = FRONT.match(card.file.read_text(encoding="utf-8", errors="replace"))
+    match = FRONT.match(_start(card.file).decode(errors="replace"))
     front = _by_key(match[1] if match else "")
     for key, wanted in _by_key("\n".join([*yaml_lines(loading_entries(manifest)), ""])).items():
         if front.get(key) != wanted:
             text = f"has other {key} than the manifest: fetch it again, or build the dataset again"
             yield Problem(card.path, text, "card")
+
+
+def _start(file: Path, most: int = MOST_SMALL) -> bytes:
+    with file.open("rb") as stream:
+        return stream.read(most)
 
 
 def _by_key(front: str) -> dict[str, str]:
@@ -120,6 +128,18 @@ def _by_key(front: str) -> dict[str, str]:
     return {} if "?" in lines else lines
 
 
+def croissant_problems(manifest: Manifest, local: LocalFile) -> Iterator[Problem]:
+    """Check that the description for machines is the one that the manifest gives."""
+    if local.file is None:
+        return
+    try:
+        same = relative(_start(local.file)) == render_croissant(manifest).encode()
+    except Exception:  # a manifest can contradict itself in many ways
+        same = False
+    if not same:
+        yield Problem(local.path, "does not describe the manifest: build the dataset again", "croissant")
+
+
 def attribution_problems(
     manifest: Manifest, local: LocalFile, terms: Counter[tuple[str | None, str | None]]
 ) -> Iterator[Problem]:
@@ -129,10 +149,8 @@ def attribution_problems(
     if manifest.license != license_:
         text = f"has the licence {manifest.license!r}, its rows have {license_!r}"
         yield Problem(FILE_NAME, text, "licence")
-    if (
-        local.file is not None
-        and local.file.read_bytes() != attribution_text(manifest.name, everyone).encode()
-    ):
+    wanted = attribution_text(manifest.name, everyone).encode()
+    if local.file is not None and _start(local.file, len(wanted) + 1) != wanted:
         yield Problem(local.path, "does not have the credits of the rows: build the dataset again", "credits")
 
 

@@ -297,8 +297,8 @@ def _set_problems(
         yield Problem(path, f"has the count {row['count']}, and {allowed}", "count", row["key"])
     place = pc.index_in(keys, value_set=rows["key"].combine_chunks())
     at = place.drop_null().to_numpy().astype(np.int64)
-    drawn = groups_of(rows)[np.repeat(at, np.maximum(counts[place.is_valid().to_numpy()], 0))]
-    counted = replace(size_of(drawn, counts), bytes=record.size.bytes)
+    drawn = np.maximum(counts[place.is_valid().to_numpy()], 0).astype(np.int64)
+    counted = replace(size_of(groups_of(rows)[at], counts, drawn), bytes=record.size.bytes)
     yield from _count_problems(path, name, counted, record.size)
     repeated = pc.value_counts(keys)
     wrong = {"is frozen twice": repeated.filter(pc.greater(repeated.field(1), 1)).field(0)}

@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from shiftdata.data.format.identity import base_content_id, task_content_id
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.paths import data_files, index_file, is_tar
+from shiftdata.data.format.paths import CROISSANT, data_files, index_file, is_tar
 from shiftdata.data.format.records import Base
 from shiftdata.data.format.schema import features_as_bytes, index_schema, json_columns
 from shiftdata.data.verifying.files import Files, LocalFile, Problem
+from shiftdata.data.verifying.manifest import croissant_problems
 from shiftdata.data.verifying.tables import read_table
 from shiftdata.untrusted.texts import read_json
 
@@ -50,6 +51,8 @@ def tar_problems(files: Files) -> Iterator[Problem]:
             yield Problem(f"index/{base.name}", text, "content_id")
     for local in files.each(sorted(set(manifest.files) - done)):
         yield from local.problems
+        if local.path == CROISSANT:
+            yield from croissant_problems(manifest, local)
 
 
 def _content_id(sets: Mapping[str, Sequence[pa.Table]], manifest: Manifest, base: Base) -> str:

@@ -131,6 +131,8 @@ def published(metadata: Metadata, split: CanonicalSplit) -> Task:
         keys = Path(scratch) / f"{split.name}.parquet"
         keys.write_bytes(metadata.dataset.read_file(protocol_file(split.name)))
         frozen = frozen_task(metadata, keys)
+    if frozen.sets.keys() != split.sets.keys():
+        raise metadata.dataset.damaged(f"{keys.name} has other sets than the manifest lists for it")
     sets = {
         name: replace(rows, filters=split.sets[name].filters, reason=split.sets[name].reason)
         for name, rows in frozen.sets.items()

@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.paths import in_order, row_files
+from shiftdata.data.format.schema import FROZEN
 from shiftdata.data.format.typed import record
 from shiftdata.data.format.writer import KEYS_PER_GROUP, write_keys
 from shiftdata.data.metadata import Metadata
-from shiftdata.data.metadata.columns import as_array, read_columns
+from shiftdata.data.metadata.columns import as_array, check_draws, read_columns
 from shiftdata.errors import InputError, IntegrityError, NotFoundError
 from shiftdata.evaluation.tasks.sets import Indices, Role, RowSet
 from shiftdata.untrusted.parquet import ParquetReader
@@ -172,7 +173,11 @@ def _tables(path: Path) -> Iterator[pa.Table]:
         groups = range(len(file.group_rows))
         step = max(1, len(groups) // 8)
         for start in groups[::step]:
-            yield file.read(["key", "split", "count"], groups[start : start + step])
+            table = file.read(FROZEN.names, groups[start : start + step]).cast(FROZEN)
+            if any(column.null_count for column in table.columns):
+                raise InputError(f"{path} has a row without key, split or count: freeze the task again")
+            check_draws(table["count"], str(path))
+            yield table
 
 
 def _encoded(texts: pa.ChunkedArray) -> tuple[Indices, pa.Array]:
@@ -192,7 +197,7 @@ def _opened(path: Path) -> Iterator[ParquetReader]:
     try:
         with ParquetReader(path) as file:
             yield file
-    except (OSError, IntegrityError) as error:
+    except (OSError, IntegrityError, pa.ArrowException) as error:
         raise InputError(
             f"{path} is not a frozen task with the columns key, split, count: {error}"
         ) from error

@@ -51,7 +51,7 @@ def test_only_what_changed_is_copied_what_went_is_deleted_and_foreign_files_stay
     changed = {line.split()[1] for line in said.splitlines() if line.startswith("    ~")}
     assert changed == {PICTURE, "README.md", FILE_NAME}
     assert "    - groups.png" in said
-    assert "not of this dataset, left alone: notes/mine.txt" in said
+    assert "not of this dataset, left alone: .keep, notes/mine.txt" in said
     publish(later, "--to", "place")
     found = contents(home / "place/tiny")
     assert found == {**contents(later), "notes/mine.txt": b"mine", ".keep": b""}
