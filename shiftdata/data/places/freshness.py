@@ -7,15 +7,13 @@ A client remembers in its cache folder which version it saw at each address, and
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import islice
 from pathlib import Path
 
-from shiftdata.data.format.typed import record
 from shiftdata.data.places.search import store_at
 from shiftdata.data.places.signatures import (
     MOST_BYTES,
@@ -30,7 +28,6 @@ from shiftdata.data.places.signatures import (
 from shiftdata.data.places.store import MissingFileError, is_url
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.files import absolute, cache_folder, locked, write_bytes, write_text
-from shiftdata.untrusted.texts import read_json
 
 COMMENT = re.compile(
     r"shiftdata catalog (?P<name>[\w.-]+), version (?P<version>[1-9]\d{0,14}), "
@@ -70,15 +67,6 @@ class Statement:
                 "its version is from 1 to 15 digits"
             )
         return text
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """The newest catalog that was seen at an address."""
-
-    name: str
-    version: int
-    sha256: str
 
 
 def read_address(address: str, most: int, suffix: str = "") -> bytes:
@@ -179,37 +167,26 @@ def _follower(address: str, key: PublicKey, suffix: str = "") -> PublicKey | Non
 
 
 def _remember(address: str, statement: Statement, sha256: str) -> None:
-    """Compare a catalog with what was seen at its address, query aside, and remember the newest."""
+    """Compare a catalog with the newest that was seen at its address, query aside, and remember it."""
     place = address.partition("?")[0] if is_url(address) else str(absolute(address))
-    file = cache_folder("catalogs") / f"{hashlib.sha256(place.encode()).hexdigest()[:32]}.json"
+    file = cache_folder("catalogs") / f"{hashlib.sha256(place.encode()).hexdigest()[:32]}.txt"
     file.parent.mkdir(parents=True, exist_ok=True)
-    now = _Seen(statement.name, statement.version, sha256)
     with locked(file.with_suffix(".lock"), f"{file} is in use", wait=60):
         if file.is_file():
-            try:
-                seen = record(_Seen, read_json(file))
-            except ValueError as error:
-                raise IntegrityError(
-                    f"{file} is damaged ({error}): delete it to trust {place} again"
-                ) from error
-            _refuse_older(address, now, seen, file)
-            if now == seen:
-                return
-        write_text(file, json.dumps(asdict(now)) + "\n")
-
-
-def _refuse_older(address: str, now: _Seen, seen: _Seen, file: Path) -> None:
-    if now.name != seen.name:
-        fault = f"is the catalog {now.name!r}; {seen.name!r} was there before"
-    elif now.version < seen.version:
-        fault = f"is version {now.version}, which is old: version {seen.version} was there before"
-    elif now.version == seen.version and now.sha256 != seen.sha256:
-        fault = f"has other bytes than the version {seen.version} that was there before"
-    else:
-        return
-    raise IntegrityError(
-        f"{address} {fault}. Try again later, or ask its publisher; if that is right, delete {file}"
-    )
+            line, _, digest = file.read_text(encoding="utf-8").partition("\n")
+            seen, fault = Statement.parse(line, str(file)), ""
+            if seen.name != statement.name:
+                fault = f"is the catalog {statement.name!r}; {seen.name!r} was there before"
+            elif statement.version < seen.version:
+                fault = (
+                    f"is version {statement.version}, which is old: version {seen.version} was there before"
+                )
+            elif statement.version == seen.version and digest != sha256:
+                fault = f"has other bytes than the version {seen.version} that was there before"
+            if fault:
+                advice = f"ask its publisher; if that is right, delete {file}"
+                raise IntegrityError(f"{address} {fault}. Try again later, or {advice}")
+        write_text(file, f"{statement}\n{sha256}")
 
 
 def _next(key: PublicKey) -> str:
