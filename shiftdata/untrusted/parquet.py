@@ -252,8 +252,9 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 def _text_bytes(values: pa.Array) -> int:
     """Return the bytes of all texts with a dictionary, those in lists and structs included."""
     if pa.types.is_dictionary(values.type):
-        texts = values.type.value_type in TEXTS
-        return int(text_lengths(pa.chunked_array([values])).sum()) if texts else 0
+        if values.type.value_type not in TEXTS:
+            return 0
+        return pc.sum(pc.binary_length(values.dictionary).take(values.indices)).as_py() or 0
     if pa.types.is_struct(values.type):
         return sum(map(_text_bytes, values.flatten()))
     if pa.types.is_map(values.type):

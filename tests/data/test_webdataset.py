@@ -267,6 +267,7 @@ def test_verify_finds_samples_that_are_not_as_the_index_says(copied):
     edit_file(copied, path, change)
     found = [(problem.key, problem.kind.split(" than")[0]) for problem in sd.verify(copied)]
     assert found == [
+        (None, "croissant"),  # it has the hash of the file that was
         (rows[0]["key"], "has another example"),
         (rows[1]["key"], "has another label (.cls)"),
         (rows[2]["key"], "has other metadata (.json)"),
