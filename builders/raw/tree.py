@@ -23,7 +23,7 @@ T = TypeVar("T")
 #: Archives in forms that are not read here, and what downloads leave that have not ended.
 UNREAD = (".7z", ".rar", ".zst", ".lz4", ".z01")
 UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".incomplete", ".aria2")
-#: How a file begins that Git LFS puts in the place of another, and how long it is.
+#: How a file begins that Git LFS puts where another was, and how long it is.
 LFS, LFS_BYTES = b"version https://git-lfs", range(100, 200)
 #: The largest file that is read as a whole.
 MOST_BYTES = 1 << 30

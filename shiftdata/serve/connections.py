@@ -121,7 +121,7 @@ class Connections:
                 await asyncio.sleep(0)
 
     def _make_room(self, address: str) -> bool:
-        """Return True if a new connection may be open, where all are taken in the place of a stalled one."""
+        """Return True if a new connection may be open, where all are taken instead of a stalled one."""
         share = list(self._open.values()).count(address)
         if address not in self.limits.proxies and share >= self.limits.per_address:
             LOG.warning("%s has more than its share of connections", address)

@@ -17,7 +17,7 @@ from shiftdata.errors import InputError
 from shiftdata.serve.names import LOG, Refusal
 from shiftdata.untrusted.texts import read_toml
 
-#: Wrong tokens of an address in so many seconds, after which it is refused; addresses that are remembered.
+#: Wrong tokens of an address in this many seconds, after which it is refused; addresses that are remembered.
 WRONG, SECONDS, ADDRESSES = 10, 60.0, 10_000
 
 #: The reader with the token of the environment.

@@ -221,7 +221,7 @@ def read_parquet(
     most_rows: int | None = None,
     coded: Sequence[str] = (),
 ) -> pa.Table:
-    """Read columns of a file: those of a `schema` with its types, `rows` of them or at most so many."""
+    """Read columns of a file: those of a `schema` with its types, `rows` of them or at most `most_rows`."""
     with ParquetReader(source, name) as file:
         if rows is not None and file.rows != rows:
             raise IntegrityError(f"{file.name} has {file.rows:,} rows, the manifest says {rows:,}")
