@@ -6,8 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-python3}
 
-"$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
-    echo "shiftdata needs Python 3.11 or newer; $("$PYTHON" --version) is what '$PYTHON' is: make ... PYTHON=python3.12" >&2
+"$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11, 5))' || {
+    echo "the versions in constraints.txt need Python 3.11.5 or newer; '$PYTHON' is $("$PYTHON" --version): make ... PYTHON=python3.12" >&2
     exit 1
 }
 stamp=".venv/.installed-$*-$(cat pyproject.toml constraints.txt scripts/setup.sh | cksum | cut -d ' ' -f 1)"
