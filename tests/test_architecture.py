@@ -86,7 +86,7 @@ def test_the_wheel_is_for_consumers_only(installed):
 
 
 #: Packages of the extras, which nobody needs to find, load and evaluate.
-EXTRAS = ("torch", "starlette", "h11", "jinja2", "matplotlib", "sklearn", "scipy")
+EXTRAS = ("torch", "starlette", "minisign", "jinja2", "matplotlib", "sklearn", "scipy")
 #: A finder that does not find them.
 WITHOUT_EXTRAS = """
 import importlib.machinery, sys

@@ -137,7 +137,7 @@ def _falls(measures: Sequence[Measure], nuisance: str, untouched: str) -> Iterat
             falls.append(f"{fewer} of {len(both)} at {after.set.removeprefix('severity ')}")
         if falls:
             yield (
-                f"Trained on {untouched} ({mode}), the accuracy falls from the severity before in "
+                f"Trained on {untouched} ({mode}), the accuracy falls with the severity in "
                 f"these {nuisance}s: {', '.join(falls)}."
             )
 

@@ -26,6 +26,7 @@ SMALL = 1 << 20
 DAMAGE = (
     *(OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, ArithmeticError, AttributeError),
     *(RuntimeError, AssertionError, struct.error, zlib.error),
+    UserWarning,  # of corrupt EXIF data, where a program makes errors of warnings
 )
 
 

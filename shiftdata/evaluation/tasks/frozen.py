@@ -184,6 +184,8 @@ def _encoded(texts: pa.ChunkedArray) -> tuple[Indices, pa.Array]:
     """Return the number of each text, by first occurrence, and the different texts."""
     none = pa.nulls(0, pa.large_string())
     encoded = pa.chunked_array([none, *texts.cast(pa.large_string()).chunks]).dictionary_encode().chunks
+    if not encoded:  # of a file without rows
+        return np.empty(0, np.int64), none
     numbers = np.concatenate([as_array(chunk.indices) for chunk in encoded])
     return numbers, encoded[0].dictionary  # each chunk has the same
 
