@@ -117,7 +117,8 @@ class ParquetReader:
         """Refuse columns that would unpack to too much, as far as is known before they are decoded."""
         names, chosen = self._names(columns), self._groups(groups)
         rows = sum(self.group_rows[group] for group in chosen)
-        unpacked = rows * sum(_width(self.schema.field(name).type) for name in names)
+        # Not by name: of two columns with one name, no name finds either.
+        unpacked = rows * sum(_width(field.type) for field in self.schema if field.name in names)
         for group in chosen:
             for chunk, is_flat in self._chunks(names, group):
                 if not self._far:

@@ -189,13 +189,12 @@ def file_records(folder: Path, names: Sequence[str]) -> dict[str, FileRecord]:
 
 
 def sample_of(manifest: Manifest, file: Path) -> dict[str, Any]:
-    """Return the first row of a data file without its image; {} if no row may be passed on."""
+    """Return the first row of a data file without its image; {} if there is none that may be passed on."""
     if manifest.publishes == "nothing":
         return {}
     with ParquetReader(file) as opened:
         names = [name for name in opened.schema.names if name != "image"]
-        (row,) = next(opened.batches(names, 1)).to_pylist()
-    return dict(row)
+        return next((dict(row) for batch in opened.batches(names, 1) for row in batch.to_pylist()), {})
 
 
 def write_renderings(

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.format.names import shown
 from shiftdata.data.format.schema import Modality, columns, data_schema, example_bytes
 from shiftdata.data.loading.byte_ranges.layout import Shard
 from shiftdata.data.verifying.files import LocalFile, Problem, Progress, first_line
@@ -52,7 +53,7 @@ def table_problems(local: LocalFile, schema: pa.Schema) -> list[Problem]:
 
 
 def _columns(schema: pa.Schema) -> list[str]:
-    return [f"{field.name}: {field.type}" for field in schema]
+    return [shown(f"{field.name}: {field.type}") for field in schema]
 
 
 def read_table(
