@@ -218,7 +218,7 @@ def one_change(bad: Path, rng: random.Random) -> str:
 
 
 def meaning(folder: Path) -> dict[str, object]:
-    """What the files say, without what a publisher may state: `params`, and prose and pictures of the card."""
+    """What the files say, without what a publisher may state: `params`, prose and pictures of the card."""
     found = {
         path: data for path, data in contents(folder).items() if path not in ("groups.png", "preview.jpg")
     }
