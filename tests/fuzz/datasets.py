@@ -225,7 +225,7 @@ def _columns(folder: Path, rng: random.Random) -> None:
 
 
 def _bomb(folder: Path, rng: random.Random) -> None:
-    """A small file of gigabytes in the place of a table, or next to them."""
+    """A small file of gigabytes instead of a table, or next to them."""
     path = _file(
         folder, rng, "metadata", "data", "protocols", "index", "dropped.parquet", "filters/x.parquet"
     )
@@ -261,7 +261,7 @@ def _file(folder: Path, rng: random.Random, *below: str) -> Path:
 
 
 def _bytes(folder: Path, rng: random.Random) -> None:
-    """Other bytes in the place of any file but the manifest."""
+    """Other bytes instead of any file but the manifest."""
     path = rng.choice(sorted(p for p in folder.rglob("*") if p.is_file() and p.name != "manifest.json"))
     data = bytearray(path.read_bytes())
     at, end = sorted(rng.randrange(len(data) + 1) for _ in range(2))

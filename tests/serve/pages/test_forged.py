@@ -67,7 +67,7 @@ FORGED = {
     "a surrogate in params": column("params", '{"a": "\\ud800"}'),
     "params that are no JSON": column("params", "{"),
     "labels that are not there": column("label", 99),
-    "texts in the place of pictures": no_pictures,
+    "texts instead of pictures": no_pictures,
     "infinite severities": manifest(severities=[0.0, float("inf")]),
     "a text for a card picture": lambda folder: edit_file(folder, "preview.jpg", lambda _: b"a text"),
     "a card of NUL": lambda folder: edit_file(folder, "README.md", lambda _: b"\0" * 1000),
