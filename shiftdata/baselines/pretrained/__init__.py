@@ -1,0 +1,1 @@
+"""Models that come trained: sources of them, heads over their features, predictions of a task."""
