@@ -31,10 +31,10 @@ Precision: TypeAlias = Literal["float32", "bfloat16"]
 class Pretrained:
     """A trained model: an encoder, and what turns its features into predictions without training.
 
-    `prepare` brings a batch as the loader gives it (uint8 pictures of `size`, n x 3 x height x width, or a list
-    of texts) into the encoder's input; the encoder returns n x `n_features`. `classifier` turns features into
-    logits for `outputs`, the names of its classes (empty where they are not known). `caption` encodes texts
-    into the space of the features: zero-shot logits are `scale` times the cosine of both.
+    `prepare` brings a batch as the loader gives it (uint8 pictures of `size`, n x 3 x height x width, or a
+    list of texts) into the encoder's input; the encoder returns n x `n_features`. `classifier` turns features
+    into logits for `outputs`, the names of its classes (empty where they are not known). `caption` encodes
+    texts into the space of the features: zero-shot logits are `scale` times the cosine of both.
     """
 
     name: str  # as the user wrote it: "timm:resnet50.a1_in1k"
@@ -49,7 +49,7 @@ class Pretrained:
     caption: Callable[[Sequence[str]], Tensor] | None = None
     scale: float = 100.0
     maps: tuple[nn.Module, ...] = ()  # parts that make feature maps, as `Network.maps`
-    #: Everything else that a record should hold, as JSON values: preprocessing, versions of libraries, revision.
+    #: What else a record should hold, as JSON values: preprocessing, versions of libraries, revision.
     about: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -85,10 +85,10 @@ class FeatureEncoder:
 
     def __call__(self, x: Sequence[str] | NDArray[np.uint8]) -> Floats:
         """Encode texts, or pictures n x height x width x 3."""
-        batch: Any = list(x) if self.modality == "text" else torch.from_numpy(np.asarray(x)).permute(0, 3, 1, 2)
-        if isinstance(batch, Tensor):
-            batch = batch.to(self.device)
-        autocast = nullcontext()
+        batch: Any = list(x)
+        if self.modality == "image":
+            batch = torch.from_numpy(np.asarray(x)).permute(0, 3, 1, 2).to(self.device)
+        autocast: Any = nullcontext()
         if self.precision == "bfloat16":
             autocast = torch.autocast(torch.device(self.device).type, torch.bfloat16)
         with torch.inference_mode(), autocast:
