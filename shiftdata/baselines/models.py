@@ -1,4 +1,4 @@
-"""Backbones by name: the inputs of each, its network, and the data of its pretraining.
+"""Backbones by name: the inputs of each, its network, and its pretrained weights.
 
 `Prepare` functions take a batch as the loader gives it, on the device of the training: uint8 pictures
 (n x 3 x height x width), float32 numbers (n x d), or a list of texts.
@@ -37,7 +37,7 @@ LITE_MAPS = (2, 4, 10, 15)
 
 @dataclass(frozen=True)
 class Backbone:
-    """A network by its name. `pretraining` names the data of its weights, `side` is the pictures' size.
+    """A network by its name. `pretraining` names its weights, `side` is the pictures' size.
 
     `make` gets the width of the inputs and the number of outputs.
     """
@@ -171,7 +171,7 @@ _BUILT_IN = (
     Backbone("small-resnet", "pixels", "a residual network of nine layers, from scratch", small_resnet,
              side=64),
     Backbone("efficientnet-lite0", "pixels", "EfficientNet-Lite0, all of it trained on", _efficientnet,
-             pretraining="supervised on ImageNet-1k", side=96),
+             pretraining="efficientnet-lite0", side=96),
 )  # fmt: skip
 #: The networks by name. Further names: timm:NAME and transformers:NAME, where these are installed.
 BACKBONES: Mapping[str, Backbone] = {backbone.name: backbone for backbone in _BUILT_IN}
@@ -187,7 +187,7 @@ def _timm(name: str) -> Backbone:
         mean, deviation = (255 * torch.tensor(about[key]).view(3, 1, 1) for key in ("mean", "std"))
         return Network(encoder, int(encoder.num_features), outputs, prepare=Scaled(mean, 1 / deviation))
 
-    return Backbone(f"timm:{name}", "pixels", make=make, pretraining=f"timm {name}", side=224)
+    return Backbone(f"timm:{name}", "pixels", make=make, pretraining=f"timm:{name}", side=224)
 
 
 class _Tokens(nn.Module):
@@ -220,7 +220,7 @@ def _transformers(name: str, tokens: int = 128) -> Backbone:
         encoder = _Tokens(model, int(tokenizer.pad_token_id or 0))
         return Network(encoder, int(model.config.hidden_size), outputs, prepare=prepare)
 
-    return Backbone(f"transformers:{name}", "texts", make=make, pretraining=f"transformers {name}")
+    return Backbone(f"transformers:{name}", "texts", make=make, pretraining=f"hf:{name}")
 
 
 def _own_network(encoder: nn.Module, sample: Tensor, outputs: int) -> Network:
@@ -278,7 +278,7 @@ def build(
     elif not isinstance(backbone, str):
         raise InputError("texts need a tokenizer: give backbone='transformers:NAME'")
     if isinstance(backbone, nn.Module):
-        about = Backbone(type(backbone).__name__, reads, pretraining="not known")
+        about = Backbone(type(backbone).__name__, reads, pretraining="a module of your own")
         return _own_network(backbone, prepare(sample[:2]), outputs), prepare, about
     # By default hidden layers for few features, and a linear layer for many, for n-grams and for tables.
     small = "mlp" if lines_are == "features" and width < 1000 else "linear"

@@ -25,9 +25,11 @@ from shiftdata.baselines.method import Data, Method, code_of
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Backbone, Floats, Prepare, build
 from shiftdata.baselines.networks import Network, batch_norms
+from shiftdata.baselines.pretrained.registry import flagged, pretraining_of
 from shiftdata.baselines.sets import TaskSets, check_rows
 from shiftdata.baselines.training import TRAINING, Training
 from shiftdata.data.arrays import IntArray
+from shiftdata.data.loading.encoders import FROZEN, weights_hash
 from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import CellBatches, FixedRows, Ranks, RowSampler
@@ -234,7 +236,10 @@ def train(
     training = replace(training or TRAINING, **settings)
     algorithm = make_method(method, variant=variant, **hyper)
     sets = TaskSets.of(task, algorithm, name)
-    source = Source(features) if features is not None else sets.source(backbone, side, on_rows)
+    own = features is not None
+    source = (
+        Source(features, pretraining="features of your own") if own else sets.source(backbone, side, on_rows)
+    )
     data = sets.data(source, training, seed, test_steps=test_steps)
     begun, used = time.monotonic(), time.process_time()
     network, prepare, about = _network(source, data.rows, data.classes, backbone, seed)
@@ -285,6 +290,14 @@ def _run(
     trainer.run(on_step=step)
 
 
+def pretraining_flag(task: Task, weights: str) -> dict[str, Any]:
+    """Return what is known of weights of a name, and whether they have seen the dataset of a task."""
+    sha256 = weights_hash() if weights == FROZEN else ""
+    dataset = task.metadata.dataset
+    name = task.metadata.name if dataset is None else dataset.manifest.name
+    return flagged(pretraining_of(weights, sha256), name, task.content_id())
+
+
 def _identity(
     task: Task, name: str | Method, method: Method, about: Backbone, training: Training, seed: int
 ) -> dict[str, Any]:
@@ -302,7 +315,7 @@ def _identity(
         "hyper": method.hyper,
         "trains_on_select": method.trains_on_select,
         "backbone": about.name,
-        "pretraining": about.pretraining,
+        "pretraining": pretraining_flag(task, about.pretraining),
         "training": asdict(training),
         "seed": seed,
         "versions": {"shiftdata": __version__, "torch": str(torch.__version__), "numpy": np.__version__},

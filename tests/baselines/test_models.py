@@ -182,7 +182,7 @@ def test_models_of_timm_get_a_head_and_their_own_scale(monkeypatch):
     network, prepare, about = build("timm:tiny", x, 3)
     assert network(prepare(x)).shape == (4, 3)
     assert prepare(x).unique().tolist() == pytest.approx([2.0])
-    assert about.pretraining == "timm tiny"
+    assert about.pretraining == "timm:tiny"
 
 
 @pytest.mark.slow
@@ -209,6 +209,10 @@ def test_the_record_says_what_frozen_features_have_seen(tiny, monkeypatch):
     monkeypatch.setattr("shiftdata.baselines.sets.FrozenFeatures", Means)
     task = sd.task(tiny, "group-fairness", k=4, mu=0.2)
     run = train(task, backbone="linear", training=Training(steps=2))
-    assert run.about["pretraining"].startswith("supervised on ImageNet-1k: frozen")
+    seen = run.about["pretraining"]
+    assert (seen["by"], seen["supervision"], seen["corpora"]) == ("hash", "labels", ["imagenet-1k"])
+    assert seen["contamination"] == "unknown"  # of a dataset of one's own
     assert run.about["input"] == [3]
-    assert train(task, training=Training(steps=2)).about["pretraining"] == ""
+    assert train(task, training=Training(steps=2)).about["pretraining"]["by"] == "from scratch"
+    own = np.zeros((len(task.metadata), 3), np.float32)
+    assert train(task, features=own, training=Training(steps=2)).about["pretraining"]["by"] == ""
