@@ -155,7 +155,9 @@ def _admitted(card: Card, task: Task) -> Contamination:
     else:
         why = answer.reason if pretraining.supervision == "none" else f"these are {pretraining}"
         hint = "train from scratch or from other weights, such as moco-v2, or submit to domainbed"
-    raise InputError(f"{asking[0]} admits weights without labels, texts and its data alone; {why}: {hint}")
+    raise InputError(
+        f"{asking[0]} admits weights without labels and captions that did not see its data; {why}: {hint}"
+    )
 
 
 def _evaluated(task: Task, name: str, seed: int, rows: pa.Table) -> Evaluation:
