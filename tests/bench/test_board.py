@@ -175,6 +175,7 @@ def test_a_sweep_becomes_a_submission_of_what_its_rule_chooses(tiny, sweep, tmp_
             assert score.value == pytest.approx(sum(result[name] for result in results) / 2, nan_ok=True)
     card = tables[0].entries[0].card
     assert (card.method, card.trials, card.rule) == ("rwg", 2, "iid-worst")
+    assert card.pretraining.pretraining.by == "from scratch"
 
 
 def test_an_oracles_choice_from_a_sweep_is_on_the_board_of_oracles(tiny, sweep, tmp_path):

@@ -99,8 +99,10 @@ def _chosen(records: Records, selected: Selected, task: Task) -> Iterator[pa.Tab
             yield rows_of(part, task, task.rows(name), predicted)
 
 
-def _weights(flag: Mapping[str, Any]) -> dict[str, Any]:
+def _weights(flag: Mapping[str, Any] | str) -> dict[str, Any]:
     """The weights of a record; what its registry knew by their name or hash, each leaderboard knows too."""
+    if isinstance(flag, str):  # of records that are older than the registry, as those of docs/findings
+        flag = {"weights": flag, "sha256": "", "by": ""}
     stated = flag["by"] in ("record", "statement")
     return {
         "weights": flag["weights"],
@@ -123,7 +125,7 @@ def _fields(records: Records, selected: Selected, task: Task) -> dict[str, Any]:
         "url": "",
         "code": f"shiftdata {about['versions']['shiftdata']}, commit {commit}",
         "backbone": study.backbone,
-        "pretraining": _weights(about["pretraining"]),
+        "pretraining": _weights(about.get("pretraining", "not recorded")),
         "trained_on": f"{', '.join(sets)} of each task",
         "trials": len(set(records.column("trial"))),
     }
