@@ -77,9 +77,9 @@ def source_of(
     array = features_of(metadata, every, makes, cache=form == "frozen", on_rows=on_rows)
     line_of = np.full(len(metadata), -1)
     line_of[every] = metadata.picture[every]
-    pretraining = (f"frozen features of {encoder.model.name}" if encoder else PRETRAINING) * (
-        form == "frozen"
-    )
+    pretraining = PRETRAINING if form == "frozen" else ""
+    if encoder:
+        pretraining = encoder.model.name
     return Source(array, pretraining=pretraining, line_of=line_of, lines_are=lines_are)
 
 
