@@ -248,7 +248,7 @@ class _Rows:
 
     @property
     def choice(self) -> dict[str, Any]:
-        """What chose the settings, for the record."""
+        """The set and the figure that chose the settings, for the record."""
         return (
             {"chosen_on": self.select, "by": self.by} if self.select else {"chosen_on": "nothing: defaults"}
         )
