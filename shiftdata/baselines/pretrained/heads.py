@@ -10,6 +10,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -241,14 +242,16 @@ class _Rows:
             raise InputError(f"features of {sets.fit} are not finite: use precision='float32'")
         # Without rows of known labels a validation set chooses nothing.
         has_rows = sets.select and np.isin(task.metadata.label[task.rows(sets.select)], task.label_ids).any()
-        self.select = sets.select if has_rows else None
-        if self.select is not None:
-            self.select_x = np.asarray(features(task.rows(self.select)), np.float32)
+        self.select, self._features = sets.select if has_rows else None, features
+
+    @cached_property
+    def _select_x(self) -> Floats:
+        assert self.select is not None
+        return self._features(self.task.rows(self.select))
 
     def rated(self, head: Head) -> float:
         """Evaluate a head on the validation set."""
-        assert self.select is not None
-        predicted = head.outputs[head.scores(self.select_x).argmax(1)]
+        predicted = head.outputs[head.scores(self._select_x).argmax(1)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OneClassWarning)
             return float(self.task.evaluate(predicted, self.select)[self.by])
