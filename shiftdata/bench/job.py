@@ -81,10 +81,6 @@ class Job:
     seed: int = 0
 
     @property
-    def is_heads(self) -> bool:
-        return is_heads(self.backbone)
-
-    @property
     def study(self) -> str:
         """The id that all trials and seeds of a method on a task share."""
         dataset = self.task.dataset.rstrip("/").rsplit("/", 1)[-1]
@@ -219,7 +215,7 @@ class Setting:
         left = [run for run in unit.runs if not run.refused]
         try:
             if left:
-                rows += (_heads if left[0].job.is_heads else _network)(self, left)
+                rows += (_heads if is_heads(left[0].job.backbone) else _network)(self, left)
             return rows
         except Exception as error:
             status, reason = reason_of(error)
