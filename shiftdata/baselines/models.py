@@ -28,6 +28,8 @@ Prepare: TypeAlias = Callable[[Any], Tensor]
 #: The form of an example that a network reads: pixels, numbers (features, n-grams, columns), or text.
 Reads: TypeAlias = Literal["pixels", "numbers", "texts"]
 
+#: Factors of a small network's widths.
+MIN_FACTOR, MAX_FACTOR = 0.02, 8.0
 #: Pieces of a column at most.
 PIECES = 16
 
@@ -173,7 +175,8 @@ _BUILT_IN = (
     Backbone("efficientnet-lite0", "pixels", "EfficientNet-Lite0, all of it trained on", _efficientnet,
              pretraining="supervised on ImageNet-1k", side=96),
 )  # fmt: skip
-#: The networks by name. Further names: timm:NAME and transformers:NAME, where these are installed.
+#: The networks by name. Further names: timm:NAME and transformers:NAME, where these are installed, and
+#: small-cnn:FACTOR.
 BACKBONES: Mapping[str, Backbone] = {backbone.name: backbone for backbone in _BUILT_IN}
 
 
@@ -223,6 +226,17 @@ def _transformers(name: str, tokens: int = 128) -> Backbone:
     return Backbone(f"transformers:{name}", "texts", make=make, pretraining=f"transformers {name}")
 
 
+def _small_cnn(factor: str) -> Backbone:
+    """Return the small network with its widths times a factor, for families by size."""
+    try:
+        width = float(factor)
+    except ValueError:
+        width = 0.0
+    if not MIN_FACTOR <= width <= MAX_FACTOR:
+        raise InputError(f"small-cnn:{factor}: give a factor of its widths such as small-cnn:0.5")
+    return Backbone(f"small-cnn:{width:g}", "pixels", make=partial(small_cnn, factor=width))
+
+
 def _own_network(encoder: nn.Module, sample: Tensor, outputs: int) -> Network:
     """Give an encoder of your own a head that fits the features it makes of a sample."""
     encoder.eval()
@@ -246,11 +260,11 @@ def _own_network(encoder: nn.Module, sample: Tensor, outputs: int) -> Network:
 
 def backbone_of(name: str) -> Backbone:
     """Return a backbone by its name."""
-    for prefix, make in (("timm:", _timm), ("transformers:", _transformers)):
+    for prefix, make in (("timm:", _timm), ("transformers:", _transformers), ("small-cnn:", _small_cnn)):
         if name.startswith(prefix):
             return make(name.removeprefix(prefix))
     if name not in BACKBONES:
-        raise not_found("backbone", name, BACKBONES, "Others: timm:NAME and transformers:NAME.")
+        raise not_found("backbone", name, BACKBONES, "Others: timm:NAME, transformers:NAME, small-cnn:0.5.")
     return BACKBONES[name]
 
 
