@@ -28,6 +28,8 @@ Prepare: TypeAlias = Callable[[Any], Tensor]
 #: The form of an example that a network reads: pixels, numbers (features, n-grams, columns), or text.
 Reads: TypeAlias = Literal["pixels", "numbers", "texts"]
 
+#: Factors of a small network's widths.
+MIN_FACTOR, MAX_FACTOR = 0.02, 8.0
 #: Pieces of a column at most.
 PIECES = 16
 
@@ -163,7 +165,7 @@ _BUILT_IN = (
              side=64),
     *map(_efficientnet, range(3)),
 )  # fmt: skip
-#: The networks by name. Any trained model is one too: timm:NAME, hf:owner/name, ..
+#: The networks by name. Further names: small-cnn:FACTOR, and of any trained model: timm:NAME, hf:owner/name, ..
 BACKBONES: Mapping[str, Backbone] = {backbone.name: backbone for backbone in _BUILT_IN}
 
 
@@ -187,6 +189,17 @@ def _fine_tuned(model: Any, _: int, outputs: int) -> Network:
             "predict`, or a linear layer on its features"
         )
     return Network(model.encoder, model.n_features, outputs, model.maps, model.prepare)
+
+
+def _small_cnn(factor: str) -> Backbone:
+    """Return the small network with its widths times a factor, for families by size."""
+    try:
+        width = float(factor)
+    except ValueError:
+        width = 0.0
+    if not MIN_FACTOR <= width <= MAX_FACTOR:
+        raise InputError(f"small-cnn:{factor}: give a factor of its widths such as small-cnn:0.5")
+    return Backbone(f"small-cnn:{width:g}", "pixels", make=partial(small_cnn, factor=width))
 
 
 def _own_network(encoder: nn.Module, sample: Tensor, outputs: int) -> Network:
@@ -214,10 +227,10 @@ def backbone_of(name: str) -> Backbone:
     """Return a backbone by its name; a trained model is loaded."""
     if name in BACKBONES:
         return BACKBONES[name]
+    if name.startswith("small-cnn:"):
+        return _small_cnn(name.removeprefix("small-cnn:"))
     if not TRAINED.match(name):
-        hint = (
-            "Others are trained models, such as timm:NAME and hf:owner/name: `shiftdata predict` lists them."
-        )
+        hint = "Others: small-cnn:0.5, and trained models such as timm:NAME; `shiftdata predict` lists them."
         raise not_found("backbone", name, BACKBONES, hint)
     return _trained(name)
 
