@@ -165,7 +165,7 @@ _BUILT_IN = (
              side=64),
     *map(_efficientnet, range(3)),
 )  # fmt: skip
-#: The networks by name. Further names: small-cnn:FACTOR, and of any trained model: timm:NAME, hf:owner/name, ..
+#: The networks by name. Further names: small-cnn:FACTOR, and those of trained models, such as timm:NAME.
 BACKBONES: Mapping[str, Backbone] = {backbone.name: backbone for backbone in _BUILT_IN}
 
 

@@ -163,7 +163,7 @@ class Run:
         """Return the name of the predicted label by key, of the test set or of the test set `name`."""
         name = name or self.task.set_of("test")
         numbers = self.predicted[np.searchsorted(self.rows, self.task.rows(name))]
-        return dict(zip(self.task.keys(name), _names(self.task, numbers), strict=True))
+        return dict(zip(self.task.keys(name), names_of_outputs(self.task, numbers), strict=True))
 
     def evaluate(self, name: str | None = None) -> Evaluation:
         """Return the task's official metrics on its test set, or on another set.
@@ -182,7 +182,7 @@ class Run:
         """Write run.json, model.pt, and predictions with scores for each test set and validation set."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        outputs = _names(self.task, self.model.outputs)
+        outputs = names_of_outputs(self.task, self.model.outputs)
         for name, rowset in self.task.sets.items():
             if rowset.role in ("select", "test"):
                 rows, scores = (self.rows, self.scores) if rowset.role == "test" else self.selecting
@@ -194,7 +194,8 @@ class Run:
         (folder / "run.json").write_text(text + "\n", encoding="utf-8")
 
 
-def _names(task: Task, numbers: IntArray) -> list[str]:
+def names_of_outputs(task: Task, numbers: IntArray) -> list[str]:
+    """Return the names of labels by their numbers in the dataset."""
     names: list[str] = np.array([*task.metadata.labels, "unknown"])[numbers].tolist()  # UNKNOWN is -1
     return names
 
