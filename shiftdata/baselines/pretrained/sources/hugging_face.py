@@ -14,7 +14,7 @@ from shiftdata.baselines.pretrained.sources.pictures import Pictures, resampling
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 
-#: Tokens of a text at most, for models that do not say.
+#: Tokens of a text, if no `size` is asked for and the model has room for as many.
 TOKENS = 128
 #: The side from which on ConvNeXt's pictures are resized and not cut.
 WARPED = 384
@@ -33,7 +33,7 @@ def load(name: str, size: int | None) -> Pretrained:
             auto = next((end for end in CLASSIFIERS if kind.endswith(end)), "")
             loader = getattr(library, f"AutoModel{auto}")
             model = loader.from_pretrained(name, trust_remote_code=False)
-            fields = _encoder(library, name, model, bool(auto))
+            fields = _encoder(library, name, model, bool(auto), size)
         weights = weights_hash(model)
         if fields["modality"] == "image":
             pictures = _pictures(library, name).at(size)
@@ -98,13 +98,13 @@ def _projected(model: Any, **x: Tensor) -> Tensor:
     return projected
 
 
-def _encoder(library: Any, name: str, model: Any, classifies: bool) -> dict[str, Any]:
+def _encoder(library: Any, name: str, model: Any, classifies: bool, size: int | None) -> dict[str, Any]:
     model.eval()
     texts = model.main_input_name == "input_ids"
     fields: dict[str, Any] = {"modality": "text" if texts else "image"}
     padding = None
     if texts:
-        fields["prepare"], padding = _tokens(library, name, model.config)
+        fields["prepare"], padding = _tokens(library, name, model.config, size)
     if classifies and (last := _without_last(model, model.config.num_labels)) is not None:
         fields["classifier"] = last
         labels = [str(model.config.id2label[number]) for number in range(last.out_features)]
@@ -137,7 +137,7 @@ def _towers(library: Any, name: str, model: Any) -> dict[str, Any]:
     if not hasattr(model, "get_image_features") or not hasattr(model, "get_text_features"):
         raise InputError(f"hf:{name}: {type(model).__name__} has no features of pictures and of texts alike")
     model.eval()
-    prepare, padding = _tokens(library, name, model.config.text_config)
+    prepare, padding = _tokens(library, name, model.config.text_config, None)
     asks = "attention_mask" in library.AutoTokenizer.from_pretrained(name).model_input_names
 
     def caption(texts: Sequence[str]) -> Tensor:
@@ -151,9 +151,10 @@ def _towers(library: Any, name: str, model: Any) -> dict[str, Any]:
     return fields | ({} if scale is None else {"scale": float(scale.detach().exp())})
 
 
-def _tokens(library: Any, name: str, config: Any) -> tuple[Prepare, int]:
+def _tokens(library: Any, name: str, config: Any, size: int | None) -> tuple[Prepare, int]:
     tokenizer = library.AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-    longest = min(TOKENS, getattr(config, "max_position_embeddings", TOKENS), tokenizer.model_max_length)
+    most = getattr(config, "max_position_embeddings", TOKENS), tokenizer.model_max_length
+    longest = min(size or TOKENS, *most)
     cut = {"padding": "max_length", "truncation": True, "max_length": longest, "return_tensors": "pt"}
 
     def prepare(texts: Sequence[str]) -> Tensor:
@@ -187,10 +188,10 @@ def _pictures(library: Any, name: str) -> Pictures:
         resize = int(size["shortest_edge"])
     else:
         resize = int(size["height"]), int(size["width"])
-    if cut is None and isinstance(resize, int):
-        cut = resize, resize  # batches need pictures of one size
+    if cut is None:  # batches need pictures of one size
+        cut = (resize, resize) if isinstance(resize, int) else resize
     mean, std = (0.0, 1.0) if not about.do_normalize else (about.image_mean, about.image_std)
     # Values are scaled by 1 / 255 first, or by another factor.
     factor = 255 * about.rescale_factor if about.do_rescale else 255.0
     mean, std = (tuple(each / factor for each in three(value)) for value in (mean, std))
-    return Pictures(cut or resize, resize, resampling_of(int(about.resample)), mean, std)
+    return Pictures(cut, resize, resampling_of(int(about.resample)), mean, std)

@@ -64,7 +64,7 @@ def _factory(path: Path, name: str) -> Callable[[], Any]:
     assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    factory = getattr(module, name, None)
+    factory: Callable[[], Any] | None = getattr(module, name, None)
     if not callable(factory):
         raise InputError(f"{path} has no function {name}")
     return factory
