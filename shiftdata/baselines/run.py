@@ -240,8 +240,8 @@ def train(
         name: the training set; default: the first with the role "fit".
         variant: "fixed", or "paper" or "code" where a method has them.
         backbone: a name of `BACKBONES` (of pictures "linear" and "mlp" read frozen features), a trained
-            model such as "timm:NAME", or a torch module that returns rows x features; default: a small network
-            from scratch.
+            model such as "timm:NAME", or a torch module that returns rows x features; default: a small
+            network from scratch.
         side: pixels of a picture's height and width; default: the backbone's.
         features: an array with a line for each row of the base, read instead of the examples.
         training: steps, batch, rate, ..; see `Training`.

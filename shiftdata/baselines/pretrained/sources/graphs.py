@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from shiftdata.baselines.pretrained.model import Pretrained
 from shiftdata.baselines.pretrained.sources.pictures import Pictures, resampling_of
@@ -22,8 +23,8 @@ from shiftdata.untrusted.texts import read_toml
 
 #: The tensors of rapidocr's recogniser: rows x steps x features, and the layer that makes signs of these.
 STEPS, SIGNS = "transpose_51.tmp_0", ("linear_85.w_0", "linear_85.b_0")
-#: The height of its pictures, and pixels of width that make a step.
-HEIGHT, STRIDE = 48, 8
+#: The height and the width of its pictures; of its steps of 8 pixels each those that a sign can reach.
+HEIGHT, WIDTH, READ = 48, 320, 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +97,11 @@ class Graph:
                 [made[: len(part)] for made in session.run(self.outputs, {self.input.name: filled})]
             )
         return [torch.from_numpy(np.concatenate(made)).float() for made in zip(*results, strict=True)]
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What the file says of itself."""
+        return dict(self._session("cpu").get_modelmeta().custom_metadata_map)
 
     def constants(self, names: Sequence[str], x: Tensor) -> list[Tensor]:
         """Return tensors of the graph that depend on no input."""
@@ -190,30 +196,35 @@ def load_rapidocr(name: str, size: int | None) -> Pretrained:
             "rapidocr needs its package: pip install --no-deps rapidocr-onnxruntime==1.4.4"
         )
     path = Path(found.origin).parent / "models" / "ch_PP-OCRv4_rec_infer.onnx"
-    graph = Graph(path, [STEPS])
-    width = max(HEIGHT, (size or HEIGHT) // STRIDE * STRIDE)
-    pictures = Pictures((HEIGHT, width), (HEIGHT, width), mean=(0.5,) * 3, std=(0.5,) * 3)
-    (steps,) = graph(torch.zeros(1, 3, HEIGHT, width))
-    weight, bias = Graph(path, [STEPS, *SIGNS]).constants(SIGNS, torch.zeros(1, 3, HEIGHT, width))
-    characters = graph._session("cpu").get_modelmeta().custom_metadata_map["character"].splitlines()
+    if size not in (None, HEIGHT):
+        raise InputError(f"size={size}: rapidocr reads pictures of {HEIGHT} x {HEIGHT} pixels: leave it out")
+    graph, blank = Graph(path, [STEPS]), torch.zeros(1, 3, HEIGHT, WIDTH)
+    weight, bias = Graph(path, [STEPS, *SIGNS]).constants(SIGNS, blank)
+    characters = graph.metadata["character"].splitlines()
+    pictures = Pictures((HEIGHT, HEIGHT), (HEIGHT, HEIGHT), mean=(0.5,) * 3, std=(0.5,) * 3)
+    scaled = pictures.prepare
 
     def prepare(x: Any) -> Tensor:
-        return pictures.prepare(x.flip(1))  # the network was trained on BGR
+        # The network was trained on lines in BGR, which the library fills up with grey.
+        return pad(scaled(x.flip(1)), (0, WIDTH - HEIGHT))
+
+    def encoder(x: Tensor) -> Tensor:
+        return graph(x)[0][:, :READ].flatten(1)
 
     def classifier(z: Tensor) -> Tensor:
-        logits: Tensor = z.view(len(z), *steps.shape[1:]) @ weight.to(z.device) + bias.to(z.device)
+        logits: Tensor = z.view(len(z), READ, -1) @ weight.to(z.device) + bias.to(z.device)
         return one_sign(logits)
 
     return Pretrained(
         name="rapidocr",
-        encoder=lambda x: graph(x)[0].flatten(1),
-        n_features=steps[0].numel(),
+        encoder=encoder,
+        n_features=READ * len(weight),
         prepare=prepare,
         weights=sha256_of(path),
         size=pictures.crop,
         classifier=classifier,
         outputs=(*characters, " "),
-        about=pictures.about | {"onnxruntime": require("onnxruntime", name).__version__},
+        about=pictures.about | {"width": WIDTH, "onnxruntime": require("onnxruntime", name).__version__},
     )
 
 
