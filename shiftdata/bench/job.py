@@ -169,7 +169,7 @@ def backbone_hash(name: str) -> str:
         except ImportError:  # texts and tables need no frozen network, so its package may be missing
             return ""
     pretrained = name in BACKBONES and BACKBONES[name].pretraining
-    return weights_hash() if pretrained else ""
+    return weights_hash(int(name[-1])) if pretrained else ""
 
 
 #: Steps between two checkpoints; shorter runs have none.
