@@ -74,7 +74,9 @@ class SavedRuns(Records):
             file = folder / predictions_file(name)
             if rowset.role in ("select", "test") and file.is_file():
                 _, labels = predicted_rows(self.task, name, str(file))
-                yield name, (self.task.evaluate(labels, name), labels)
+                result = self.task.evaluate(labels, name)
+                # Its error over origins, which counts of cells do not have.
+                yield name, (replace(result, figures={"overall": result.accuracy, **result.figures}), labels)
             elif rowset.role == "test":
                 raise InputError(f"{folder} has no {file.name}: save the predictions of every test set")
 

@@ -11,12 +11,14 @@ import pytest
 
 import shiftdata as sd
 from shiftdata.baselines import Training
+from shiftdata.bench.records import runs_of
 from shiftdata.bench.reporting import report
 from shiftdata.bench.saved import SavedRuns, saved_task
 from shiftdata.cli.app import main as cli
 from shiftdata.errors import InputError
-from shiftdata.evaluation.metrics import rank_agreement
+from shiftdata.evaluation.metrics import group_accuracy, rank_agreement
 from shiftdata.evaluation.metrics.line import Point, accuracy_line, agreement_line
+from tests.bench.synthetic import made_task, synthetic
 from tests.shared import dataset_of
 
 WIDTHS = ("0.05", "0.1", "0.25", "0.5")
@@ -89,8 +91,8 @@ def test_the_task_is_made_again_from_what_the_run_says(runs, task, dataset):
 @pytest.mark.parametrize(("sides", "at"), [(("select", "test"), None), (("test@0", "test@1"), ("0", "1"))])
 def test_the_line_and_the_agreement_are_those_of_the_predictions(runs, saved, task, sides, at):
     clean_table, *more = section(report(saved, ["last"], line=sides), "Accuracy on the line").tables
-    label, severity = task.metadata.label, task.metadata.columns["severity"]
-    hits, labels = [], []
+    label, severity, origin = task.metadata.label, task.metadata.columns["severity"], task.metadata.origin
+    hits, labels, rows_of, sizes = [], [], [], []
     for run in runs.values():
         test = task.rows("test")
         predicted = run.predicted[np.searchsorted(run.rows, test)]
@@ -100,20 +102,27 @@ def test_the_line_and_the_agreement_are_those_of_the_predictions(runs, saved, ta
         else:
             chosen = [severity[test] == float(step) for step in at]
             pair = [(test[mask], predicted[mask]) for mask in chosen]
-        hits.append([(label[rows] == of).mean() for rows, of in pair])
+        hits.append([float((label[rows] == of).mean()) for rows, of in pair])
+        rows_of.append([rows for rows, _ in pair])
+        errors = [
+            group_accuracy(label[rows], of, np.zeros(len(rows), int), n_groups=1, origins=origin[rows]).sem[0]
+            for rows, of in pair
+        ]
+        sizes.append(
+            tuple(
+                min(len(rows), 1 + p * (1 - p) / float(error) ** 2)
+                for (rows, _), p, error in zip(pair, hits[-1], errors, strict=True)
+            )
+        )
         labels.append([of for _, of in pair])
-    sizes = [len(np.unique(task.metadata.origin[rows])) for rows, _ in pair]
-    sizes = (
-        sizes
-        if at is None
-        else [min(len(rows), len(np.unique(task.metadata.origin[test]))) for rows, _ in pair]
-    )
-    points = [Point(f"small-cnn:{width}", *of, *sizes) for width, of in zip(WIDTHS, hits, strict=True)]
+    points = [
+        Point(f"small-cnn:{width}", *of, *map(len, pair_rows), effective=size)
+        for width, of, pair_rows, size in zip(WIDTHS, hits, rows_of, sizes, strict=True)
+    ]
     line = accuracy_line(points)
-    assert (
-        clean_table.blocks
-        == line.table(sides=[clean_table.blocks[0].header[1], clean_table.blocks[0].header[2]]).blocks
-    )
+    names = clean_table.blocks[0].header[1:3]
+    assert names == (("validation", "test") if at is None else sides)
+    assert clean_table.blocks == line.table(sides=names).blocks
     agreement = agreement_line(
         *map(np.stack, zip(*labels, strict=True)), [of[0] for of in hits], names=[p.name for p in points],
         true=[of[1] for of in hits],
@@ -192,3 +201,28 @@ def test_bad_folders_and_sides_say_what_to_do(runs, dataset, tmp_path, capsys):
     about = json.loads((copied / "run.json").read_text())
     (copied / "run.json").write_text(json.dumps(about | {"task_id": "1", "task": "another"}))
     assert "on one task" in refused(first, copied)
+
+
+SKILLS = {"erm": (0.9, 0.5), "coral": (0.8, 0.45), "dann": (0.7, 0.4), "mixup": (0.6, 0.3), "irm": (0.5, 0.3)}
+
+
+def test_a_sweep_of_enough_models_under_a_shift_has_a_line_too(tmp_path):
+    words = "leave-one-domain-out test=kind1"
+    tasks = {words: made_task(words)}
+    records = synthetic(tmp_path / "dg", tasks=tasks, methods=SKILLS, trials=1, rules=["last"])
+    clean, agreement = section(report(records), "Accuracy on the line").tables
+    shown = {line[0]: line for line in clean.blocks[0].body}
+    assert clean.blocks[0].header[1:3] == ("validation", "test")
+    for study, runs in runs_of(records):
+        for name, cell in zip(("validation", "test"), shown[study.method][1:3], strict=True):
+            cells = [records.evaluation(run, name).cells for run in runs]
+            assert cell == f"{100 * np.mean([of.correct.sum() / of.n.sum() for of in cells]):.1f}"
+    assert len(agreement.blocks[0].body) == len(SKILLS)
+    few = dict(list(SKILLS.items())[:3])
+    for name, of, methods in (("few", tasks, few), ("fairness", None, SKILLS)):
+        made = report(synthetic(tmp_path / name, tasks=of, methods=methods, trials=1, rules=["last"]))
+        assert not [part for part in made.sections if part.title == "Accuracy on the line"]
+    asked = report(
+        synthetic(tmp_path / "asked", tasks=tasks, methods=few, trials=1), ["last"], line=("test", "test")
+    )
+    assert section(asked, "Accuracy on the line").tables

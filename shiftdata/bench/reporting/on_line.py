@@ -26,7 +26,7 @@ SHIFTED = ("domain generalization", "domain adaptation", "continuous shift", "ot
 ENOUGH, MOST_TASKS = 5, 8
 NOTE = (
     "A point is a model, the mean over its seeds, on rows of two sets. Effective robustness is the height "
-    "above the line (Taori et al., 2020). Rows of one origin count as one."
+    "above the line (Taori et al., 2020). Intervals allow for origins with several rows."
 )
 
 
@@ -105,8 +105,8 @@ def _point(records: Records, score: Score, sides: Sequence[Side], *, several: bo
     backbone = clean(score.selected.study.backbone)
     name = f"{score.method}, {backbone}" if several else score.method
     family = backbone if several else family_of_model(name) if backbone == SAVED else ""
-    (clean_, n), (shifted, n_shifted) = (_share(records, score, side) for side in sides)
-    return Point(name, clean_, shifted, n, n_shifted, family)
+    (clean_, n, size), (shifted, n_shifted, size_shifted) = (_share(records, score, side) for side in sides)
+    return Point(name, clean_, shifted, n, n_shifted, family, (size, size_shifted))
 
 
 def family_of_model(name: str) -> str:
@@ -118,8 +118,10 @@ def family_of_model(name: str) -> str:
     return re.sub(r"[:/_ -]?\d+(\.\d+)?$", "", name.partition(", ")[0])
 
 
-def _share(records: Records, score: Score, side: Side, seeds: int | None = None) -> tuple[float, float]:
-    """The share of right rows over the first seeds, and the number of rows of different origins."""
+def _share(
+    records: Records, score: Score, side: Side, seeds: int | None = None
+) -> tuple[float, float, float]:
+    """The share of right rows over the first seeds, the rows, and how many of an origin each err as much."""
     cells = records.tasks[score.task_id][side.set].cells
     places = [records.places[at.run][side.set, at.step] for at in score.selected.runs[:seeds]]
     mine = np.ones(len(cells.n), bool)
@@ -129,7 +131,11 @@ def _share(records: Records, score: Score, side: Side, seeds: int | None = None)
     if not n:
         raise InputError(f"{side} has no rows: take another set or severity")
     right = records.correct(places)[:, mine].sum() / (n * len(places))
-    return float(right), float(min(n, cells.origins or n))
+    figure = f"accuracy@{side.severity}" if side.severity else "overall"
+    known = {each["name"]: each for each in records.figures(places[:1]).to_pylist()}.get(figure, {})
+    share, error = known.get("value"), known.get("sem")
+    size = 1 + share * (1 - share) / error**2 if share and error else cells.origins or n
+    return float(right), float(n), float(min(n, size))
 
 
 def _labels(records: Records, score: Score, side: Side) -> IntArray | None:
