@@ -12,7 +12,7 @@ import pyarrow as pa
 from shiftdata.data.arrays import FloatArray, IntArray
 from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics import align
-from shiftdata.evaluation.metrics.calibration import Calibration, calibration
+from shiftdata.evaluation.metrics.calibration import Calibration, measure_calibration
 from shiftdata.evaluation.metrics.records import some
 from shiftdata.evaluation.tasks.predictions import UNKNOWN
 from shiftdata.evaluation.tasks.rows import TaskRows, counts_of, key_array
@@ -57,7 +57,7 @@ def calibrated(task: TaskRows, path: str | Path, name: str | None = None) -> Cal
             {task.metadata.labels[label] for label in task.metadata.label[rows[place < 0]].tolist()}
         )
         raise InputError(f"labels of {name} are no outputs of the model ({some(lost)}): none is right there")
-    return calibration(scores, place, origins=task.metadata.origin[rows])
+    return measure_calibration(scores, place, origins=task.metadata.origin[rows])
 
 
 def _places(task: TaskRows, outputs: Sequence[str]) -> IntArray:

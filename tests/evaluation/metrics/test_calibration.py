@@ -11,7 +11,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics.bootstrap import Resampling
-from shiftdata.evaluation.metrics.calibration import calibration, risk_coverage
+from shiftdata.evaluation.metrics.calibration import measure_calibration, risk_coverage
 
 QUICK = Resampling(replicates=50)
 
@@ -24,7 +24,7 @@ def made(n=700, classes=5, seed=0):
 
 def test_the_figures_are_those_of_loops_and_of_scikit_learn():
     logits, y = made()
-    result, p = calibration(logits, y, resampling=QUICK), softmax(logits, 1)
+    result, p = measure_calibration(logits, y, resampling=QUICK), softmax(logits, 1)
     sure, right = p.max(1), p.argmax(1) == y
     edges, ece = np.linspace(0, 1, 16), 0.0
     for low, high in pairwise(edges):  # Guo et al. (2017), equation 3
@@ -33,7 +33,7 @@ def test_the_figures_are_those_of_loops_and_of_scikit_learn():
     assert result.ece.estimate == pytest.approx(ece, abs=1e-12)
     parts = np.array_split(np.argsort(sure), 14)  # 700 rows in 14 bins of 50
     heavy = np.mean([abs(sure[part].mean() - right[part].mean()) for part in parts])
-    equal = calibration(logits, y, bins=14, resampling=QUICK)
+    equal = measure_calibration(logits, y, bins=14, resampling=QUICK)
     assert equal.ece_mass.estimate == pytest.approx(heavy, abs=1e-12)
     assert result.nll.estimate == pytest.approx(log_loss(y, p), abs=1e-12)
     brier = sum(brier_score_loss(y == label, p[:, label]) for label in range(5))
@@ -46,21 +46,21 @@ def test_the_figures_are_those_of_loops_and_of_scikit_learn():
 def test_probabilities_are_taken_as_they_are_and_logits_may_be_huge():
     logits, y = made()
     plain, given = (
-        calibration(logits, y, resampling=QUICK),
-        calibration(softmax(logits, 1), y, resampling=QUICK),
+        measure_calibration(logits, y, resampling=QUICK),
+        measure_calibration(softmax(logits, 1), y, resampling=QUICK),
     )
     assert plain.ece.estimate == pytest.approx(given.ece.estimate)
     assert plain.nll.estimate == pytest.approx(given.nll.estimate)
-    huge = calibration([[1e4, 0.0], [0.0, 1e4]], [0, 0], resampling=QUICK)
+    huge = measure_calibration([[1e4, 0.0], [0.0, 1e4]], [0, 0], resampling=QUICK)
     assert huge.nll.estimate == pytest.approx(5000)
-    assert np.isfinite(calibration([[1.0, 0.0], [0.0, 1.0]], [0, 0], resampling=QUICK).nll.estimate)
+    assert np.isfinite(measure_calibration([[1.0, 0.0], [0.0, 1.0]], [0, 0], resampling=QUICK).nll.estimate)
 
 
 def test_intervals_are_over_origins_and_ties_of_confidence_share_a_bin():
     logits, y = made()
     origins = np.repeat(np.arange(70), 10)
-    by_row = calibration(np.repeat(logits[:70], 10, 0), np.repeat(y[:70], 10))
-    by_origin = calibration(np.repeat(logits[:70], 10, 0), np.repeat(y[:70], 10), origins=origins)
+    by_row = measure_calibration(np.repeat(logits[:70], 10, 0), np.repeat(y[:70], 10))
+    by_origin = measure_calibration(np.repeat(logits[:70], 10, 0), np.repeat(y[:70], 10), origins=origins)
     assert by_row.brier.estimate == by_origin.brier.estimate
     spans = [of.brier.high - of.brier.low for of in (by_row, by_origin)]
     assert spans[1] > 2 * spans[0]
@@ -68,8 +68,8 @@ def test_intervals_are_over_origins_and_ties_of_confidence_share_a_bin():
     rounded = softmax(logits, 1).round(1)
     rounded /= rounded.sum(1, keepdims=True)
     first, moved = (
-        calibration(rounded, y, resampling=QUICK),
-        calibration(rounded[order], y[order], resampling=QUICK),
+        measure_calibration(rounded, y, resampling=QUICK),
+        measure_calibration(rounded[order], y[order], resampling=QUICK),
     )
     assert first.ece_mass.estimate == pytest.approx(moved.ece_mass.estimate)
     assert first.aurc == pytest.approx(moved.aurc)
@@ -104,11 +104,11 @@ def test_risk_and_coverage_are_those_of_a_loop_over_prefixes():
 )
 def test_what_is_no_scores_or_labels_is_refused(scores, labels):
     with pytest.raises(InputError):
-        calibration(scores, labels)
+        measure_calibration(scores, labels)
 
 
 def test_bins_and_coverages_are_checked():
     with pytest.raises(InputError, match="bins"):
-        calibration([[0.5, 0.5]], [0], bins=0)
+        measure_calibration([[0.5, 0.5]], [0], bins=0)
     with pytest.raises(InputError, match="coverage"):
         risk_coverage([0.5], [1]).risk_at(0)

@@ -66,6 +66,16 @@ def test_intervals_have_the_rows_of_a_model_and_the_choice_of_models():
     assert accuracy_line(points(), resampling=Resampling(seed=1)).slope != accuracy_line(points()).slope
 
 
+def test_the_interval_of_a_model_on_few_rows_is_jeffreys():
+    standard = points(CLEAN, 0.9 * CLEAN - 0.2, n=10**9, family="standard")
+    few = Point("few", 0.8, 0.05, 10**9, 40, "few")
+    size = Point("size", 0.8, 0.05, 10**9, 4000, "few", effective=(10**9, 40))  # as uncertain as 40 rows
+    line = accuracy_line([*standard, few, size], axes="linear", families=["standard"])
+    ends = stats.beta.ppf([0.025, 0.975], 2.5, 38.5) - 0.52
+    for above in line.robustness[-2:]:
+        assert (above.low, above.high) == pytest.approx(tuple(ends), abs=0.01)
+
+
 def test_the_interval_of_the_slope_covers_the_truth_about_as_often_as_it_says():
     generator, covered = np.random.default_rng(0), 0
     for _ in range(60):
