@@ -31,6 +31,8 @@ from shiftdata.untrusted.texts import read_json
 #: The backbone of records of saved runs: models of any network stand in one table.
 SAVED = "saved runs"
 RUN = "run.json"
+#: What a run.json must say, so that its task can be made again.
+IDENTITY = ("dataset", "content_id", "task", "task_id")
 
 
 class SavedRuns(Records):
@@ -55,6 +57,11 @@ class SavedRuns(Records):
         """Read folders, [NAME=]FOLDER each; `dataset` says where the data is, by default as they name it."""
         split = [_split(str(place)) for place in places]
         abouts = [read_json(Path(folder) / RUN) for _, folder in split]
+        for (_, folder), about in zip(split, abouts, strict=True):
+            if lost := [key for key in IDENTITY if not about.get(key)]:
+                raise InputError(
+                    f"{folder}/{RUN} does not say {', '.join(lost)}: it is not of a dataset's task"
+                )
         if len(tasks := {str(about["task_id"]) for about in abouts}) > 1:
             described = "; ".join(sorted({str(about["task"]) for about in abouts}))
             raise InputError(f"a report compares models on one task, these are of {len(tasks)}: {described}")
@@ -107,7 +114,7 @@ def _names(abouts: Sequence[Mapping[str, Any]]) -> list[str]:
 def _row(name: str, about: Mapping[str, Any], evaluations: list[dict[str, Any]]) -> dict[str, Any]:
     known = {key: value for key, value in about.items() if key not in ("history", "outputs")}
     text = json.dumps(known, sort_keys=True)
-    own = {key: str(about.get(key, "")) for key in ("dataset", "content_id", "task", "task_id")}
+    own = {key: str(about.get(key, "")) for key in IDENTITY}
     return own | {
         "id": content_hash(name, text),
         "study": content_hash(own["task_id"], name)[:32],

@@ -79,6 +79,8 @@ def command(
     saved = [is_saved(folder) for folder in folders]
     if any(saved) and not all(saved):
         raise InputError(f"{folders[saved.index(False)]} is no saved run, as others are: give either kind")
+    if any(saved) and rules:
+        raise InputError("saved runs leave no choice to a rule: leave --rule out")
     records = SavedRuns.read(*folders, dataset=dataset) if any(saved) else Records.read(*folders)
     rules = ("last",) if any(saved) else rules
     result = report(records, rules, baseline=baseline, line=line or (), axes=axes)

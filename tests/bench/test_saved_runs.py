@@ -188,6 +188,7 @@ def test_bad_folders_and_sides_say_what_to_do(runs, dataset, tmp_path, capsys):
     assert "validation" in refused(*runs, "--line", "dev", "test")
     assert "no severity 7" in refused(*runs, "--line", "test@0", "test@7")
     assert "two runs" in refused(first, first)
+    assert "leave --rule out" in refused(first, "--rule", "iid")
     assert "at least 3 models" in refused(first, *list(runs)[1:2], "--line", "select", "test")
     assert "--line" in refused(first, "--picture", tmp_path / "line.svg")
     copied = shutil.copytree(first, tmp_path / "copied")
@@ -201,6 +202,8 @@ def test_bad_folders_and_sides_say_what_to_do(runs, dataset, tmp_path, capsys):
     about = json.loads((copied / "run.json").read_text())
     (copied / "run.json").write_text(json.dumps(about | {"task_id": "1", "task": "another"}))
     assert "on one task" in refused(first, copied)
+    (copied / "run.json").write_text(json.dumps({**about, "content_id": ""}))
+    assert "does not say content_id" in refused(first, copied)
 
 
 SKILLS = {"erm": (0.9, 0.5), "coral": (0.8, 0.45), "dann": (0.7, 0.4), "mixup": (0.6, 0.3), "irm": (0.5, 0.3)}
