@@ -54,6 +54,21 @@ def test_maps_halve_their_side(name, sides):
     assert shapes == [(width, side, side) for width, side in zip(widths, sides, strict=True)]
 
 
+def test_a_small_network_has_a_family_of_widths():
+    sizes = {}
+    for factor in ("0.25", "0.5", "1", "2"):
+        network, _, about = build(f"small-cnn:{factor}", torch.zeros(2, 3, 40, 40, dtype=torch.uint8), 3)
+        assert about.name == f"small-cnn:{factor}"
+        assert network.n_features == 512 * float(factor)
+        sizes[factor] = sum(each.numel() for each in network.encoder.parameters())
+    assert sorted(sizes.values()) == list(sizes.values())
+    plain, _, _ = build("small-cnn", torch.zeros(2, 3, 40, 40, dtype=torch.uint8), 3)
+    assert sum(each.numel() for each in plain.encoder.parameters()) == sizes["1"]
+    for wrong in ("wide", "0", "-1", "nan", "1000"):
+        with pytest.raises(InputError, match="give a factor"):
+            models.backbone_of(f"small-cnn:{wrong}")
+
+
 def test_numbers_are_standardised_over_all_rows():
     x = np.random.default_rng(0).normal(2018, 0.5, (10_000, 3)).astype(np.float32)
     x[::3, 1], x[:, 2], x[5, 0] = np.nan, 7, np.inf
