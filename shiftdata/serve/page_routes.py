@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -27,11 +26,9 @@ from shiftdata.serve.pages.pages import Place, card_of, cover, page
 from shiftdata.serve.pages.rows import MOST_ROWS, Rows
 from shiftdata.serve.pages.sprites import for_browser
 
-#: Files of a repo that a page lists.
-MOST_LISTED = 1000
 HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 #: Seconds in which the front page opens manifests: the rest follows when it is loaded again.
-OPENING = 3.0
+OPENING = 0.5
 
 
 def respond(ask: Ask) -> Response:
@@ -41,12 +38,9 @@ def respond(ask: Ask) -> Response:
         return response
     except Refusal as refusal:
         return refusal.answer()
-    except ChangedError as error:
-        return Refusal(409, str(error)).answer()
-    except NotFoundError as error:
-        return Refusal(404, str(error)).answer()
     except ShiftdataError as error:
-        return Refusal(400, str(error)).answer()
+        status = 409 if isinstance(error, ChangedError) else 404 if isinstance(error, NotFoundError) else 400
+        return Refusal(status, str(error)).answer()
     except MemoryError:
         return Refusal(413, "this page needs more memory than the server gives to pages").answer()
     except Exception as error:  # the dataset is a stranger's: its files make our code fail in any way
@@ -57,44 +51,36 @@ def respond(ask: Ask) -> Response:
 
 def front_page(ask: Ask) -> HTMLResponse:
     """`/`: the datasets, and how to reach them."""
-    entries, others, began = [], [], time.monotonic()
-    for repo, commit in ask.heads:
-        if entry := _entry(repo, commit, began):
-            entries.append(entry)
-        else:
-            name = f"{repo.owner}/{repo.name}"
-            facts = {"files": len(commit.files), "size": commit.bytes, "changed": commit.date[:10]}
-            others.append({"url": f"/datasets/{quote(name)}", "name": name, **facts})
+    until = time.monotonic() + OPENING
+    found = [(_entry(repo, commit, until), f"{repo.owner}/{repo.name}", commit) for repo, commit in ask.heads]
+    entries = [entry for entry, *_ in found if entry]
+    others = [(name, commit) for entry, name, commit in found if not entry]
     text = catalog_page(entries, root="/", index="", others=others, endpoint=ask.base_url)
     return HTMLResponse(text, headers=HEADERS)
 
 
-_entries = dict[tuple[str, str, str], dict[str, str] | None]()
+#: Entries of the front page that stay in memory, by repo and commit.
+MOST_ENTRIES = 5000
+_entries = dict[tuple[str, str], dict[str, str] | None]()
 
 
-def _entry(repo: Repo, commit: Commit, began: float) -> dict[str, str] | None:
+def _entry(repo: Repo, commit: Commit, until: float) -> dict[str, str] | None:
     """Return a dataset for the front page; None for another repo, a damaged manifest, and if time is over."""
-    key = repo.owner, repo.name, commit.id
-    if key in _entries or time.monotonic() - began > OPENING:
-        return _entries.get(key)
-    entry = None
+    name = f"{repo.owner}/{repo.name}"
+    if (name, commit.id) in _entries or time.monotonic() > until:
+        return _entries.get((name, commit.id))
+    entry, url = None, f"/datasets/{quote(name)}"
     try:
         if (dataset := dataset_of(repo, commit)) is not None:
-            url = f"/datasets/{quote(f'{repo.owner}/{repo.name}')}"
-            picture = f"{url}/card.webp?v={commit.id[:12]}"
-            entry = entry_of(dataset.manifest, url, f"{repo.owner}/{repo.name}", picture)
+            entry = entry_of(dataset.manifest, url, name, f"{url}/card.webp?v={commit.id[:12]}")
     except ChangedError:
         return None
     except Exception as error:  # a stranger's manifest: its files are listed all the same
-        LOG.warning("the manifest of %s/%s is not read: %s", *key[:2], type(error).__name__)
-    _entries[key] = entry
+        LOG.warning("the manifest of %s is not read: %s", name, type(error).__name__)
+    _entries[name, commit.id] = entry
     if len(_entries) > MOST_ENTRIES:
         del _entries[next(iter(_entries))]
     return entry
-
-
-#: Entries of the front page that stay in memory.
-MOST_ENTRIES = 5000
 
 
 def dataset_page(ask: Ask) -> HTMLResponse:
@@ -137,11 +123,6 @@ def card_image(ask: Ask) -> Response:
 def _place(ask: Ask, repo: Repo, commit: Commit) -> Place:
     repo_id = f"{repo.owner}/{repo.name}"
     url = f"/datasets/{quote(repo_id)}"
-    file_url = f"{url}/resolve/main/"
-    listed = [
-        {"path": path, "url": file_url + quote(path), "size": file.size}
-        for path, file in itertools.islice(commit.files.items(), MOST_LISTED)
-    ]
     return Place(
         root="/",
         here=f"{url}/",
@@ -150,9 +131,8 @@ def _place(ask: Ask, repo: Repo, commit: Commit) -> Place:
         version=commit.id[:12],
         repo_id=repo_id,
         endpoint=ask.base_url,
-        files=listed,
-        more_files=max(0, len(commit.files) - MOST_LISTED),
-        file_url=file_url,
+        files=commit.files,
+        file_url=f"{url}/resolve/main/",
     )
 
 

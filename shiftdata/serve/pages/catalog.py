@@ -10,7 +10,6 @@ from PIL import Image
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.evaluation.pages.shell import as_size, render
-from shiftdata.serve.pages.pages import calibrated
 from shiftdata.serve.pages.sprites import as_webp
 from shiftdata.untrusted.pictures import decoded_picture
 
@@ -32,9 +31,18 @@ def entry_of(known: Manifest, url: str, repo_id: str, picture: str = "") -> dict
     facts += "" if known.pixels_included else "; splits only"
     texts = [known.name, known.title, known.summary, known.family, known.license]
     search = " ".join([*texts, *known.labels[:200], *known.nuisances[:200]]).lower()[:MOST_SEARCHED]
-    entry = {"name": known.name, "title": known.title, "license": known.license, "facts": facts}
-    entry |= {"shift": known.family.replace("-", " "), "calibrated": calibrated(known), "search": search}
-    return entry | {"url": url, "repo_id": repo_id, "picture": picture}
+    return {
+        "name": known.name,
+        "title": known.title,
+        "license": known.license,
+        "facts": facts,
+        "shift": known.family.replace("-", " "),
+        "calibrated": str(known.calibration or ""),
+        "url": url,
+        "repo_id": repo_id,
+        "picture": picture,
+        "search": search,
+    }
 
 
 def catalog_page(
@@ -42,10 +50,10 @@ def catalog_page(
     *,
     root: str,
     index: str = "index.html",
-    others: Sequence[Mapping[str, Any]] = (),
+    others: Sequence[tuple[str, Any]] = (),
     endpoint: str = "",
 ) -> str:
-    """The front page. `others` are repos in other formats."""
+    """The front page. `others` are repos in other formats: the name of each, and its commit."""
     return render(
         "catalog.html",
         root=root,

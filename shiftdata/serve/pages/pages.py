@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from shiftdata.data.dataset import OpenDataset
@@ -13,10 +13,9 @@ from shiftdata.data.format.paths import README
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.places.search import NAMESPACE
 from shiftdata.data.places.store import Store
-from shiftdata.evaluation.pages.shell import render
+from shiftdata.evaluation.pages.shell import markdown, render
 from shiftdata.evaluation.protocols import protocols
-from shiftdata.extras import require
-from shiftdata.serve.pages.counts import base_names, distributions
+from shiftdata.serve.pages.counts import distributions
 from shiftdata.serve.pages.rows import Indices, Rows
 from shiftdata.serve.pages.sprites import sprite
 
@@ -44,8 +43,7 @@ class Place:
     version: str = ""
     repo_id: str = ""
     endpoint: str = ""
-    files: Sequence[Mapping[str, Any]] = ()
-    more_files: int = 0
+    files: Mapping[str, Any] = field(default_factory=dict)
     file_url: str = ""
 
     def sample(self, rows: Rows) -> Mapping[tuple[int, int], Indices]:
@@ -85,7 +83,7 @@ def page_data(dataset: OpenDataset, place: Place) -> dict[str, Any]:
         "nuisances": list(manifest.nuisances),
         "severities": list(manifest.severities) if _is_continuous(manifest) else [],
         "splits": list(SPLITS),
-        "bases": [_base_data(Rows.of(dataset, name), place) for name in base_names(manifest)],
+        "bases": [_base_data(Rows.of(dataset, base.name), place) for base in manifest.ordered_bases],
         "tasks": [{"base": base, "words": words} for base, words in tasks_of(manifest)],
         "protocols": sorted(known.id for known in protocols()) if live else [],
     }
@@ -98,7 +96,7 @@ def tasks_of(manifest: Manifest) -> list[tuple[str, str]]:
     """
     return [
         *((split.base, split.name) for split in manifest.canonical_splits),
-        *((base, "") for base in base_names(manifest)),
+        *((base.name, "") for base in manifest.ordered_bases),
     ]
 
 
@@ -136,28 +134,15 @@ def _is_continuous(manifest: Manifest) -> bool:
 
 def _of_dataset_page(dataset: OpenDataset, place: Place) -> dict[str, Any]:
     manifest = dataset.manifest
-    rows = Rows.of(dataset, base_names(manifest)[0])
+    rows = Rows.of(dataset, manifest.default_base)
     splits = manifest.canonical_splits
     return {
         "distributions": rows.keep("distributions", lambda: distributions(rows)),
         "card": rows.keep(("card", place.file_url), lambda: card_of(dataset.store, place.file_url)),
-        "calibrated": calibrated(manifest),
         "repo_id": place.repo_id or f"{NAMESPACE}/{manifest.name}",
         "example_config": next((name for name in manifest.configs if manifest.canonical(name)), ""),
         "example_task": splits[0].name if splits else "",
     }
-
-
-def calibrated(manifest: Manifest) -> str:
-    """Say in a line what a small model reaches on the first canonical split that was measured."""
-    if manifest.calibration is None or not manifest.calibration.measures:
-        return ""
-    measures = manifest.calibration.measures
-    by = next((measure for measure in measures if measure.trained.lower() == "erm"), measures[0])
-    return (
-        f"{by.trained} {'from scratch' if by.mode == 'scratch' else 'on frozen features'} on {by.split}: "
-        f"mean {by.mean[0]:.2f}, worst {by.worst[0]:.2f} ({by.worst_cell}), chance {by.chance:.2f}"
-    )
 
 
 def card_of(store: Store, file_url: str) -> Any:
@@ -166,32 +151,4 @@ def card_of(store: Store, file_url: str) -> Any:
         return ""
     text = store.read(README).decode(errors="replace")
     text = re.sub(r"\A---\n.*?\n---\n", "", text, count=1, flags=re.DOTALL)
-    return require("markupsafe", "a page").Markup(markdown(text, file_url))
-
-
-#: What keyboards and screen readers need of Markdown's HTML: what scrolls can be reached, no head is empty.
-USABLE = (
-    ("<pre>", '<pre tabindex="0">'),
-    ("<table>", '<div class="scroll" tabindex="0" role="group" aria-label="table"><table>'),
-    ("</table>", "</table></div>"),
-    ("<th></th>", "<td></td>"),
-)
-
-
-def markdown(text: str, file_url: str) -> str:
-    """Return a stranger's Markdown as HTML: no tags of its own, links to files below `file_url`."""
-    reader = require("markdown_it", "a page").MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = reader.parse(text)
-    for token in (inner for outer in tokens for inner in (outer, *(outer.children or ()))):
-        for name in ("src", "href"):
-            url = str(token.attrGet(name) or "")
-            if url and not re.match(r"[a-z][a-z0-9+.-]*:|#|/", url):
-                token.attrSet(name, f"{file_url}{url}")
-        if token.type == "image":
-            token.attrSet("loading", "lazy")
-            if re.match(r"[a-z]+:|//", str(token.attrGet("src") or "")):
-                token.attrSet("src", "")  # the policy would forbid it
-    html = str(reader.renderer.render(tokens, reader.options, {}))
-    for plain, usable in USABLE:  # every other `<` of a text is escaped by now
-        html = html.replace(plain, usable)
-    return html
+    return markdown(text, file_url)

@@ -16,6 +16,7 @@ from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.metadata import Metadata, read_metadata
 from shiftdata.errors import InputError, NotFoundError
+from shiftdata.evaluation.metrics.records import plain
 from shiftdata.untrusted.texts import read_json
 
 Indices: TypeAlias = NDArray[np.int64]
@@ -80,14 +81,13 @@ class Rows:
         rows = self.metadata
         if split is not None and split not in SPLITS:
             raise InputError(f"split {split!r} is not one of {', '.join(SPLITS)}")
-        wanted = {
-            "label": (rows.label, label),
-            "nuisance": (rows.nuisance, nuisance),
-            "split": (rows.columns["split"], None if split is None else list(SPLITS).index(split)),
-            "severity": (rows.columns["severity"], severity),
-        }
         mask = np.ones(len(rows), bool)
-        for column, value in wanted.values():
+        for column, value in (
+            (rows.label, label),
+            (rows.nuisance, nuisance),
+            (rows.columns["split"], None if split is None else list(SPLITS).index(split)),
+            (rows.columns["severity"], severity),
+        ):
             if value is not None:
                 mask &= column == value
         return self.order[mask[self.order]]
@@ -166,7 +166,7 @@ class Rows:
                 "split": list(SPLITS)[known.columns["split"][row]],
                 "label": int(known.label[row]),
                 "nuisance": int(known.nuisance[row]),
-                "severity": _number(known.columns["severity"][row]),
+                "severity": plain(known.columns["severity"][row]),
             }
             for row, key in zip(at.tolist(), known.keys(at).to_pylist(), strict=True)
         ]
@@ -184,7 +184,7 @@ class Rows:
             | {
                 "sha256": record["sha256"].hex(),
                 "params": read_json(record["params"] or "{}"),
-                "quantile": _number(record["quantile"]),
+                "quantile": plain(record["quantile"]),
             }
             | row
             for record, row in zip(known, self.listed(at), strict=True)
@@ -209,7 +209,3 @@ class Rows:
         if self.modality == "text":
             return [data.decode(errors="replace") for data in examples]
         return [dict(zip(features, read_json(data), strict=True)) for data in examples]
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -21,7 +21,7 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.pages.shell import ROOMS, data_script, write_assets
 from shiftdata.files import write_text
 from shiftdata.serve.pages.catalog import card_picture, catalog_page, entry_of
-from shiftdata.serve.pages.counts import base_names, counts_of
+from shiftdata.serve.pages.counts import counts_of
 from shiftdata.serve.pages.pages import Place, cover, pages_of, tasks_of, wall
 from shiftdata.serve.pages.rows import Indices, Rows
 
@@ -97,7 +97,7 @@ def _parts(dataset: OpenDataset, place: Place) -> Iterator[Part]:
             yield path, partial(dataset.read_file, path)
     for number, task in enumerate(tasks_of(manifest)):
         yield _script(f"counts/{number}", partial(counts_of, dataset, *task))
-    for base in base_names(manifest):
+    for base in (base.name for base in manifest.ordered_bases):
         rows = Rows.of(dataset, base)
         sample = place.sample(rows)
         yield _script(f"keys/{base}", partial(_keys, rows, sample))
