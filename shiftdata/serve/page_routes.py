@@ -2,33 +2,70 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from functools import lru_cache
+from typing import IO, Any
 from urllib.parse import quote
 
 from starlette.datastructures import QueryParams
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from shiftdata.data.dataset import OpenDataset
+from shiftdata.data.dataset import OpenDataset, opened
 from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.data.format.paths import README
+from shiftdata.data.places.store import FileInfo, MissingFileError, Store
 from shiftdata.errors import ChangedError, InputError, NotFoundError, ShiftdataError
 from shiftdata.evaluation.pages.shell import POLICY, render
-from shiftdata.serve.folders import Commit, Repo
-from shiftdata.serve.live import CommitStore, dataset_of
+from shiftdata.serve.folders import Changed, Commit, Repo
 from shiftdata.serve.names import LOG, Refusal, no_entry
 from shiftdata.serve.page_process import Ask
-from shiftdata.serve.pages.catalog import card_picture, catalog_page, entry_of
-from shiftdata.serve.pages.counts import counts_of
-from shiftdata.serve.pages.pages import Place, card_of, cover, page
+from shiftdata.serve.pages.pages import Place, card_of, card_picture, counts_of, cover, entry_of, page
 from shiftdata.serve.pages.rows import MOST_ROWS, Rows
 from shiftdata.serve.pages.sprites import for_browser
 
 HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 #: Seconds in which the front page opens manifests: the rest follows when it is loaded again.
 OPENING = 0.5
+
+
+class CommitStore(Store):
+    """The files of one commit of a repo, opened as the repo opens them: through no link, and never others."""
+
+    def __init__(self, repo: Repo, commit: Commit) -> None:
+        self.repo, self.commit = repo, commit
+        self.address = f"{repo.owner}/{repo.name}"
+        self.revision = commit.id
+
+    def listing(self) -> dict[str, FileInfo]:
+        return {path: self.info(path) for path in self.commit.files}
+
+    def info(self, path: str) -> FileInfo:
+        if path not in self.commit.files:
+            raise MissingFileError(f"{self.address}/{path} does not exist")
+        file = self.commit.files[path]
+        return FileInfo(size=file.size, sha256=file.sha256, version=file.sha256)
+
+    def open(self, path: str) -> IO[bytes]:
+        self.info(path)
+        try:
+            return os.fdopen(self.repo.open(self.commit, path), "rb", buffering=0)
+        except Changed:
+            raise ChangedError(f"{self.address} has changed: load the page again") from None
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+
+@lru_cache(maxsize=8)  # datasets whose metadata stay in memory
+def dataset_of(repo: Repo, commit: Commit) -> OpenDataset | None:
+    """The dataset of a repo at a commit; None where it is not one of ours."""
+    if FILE_NAME not in commit.files:
+        return None
+    store = CommitStore(repo, commit)
+    return opened(store, store.read(FILE_NAME))
 
 
 def respond(ask: Ask) -> Response:
@@ -55,8 +92,8 @@ def front_page(ask: Ask) -> HTMLResponse:
     found = [(_entry(repo, commit, until), f"{repo.owner}/{repo.name}", commit) for repo, commit in ask.heads]
     entries = [entry for entry, *_ in found if entry]
     others = [(name, commit) for entry, name, commit in found if not entry]
-    text = catalog_page(entries, root="/", index="", others=others, endpoint=ask.base_url)
-    return HTMLResponse(text, headers=HEADERS)
+    known = {"entries": entries, "others": others, "endpoint": ask.base_url}
+    return HTMLResponse(render("catalog.html", root="/", index="", **known), headers=HEADERS)
 
 
 #: Entries of the front page that stay in memory, by repo and commit.

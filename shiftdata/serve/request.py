@@ -96,7 +96,7 @@ def mirror_of(request: Request) -> Mirror:
 
 
 def address_of(request: Request) -> str:
-    """What counts as one address, of the caller."""
+    """Return the caller's address, as `group_of` counts addresses."""
     return group_of(request.client.host if request.client else "")
 
 

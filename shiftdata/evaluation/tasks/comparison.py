@@ -138,6 +138,48 @@ class Comparison:
                 "groups": np.column_stack([*names, by_group]).tolist(),
             }
 
+    def shown(self, wrong: int, right: int, part: int) -> dict[int, list[IntArray]]:
+        """Return the places of each group's examples, in parts: those that methods get wrong, and some right.
+
+        The first part has the first rows that each method gets wrong, and right, at most as many of each as
+        given; the others have the rest of those that any method gets wrong. A row that was drawn twice comes
+        once.
+        """
+        _, distinct = np.unique(self.rows, return_index=True)
+        order = distinct[np.argsort(self.group[distinct], kind="stable")]
+        masks = [self.right(method) for method in self.predicted]
+        parts = {}
+        for mine in np.split(order, np.flatnonzero(np.diff(self.group[order])) + 1):
+            is_right = [mask[mine] for mask in masks]
+            chosen = [mine[~mask][:wrong] for mask in is_right] + [mine[mask][:right] for mask in is_right]
+            first = np.unique(np.concatenate(chosen))
+            rest = np.setdiff1d(mine[~np.all(is_right, axis=0)], first)
+            further = (rest[at : at + part] for at in range(0, len(rest), part))
+            parts[int(self.group[mine[0]])] = [first, *further]
+        return parts
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values: what a page shows of each method and of each two."""
+        metadata = self.task.metadata
+        return {
+            "labels": [*metadata.labels, "unknown"],
+            "nuisances": list(metadata.nuisances),
+            "nuisance": metadata.nuisance_column,
+            "methods": [
+                {
+                    "name": method,
+                    "worst": self.worst_line(method),
+                    "groups": self.groups(method),
+                    "confusions": self.confusions(method),
+                    "along": self.along(method),
+                    "failures": self.failures(method),
+                }
+                for method in self.predicted
+            ],
+            "steps": self.steps if len(self.steps) > 1 else [],
+            "pairs": list(self.pairs()),
+        }
+
     def worst_line(self, method: str) -> str:
         """Name the group with the lowest accuracy, of several the one with most rows, in a sentence."""
         label, nuisance, n, correct, low, high, origins = min(

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shiftdata.data.arrays import IntArray
 from shiftdata.evaluation.metrics.records import plain
@@ -23,29 +22,6 @@ from shiftdata.serve.pages.rows import Rows
 FIRST = {"wrong": 8, "right": 4}
 #: Examples of each further part of a group, which a page loads when it is asked for more.
 PART = 60
-#: The name of a label that no model is trained for.
-UNKNOWN = "unknown"
-
-
-def shown(compared: Comparison) -> dict[int, list[IntArray]]:
-    """Return the places of each group that are shown, in parts.
-
-    The first part has the first rows that each method gets wrong, and right; the others have the rest of
-    those that any method gets wrong. A row that was drawn twice is shown once.
-    """
-    _, distinct = np.unique(compared.rows, return_index=True)
-    order = distinct[np.argsort(compared.group[distinct], kind="stable")]
-    ends = np.flatnonzero(np.diff(compared.group[order])) + 1
-    right = [compared.right(method) for method in compared.predicted]
-    return {int(compared.group[mine[0]]): _parts(mine, right) for mine in np.split(order, ends)}
-
-
-def _parts(mine: IntArray, right: list[NDArray[np.bool_]]) -> list[IntArray]:
-    wrong_ones = [mine[~mask[mine]][: FIRST["wrong"]] for mask in right]
-    right_ones = [mine[mask[mine]][: FIRST["right"]] for mask in right]
-    first = np.unique(np.concatenate(wrong_ones + right_ones))
-    rest = np.setdiff1d(mine[~np.all([mask[mine] for mask in right], axis=0)], first)
-    return [first, *(rest[at : at + PART] for at in range(0, len(rest), PART))]
 
 
 def predictions_page(
@@ -63,7 +39,7 @@ def predictions_page(
     by default the first that tests. `begin` gets the page's name and its steps, and returns the call of each.
     """
     compared = Comparison.of(task, predictions, name, remap=remap)
-    parts_of = shown(compared)
+    parts_of = compared.shown(FIRST["wrong"], FIRST["right"], PART)
     step = begin(f"{compared.set}, {len(predictions)} methods", sum(map(len, parts_of.values())))
     write_assets(out)
     for folder in ("data/groups", "data/shown"):
@@ -76,10 +52,12 @@ def predictions_page(
             _write_part(compared, rows, f"{group}-{part}", places, out)
             step()
     title, results = " and ".join(predictions), [*compared.results.values()]
+    data = {"here": "", "pictures": rows is not None and rows.has_pictures, "columns": COLUMNS}
+    data |= {"first": FIRST, "more": PART, "parts": {group: len(parts) for group, parts in parts_of.items()}}
     text = render(
         "predictions.html",
         root="",
-        page=_page_data(compared, rows) | {"parts": {group: len(parts) for group, parts in parts_of.items()}},
+        page=compared.to_dict() | data,
         title=title,
         about=f"{results[0].dataset}, {results[0].task}; {compared.set}: {results[0].cells.counted}",
         notes=results[0].notes,
@@ -87,33 +65,6 @@ def predictions_page(
     )
     write_text(out / "index.html", text)
     return out / "index.html"
-
-
-def _page_data(compared: Comparison, rows: Rows | None) -> dict[str, Any]:
-    metadata = compared.task.metadata
-    return {
-        "here": "",
-        "pictures": rows is not None and rows.has_pictures,
-        "labels": [*metadata.labels, UNKNOWN],
-        "nuisances": list(metadata.nuisances),
-        "nuisance": metadata.nuisance_column,
-        "methods": [
-            {
-                "name": method,
-                "worst": compared.worst_line(method),
-                "groups": compared.groups(method),
-                "confusions": compared.confusions(method),
-                "along": compared.along(method),
-                "failures": compared.failures(method),
-            }
-            for method in compared.predicted
-        ],
-        "steps": compared.steps if len(compared.steps) > 1 else [],
-        "pairs": list(compared.pairs()),
-        "columns": COLUMNS,
-        "first": FIRST,
-        "more": PART,
-    }
 
 
 def _write_part(compared: Comparison, rows: Rows | None, name: str, places: IntArray, out: Path) -> None:

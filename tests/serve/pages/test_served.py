@@ -18,7 +18,7 @@ import shiftdata as sd
 from shiftdata.errors import ShiftdataError
 from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.serve import readers
-from shiftdata.serve.live import dataset_of
+from shiftdata.serve.page_routes import dataset_of
 from shiftdata.serve.pages.rows import Rows
 from tests.browser import wait_for_text
 from tests.serve.serving import TOKEN, request, serving

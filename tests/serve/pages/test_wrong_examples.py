@@ -42,7 +42,7 @@ def test_the_parts_of_a_group_hold_all_that_any_method_gets_wrong_once(built, wo
     task = task_of(built, "tiny", words)
     compared = Comparison.of(task, {"a": random_predictions(task, 1, 0.1), "b": random_predictions(task, 2)})
     wrong = ~(compared.right("a") & compared.right("b"))
-    for group, parts in predictions.shown(compared).items():
+    for group, parts in compared.shown(1, 4, 2).items():
         shown = compared.rows[np.concatenate(parts)].tolist()
         assert set(compared.rows[wrong & (compared.group == group)].tolist()) <= set(shown)
         assert len(shown) == len(set(shown))
