@@ -63,7 +63,8 @@ class PageProcess:
 
     def __init__(self, root: Path, memory: int = MEMORY, seconds: float = SECONDS) -> None:
         self._root, self._memory, self._seconds = root, memory, seconds
-        self._turn, self._thread = CapacityLimiter(1), CapacityLimiter(1)
+        # Threads of their own: however many ask for pages, those of file readers are free.
+        self._turn, self._thread, self._asking = CapacityLimiter(1), CapacityLimiter(1), CapacityLimiter(4)
         self._process: subprocess.Popen[bytes] | None = None
         self._sent, self._places = dict[Key, str](), Counter[str]()
         self._ended, self._closed = 0, False  # how often in a row, and for ever
@@ -72,7 +73,7 @@ class PageProcess:
     async def answer(self, address: str, asked: Callable[[], Ask]) -> Response:
         """Return the page that an address asks for, or an answer that says why there is none."""
         with self._place(address):
-            ask = await run_sync(asked)
+            ask = await run_sync(asked, limiter=self._asking)
             try:
                 async with asyncio.timeout(WAIT):
                     await self._turn.acquire()
