@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -21,6 +23,7 @@ from shiftdata.data.loading.encoders import efficientnet
 from shiftdata.data.loading.sources import LinesAre
 from shiftdata.errors import InputError, not_found
 from shiftdata.extras import require
+from shiftdata.untrusted.texts import read_json
 
 Floats: TypeAlias = NDArray[np.float32]
 #: Brings a batch into the form that a network reads.
@@ -30,6 +33,9 @@ Reads: TypeAlias = Literal["pixels", "numbers", "texts"]
 
 #: Pieces of a column at most.
 PIECES = 16
+
+#: What the record of a saved run has for certain.
+SAVED = {"backbone", "dataset", "content_id", "method", "input"}
 
 #: The last blocks of EfficientNet-Lite0 at a 4th, an 8th, a 16th and a 32nd of a picture's side.
 LITE_MAPS = (2, 4, 10, 15)
@@ -173,7 +179,8 @@ _BUILT_IN = (
     Backbone("efficientnet-lite0", "pixels", "EfficientNet-Lite0, all of it trained on", _efficientnet,
              pretraining="supervised on ImageNet-1k", side=96),
 )  # fmt: skip
-#: The networks by name. Further names: timm:NAME and transformers:NAME, where these are installed.
+#: The networks by name. Further names: timm:NAME and transformers:NAME, where these are installed, and
+#: run:FOLDER.
 BACKBONES: Mapping[str, Backbone] = {backbone.name: backbone for backbone in _BUILT_IN}
 
 
@@ -223,6 +230,58 @@ def _transformers(name: str, tokens: int = 128) -> Backbone:
     return Backbone(f"transformers:{name}", "texts", make=make, pretraining=f"transformers {name}")
 
 
+def _saved(folder: str) -> Backbone:
+    """Return the network of a run, or of `pretrain`, with the encoder that it saved."""
+    about = saved_run(folder)
+    start = backbone_of(about["backbone"])
+
+    def make(width: int, outputs: int) -> Network:
+        assert start.make is not None  # it has a name
+        network = start.make(width, outputs)
+        try:
+            network.encoder.load_state_dict(saved_encoder(folder))
+        except RuntimeError as error:
+            raise InputError(f"{folder} has other weights than a {start.name}: {error}") from error
+        return network
+
+    supervision, seen = about.get("supervision", "labels"), f"{about['dataset']} {about['content_id'][:12]}"
+    pretraining = f"{about['method']} on {seen}, supervision: {supervision}"
+    side = about["input"][0] if start.reads == "pixels" else start.side
+    return Backbone(f"run:{folder}", start.reads, make=make, pretraining=pretraining, side=side)
+
+
+def saved_run(folder: str | Path) -> dict[str, Any]:
+    """Read the record of a saved run."""
+    path = Path(folder) / "run.json"
+    try:
+        about = read_json(path)
+    except (OSError, ValueError) as error:
+        hint = "give the folder of a run, as `train` and `pretrain` save it"
+        raise InputError(f"{path} cannot be read ({error}): {hint}") from error
+    if not isinstance(about, dict) or SAVED - about.keys():
+        raise InputError(f"{path} is not the record of a run: it needs {', '.join(sorted(SAVED))}")
+    return about
+
+
+def saved_weights(folder: str | Path) -> Path:
+    """Return the file with the encoder's weights of a saved run."""
+    for name in ("encoder.pt", "model.pt"):
+        if (path := Path(folder) / name).is_file():
+            return path
+    raise InputError(f"{folder} has neither encoder.pt nor model.pt: give the folder of a run that ended")
+
+
+def saved_encoder(folder: str | Path) -> dict[str, Tensor]:
+    """Read the encoder's weights of a saved run; model.pt has the state of its whole method."""
+    path = saved_weights(folder)
+    prefix = "" if path.name == "encoder.pt" else "network.encoder."
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, pickle.UnpicklingError, EOFError) as error:
+        raise InputError(f"{path} is no file of weights: {error}") from error
+    return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+
+
 def _own_network(encoder: nn.Module, sample: Tensor, outputs: int) -> Network:
     """Give an encoder of your own a head that fits the features it makes of a sample."""
     encoder.eval()
@@ -246,11 +305,11 @@ def _own_network(encoder: nn.Module, sample: Tensor, outputs: int) -> Network:
 
 def backbone_of(name: str) -> Backbone:
     """Return a backbone by its name."""
-    for prefix, make in (("timm:", _timm), ("transformers:", _transformers)):
+    for prefix, make in (("timm:", _timm), ("transformers:", _transformers), ("run:", _saved)):
         if name.startswith(prefix):
             return make(name.removeprefix(prefix))
     if name not in BACKBONES:
-        raise not_found("backbone", name, BACKBONES, "Others: timm:NAME and transformers:NAME.")
+        raise not_found("backbone", name, BACKBONES, "Others: timm:NAME, transformers:NAME, run:FOLDER.")
     return BACKBONES[name]
 
 

@@ -68,10 +68,10 @@ def command(
 
     if dataset is None:
         return _print_methods()
-    options = {name: settings.pop(name) for name in ("variant", "backbone", "seed")} | _numbers(hyper)
+    options = {name: settings.pop(name) for name in ("variant", "backbone", "seed")} | numbers_of(hyper)
     training = Training(**{name: value for name, value in settings.items() if value is not None})
     chosen = task(dataset, protocol_of(protocol), base=base, on_empty=on_empty)
-    with _processes(device) as first, progress("read", None, " rows", quiet=quiet or not first) as bar:
+    with processes(device) as first, progress("read", None, " rows", quiet=quiet or not first) as bar:
 
         def on_step(done: int, total: int) -> None:
             bar.total, bar.unit, bar.n = total, " steps", done
@@ -93,7 +93,7 @@ def command(
     return None
 
 
-def _numbers(words: tuple[str, ...]) -> dict[str, Any]:
+def numbers_of(words: tuple[str, ...]) -> dict[str, Any]:
     """Read the words NAME=NUMBER of --set."""
     try:
         pairs = [word.split("=") for word in words]
@@ -103,7 +103,7 @@ def _numbers(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 @contextmanager
-def _processes(device: str) -> Iterator[bool]:
+def processes(device: str) -> Iterator[bool]:
     """Under torchrun, join the other processes; yield True in the one that prints."""
     import torch
 
