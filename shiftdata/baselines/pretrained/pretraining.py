@@ -14,7 +14,7 @@ from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Data
 from shiftdata.baselines.models import backbone_of
 from shiftdata.baselines.pretrained.model import Pretrained, weights_hash
-from shiftdata.baselines.run import CHECKPOINT, _check_network, _identity, _network, _run
+from shiftdata.baselines.run import CHECKPOINT, _identity, _network, _run
 from shiftdata.baselines.sets import SIDE, modality_of, source_of
 from shiftdata.baselines.training import Training
 from shiftdata.baselines.zoo.pretraining import PRETRAINING, Contrastive
@@ -70,35 +70,31 @@ def pretrain(
     sampler = FixedRows(np.arange(len(rows)), seed=seed)
     data = Data(source, rows, nothing, 1, group=nothing, domain=nothing, sampler=sampler)
     network, prepare, about = _network(source, rows, 1, backbone, seed)
-    _check_network(algorithm, network, source)
     trainer = Trainer(algorithm, network, prepare, data, training=training, seed=seed, device=device)
-    identity = _identity(task, method, algorithm, about, training, seed) | {"input": [*source.shape]}
-    corpus = {"dataset": identity["dataset"], "base": task.metadata.base, "sets": sets, "rows": len(rows)}
-    corpora = [corpus | {"content_id": identity["content_id"]}]
-    identity |= {"supervision": "none", "corpora": corpora}
-    _run(trainer, folder, identity, save_every, on_step)
+    record = _identity(task, method, algorithm, about, training, seed) | {"input": [*source.shape]}
+    corpus = {
+        "dataset": record["dataset"],
+        "content_id": record["content_id"],
+        "sets": sets,
+        "rows": len(rows),
+    }
+    record |= {"supervision": "none", "corpora": [corpus]}
+    _run(trainer, folder, record, save_every, on_step)
     encoder = network.encoder.cpu().eval()
-    record = identity | {"weights": weights_hash(encoder)}
-    if folder is not None and Ranks.of().rank == 0:
-        save(Path(folder), encoder, record)
+    record["weights"] = weights_hash(encoder)
+    name = record["method"]
+    if folder is not None:
+        name = f"run:{folder}"
+        if Ranks.of().rank == 0:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            torch.save(encoder.state_dict(), Path(folder) / ENCODER)
+            text = json.dumps(record, indent=1) + "\n"
+            (Path(folder) / "run.json").write_text(text, encoding="utf-8")
+            (Path(folder) / CHECKPOINT).unlink(missing_ok=True)
+    size, n_features, maps = source.shape[0], network.n_features, network.maps
     return Pretrained(
-        identity["method"] if folder is None else f"run:{folder}",
-        encoder,
-        network.n_features,
-        prepare,
-        record["weights"],
-        size=source.shape[0],
-        maps=network.maps,
-        about=record,
+        name, encoder, n_features, prepare, record["weights"], size=size, maps=maps, about=record
     )
-
-
-def save(folder: Path, encoder: torch.nn.Module, record: dict[str, Any]) -> None:
-    """Write run.json and encoder.pt, and delete the checkpoint."""
-    folder.mkdir(parents=True, exist_ok=True)
-    torch.save(encoder.state_dict(), folder / ENCODER)
-    (folder / "run.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    (folder / CHECKPOINT).unlink(missing_ok=True)
 
 
 def unlabelled_rows(task: Task) -> tuple[IntArray, list[str]]:

@@ -43,11 +43,11 @@ def test_labels_and_groups_change_nothing(task, folder, monkeypatch):
 
 def test_the_record_says_what_the_weights_have_seen(task, folder):
     record = json.loads((folder / "run.json").read_text())
-    dataset = task.metadata.dataset
-    content_id = dataset.manifest.base(task.metadata.base).content_id
+    dataset, content_id = task.metadata.name, record["content_id"]
     rows = len(task.rows("train"))
-    corpus = {"dataset": task.metadata.name, "base": task.metadata.base, "sets": ["train"], "rows": rows}
-    assert record["corpora"] == [corpus | {"content_id": content_id}]
+    corpus = {"dataset": dataset, "content_id": content_id, "sets": ["train"], "rows": rows}
+    assert record["corpora"] == [corpus]
+    assert content_id == task.metadata.dataset.manifest.base(task.metadata.base).content_id
     assert (record["supervision"], record["method"], record["backbone"]) == ("none", "moco", "small-cnn")
     assert not (folder / "checkpoint.pt").exists()
 
