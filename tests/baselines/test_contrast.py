@@ -11,9 +11,10 @@ import torch
 
 from scripts.compare_losses.contrast import COMPARISONS
 from shiftdata.baselines import losses, make_method
-from shiftdata.baselines.zoo.pretraining import MoCo, SimCLR
+from shiftdata.baselines.zoo.pretraining import PRETRAINING, MoCo, SimCLR
 from shiftdata.errors import InputError
-from tests.baselines.problems import picture_problem, resume, same, trainer_of
+from tests.baselines.problems import PLAIN, picture_problem, resume, same, trainer_of
+from tests.baselines.test_ranks import do
 
 
 @pytest.mark.parametrize("comparison", COMPARISONS, ids=[each.name for each in COMPARISONS])
@@ -129,3 +130,27 @@ def test_a_rate_of_0_is_a_linear_probe():
     after = probe.network.encoder.state_dict()
     assert all(torch.equal(value, after[name]) for name, value in before.items())
     assert not torch.equal(head, probe.network.head.weight)
+
+
+def stepped(name: str) -> list[torch.Tensor]:
+    """The state of a method after a few steps in float64."""
+    method = PRETRAINING[name]()
+    settings = {"backbone": "small-cnn", "steps": 4, "batch": 20, "precision": "float64"}
+    trainer_of(method, picture_problem(), **settings, **PLAIN).run()
+    return list(method.state_dict().values())
+
+
+STEPPED = """
+from tests.baselines.test_contrast import stepped
+torch.save(stepped(sys.argv[2]), f"{sys.argv[1]}/{rank}.pt")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PRETRAINING)
+def test_two_processes_take_the_steps_of_one(name, tmp_path):
+    do(STEPPED, tmp_path, name)
+    first, second = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
+    for value, other, alone in zip(first, second, stepped(name), strict=True):
+        assert torch.equal(value, other)
+        assert torch.allclose(value, alone, atol=1e-7)
