@@ -19,7 +19,6 @@ from .evaluation.protocols import protocol as protocol
 from .evaluation.protocols import task as task
 from .evaluation.protocols.rlsbench import rlsbench as rlsbench
 from .evaluation.tasks import Task as Task
-from .evaluation.tasks import imagenet_outputs as imagenet_outputs
 from .evaluation.verify import verify as verify
 
 __version__: str

@@ -22,7 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from scripts.compare_losses import adaptation, domains
+from scripts.compare_losses import adaptation, contrast, domains
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.path.append(options.peers)
     warnings.simplefilter("ignore")  # of peers
     failed = skipped = 0
-    comparisons = [*domains.COMPARISONS, *adaptation.COMPARISONS]
+    comparisons = [*domains.COMPARISONS, *adaptation.COMPARISONS, *contrast.COMPARISONS]
     for comparison in comparisons:
         if missing := comparison.missing():
             print(f"{comparison.name:44} skipped: {', '.join(missing)} not installed")

@@ -19,7 +19,7 @@ from shiftdata.baselines.models import Floats, Prepare
 from shiftdata.baselines.networks import Network, batch_norms, evaluating
 from shiftdata.baselines.training import TRAINING, DivergedError, Training, optimizer_of, schedule_of
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.loading.augment import DomainBed, Shift, Strong, Views
+from shiftdata.data.loading.augment import ContrastiveView, DomainBed, Shift, Strong, Views
 from shiftdata.data.loading.batches import Loader
 from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
@@ -69,6 +69,8 @@ class Trainer:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(hash64(seed, "baselines", "method"))
             method.setup(network, data)
+        if not training.encoder_rate:  # a rate of 0 changes nothing: the same bits without a gradient
+            network.encoder.requires_grad_(False)
         method.to(device, torch.float64 if training.precision == "float64" else None)
         same_everywhere(method.state_dict().values())  # a network of one's own may have been drawn by each
         self.first = {name: value.cpu().clone() for name, value in network.state_dict().items()}
@@ -433,5 +435,8 @@ def transform_of(training: Training, source: Source, strong_views: int = 0) -> A
     if training.augment == "domainbed":
         weak = DomainBed(source.shape[0])
     if strong_views:
-        return Views(weak, *[Strong(weak)] * strong_views)
+        strong: Any = Strong(weak)
+        if training.augment == "contrastive":
+            strong = ContrastiveView(source.shape[0], flip=training.flip)
+        return Views(weak, *[strong] * strong_views)
     return None if training.augment == "none" or not (training.shift or training.flip) else weak

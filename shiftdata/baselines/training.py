@@ -13,7 +13,7 @@ from shiftdata.errors import InputError, ShiftdataError
 
 Optimizer: TypeAlias = Literal["adamw", "adam", "sgd"]
 Schedule: TypeAlias = Literal["one-cycle", "cosine", "inverse", "constant"]
-Augment: TypeAlias = Literal["shift", "domainbed", "none"]
+Augment: TypeAlias = Literal["shift", "domainbed", "contrastive", "none"]
 Precision: TypeAlias = Literal["float32", "bfloat16", "float64"]
 
 
@@ -28,8 +28,9 @@ class Training:
     "one-cycle": the rate rises over a tenth of the steps and then falls to 0 along a cosine; "inverse"
     divides it by (1 + 10 t / T) ** .75. `batch` 0 is all rows, for batched heads alone. Pictures are moved
     by up to `shift` pixels in each direction, their border repeated. The encoder's learning rate is
-    `encoder_rate` times that of the rest; with `frozen_norm` its batch norms keep their statistics, as
-    DomainBed does with pretrained weights. `augment` "domainbed" is DomainBed's: crops, flips, colours.
+    `encoder_rate` times that of the rest, and at 0 it stays as it is: a linear probe, with `frozen_norm`, by
+    which its batch norms keep their statistics, as DomainBed's do with pretrained weights. `augment`
+    "domainbed" is DomainBed's: crops, flips, colours; "contrastive" makes strong views as MoCo v2 does.
     Every `evaluate_every` steps the validation set is predicted; 0: never. Gradients are scaled down to the
     norm `clip` where that is above 0. `workers` are the loader's threads (default: one a core for pictures),
     `threads` those of torch on a processor.

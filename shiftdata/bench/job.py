@@ -20,7 +20,7 @@ from shiftdata import __version__
 from shiftdata.baselines import DivergedError, Training, make_method, train
 from shiftdata.baselines.heads import HeadSpec, first_stage, train_grid
 from shiftdata.baselines.method import code_of
-from shiftdata.baselines.models import BACKBONES
+from shiftdata.baselines.models import BACKBONES, TRAINED
 from shiftdata.baselines.pretrained.model import FeatureEncoder, encoder_of
 from shiftdata.baselines.run import Run, pretraining_flag
 from shiftdata.baselines.sets import modality_of
@@ -168,6 +168,8 @@ def backbone_hash(name: str) -> str:
             return fingerprint()
         except ImportError:  # texts and tables need no frozen network, so its package may be missing
             return ""
+    if TRAINED.match(name):
+        return _encoder(name).model.weights
     pretrained = name in BACKBONES and BACKBONES[name].pretraining
     return weights_hash(int(name[-1])) if pretrained else ""
 

@@ -72,9 +72,8 @@ def command(
 
     if dataset is None:
         return _print_methods()
-    options = {name: settings.pop(name) for name in ("variant", "backbone", "encoder", "seed")} | _numbers(
-        hyper
-    )
+    names = ("variant", "backbone", "encoder", "seed")
+    options = {name: settings.pop(name) for name in names} | numbers_of(hyper)
     training = Training(**{name: value for name, value in settings.items() if value is not None})
     chosen = task(dataset, protocol_of(protocol), base=base, on_empty=on_empty)
     with processes(device) as first, progress("read", None, " rows", quiet=quiet or not first) as bar:
@@ -101,7 +100,7 @@ def command(
     return None
 
 
-def _numbers(words: tuple[str, ...]) -> dict[str, Any]:
+def numbers_of(words: tuple[str, ...]) -> dict[str, Any]:
     """Read the words NAME=NUMBER of --set."""
     try:
         pairs = [word.split("=") for word in words]

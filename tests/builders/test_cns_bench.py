@@ -16,6 +16,7 @@ import shiftdata as sd
 from builders.make.build import build
 from shiftdata.cli.app import main
 from shiftdata.errors import InputError
+from shiftdata.evaluation.tasks import imagenet_outputs
 from shiftdata.evaluation.verify import verify
 from tests.builders import raw_albums
 from tests.builders.replicas import cns_bench as replica
@@ -82,7 +83,7 @@ class TestImageNetModels:
         return scores
 
     def test_other_classes_count_as_wrong(self, task, scores):
-        result = task.evaluate(scores, outputs=sd.imagenet_outputs(task))
+        result = task.evaluate(scores, outputs=imagenet_outputs(task))
         figures = [result[f"accuracy@{scale / 1000:g}"] for scale in replica.SCALES]
         assert figures == [1, 1, 1, 0, 0, 0]
         assert result["mean_drop"] == 0.5
@@ -96,11 +97,11 @@ class TestImageNetModels:
             words = [str(folder), "continuous@paper", str(file), "--outputs", outputs, "--format", "json"]
             assert main(["evaluate", *words]) == 0
             overall[outputs] = json.loads(capsys.readouterr().out)
-        all_compete = task.evaluate(scores, outputs=sd.imagenet_outputs(task))
+        all_compete = task.evaluate(scores, outputs=imagenet_outputs(task))
         assert overall["imagenet"] == json.loads(json.dumps(all_compete.to_dict()))
         assert overall["imagenet"] != overall["imagenet-masked"]
-        mask = sd.imagenet_outputs(task) >= 0
-        masked = task.evaluate(scores[:, mask], outputs=sd.imagenet_outputs(task)[mask])
+        mask = imagenet_outputs(task) >= 0
+        masked = task.evaluate(scores[:, mask], outputs=imagenet_outputs(task)[mask])
         assert overall["imagenet-masked"] == json.loads(json.dumps(masked.to_dict()))
         np.save(file, scores.argmax(axis=1))
         assert main(["evaluate", *words]) == 1
@@ -117,4 +118,4 @@ class TestImageNetModels:
 
     def test_labels_without_numbers_are_refused(self, tiny):
         with pytest.raises(InputError, match="does not begin with the number of an ImageNet class"):
-            sd.imagenet_outputs(sd.task(sd.read_metadata(tiny)))
+            imagenet_outputs(sd.task(sd.read_metadata(tiny)))

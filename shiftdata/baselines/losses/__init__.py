@@ -5,6 +5,7 @@ Docstrings have the formulas and sources; docs/losses.md has an example of each.
 
 from shiftdata.baselines.losses.adversarial import *
 from shiftdata.baselines.losses.averages import *
+from shiftdata.baselines.losses.contrast import *
 from shiftdata.baselines.losses.domains import *
 from shiftdata.baselines.losses.groups import *
 from shiftdata.baselines.losses.label_shift import *

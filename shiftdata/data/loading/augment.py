@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageEnhance, ImageOps
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError
@@ -89,6 +89,35 @@ class DomainBed:
         return np.array(picture)
 
 
+@dataclass(frozen=True)
+class ContrastiveView:
+    """A view of `size` x `size` pixels as MoCo v2 makes it, to pretrain without labels (Chen et al., 2020).
+
+    A crop of .2 to 1 of the area; with probability .8 ColorJitter of .4 each and .1 of the hue; grey with .2;
+    with .5 a Gaussian blur of .1 to 2 pixels at 224, less where pictures are smaller. With `flip`, it is
+    mirrored half of the time.
+    """
+
+    size: int = 224
+    flip: bool = False
+
+    def __call__(self, x: Pixels, generator: np.random.Generator) -> Pixels:
+        top, left, height, width = random_crop(*_size(x), generator, least=0.2)
+        crop = _picture(x[top : top + height, left : left + width])
+        picture = crop.resize((self.size, self.size), BILINEAR)
+        if self.flip and generator.random() < 0.5:
+            picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+        if generator.random() < 0.8:
+            for number in generator.permutation(len(JITTER)):
+                most = 0.1 if JITTER[number] is hue_turned else 0.4
+                picture = JITTER[number](picture, generator.uniform(-most, most))
+        if generator.random() < 0.2:
+            picture = picture.convert("L").convert("RGB")
+        if generator.random() < 0.5:
+            picture = picture.filter(ImageFilter.GaussianBlur(generator.uniform(0.1, 2) * self.size / 224))
+        return np.array(picture)
+
+
 @dataclass(frozen=True, init=False, repr=False)
 class Views:
     """Several views of one picture, stacked: views x height x width x 3.
@@ -109,11 +138,13 @@ class Views:
         return np.stack(views)
 
 
-def random_crop(height: int, width: int, generator: np.random.Generator) -> tuple[int, int, int, int]:
-    """Draw top, left, height and width as torchvision's RandomResizedCrop does, of .7 to 1 of the area."""
+def random_crop(
+    height: int, width: int, generator: np.random.Generator, least: float = 0.7
+) -> tuple[int, int, int, int]:
+    """Draw top, left, height and width as torchvision's RandomResizedCrop, of `least` to 1 of the area."""
     low, high = 3 / 4, 4 / 3
     for _ in range(10):
-        area = height * width * generator.uniform(0.7, 1)
+        area = height * width * generator.uniform(least, 1)
         ratio = math.exp(generator.uniform(math.log(low), math.log(high)))
         crop_width, crop_height = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
         if 0 < crop_width <= width and 0 < crop_height <= height:

@@ -50,7 +50,7 @@ def imagenet_outputs(task: TaskRows) -> IntArray:
     It is -1 for those that are none of the task's labels, whose numbers their names begin with. All outputs
     compete, as in CNS-Bench's results, or those of the task alone, by its option of a mask:
 
-        outputs = shiftdata.imagenet_outputs(task)
+        outputs = imagenet_outputs(task)
         task.evaluate(logits, outputs=outputs)
         mask = outputs >= 0
         task.evaluate(logits[:, mask], outputs=outputs[mask])

@@ -19,6 +19,7 @@ from shiftdata.baselines.pretrained.model import Pretrained
 from shiftdata.baselines.pretrained.probe import GRID, L2, LinearProbe
 from shiftdata.data.metadata import metadata_from_table
 from shiftdata.errors import InputError, NotFoundError
+from shiftdata.evaluation.tasks import imagenet_outputs
 from shiftdata.evaluation.tasks.predictions import UNKNOWN
 from tests.evaluation.protocols.made import metadata
 
@@ -216,7 +217,7 @@ def test_labels_with_numbers_of_imagenet_are_its_outputs():
     nn.init.normal_(linear.weight, generator=torch.Generator().manual_seed(0))
     x = lines_of(task)[task.rows("test")]
     logits = linear(torch.from_numpy(x)).detach().numpy()
-    outputs = sd.imagenet_outputs(task)
+    outputs = imagenet_outputs(task)
     model = model_of(classifier=linear)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -9,7 +9,16 @@ import pytest
 from PIL import Image
 
 from shiftdata.data.loading import augment
-from shiftdata.data.loading.augment import OPERATIONS, DomainBed, Shift, Strong, Views, cutout, random_crop
+from shiftdata.data.loading.augment import (
+    OPERATIONS,
+    ContrastiveView,
+    DomainBed,
+    Shift,
+    Strong,
+    Views,
+    cutout,
+    random_crop,
+)
 from shiftdata.data.loading.batches.examples import Draws
 from shiftdata.errors import InputError
 
@@ -225,3 +234,25 @@ def test_keyed_generators_are_uniform_and_differ():
     assert abs(np.corrcoef(first[:, 0], second[:, 0])[0, 1]) < 0.1
     # The same on every machine: its state is a hash.
     assert Draws(0, "transform").rng(1, 2, 3).integers(2**62) == 782_348_224_689_222_447
+
+
+def test_a_contrastive_view_crops_turns_grey_and_mirrors_as_often_as_moco_says():
+    from scipy import stats
+
+    x = np.zeros((32, 32, 3), np.uint8)
+    x[:, :16, 0] = x[:, 16:, 1] = 200
+    generator = np.random.default_rng(0)
+    views = np.array([ContrastiveView(24, flip=True)(x, generator) for _ in range(1500)], np.int64)
+    assert views.shape == (1500, 24, 24, 3)
+    spread = views.max(3) - views.min(3)
+    assert stats.binomtest(int((spread.max((1, 2)) == 0).sum()), 1500, 0.2).pvalue > 0.01
+    colourful = views[spread.max((1, 2)) > 0]
+    left, right = (colourful[:, :, part].mean((1, 2)) for part in (slice(4), slice(-4, None)))
+    both = (left[:, 0] - left[:, 1]) * (right[:, 0] - right[:, 1]) < 0  # the crop has both halves
+    mirrored = (left[:, 1] > left[:, 0])[both]
+    assert stats.binomtest(int(mirrored.sum()), len(mirrored), 0.5).pvalue > 0.01
+    plain = np.array([ContrastiveView(24)(x, generator) for _ in range(300)], np.int64)
+    more = (plain[..., 1] - plain[..., 0])[:, :, (0, -1)].mean(1)  # of green, at the left and the right edge
+    assert (more[:, 0] <= more[:, 1] + 1).all()
+    areas = [np.prod(random_crop(400, 400, generator, least=0.2)[2:]) / 160_000 for _ in range(500)]
+    assert 0.19 < min(areas) < 0.25

@@ -29,7 +29,7 @@ HEIGHT, WIDTH, READ = 48, 320, 8
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What FILE.toml says of FILE.onnx; docs/models.md explains each key."""
+    """The settings in FILE.toml of FILE.onnx; docs/models.md explains each key."""
 
     size: int | tuple[int, int]
     resize: int | tuple[int, int] | None = None
@@ -100,7 +100,7 @@ class Graph:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What the file says of itself."""
+        """The settings as a record holds them."""
         return dict(self._session("cpu").get_modelmeta().custom_metadata_map)
 
     def constants(self, names: Sequence[str], x: Tensor) -> list[Tensor]:

@@ -94,7 +94,7 @@ def load_run(folder: str, size: int | None) -> Pretrained:
         encoder=network.encoder,
         n_features=network.n_features,
         prepare=prepare,
-        weights=sha256_of(path),
+        weights=weights_hash(network if head else network.encoder),
         size=side,
         classifier=network.head if head else None,
         outputs=tuple(map(str, about.get("outputs", ()))) if head else (),
