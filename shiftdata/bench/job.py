@@ -22,11 +22,12 @@ from shiftdata.baselines.heads import HeadSpec, first_stage, train_grid
 from shiftdata.baselines.method import code_of
 from shiftdata.baselines.models import BACKBONES
 from shiftdata.baselines.pretrained.model import FeatureEncoder, encoder_of
-from shiftdata.baselines.run import Run
+from shiftdata.baselines.run import Run, pretraining_flag
+from shiftdata.baselines.sets import modality_of
 from shiftdata.bench.records import DONE, SCHEMA, evaluated, write_task
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.executors.base import measured
-from shiftdata.data.loading.encoders import PRETRAINING, fingerprint, weights_hash
+from shiftdata.data.loading.encoders import FROZEN, fingerprint, weights_hash
 from shiftdata.data.metadata import read_metadata
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.evaluation.protocols import task as make_task
@@ -168,7 +169,7 @@ def backbone_hash(name: str) -> str:
         except ImportError:  # texts and tables need no frozen network, so its package may be missing
             return ""
     pretrained = name in BACKBONES and BACKBONES[name].pretraining
-    return weights_hash() if pretrained else ""
+    return weights_hash(int(name[-1])) if pretrained else ""
 
 
 #: Steps between two checkpoints; shorter runs have none.
@@ -317,12 +318,8 @@ def _heads(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
         heads = train_grid(task, specs, steps=training.steps, every=training.evaluate_every, encoder=encoder)
     cost |= {name: cost[name] / len(runs) for name in ("seconds", "processor_seconds")}
     cost["examples"] = training.steps * len(task.rows(task.set_of("fit")))
-    opened = task.metadata.dataset
-    pictures = opened is not None and opened.manifest.roles.modality == "image"
-    pretraining = PRETRAINING if pictures else ""
-    if encoder:
-        pretraining = encoder.model.name
-    about = {"pretraining": pretraining, "trains_on_select": False}
+    weights = encoder.model if encoder else FROZEN if modality_of(task.metadata) == "image" else ""
+    about = {"pretraining": pretraining_flag(task, weights), "trains_on_select": False}
     rows = []
     for place, run in enumerate(runs):
         if reason := heads.failed.get(place):

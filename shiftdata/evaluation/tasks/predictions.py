@@ -39,6 +39,11 @@ IMAGENET_CLASSES = 1000
 NUMBERED = re.compile(r"(\d{1,3})(?:_|$)")
 
 
+def predictions_file(name: str) -> str:
+    """Return the file of a set's predictions in the folder of a run."""
+    return f"predictions-{name.replace('/', '-')}.parquet"
+
+
 def imagenet_outputs(task: TaskRows) -> IntArray:
     """Return for each of the 1,000 outputs of an ImageNet model the number of its label in the dataset.
 
