@@ -98,11 +98,14 @@ def test_evaluations_predict_with_the_interpolated_weights_and_training_goes_on(
 
 
 def test_a_stage_from_the_first_weights_begins_at_the_probe_too(data):
-    trainer = trainer_of(make_method("wise+jtt", first=0.5, alpha=0), data, steps=6)
-    trainer.run()
-    start = trainer_of(make_method("wise+erm", alpha=0), data, steps=6)
-    start.run()
-    assert same(trainer, start)
+    trainer = trainer_of(make_method("wise+jtt", first=0.5), data, steps=6)
+    trainer.run(until=0)
+    probe = weights_of(trainer)
+    trainer.run(until=2)
+    assert not close(weights_of(trainer), probe)
+    trainer.run(until=3)  # the second training has begun
+    assert trainer.stages[trainer.progress.stage].name == "retrain"
+    assert close(weights_of(trainer), probe)
 
 
 class Encoder(nn.Module):
