@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import glob
 import hashlib
+import io
 import os
 import secrets
 import shutil
 import stat
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -41,10 +42,11 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def git_blob_id(path: Path) -> str:
-    """Return the id that git gives a file, in hexadecimal digits."""
-    with path.open("rb") as stream:
-        start = b"blob %d\0" % path.stat().st_size
+def git_blob_id(source: Path | bytes) -> str:
+    """Return the id that git gives a file, or its content, in hexadecimal digits."""
+    with source.open("rb") if isinstance(source, Path) else io.BytesIO(source) as stream:
+        start = b"blob %d\0" % stream.seek(0, io.SEEK_END)
+        stream.seek(0)
         return hashlib.file_digest(stream, lambda: hashlib.sha1(start, usedforsecurity=False)).hexdigest()
 
 
@@ -214,15 +216,31 @@ def move_below(file: Path, root: Path, path: str) -> None:
         refuse_links(root, [path])
         file.replace(root / path)
         return
-    folder = os.open(root, os.O_RDONLY | FOLDER | PLAIN)
+    with _folder_below(root, parents, make=True) as folder:
+        os.replace(file, name, dst_dir_fd=folder)
+
+
+def open_below(root: Path, parts: Sequence[str], flags: int = 0) -> int:
+    """Open what lies below a folder, name by name, following no link and waiting for no pipe."""
+    *parents, name = parts
+    with _folder_below(root, parents) as folder:
+        return os.open(name, os.O_RDONLY | NO_LINK | PLAIN | flags, dir_fd=folder)
+
+
+@contextmanager
+def _folder_below(root: Path, parents: Iterable[str], *, make: bool = False) -> Iterator[int]:
+    """Yield a descriptor of a folder that no link leads to; one that can be searched need not be readable."""
+    flags = getattr(os, "O_PATH", os.O_RDONLY) | FOLDER | PLAIN  # macOS has none
+    folder = os.open(root, flags)
     try:
         for parent in parents:
-            with suppress(FileExistsError):
-                os.mkdir(parent, dir_fd=folder)
-            below = os.open(parent, os.O_RDONLY | FOLDER | NO_LINK | PLAIN, dir_fd=folder)
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(parent, dir_fd=folder)
+            below = os.open(parent, flags | NO_LINK, dir_fd=folder)
             os.close(folder)
             folder = below
-        os.replace(file, name, dst_dir_fd=folder)
+        yield folder
     finally:
         os.close(folder)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -69,3 +70,20 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start)
     assert done.returncode == 0, done.stderr
     printed, _, kilobytes = done.stdout.rstrip().rpartition("\n")
     return int(kilobytes) * 1024, printed
+
+
+def png(width: int, height: int, *chunks: tuple[bytes, bytes], bits: int = 8) -> bytes:
+    """A grey PNG by its parts; without chunks of its own it has no pixels."""
+    head = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([bits, 0, 0, 0, 0])
+    parts = [(b"IHDR", head), *chunks, (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
+        for kind, data in parts
+    )
+
+
+def black_png(width: int, height: int) -> bytes:
+    """A picture of one colour, without its pixels ever being in memory."""
+    packed = zlib.compressobj(9)
+    lines = b"".join(packed.compress(bytes(1 + (width + 7) // 8)) for _ in range(height)) + packed.flush()
+    return png(width, height, (b"IDAT", lines), bits=1)

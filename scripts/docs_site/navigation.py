@@ -64,6 +64,7 @@ TREE: dict[str, list[str]] = {
         "docs/protocols.md", "docs/baselines.md", "docs/models.md", "docs/losses.md", "docs/own_code.md",
         "docs/sweeps.md",
         "docs/report.md", "docs/meters.md", "docs/findings.md", "docs/leaderboard.md", "docs/published.md",
+        "docs/models_registry.md",
     ],
     "Publish": ["docs/distribution.md", "docs/releasing.md"],
     "Reference": ["reference/*.md"],

@@ -37,6 +37,7 @@ from shiftdata.baselines.method import Method
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.methods.groups import JTT, GroupDRO
 from shiftdata.baselines.models import PREPARES, Floats
+from shiftdata.baselines.pretrained.model import FeatureEncoder
 from shiftdata.baselines.sets import TaskSets
 from shiftdata.baselines.training import TRAINING
 from shiftdata.data.arrays import IntArray
@@ -362,16 +363,17 @@ def train_grid(
     steps: int,
     every: int = 0,
     features: Floats | None = None,
+    encoder: FeatureEncoder | None = None,
     workers: int = 1,
 ) -> HeadResults:
     """Train heads on a task's training set, and predict its validation and test sets: places in `label_ids`.
 
-    `features` is an array with a line for each row of the base; by default frozen features, cached on this
-    machine. `steps`, `every` and `workers` are those of `train_heads`.
+    `features` is an array with a line for each row of the base; by default frozen features, of `encoder` if
+    given, cached on this machine. `steps`, `every` and `workers` are those of `train_heads`.
     """
     sets = TaskSets.of(task, make_method("erm"), None)
     judged = [name for name, rows in task.sets.items() if rows.role in ("select", "test")]
-    source = sets.source("linear") if features is None else Source(features)
+    source = sets.source("linear", encoder=encoder) if features is None else Source(features)
     data = sets.data(source, TRAINING, 0)
     x, *evaluate = (source.lines(rows) for rows in (data.rows, *map(task.rows, judged)))
     assert x is not None  # "linear" reads lines

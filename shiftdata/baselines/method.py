@@ -32,8 +32,11 @@ HINT = "Steps, rates and schedules are settings of training=Training(...)."
 #: - groups: several groups in the training set; domains: several nuisances among them;
 #: - target: a set with the role "unlabelled"; select: one with the role "select", with labels;
 #: - batch-norm: a network with such layers; maps: one with feature maps; pixels: pictures, not features;
+#: - pretrained: a network that does not begin from random weights;
 #: - unknown: a target that may have classes of its own. Logits then have a last column for them.
-Need: TypeAlias = Literal["groups", "domains", "target", "select", "batch-norm", "maps", "pixels", "unknown"]
+Need: TypeAlias = Literal[
+    "groups", "domains", "target", "select", "batch-norm", "maps", "pixels", "pretrained", "unknown"
+]
 
 
 def no_rows() -> IntArray:

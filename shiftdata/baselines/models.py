@@ -1,4 +1,4 @@
-"""Backbones by name: the inputs of each, its network, and the data of its pretraining.
+"""Backbones by name: the inputs of each, its network, and its pretrained weights.
 
 `Prepare` functions take a batch as the loader gives it, on the device of the training: uint8 pictures
 (n x 3 x height x width), float32 numbers (n x d), or a list of texts.
@@ -39,7 +39,7 @@ TRAINED = re.compile(r"(timm|hf|open_clip|onnx|torch|run):|rapidocr")
 
 @dataclass(frozen=True)
 class Backbone:
-    """A network by its name. `pretraining` names the data of its weights, `side` is the pictures' size.
+    """A network by its name. `pretraining` names its weights, `side` is the pictures' size.
 
     `make` gets the width of the inputs and the number of outputs.
     """
@@ -153,7 +153,7 @@ def _efficientnet(number: int, side: int = 96) -> Backbone:
         return _fine_tuned(_loaded(name, side), width, outputs)
 
     summary = f"EfficientNet-Lite{number}, all of it trained on"
-    return Backbone(name, "pixels", summary, make, "supervised on ImageNet-1k", side)
+    return Backbone(name, "pixels", summary, make, name, side)
 
 
 _BUILT_IN = (
@@ -259,7 +259,7 @@ def build(
     elif not isinstance(backbone, str):
         raise InputError("texts need a tokenizer: give backbone='hf:owner/name'")
     if isinstance(backbone, nn.Module):
-        about = Backbone(type(backbone).__name__, reads, pretraining="not known")
+        about = Backbone(type(backbone).__name__, reads, pretraining="a module of your own")
         return _own_network(backbone, prepare(sample[:2]), outputs), prepare, about
     # By default hidden layers for few features, and a linear layer for many, for n-grams and for tables.
     small = "mlp" if lines_are == "features" and width < 1000 else "linear"

@@ -25,9 +25,12 @@ from shiftdata.baselines.method import Data, Method, code_of, no_rows
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Backbone, Floats, Prepare, build
 from shiftdata.baselines.networks import Network, batch_norms
+from shiftdata.baselines.pretrained.model import Pretrained, encoder_of
+from shiftdata.baselines.pretrained.registry import flagged, pretraining_of
 from shiftdata.baselines.sets import TaskSets, check_rows
 from shiftdata.baselines.training import TRAINING, Training
 from shiftdata.data.arrays import IntArray
+from shiftdata.data.loading.encoders import FROZEN, weights_hash
 from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import CellBatches, FixedRows, Ranks, RowSampler
@@ -113,7 +116,7 @@ def initial_network(
     return _network(source, task.rows(sets.fit), len(task.label_ids), backbone, seed)[:2]
 
 
-def _check_network(method: Method, network: Network, source: Source) -> None:
+def _check_network(method: Method, network: Network, source: Source, about: Backbone) -> None:
     lacking = {
         "batch-norm": (
             not batch_norms(network),
@@ -121,6 +124,11 @@ def _check_network(method: Method, network: Network, source: Source) -> None:
             "small-cnn",
         ),
         "maps": (not network.maps, "reads feature maps, and the network has none", "small-resnet"),
+        "pretrained": (
+            not about.pretraining,
+            f"fine-tunes pretrained weights, and {about.name} begins from random ones",
+            "efficientnet-lite0",
+        ),
         "pixels": (not source.is_pictures, "changes pictures, and the network reads features", "small-cnn"),
     }
     for need, (lacks, why, instead) in lacking.items():
@@ -220,6 +228,7 @@ def train(
     backbone: str | torch.nn.Module | None = None,
     side: int | None = None,
     features: NDArray[Any] | None = None,
+    encoder: str | Pretrained | None = None,
     training: Training | None = None,
     steps: int | None = None,
     batch_size: int | None = None,
@@ -244,6 +253,8 @@ def train(
             network from scratch.
         side: pixels of a picture's height and width; default: the backbone's.
         features: an array with a line for each row of the base, read instead of the examples.
+        encoder: a trained model, or its name as `sd.predict` takes it, whose frozen features "linear" and
+            "mlp" read; default: of pictures EfficientNet-Lite0 at 96 pixels.
         training: steps, batch, rate, ..; see `Training`.
         steps: replaces that of `training`.
         batch_size: replaces the `batch` of `training`; 0 takes all rows at once.
@@ -262,14 +273,25 @@ def train(
     training = replace(training or TRAINING, **settings)
     algorithm = make_method(method, variant=variant, **hyper)
     sets = TaskSets.of(task, algorithm, name)
-    source = Source(features) if features is not None else sets.source(backbone, side, on_rows)
+    if features is not None and encoder is not None:
+        raise InputError(
+            "features= are read instead of examples, and encoder= encodes these: give one of them"
+        )
+    encodes = None if encoder is None else encoder_of(encoder, device)
+    if features is not None:
+        source = Source(features, pretraining="features of your own")
+    else:
+        source = sets.source(backbone, side, on_rows, encodes)
     data = sets.data(source, training, seed, test_steps=test_steps)
     begun, used = time.monotonic(), time.process_time()
     network, prepare, about = _network(source, data.rows, data.classes, backbone, seed)
-    _check_network(algorithm, network, source)
+    _check_network(algorithm, network, source, about)
     trainer = Trainer(algorithm, network, prepare, data, training=training, seed=seed, device=device)
     about = replace(about, pretraining=about.pretraining or source.pretraining)
     identity = _identity(task, method, algorithm, about, training, seed) | {"input": [*source.shape]}
+    if encodes is not None:
+        identity["pretraining"] = pretraining_flag(task, encodes.model)
+        identity["encoder"] = {"name": encodes.model.name, "weights": encodes.model.weights}
     _run(trainer, folder, identity, save_every, on_step)
     scores = trainer.scores(sets.tested)
     cost = {"seconds": time.monotonic() - begun, "processor_seconds": time.process_time() - used}
@@ -315,10 +337,16 @@ def _run(
     trainer.run(on_step=step)
 
 
-def _identity(
-    task: Task, name: str | Method, method: Method, about: Backbone, training: Training, seed: int
-) -> dict[str, Any]:
-    """Everything that determines a run."""
+def pretraining_flag(task: Task, weights: str | Pretrained) -> dict[str, Any]:
+    """Return what is known of a model, or of weights of a name, and whether they saw the task's dataset."""
+    sha256 = weights_hash() if weights == FROZEN else ""
+    dataset = task.metadata.dataset
+    name = task.metadata.name if dataset is None else dataset.manifest.name
+    return flagged(pretraining_of(weights, sha256), name, task.content_id())
+
+
+def task_identity(task: Task) -> dict[str, Any]:
+    """Return what names the rows of a record, and the versions that computed it."""
     dataset = task.metadata.dataset
     content = "" if dataset is None else dataset.manifest.base(task.metadata.base).content_id
     return {
@@ -326,14 +354,23 @@ def _identity(
         "content_id": content,
         "task": task.describe(),
         "task_id": task.content_id(),
+        "versions": {"shiftdata": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
+    }
+
+
+def _identity(
+    task: Task, name: str | Method, method: Method, about: Backbone, training: Training, seed: int
+) -> dict[str, Any]:
+    """Everything that determines a run."""
+    return {
+        **task_identity(task),
         "method": name if isinstance(name, str) else type(method).__name__,
         "variant": method.variant,
         **code_of(method),
         "hyper": method.hyper,
         "trains_on_select": method.trains_on_select,
         "backbone": about.name,
-        "pretraining": about.pretraining,
+        "pretraining": pretraining_flag(task, about.pretraining),
         "training": asdict(training),
         "seed": seed,
-        "versions": {"shiftdata": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
     }

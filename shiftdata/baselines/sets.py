@@ -17,7 +17,7 @@ from shiftdata.baselines.models import backbone_of
 from shiftdata.baselines.pretrained.model import FeatureEncoder
 from shiftdata.baselines.training import Training
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.loading.encoders import PRETRAINING, Columns, FrozenFeatures, Grams
+from shiftdata.data.loading.encoders import FROZEN, Columns, FrozenFeatures, Grams
 from shiftdata.data.loading.features import Encoder, features_of
 from shiftdata.data.loading.sources import LinesAre
 from shiftdata.data.loading.sources import Source as Source
@@ -77,9 +77,9 @@ def source_of(
     array = features_of(metadata, every, makes, cache=form == "frozen", on_rows=on_rows)
     line_of = np.full(len(metadata), -1)
     line_of[every] = metadata.picture[every]
-    pretraining = (f"frozen features of {encoder.model.name}" if encoder else PRETRAINING) * (
-        form == "frozen"
-    )
+    pretraining = FROZEN if form == "frozen" else ""
+    if encoder:
+        pretraining = encoder.model.name
     return Source(array, pretraining=pretraining, line_of=line_of, lines_are=lines_are)
 
 

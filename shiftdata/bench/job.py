@@ -21,11 +21,13 @@ from shiftdata.baselines import DivergedError, Training, make_method, train
 from shiftdata.baselines.heads import HeadSpec, first_stage, train_grid
 from shiftdata.baselines.method import code_of
 from shiftdata.baselines.models import BACKBONES
-from shiftdata.baselines.run import Run
+from shiftdata.baselines.pretrained.model import FeatureEncoder, encoder_of
+from shiftdata.baselines.run import Run, pretraining_flag
+from shiftdata.baselines.sets import modality_of
 from shiftdata.bench.records import DONE, SCHEMA, evaluated, write_task
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.executors.base import measured
-from shiftdata.data.loading.encoders import PRETRAINING, fingerprint, weights_hash
+from shiftdata.data.loading.encoders import FROZEN, fingerprint, weights_hash
 from shiftdata.data.metadata import read_metadata
 from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.evaluation.protocols import task as make_task
@@ -35,6 +37,8 @@ from shiftdata.stable import content_hash
 
 #: The backbone of linear heads on frozen features, n-grams or columns, hundreds of them trained at once.
 HEADS = "heads"
+#: The backbones that read features: of a trained model, if "@" and its name follow.
+OF_FEATURES = (HEADS, "linear", "mlp", "mlp-bn")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,10 +144,26 @@ def identity(job: Job, device: str = "cpu") -> Identity:
     return Identity(job=job, task=facts["task"], about=about, refused=refused)
 
 
+def is_heads(backbone: str) -> bool:
+    """Return True for batched heads, on the features of any model."""
+    return backbone.partition("@")[0] == HEADS
+
+
+def on_features(backbone: str) -> tuple[str, FeatureEncoder | None]:
+    """Take "linear@efficientnet-lite1" apart: a backbone, and the trained model whose features it reads."""
+    name, _, encoder = backbone.partition("@")
+    return (name, _encoder(encoder)) if encoder and name in OF_FEATURES else (backbone, None)
+
+
+_encoder = lru_cache(maxsize=4)(encoder_of)
+
+
 @lru_cache
 def backbone_hash(name: str) -> str:
     """Return the hash of the pretrained weights of a backbone; empty if it is trained from scratch."""
-    if name in (HEADS, "linear", "mlp", "mlp-bn"):
+    if (encoder := on_features(name)[1]) is not None:
+        return encoder.model.weights
+    if name in OF_FEATURES:
         try:
             return fingerprint()
         except ImportError:  # texts and tables need no frozen network, so its package may be missing
@@ -196,7 +216,7 @@ class Setting:
         left = [run for run in unit.runs if not run.refused]
         try:
             if left:
-                rows += (_heads if left[0].job.backbone == HEADS else _network)(self, left)
+                rows += (_heads if is_heads(left[0].job.backbone) else _network)(self, left)
             return rows
         except Exception as error:
             status, reason = reason_of(error)
@@ -228,12 +248,14 @@ def _network(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]
     job, task = identity.job, task_of(identity.job.task)
     steps = job.training.steps
     folder = setting.folder / "running" / str(setting.rank) / identity.id[:32]
+    backbone, encoder = on_features(job.backbone)
     with measured() as cost:
         run = train(
             task,
             job.method,
             variant=job.variant,
-            backbone=job.backbone,
+            backbone=backbone,
+            encoder=encoder.model if encoder else None,
             training=job.training,
             seed=job.seed,
             device=setting.device,
@@ -292,12 +314,12 @@ def _heads(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]:
         for job in (run.job for run in runs)
     ]
     with measured() as cost:
-        heads = train_grid(task, specs, steps=training.steps, every=training.evaluate_every)
+        encoder = on_features(runs[0].job.backbone)[1]
+        heads = train_grid(task, specs, steps=training.steps, every=training.evaluate_every, encoder=encoder)
     cost |= {name: cost[name] / len(runs) for name in ("seconds", "processor_seconds")}
     cost["examples"] = training.steps * len(task.rows(task.set_of("fit")))
-    opened = task.metadata.dataset
-    pictures = opened is not None and opened.manifest.roles.modality == "image"
-    about = {"pretraining": PRETRAINING if pictures else "", "trains_on_select": False}
+    weights = encoder.model if encoder else FROZEN if modality_of(task.metadata) == "image" else ""
+    about = {"pretraining": pretraining_flag(task, weights), "trains_on_select": False}
     rows = []
     for place, run in enumerate(runs):
         if reason := heads.failed.get(place):

@@ -121,6 +121,13 @@ class Records:
         records._check_alike()
         return records
 
+    @staticmethod
+    def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+        """Return rows that no file has, without predictions."""
+        return pa.Table.from_pylist(
+            [{**row, "_file": 0, "_row": at} for at, row in enumerate(rows)], _WITHOUT
+        )
+
     def __len__(self) -> int:
         return int(self.runs.num_rows)
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shiftdata.baselines.method import code_commit
-from shiftdata.bench.job import HEADS, Identity, Job, Setting, TaskSpec, Unit, identity
+from shiftdata.bench.job import Identity, Job, Setting, TaskSpec, Unit, identity, is_heads
 from shiftdata.bench.records import DONE, PLACE, RECORDS, SCHEMA, SWEEP, Records, runs_of, write_runs
 from shiftdata.bench.selection import rule_of, run_scores, select
 from shiftdata.bench.sweep import MethodSpec, Search, Sweep, applied, drawn, plain_sweep, suggested
@@ -55,8 +55,8 @@ def units_of(runs: Sequence[Identity], done: set[str]) -> list[Unit]:
     together: dict[object, list[Identity]] = {}
     for run in runs:
         job = run.job
-        heads = job.backbone == HEADS and not run.refused
-        key = (job.task, job.training.steps, job.training.evaluate_every) if heads else run.id
+        heads = is_heads(job.backbone) and not run.refused
+        key = (job.task, job.backbone, job.training.steps, job.training.evaluate_every) if heads else run.id
         together.setdefault(key, []).append(run)
     left = [
         tuple(run for run in of[begin : begin + TOGETHER] if run.id not in done)

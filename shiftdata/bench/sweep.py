@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 from shiftdata.baselines import TRAINING, Hyper, Method, Training, make_method
 from shiftdata.baselines.heads import HEAD_METHODS
-from shiftdata.bench.job import HEADS, TaskSpec, import_methods
+from shiftdata.bench.job import TaskSpec, import_methods, is_heads
 from shiftdata.bench.records import SWEEP
 from shiftdata.bench.selection import rule_of
 from shiftdata.data.dataset import open_dataset
@@ -174,7 +174,7 @@ class Sweep:
     def __post_init__(self) -> None:
         for rule in (*self.rules, self.search.rule):
             rule_of(rule)
-        if HEADS not in self.backbones:
+        if not any(map(is_heads, self.backbones)):
             return
         for method in self.methods:
             if method.name not in HEAD_METHODS:
@@ -226,7 +226,7 @@ def sweep_of(raw: Mapping[str, Any], datasets: Sequence[str] = (), where: str = 
     for text in hyper:
         if text not in raw["methods"]:
             raise not_found(f"method of [hyper] in {where}", text, raw["methods"])
-    start = HEAD_TRAINING if HEADS in given.get("backbones", ()) else TRAINING
+    start = HEAD_TRAINING if any(map(is_heads, given.get("backbones", ()))) else TRAINING
     places = datasets or raw.get("datasets", ())
     given |= {
         "tasks": list(dict.fromkeys(spec for entry in raw["tasks"] for spec in _tasks(entry, places, where))),

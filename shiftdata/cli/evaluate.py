@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -17,8 +17,12 @@ from shiftdata.evaluation.protocols import task
 from shiftdata.evaluation.tasks import Task, imagenet_outputs
 from shiftdata.evaluation.tasks.evaluation import Evaluation
 from shiftdata.evaluation.tasks.frozen import Frozen
+from shiftdata.evaluation.tasks.predictions import predictions_file
 from shiftdata.untrusted.arrays import read_array
 from shiftdata.untrusted.texts import read_json
+
+if TYPE_CHECKING:
+    from shiftdata.evaluation.metrics.calibration import Calibration
 
 
 @verb("""
@@ -31,6 +35,7 @@ from shiftdata.untrusted.texts import read_json
       shiftdata evaluate mine.parquet predictions.csv --picture groups.png
       shiftdata evaluate mine.parquet erm=a.csv --also rwg=b.csv --page pages/erm-rwg
       shiftdata evaluate cns_bench continuous@paper logits.npy --outputs imagenet
+      shiftdata evaluate dom_emoji leave-one-domain-out test=noto runs/erm --calibration
 
     A file of predictions (.csv, .parquet, .npy) has the columns key and prediction, or one
     prediction for each row in the order of `shiftdata task ... --set test`: a label's name or number, or a
@@ -52,6 +57,7 @@ from shiftdata.untrusted.texts import read_json
     help="The model has the 1,000 outputs of ImageNet: all compete, or (of logits) those of the task alone.",
 )
 @format_option("text", "markdown", "json")
+@click.option("--calibration", is_flag=True, help="ECE, Brier, risk and coverage, of saved scores.")
 @click.option("--picture", metavar="FILE", help="Draw the accuracies, by the names of --by.")
 @click.option("--page", type=Path, metavar="FOLDER", help="Write pages: worst groups, confusions.")
 @click.option("--also", multiple=True, metavar="[NAME=]FILE", help="Other methods for the pages.")
@@ -64,6 +70,7 @@ def command(
     remap: bool,
     outputs: str | None,
     form: str,
+    calibration: bool,
     picture: str | None,
     page: Path | None,
     also: tuple[str, ...],
@@ -84,14 +91,26 @@ def command(
         result = chosen.evaluate(predictions, name, remap=remap)
     columns = [column for column in by.split(",") if column]
     shown = result.by(*columns) if columns else result
+    measured = _calibrated(chosen, predictions, name) if calibration else None
     if form == "json":
-        print(json.dumps(shown.to_dict(), indent=1))
+        more = {"calibration": measured.to_dict()} if measured else {}
+        print(json.dumps(shown.to_dict() | more, indent=1))
     else:
         print(shown if form == "text" else result.to_markdown(*columns))
+        for table in measured.tables() if measured else ():
+            print("", table.text() if form == "text" else table.markdown(), sep="\n")
     if picture:
         result.picture(*columns).save(picture)
     if page is not None:
         _write_pages(chosen, [place, *also], page, name, remap=remap)
+
+
+def _calibrated(task: Task, predictions: Any, name: str | None) -> Calibration:
+    from shiftdata.evaluation.tasks.scores import calibrated
+
+    if not isinstance(predictions, str):
+        raise InputError("a sweep stores no scores: give --calibration the folder of a run")
+    return calibrated(task, predictions, name)
 
 
 def _write_pages(task: Task, places: list[str], page: Path, name: str | None, *, remap: bool) -> None:
@@ -120,7 +139,7 @@ def predictions_of(text: str, task: Task, name: str | None = None) -> dict[str, 
         return {f"{given}/{method}" if given else method: each for method, each in chosen.items()}
     if (path / "run.json").is_file():
         about = read_json(path / "run.json")
-        file = path / f"predictions-{name.replace('/', '-')}.parquet"
+        file = path / predictions_file(name)
         if not file.is_file():
             raise InputError(f"{path} has no predictions for {name}: it was trained on another task")
         return {given or str(about.get("method", path.name)): str(file)}

@@ -7,6 +7,7 @@ import ipaddress
 import os
 import re
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,19 +98,17 @@ def command(
     pages = PageProcess(library.root, page_memory * 1_000_000)
     names, limits = _hosts(host, allowed_host), Limits(proxies=_proxies(trusted_proxy))
     mirror = Mirror(library, token, hosts=names, limits=limits, tokens=tokens, pages=pages)
-    with listen(host, port) as bound:
+    with listen(host, port) as bound, closing(pages):
+        pages.start()  # it imports what pages need while the folder is listed
         heads = library.heads()  # files without a manifest are hashed here, so that no reader waits for it
+        start_log(quiet=quiet)
+        pages.warm(heads)
         datasets = [_line(*head) for head in heads] or [NO_DATASET]
         who = "everyone who can reach it may read" if mirror.readers.is_open else "reading needs a token"
         address = f"export HF_ENDPOINT=http://{_address(host)}:{bound.getsockname()[1]}"
         print("\n".join([address] if quiet else [*datasets, address, f"{who}; Ctrl-C stops it"]), flush=True)
         sys.setswitchinterval(SWITCH_INTERVAL)
-        start_log(quiet=quiet)
-        pages.warm(heads)
-        try:
-            asyncio.run(mirror.connections.serve(make_app(mirror), bound))
-        finally:
-            pages.close()
+        asyncio.run(mirror.connections.serve(make_app(mirror), bound))
     return 0
 
 

@@ -34,6 +34,7 @@ MOST = 20
       datasets = ["sma_glyphs"]
       methods = ["erm", "subg", "jtt@code", "rs+rw+erm"]    # @ a variant; wrappers before a +
       backbones = "small-cnn"                               # heads: linear ones on frozen features, very fast
+                                                            # linear@MODEL: on the features of a trained model
       rules = ["iid-worst", "oracle"]                       # what its results are reported under
       [[tasks]]
       protocol = "group-fairness"                           # or canonical = "uda_*", splits of the dataset

@@ -24,6 +24,7 @@ from shiftdata.extras import require
       shiftdata train sma_glyphs group-fairness k=8 mu=0.05
       shiftdata train sma_glyphs gf_k8_mu5 --method group-dro --set eta=0.01 --seed 1
       shiftdata train sma_glyphs gf_k8_mu5 --method subg --backbone linear     on frozen features
+      shiftdata train sma_glyphs gf_k8_mu5 --encoder timm:resnet50.a1_in1k --backbone linear
       shiftdata train dom_glyphs uda source=serif target=script --method dann --folder runs/dann
       shiftdata train dom_glyphs uda source=serif target=script --method rs+rw+dann --format json
 
@@ -38,6 +39,9 @@ from shiftdata.extras import require
 @click.option("--variant", default="fixed", help="fixed, or paper or code where a method has them.")
 @click.option("--set", "hyper", multiple=True, metavar="NAME=VALUE", help="A hyper-parameter of the method.")
 @click.option("--backbone", metavar="NAME", help="The network. [default: a small one, from scratch]")
+@click.option(
+    "--encoder", metavar="MODEL", help="A trained model, as in `predict`: linear reads its features."
+)
 @click.option("--seed", default=0, help="Of weights, order and draws.")
 @click.option("--steps", type=click.IntRange(1), help="[default: 800]")
 @click.option("--batch", type=click.IntRange(1), help="Rows of a step.  [default: 64]")
@@ -68,7 +72,9 @@ def command(
 
     if dataset is None:
         return _print_methods()
-    options = {name: settings.pop(name) for name in ("variant", "backbone", "seed")} | _numbers(hyper)
+    options = {name: settings.pop(name) for name in ("variant", "backbone", "encoder", "seed")} | _numbers(
+        hyper
+    )
     training = Training(**{name: value for name, value in settings.items() if value is not None})
     chosen = task(dataset, protocol_of(protocol), base=base, on_empty=on_empty)
     with processes(device) as first, progress("read", None, " rows", quiet=quiet or not first) as bar:

@@ -10,7 +10,6 @@ import numpy as np
 
 from shiftdata.evaluation.charts import COLOURS, MARKERS, new_figure
 from shiftdata.evaluation.metrics.line import AXES, Line
-from shiftdata.evaluation.metrics.statistics import wilson
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,12 +28,7 @@ def line_figure(line: Line, sides: Sequence[str], width: float) -> Figure:
     """Draw each model with its 95 % intervals, the line, and the diagonal of equal accuracies (dotted)."""
     figure = new_figure(width, 0.75 * width)
     axes = figure.subplots()
-    ends = np.array(
-        [
-            [wilson(p * n, n) for p, n in ((each.clean, each.n_clean), (each.shifted, each.n_shifted))]
-            for each in line.points
-        ]
-    )
+    ends = np.array([point.intervals for point in line.points])
     families = list(dict.fromkeys(point.family for point in line.points))
     for place, family in enumerate(families):
         mine = np.array([point.family == family for point in line.points])

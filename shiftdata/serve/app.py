@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -20,7 +21,7 @@ from shiftdata.serve import file_answers, listings
 from shiftdata.serve.folders import EXHAUSTED
 from shiftdata.serve.names import Refusal, no_entry
 from shiftdata.serve.page_process import Ask
-from shiftdata.serve.request import Mirror, base_url, mirror_of, part, repo_of, visible_repos
+from shiftdata.serve.request import Mirror, address_of, base_url, mirror_of, part, repo_of, visible_repos
 
 API = "/api/datasets/{owner}/{name}"
 DATA = "/datasets/{owner}/{name}/data"
@@ -31,13 +32,9 @@ def _page(name: str) -> Callable[[Request], Awaitable[Response]]:
 
     async def endpoint(request: Request) -> Response:
         if (pages := mirror_of(request).pages) is not None:
-            pages.check_queue()
-            return await pages.answer(await run_in_threadpool(_asked, name, request))
-        ask = await run_in_threadpool(_asked, name, request)
-        response: Response = await run_in_threadpool(
-            lambda: import_module("shiftdata.serve.page_routes").respond(ask)
-        )
-        return response
+            return await pages.answer(address_of(request), partial(_asked, name, request))
+        here: Callable[[Ask], Response] = import_module("shiftdata.serve.page_routes").respond
+        return await run_in_threadpool(lambda: here(_asked(name, request)))
 
     return endpoint
 

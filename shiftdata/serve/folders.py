@@ -20,11 +20,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from shiftdata.data.format.manifest import FILE_NAME, Manifest
+from shiftdata.data.format.manifest import FILE_NAME, SHA256, undamaged
 from shiftdata.data.format.paths import README
 from shiftdata.errors import NotFoundError, ShiftdataError
+from shiftdata.files import git_blob_id, open_below
 from shiftdata.serve.names import Refusal, is_plain, is_repo_part, no_entry, no_revision, report
 
 #: The owner of folders without one, and the user name of everybody who has the token.
@@ -59,6 +60,9 @@ class Commit:
     date: str
     files: Mapping[str, FileRecord]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Commit, (self.id, self.date, self.files)  # another thread may be computing the rest
+
     @cached_property
     def bytes(self) -> int:
         return sum(file.size for file in self.files.values())
@@ -75,11 +79,6 @@ class Commit:
     def paths(self) -> list[str]:
         """Files and folders, sorted: what a folder contains is one stretch."""
         return sorted([*self.files, *self.folders])
-
-
-def git_blob_id(content: bytes) -> str:
-    """The id that git gives a file with this content."""
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 def hub_time(seconds: float) -> str:
@@ -99,8 +98,8 @@ LOCK_TIMEOUT = 1.0
 #: Seconds after which a second change of a file surely has another time: clocks of file systems tick.
 CLOCK_TICK = 0.02
 
-#: Bytes of a manifest at most, for its hashes to count.
-MAX_MANIFEST = 16 << 20
+#: Bytes of a manifest at most, for its hashes to count: while it is parsed, readers of files wait.
+MAX_MANIFEST = 2 << 20
 
 #: A folder below the served one: the names that lead to it.
 Parts: TypeAlias = tuple[str, ...]
@@ -118,20 +117,6 @@ class Identity(NamedTuple):
     @classmethod
     def of(cls, now: os.stat_result) -> Identity:
         return cls(now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
-
-
-def open_below(root: Path, parts: Parts, flags: int = 0) -> int:
-    """Open what lies below a folder, name by name, following no link and waiting for no pipe."""
-    place = getattr(os, "O_PATH", os.O_RDONLY)  # macOS has none
-    descriptor = os.open(root, place | os.O_DIRECTORY)
-    try:
-        for part in parts[:-1]:
-            inner = os.open(part, place | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=descriptor)
-            os.close(descriptor)
-            descriptor = inner
-        return os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | flags, dir_fd=descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
@@ -329,14 +314,15 @@ class Repo:
             with open(self._open(FILE_NAME), "rb") as stream:
                 if Identity.of(os.fstat(stream.fileno())) != manifest:
                     return {}
-                records = Manifest.from_json(stream.read(MAX_MANIFEST).decode()).files
-        except (ShiftdataError, ValueError, OSError, RecursionError):  # damaged, but its files are served
+                records = undamaged(stream.read(MAX_MANIFEST))["files"]
+            return {
+                path: records[path]["sha256"]
+                for path, file in files.items()
+                if path in records and records[path]["bytes"] == file.size
+                if file.touched <= manifest.touched and SHA256.fullmatch(records[path]["sha256"])
+            }
+        except (ShiftdataError, LookupError, TypeError, OSError):  # damaged, but its files are served
             return {}
-        return {
-            path: records[path].sha256
-            for path, file in files.items()
-            if path in records and records[path].bytes == file.size and file.touched <= manifest.touched
-        }
 
 
 def _commit(files: Mapping[str, Identity], hashes: Mapping[Identity, str]) -> Commit:

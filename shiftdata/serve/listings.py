@@ -15,16 +15,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from shiftdata.data.format.manifest import FILE_NAME
+from shiftdata.files import git_blob_id
 from shiftdata.serve.file_answers import as_listed
-from shiftdata.serve.folders import OWNER, Commit, FileRecord, Repo, git_blob_id
+from shiftdata.serve.folders import OWNER, Commit, FileRecord, Repo
 from shiftdata.serve.names import Refusal, no_entry
-from shiftdata.serve.request import (
-    base_url,
-    check_reader,
-    part,
-    repo_of,
-    visible_repos,
-)
+from shiftdata.serve.request import base_url, check_reader, part, repo_of, visible_repos
 
 Json: TypeAlias = dict[str, Any]
 
@@ -171,9 +166,8 @@ def refs(request: Request) -> JSONResponse:
 def catalog(request: Request) -> JSONResponse:
     """`/catalog.json`: where `shiftdata fetch` finds each dataset, and the hash of its manifest."""
     datasets = {}
-    for repo, commit in sorted(
-        visible_repos(request), key=lambda head: head[0].owner == OWNER
-    ):  # its own win
+    heads = visible_repos(request)
+    for repo, commit in sorted(heads, key=lambda head: head[0].owner == OWNER):  # its own win
         if manifest := commit.files.get(FILE_NAME):
             place = f"hf+{base_url(request)}/datasets/{repo.owner}/{repo.name}"
             datasets[repo.name] = {"manifest": manifest.sha256, "places": [place]}

@@ -17,8 +17,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from logging.handlers import BufferingHandler
 from pathlib import Path
@@ -34,8 +35,8 @@ from shiftdata.untrusted.texts import read_json
 
 #: Bytes that the process may allocate, without the libraries that it maps; seconds for one page.
 MEMORY, SECONDS = 800_000_000, 20.0
-#: Requests that wait, and for how many seconds; whoever finds the queue full may ask again.
-QUEUE, WAIT = 64, 10.0
+#: Requests that wait, those of one address, and for how many seconds; others are told to ask again.
+QUEUE, SHARE, WAIT = 64, 16, 10.0
 #: Seconds before the process starts again where it keeps ending: twice as many each time, up to the last.
 BACKOFF, MOST_BACKOFF = 0.1, 5.0
 #: Bytes of an answer.
@@ -62,29 +63,38 @@ class PageProcess:
 
     def __init__(self, root: Path, memory: int = MEMORY, seconds: float = SECONDS) -> None:
         self._root, self._memory, self._seconds = root, memory, seconds
-        self._turn, self._thread = CapacityLimiter(1), CapacityLimiter(1)
+        # Threads of their own: however many ask for pages, those of file readers are free.
+        self._turn, self._thread, self._asking = CapacityLimiter(1), CapacityLimiter(1), CapacityLimiter(4)
         self._process: subprocess.Popen[bytes] | None = None
-        self._sent = dict[Key, str]()
+        self._sent, self._places = dict[Key, str](), Counter[str]()
         self._ended, self._closed = 0, False  # how often in a row, and for ever
         self._lock = threading.Lock()
 
-    async def answer(self, ask: Ask) -> Response:
-        """Return the page, or an answer that says why there is none."""
-        self.check_queue()
-        try:
-            async with asyncio.timeout(WAIT):
-                await self._turn.acquire()
-        except TimeoutError:
-            raise _busy() from None
-        try:
-            return await run_sync(self._answer, ask, limiter=self._thread, abandon_on_cancel=True)
-        finally:
-            self._turn.release()
+    async def answer(self, address: str, asked: Callable[[], Ask]) -> Response:
+        """Return the page that an address asks for, or an answer that says why there is none."""
+        with self._place(address):
+            ask = await run_sync(asked, limiter=self._asking)
+            try:
+                async with asyncio.timeout(WAIT):
+                    await self._turn.acquire()
+            except TimeoutError:
+                raise _busy() from None
+            try:
+                return await run_sync(self._answer, ask, limiter=self._thread, abandon_on_cancel=True)
+            finally:
+                self._turn.release()
 
-    def check_queue(self) -> None:
-        """Refuse a request where too many wait: before it costs anything, and before it waits too."""
-        if self._turn.statistics().tasks_waiting >= QUEUE:
+    @contextmanager
+    def _place(self, address: str) -> Iterator[None]:
+        """Take a place in the queue, or refuse the request before it costs anything."""
+        if self._places.total() > QUEUE or self._places[address] >= SHARE:
             raise _busy()
+        self._places[address] += 1
+        try:
+            yield
+        finally:
+            self._places[address] -= 1
+            self._places = +self._places  # without those that have no place any more
 
     def start(self) -> None:
         """Start the process, after a pause if it keeps ending."""
@@ -110,13 +120,14 @@ class PageProcess:
         self._sent.clear()
 
     def warm(self, heads: Sequence[tuple[Repo, Commit]]) -> None:
-        """Start the process before the first request, and open every manifest."""
+        """Open every manifest before the first request; one that comes meanwhile waits for a few of them."""
 
-        def make_front_page() -> None:
-            with suppress(Refusal):
-                self._answer(Ask("front_page", "", {}, "", heads))
+        def make_front_pages() -> None:
+            for at in range(0, len(heads), 50):
+                with suppress(Refusal):
+                    self._answer(Ask("front_page", "", {}, "", heads[at : at + 50]))
 
-        threading.Thread(target=make_front_page, daemon=True).start()
+        threading.Thread(target=make_front_pages, daemon=True).start()
 
     def close(self) -> None:
         """End the process for ever; a request that it works on has no answer."""

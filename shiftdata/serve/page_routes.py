@@ -2,36 +2,70 @@
 
 from __future__ import annotations
 
-import itertools
+import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from functools import lru_cache
+from typing import IO, Any
 from urllib.parse import quote
 
 from starlette.datastructures import QueryParams
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from shiftdata.data.dataset import OpenDataset
+from shiftdata.data.dataset import OpenDataset, opened
 from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.data.format.paths import README
+from shiftdata.data.places.store import FileInfo, MissingFileError, Store
 from shiftdata.errors import ChangedError, InputError, NotFoundError, ShiftdataError
 from shiftdata.evaluation.pages.shell import POLICY, render
-from shiftdata.serve.folders import Commit, Repo
-from shiftdata.serve.live import CommitStore, dataset_of
+from shiftdata.serve.folders import Changed, Commit, Repo
 from shiftdata.serve.names import LOG, Refusal, no_entry
 from shiftdata.serve.page_process import Ask
-from shiftdata.serve.pages.catalog import card_picture, catalog_page, entry_of
-from shiftdata.serve.pages.counts import counts_of
-from shiftdata.serve.pages.pages import Place, card_of, cover, page
+from shiftdata.serve.pages.pages import Place, card_of, card_picture, counts_of, cover, entry_of, page
 from shiftdata.serve.pages.rows import MOST_ROWS, Rows
 from shiftdata.serve.pages.sprites import for_browser
 
-#: Files of a repo that a page lists.
-MOST_LISTED = 1000
 HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 #: Seconds in which the front page opens manifests: the rest follows when it is loaded again.
-OPENING = 3.0
+OPENING = 0.5
+
+
+class CommitStore(Store):
+    """The files of one commit of a repo, opened as the repo opens them: through no link, and never others."""
+
+    def __init__(self, repo: Repo, commit: Commit) -> None:
+        self.repo, self.commit = repo, commit
+        self.address = f"{repo.owner}/{repo.name}"
+        self.revision = commit.id
+
+    def listing(self) -> dict[str, FileInfo]:
+        return {path: self.info(path) for path in self.commit.files}
+
+    def info(self, path: str) -> FileInfo:
+        if path not in self.commit.files:
+            raise MissingFileError(f"{self.address}/{path} does not exist")
+        file = self.commit.files[path]
+        return FileInfo(size=file.size, sha256=file.sha256, version=file.sha256)
+
+    def open(self, path: str) -> IO[bytes]:
+        self.info(path)
+        try:
+            return os.fdopen(self.repo.open(self.commit, path), "rb", buffering=0)
+        except Changed:
+            raise ChangedError(f"{self.address} has changed: load the page again") from None
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+
+@lru_cache(maxsize=8)  # datasets whose metadata stay in memory
+def dataset_of(repo: Repo, commit: Commit) -> OpenDataset | None:
+    """The dataset of a repo at a commit; None where it is not one of ours."""
+    if FILE_NAME not in commit.files:
+        return None
+    store = CommitStore(repo, commit)
+    return opened(store, store.read(FILE_NAME))
 
 
 def respond(ask: Ask) -> Response:
@@ -41,12 +75,9 @@ def respond(ask: Ask) -> Response:
         return response
     except Refusal as refusal:
         return refusal.answer()
-    except ChangedError as error:
-        return Refusal(409, str(error)).answer()
-    except NotFoundError as error:
-        return Refusal(404, str(error)).answer()
     except ShiftdataError as error:
-        return Refusal(400, str(error)).answer()
+        status = 409 if isinstance(error, ChangedError) else 404 if isinstance(error, NotFoundError) else 400
+        return Refusal(status, str(error)).answer()
     except MemoryError:
         return Refusal(413, "this page needs more memory than the server gives to pages").answer()
     except Exception as error:  # the dataset is a stranger's: its files make our code fail in any way
@@ -57,44 +88,36 @@ def respond(ask: Ask) -> Response:
 
 def front_page(ask: Ask) -> HTMLResponse:
     """`/`: the datasets, and how to reach them."""
-    entries, others, began = [], [], time.monotonic()
-    for repo, commit in ask.heads:
-        if entry := _entry(repo, commit, began):
-            entries.append(entry)
-        else:
-            name = f"{repo.owner}/{repo.name}"
-            facts = {"files": len(commit.files), "size": commit.bytes, "changed": commit.date[:10]}
-            others.append({"url": f"/datasets/{quote(name)}", "name": name, **facts})
-    text = catalog_page(entries, root="/", index="", others=others, endpoint=ask.base_url)
-    return HTMLResponse(text, headers=HEADERS)
+    until = time.monotonic() + OPENING
+    found = [(_entry(repo, commit, until), f"{repo.owner}/{repo.name}", commit) for repo, commit in ask.heads]
+    entries = [entry for entry, *_ in found if entry]
+    others = [(name, commit) for entry, name, commit in found if not entry]
+    known = {"entries": entries, "others": others, "endpoint": ask.base_url}
+    return HTMLResponse(render("catalog.html", root="/", index="", **known), headers=HEADERS)
 
 
-_entries = dict[tuple[str, str, str], dict[str, str] | None]()
+#: Entries of the front page that stay in memory, by repo and commit.
+MOST_ENTRIES = 5000
+_entries = dict[tuple[str, str], dict[str, str] | None]()
 
 
-def _entry(repo: Repo, commit: Commit, began: float) -> dict[str, str] | None:
+def _entry(repo: Repo, commit: Commit, until: float) -> dict[str, str] | None:
     """Return a dataset for the front page; None for another repo, a damaged manifest, and if time is over."""
-    key = repo.owner, repo.name, commit.id
-    if key in _entries or time.monotonic() - began > OPENING:
-        return _entries.get(key)
-    entry = None
+    name = f"{repo.owner}/{repo.name}"
+    if (name, commit.id) in _entries or time.monotonic() > until:
+        return _entries.get((name, commit.id))
+    entry, url = None, f"/datasets/{quote(name)}"
     try:
         if (dataset := dataset_of(repo, commit)) is not None:
-            url = f"/datasets/{quote(f'{repo.owner}/{repo.name}')}"
-            picture = f"{url}/card.webp?v={commit.id[:12]}"
-            entry = entry_of(dataset.manifest, url, f"{repo.owner}/{repo.name}", picture)
+            entry = entry_of(dataset.manifest, url, name, f"{url}/card.webp?v={commit.id[:12]}")
     except ChangedError:
         return None
     except Exception as error:  # a stranger's manifest: its files are listed all the same
-        LOG.warning("the manifest of %s/%s is not read: %s", *key[:2], type(error).__name__)
-    _entries[key] = entry
+        LOG.warning("the manifest of %s is not read: %s", name, type(error).__name__)
+    _entries[name, commit.id] = entry
     if len(_entries) > MOST_ENTRIES:
         del _entries[next(iter(_entries))]
     return entry
-
-
-#: Entries of the front page that stay in memory.
-MOST_ENTRIES = 5000
 
 
 def dataset_page(ask: Ask) -> HTMLResponse:
@@ -137,11 +160,6 @@ def card_image(ask: Ask) -> Response:
 def _place(ask: Ask, repo: Repo, commit: Commit) -> Place:
     repo_id = f"{repo.owner}/{repo.name}"
     url = f"/datasets/{quote(repo_id)}"
-    file_url = f"{url}/resolve/main/"
-    listed = [
-        {"path": path, "url": file_url + quote(path), "size": file.size}
-        for path, file in itertools.islice(commit.files.items(), MOST_LISTED)
-    ]
     return Place(
         root="/",
         here=f"{url}/",
@@ -150,9 +168,8 @@ def _place(ask: Ask, repo: Repo, commit: Commit) -> Place:
         version=commit.id[:12],
         repo_id=repo_id,
         endpoint=ask.base_url,
-        files=listed,
-        more_files=max(0, len(commit.files) - MOST_LISTED),
-        file_url=file_url,
+        files=commit.files,
+        file_url=f"{url}/resolve/main/",
     )
 
 

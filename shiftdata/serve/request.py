@@ -75,8 +75,7 @@ class Mirror:
         """Return True for everybody if there are no tokens, else for their readers; the log names these."""
         if self.readers.is_open:
             return True
-        address = group_of(request.client.host if request.client else "")
-        reader = self.readers.name_of(request.headers.get("authorization", ""), address)
+        reader = self.readers.name_of(request.headers.get("authorization", ""), address_of(request))
         request.scope["state"]["reader"] = reader or "-"
         return reader is not None
 
@@ -94,6 +93,11 @@ def mirror_of(request: Request) -> Mirror:
     """The server that received a request."""
     mirror: Mirror = request.app.state.mirror
     return mirror
+
+
+def address_of(request: Request) -> str:
+    """Return the caller's address, as `group_of` counts addresses."""
+    return group_of(request.client.host if request.client else "")
 
 
 def part(request: Request, name: str, default: str = "") -> str:

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self, TypeAlias
 
 import numpy as np
@@ -39,14 +38,14 @@ class ParquetReader:
     """An open Parquet file of which no more is decoded than the limits allow; faults are `IntegrityError`s.
 
     A `footer` that is known is not read again. The pages of a file that is `far` away are not looked at
-    before they are read: each would be a request.
+    before they are read: each would be a request. A stream stays open: whoever opened it closes it.
     """
 
     def __init__(
         self, source: Source, name: str = "", *, footer: pq.FileMetaData | None = None, far: bool = False
     ) -> None:
         self.name = name or (source.name if isinstance(source, Path) else "the table")
-        self._file = _opened(source)
+        self._source, self._file = source, _opened(source)
         self._far = far
         try:
             self.size: int = self._file.seek(0, io.SEEK_END) or self._file.tell()
@@ -59,14 +58,15 @@ class ParquetReader:
             check("parquet_columns", self.footer.num_columns, self.name)
             check("parquet_rows", self.rows, self.name)
         except BaseException:
-            self._file.close()
+            self.__exit__()
             raise
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        self._file.close()
+    def __exit__(self, *_: object) -> None:
+        if self._file is not self._source:
+            self._file.close()
 
     @cached_property
     def schema(self) -> pa.Schema:

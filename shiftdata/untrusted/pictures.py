@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from PIL import Image, ImageFile, TiffImagePlugin, WebPImagePlugin  # noqa: F401  # `preinit` has the others
+from PIL import Image, ImageFile, ImageOps, TiffImagePlugin, WebPImagePlugin  # noqa: F401  # `preinit` has the others
 
-from shiftdata.errors import IntegrityError, ShiftdataError
+from shiftdata.errors import InputError, IntegrityError, ShiftdataError
 from shiftdata.files import open_regular
 from shiftdata.untrusted.limits import check, most
 
@@ -22,6 +22,8 @@ from shiftdata.untrusted.limits import check, most
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 #: Smaller pictures do not count: each thread has few of them, and their training must not wait for a lock.
 SMALL = 1 << 20
+#: Pixels of 4 bytes each that are decoded for a small picture of them.
+MOST_OF_THUMBNAIL = 30_000_000
 #: What Pillow's plugins raise, each its own.
 DAMAGE = (
     *(OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, ArithmeticError, AttributeError),
@@ -100,6 +102,24 @@ def decoded_picture(source: bytes | Path, mode: str = "RGB", name: str = "") -> 
     """Return a whole picture in a mode; its pixels are no longer held in the budget."""
     with open_picture(source, name) as picture:
         return picture.convert(mode)
+
+
+def thumbnail(data: bytes, side: int) -> Image.Image:
+    """Return a picture within a square of `side` pixels, turned as its camera says."""
+    with open_picture(data) as opened:
+        size = opened.size
+        opened.draft("RGB", (side, side))  # a JPEG is decoded at half, a quarter or an eighth of its size
+        if opened.width * opened.height > MOST_OF_THUMBNAIL:
+            raise InputError(
+                f"a picture of {size[0]:,} x {size[1]:,} pixels is not shown: at most {MOST_OF_THUMBNAIL:,} "
+                "are decoded here; load the dataset to see it"
+            )
+        opened.load()
+        # A large picture is made smaller before it is converted: each copy of it takes 4 bytes a pixel.
+        is_plain = opened.mode in ("L", "LA", "RGB", "RGBA") and "transparency" not in opened.info
+        picture: Image.Image = opened if is_plain else opened.convert("RGBA")
+        picture.thumbnail((side, side), Image.Resampling.LANCZOS)
+        return ImageOps.exif_transpose(picture).convert("RGBA")
 
 
 def _opened(stream: BinaryIO, formats: Sequence[str]) -> ImageFile.ImageFile:

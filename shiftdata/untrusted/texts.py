@@ -21,9 +21,9 @@ from pyarrow import csv as arrow_csv
 from shiftdata.files import open_regular
 from shiftdata.untrusted.limits import check, most
 
-#: What may be too large a number, or one of too many digits; rare enough to be looked at again.
+#: What may be too large a number, or one of too many digits; rare enough outside of texts to be looked at.
 LARGE, LONG = re.compile(r"\d\.?[eE]\+?\d{3}"), re.compile(r"[\d.]{300}")
-STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 Pairs = Callable[[list[tuple[str, Any]]], Any]
 
 
@@ -39,9 +39,11 @@ def read_json(
     name = name or (source.name if isinstance(source, Path) else "it")
     text = source if isinstance(source, str) else _text(source, name, limit)
     check(limit, len(text), name)
+    bare = text
     if text.count("[") + text.count("{") > most("json_depth"):
-        check("json_depth", _depth(text), name, "is nested too deeply")
-    is_odd = LARGE.search(text) or (len(text) >= 300 and LONG.search(text))
+        bare = STRING.sub("", text)
+        check("json_depth", _depth(bare), name, "is nested too deeply")
+    is_odd = LARGE.search(bare) or (len(bare) >= 300 and LONG.search(bare))
     if is_odd or constants:
         decoder = _decoder(name, constants, pairs)
     else:
@@ -93,8 +95,8 @@ def read_json_lines(stream: BinaryIO, name: str) -> Iterator[Any]:
             yield read_json(line, name)
 
 
-def _depth(text: str) -> int:
-    signs = np.frombuffer(STRING.sub("", text).encode(), np.uint8)
+def _depth(bare: str) -> int:
+    signs = np.frombuffer(bare.encode(errors="replace"), np.uint8)
     opens, closes = ((signs == ord(a)) | (signs == ord(b)) for a, b in ("[{", "]}"))
     depth = np.cumsum(opens.astype(np.int8) - closes.astype(np.int8), dtype=np.int64)
     return int(depth.max(initial=0))

@@ -54,6 +54,21 @@ def test_maps_halve_their_side(name, sides):
     assert shapes == [(width, side, side) for width, side in zip(widths, sides, strict=True)]
 
 
+def test_a_small_network_has_a_family_of_widths():
+    sizes = {}
+    for factor in ("0.25", "0.5", "1", "2"):
+        network, _, about = build(f"small-cnn:{factor}", torch.zeros(2, 3, 40, 40, dtype=torch.uint8), 3)
+        assert about.name == f"small-cnn:{factor}"
+        assert network.n_features == 512 * float(factor)
+        sizes[factor] = sum(each.numel() for each in network.encoder.parameters())
+    assert sorted(sizes.values()) == list(sizes.values())
+    plain, _, _ = build("small-cnn", torch.zeros(2, 3, 40, 40, dtype=torch.uint8), 3)
+    assert sum(each.numel() for each in plain.encoder.parameters()) == sizes["1"]
+    for wrong in ("wide", "0", "-1", "nan", "1000"):
+        with pytest.raises(InputError, match="give a factor"):
+            models.backbone_of(f"small-cnn:{wrong}")
+
+
 def test_numbers_are_standardised_over_all_rows():
     x = np.random.default_rng(0).normal(2018, 0.5, (10_000, 3)).astype(np.float32)
     x[::3, 1], x[:, 2], x[5, 0] = np.nan, 7, np.inf
@@ -207,6 +222,10 @@ def test_the_record_says_what_frozen_features_have_seen(tiny, monkeypatch):
     monkeypatch.setattr("shiftdata.baselines.sets.FrozenFeatures", Means)
     task = sd.task(tiny, "group-fairness", k=4, mu=0.2)
     run = train(task, backbone="linear", training=Training(steps=2))
-    assert run.about["pretraining"].startswith("supervised on ImageNet-1k: frozen")
+    seen = run.about["pretraining"]
+    assert (seen["by"], seen["supervision"], seen["corpora"]) == ("hash", "labels", ["imagenet-1k"])
+    assert seen["contamination"] == "unknown"  # of a dataset of one's own
     assert run.about["input"] == [3]
-    assert train(task, training=Training(steps=2)).about["pretraining"] == ""
+    assert train(task, training=Training(steps=2)).about["pretraining"]["by"] == "from scratch"
+    own = np.zeros((len(task.metadata), 3), np.float32)
+    assert train(task, features=own, training=Training(steps=2)).about["pretraining"]["by"] == ""

@@ -16,7 +16,8 @@ from shiftdata.evaluation.tasks import Task
 GF = "group-fairness k=4 mu=0.2"
 CARD: dict[str, Any] = {
     "method": "mine", "authors": "A. Author", "url": "https://example.org/paper", "code": "",
-    "backbone": "small-cnn", "trained_on": "train", "rule": "last", "trials": 1,
+    "backbone": "small-cnn", "pretraining": {"weights": "", "sha256": "", "supervision": "", "corpora": []},
+    "trained_on": "train", "rule": "last", "trials": 1,
 }  # fmt: skip
 
 

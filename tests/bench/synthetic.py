@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import shiftdata as sd
+from shiftdata.baselines.pretrained.registry import flagged, lookup
 from shiftdata.bench.records import RECORDS, Records, evaluated, write_runs, write_task
 from shiftdata.data.metadata import Metadata
 from shiftdata.evaluation.protocols import parse_protocol
@@ -89,7 +90,7 @@ def _run(folder, protocol, task, method, skill, trial, seed, steps, failed, swee
         "protocol": protocol, "task_id": task.content_id(), "method": method, "variant": "fixed", "hyper": {},
         "backbone": backbone, "trial": trial, "seed": seed, "code_version": [1],
         "device": "cpu made",
-        "versions": {"shiftdata": "0.1", "numpy": "2"}, "pretraining": "none",
+        "versions": {"shiftdata": "0.1", "numpy": "2"}, "pretraining": flagged(lookup(""), ""),
     }  # fmt: skip
     names = ("sweep", "dataset", "content_id", "protocol", "task_id", "method", "variant", "backbone")
     row = {name: about[name] for name in (*names, "trial", "seed")}

@@ -147,6 +147,57 @@ def test_a_variant_that_leaks_is_marked(tiny, judge, path):
     assert judge(submitted(task, parts, words), path)[0].leaky
 
 
+# --- weights
+
+
+LITE0 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
+
+
+@pytest.fixture(scope="module")
+def held_out(tiny):
+    """A task of DomainBed-v2, whose leaderboard admits pretraining without labels alone; and its words."""
+    style = sd.info(tiny).nuisances[0]
+    words = f"domainbed-v2 test={style}"
+    return sd.task(tiny, "domainbed-v2", test=style), words
+
+
+def weights(name="", sha256="", supervision="", *corpora):
+    return {"weights": name, "sha256": sha256, "supervision": supervision, "corpora": [*corpora]}
+
+
+def own_run(task, name="tiny"):
+    return f"run {name} {'0' * 16} {task.content_id()[:16]}"
+
+
+def test_domainbed_v2_admits_weights_that_saw_neither_labels_nor_the_dataset(task, held_out, judge, path):
+    tested, words = held_out
+    parts = [part(tested, "test", 0.5)]
+    for pretraining, flag in [
+        (weights(), "no"),
+        (weights("moco-v2"), "unknown"),
+        (weights("mine", "0" * 64, "none", "my pictures"), "unknown"),
+        (weights("run:mine", "", "none", own_run(tested)), "no"),
+        (weights("run:mine", "", "none", own_run(task, "other")), "unknown"),
+    ]:
+        (entry,) = judge(submitted(tested, parts, words, pretraining=pretraining), path)
+        assert entry.contamination.flag == flag
+    for pretraining, message in [
+        (
+            weights("efficientnet-lite0"),
+            "efficientnet-lite0: imagenet-1k, labels .by name.: train from scratch",
+        ),
+        (weights("renamed", LITE0), r"labels \(by hash\)"),
+        (weights("renamed", LITE0, "none", "my pictures"), r"labels \(by hash\)"),  # whatever is stated
+        (weights("hf:openai/clip-vit-base-patch32"), r"wit-400m, text \(by name\)"),
+        (weights("timm:resnet50"), "does not know timm:resnet50: give their sha256, or state"),
+        (weights("mine", "", "labels", "x"), "stated by the submitter"),
+        (weights("run:mine", "", "none", own_run(task)), "trained on tiny, in another task"),
+    ]:
+        with pytest.raises(InputError, match=f"domainbed-v2 admits .*{message}"):
+            judge(submitted(tested, parts, words, pretraining=pretraining), path)
+        assert judge(submitted(task, pretraining=pretraining), path)  # group fairness shows it
+
+
 # --- what a card says
 
 
@@ -161,6 +212,13 @@ CARDS = {
     "trials": ({"trials": 0}, "1 or more"),
     "type": ({"trials": "many"}, "trials is 'many', not a int"),
     "field": ({"score": 0.99}, "'score' is an unknown field"),
+    "hash": ({"pretraining": weights("", "abc")}, "64 hexadecimal digits"),
+    "half a statement": ({"pretraining": weights("", "", "", "x")}, "a part of its pretr"),
+    "supervision": ({"pretraining": weights("a", "", "moco", "x")}, "'moco'"),
+    "turned corpus": (
+        {"pretraining": weights("a", "", "none", "a\u202eb")},
+        "control character",
+    ),
 }
 
 

@@ -30,6 +30,7 @@ FROZEN = "protocols/gf_k2_mu10.parquet"
 STATED = {
     *("family", "released", "title", "summary", "creators", "citation", "datasheet", "seed", "recipe_id"),
     *("versions", "version", "publishes", "shortcuts", "calibration", "provenance", "equal_content"),
+    "prompts",
 }
 
 

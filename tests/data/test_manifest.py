@@ -1,14 +1,36 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from builders.describe.renderings import draft
+from builders.recipe_files import load_recipe
 from shiftdata.data.format.manifest import Manifest, checksummed
-from shiftdata.errors import IntegrityError, NotFoundError
+from shiftdata.errors import InputError, IntegrityError, NotFoundError
 
 
 def test_text_and_record_are_the_same_thing(tiny):
     text = (tiny / "manifest.json").read_text()
     assert Manifest.from_json(text).to_json() == text
+
+
+def test_prompts_are_written_where_there_are_any(tiny, recipe):
+    plain = Manifest.read(tiny)
+    assert '"prompts"' not in plain.to_json()
+    manifest = replace(plain, prompts=["a {} in a tint.", "the {}"])
+    assert Manifest.from_json(manifest.to_json()) == manifest
+    for wrong in ("no place", "{} and {}", "{0}", "{} {", "a {}\nb"):
+        with pytest.raises(IntegrityError, match=r"prompt|line break"):
+            Manifest.from_json(replace(plain, prompts=[wrong]).to_json())
+        with pytest.raises(InputError, match="prompt"):
+            replace(load_recipe(str(recipe)), prompts=(wrong,))
+    before = load_recipe(str(recipe))
+    after = replace(before, prompts=("the {}",))
+    assert after.recipe_id() == before.recipe_id()
+    assert draft(after).prompts == ["the {}"]
+    with pytest.raises(InputError, match="prompts is a tuple"):
+        replace(before, prompts="the {}")
 
 
 def test_names_that_load_dataset_accepts(tiny):

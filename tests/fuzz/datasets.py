@@ -22,7 +22,7 @@ from PIL import Image
 from builders.make.build import build
 from shiftdata.data.exporting.webdataset import export
 from shiftdata.data.format.manifest import checksummed
-from tests.bombs import with_small_footer, write_equal_rows
+from tests.bombs import png, with_small_footer, write_equal_rows
 from tests.contracts.shapes import draw_shapes
 from tests.fuzz.mutations import json_text, manifest_of, mutated, odd_value, sealed
 from tests.paths import ROOT
@@ -80,16 +80,6 @@ def seal(folder: Path, change: Callable[[dict[str, Any]], object] = lambda raw: 
 
 
 # Pictures
-
-
-def png(width: int, height: int, *chunks: tuple[bytes, bytes]) -> bytes:
-    """A PNG by its parts; without chunks of its own it has no pixels."""
-    head = width.to_bytes(4, "big") + height.to_bytes(4, "big") + b"\x08\0\0\0\0"  # grey
-    parts = [(b"IHDR", head), *chunks, (b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
-        for kind, data in parts
-    )
 
 
 @cache

@@ -1,13 +1,15 @@
 """Everything that reads a dataset, tried on forgeries in a process with limits.
 
-`python -m tests.fuzz.reading WORK SHARE FIRST END FOLDER ...` tries a share of the readers on forgeries, each
-by a seed, and prints what is neither a result nor an error of ours, or takes too much memory or time.
+`python -m tests.fuzz.reading WORK SHARE FIRST END FOLDER ...` tries all pages and a share of the other
+readers on forgeries, each by a seed, and prints what is neither a result nor an error of ours, or takes too
+much memory or time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import faulthandler
+import json
 import logging
 import random
 import resource
@@ -93,6 +95,8 @@ def _pages(folder: Path) -> None:
         for target in targets(ROUTES, folder.name, keys):
             reply = await answered(app, Asked("GET", target, [(b"host", b"127.0.0.1")]))
             assert reply.status in FINE, f"{target}: {reply.status}"
+            if reply.status >= 400:
+                assert len(json.loads(reply.body)["error"]) > 10, f"{target} does not say why"
 
     try:
         asyncio.run(ask())
@@ -144,7 +148,8 @@ def faults(good: Path, work: Path, share: float, seeds: Iterable[int]) -> Iterat
         (work / "predictions.csv").write_text("\n".join(["key,prediction", *predictions]) + "\n")
         bad = work / "shift" / good.name
         kind, rng = forge(good, bad, seed), random.Random(seed)
-        chosen = rng.sample(list(READERS), max(1, round(share * len(READERS))))
+        others = [name for name in READERS if name != "pages"]
+        chosen = ["pages", *rng.sample(others, round(share * len(others)))]
         for number, name in enumerate(chosen):
             place = work / f"in{number}"
             place.mkdir()

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import http.client
 import os
+import pickle
 import shutil
 import signal
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
-from shiftdata.serve import page_process
-from shiftdata.serve.page_process import PageProcess
+from shiftdata.serve import page_process, page_routes
+from shiftdata.serve.page_process import Ask, PageProcess
 from tests.serve.hostile import wait_for
 from tests.serve.serving import Answer, Running, request, serving
 
@@ -117,6 +119,43 @@ def test_a_full_queue_says_when_to_ask_again(served: Running, monkeypatch):
         answers = [page.result() for page in pages]
     assert sorted(answer.status for answer in answers) == [200] * 3 + [503] * 5
     assert {answer.headers["retry-after"] for answer in answers if answer.status == 503} == {"5"}
+
+
+def test_an_address_has_a_share_of_the_queue(served: Running, monkeypatch):
+    monkeypatch.setattr(page_process, "SHARE", 2)
+    get(served, PAGE)
+    os.kill(pid(served), signal.SIGSTOP)
+    with ThreadPoolExecutor(8) as pool:
+        greedy = [pool.submit(get, served, PAGE) for _ in range(6)]
+        wait_for(lambda: sum(page.done() for page in greedy) >= 4)
+        other = pool.submit(request_from, "127.0.0.2", served.port, PAGE)
+        wait_for(lambda: served.mirror.pages._places["127.0.0.2"] == 1)
+        os.kill(pid(served), signal.SIGCONT)
+        assert sorted(page.result().status for page in greedy) == [200] * 2 + [503] * 4
+        assert other.result() == 200
+    assert not served.mirror.pages._places
+
+
+def request_from(address: str, port: int, path: str) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20, source_address=(address, 0))
+    with closing(connection):
+        connection.request("GET", path)
+        return connection.getresponse().status
+
+
+def test_the_front_page_shows_what_was_opened_in_its_time(served: Running, monkeypatch):
+    monkeypatch.setattr(page_routes, "OPENING", -1.0)
+    heads = served.library.heads()
+    assert b"Other repositories" in page_routes.front_page(Ask("front_page", "", {}, "", heads)).body
+    monkeypatch.setattr(page_routes, "OPENING", 10.0)
+    assert b"Other repositories" not in page_routes.front_page(Ask("front_page", "", {}, "", heads)).body
+
+
+def test_what_is_sent_to_it_may_be_computed_on_meanwhile(served: Running):
+    (_, commit), *_ = served.library.heads()
+    assert commit.bytes > 0
+    assert "bytes" in vars(commit)
+    assert vars(pickle.loads(pickle.dumps(commit))).keys() == {"id", "date", "files"}
 
 
 def test_it_ends_with_the_server(tiny_out: Path):

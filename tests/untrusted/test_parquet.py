@@ -17,7 +17,7 @@ from shiftdata.evaluation.tasks.predictions import read_prediction_file
 from shiftdata.evaluation.verify import verify
 from shiftdata.files import sha256_of
 from shiftdata.untrusted.limits import raised
-from shiftdata.untrusted.parquet import ParquetReader, read_parquet
+from shiftdata.untrusted.parquet import ParquetReader, read_footer, read_parquet
 from tests.bombs import growth, with_small_footer, write_equal_rows
 from tests.tiny import edit_file, edit_manifest
 
@@ -255,3 +255,13 @@ def test_rows_of_an_honest_large_table_are_read(tmp_path):
     pq.write_table(pa.table(columns), tmp_path / "x.parquet", row_group_size=20_000, compression="zstd")
     read = read_parquet(tmp_path / "x.parquet", ["license", "key"])
     assert (len(read), read.column_names, read["key"][-1].as_py()) == (count, ["license", "key"], keys[-1])
+
+
+def test_a_stream_stays_open_for_whoever_opened_it(tmp_path):
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"x": [1, 2]}), path)
+    with path.open("rb") as stream:
+        footer = read_footer(stream, "x")
+        with ParquetReader(stream, "x", footer=footer, far=True) as table:
+            assert table.read().to_pydict() == {"x": [1, 2]}
+        assert not stream.closed

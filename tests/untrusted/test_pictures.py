@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import io
-import struct
 import threading
-import zlib
 
 import numpy as np
 import pytest
@@ -12,24 +10,12 @@ from PIL import Image
 from shiftdata.errors import IntegrityError, LimitError
 from shiftdata.untrusted.limits import raised
 from shiftdata.untrusted.pictures import held, open_picture
-from tests.bombs import growth
-
-
-def png(width: int, height: int) -> bytes:
-    """A picture of one colour, without its pixels ever being in memory."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    packed = zlib.compressobj(9)
-    lines = b"".join(packed.compress(bytes(1 + (width + 7) // 8)) for _ in range(height)) + packed.flush()
-    head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0))
-    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", lines) + chunk(b"IEND", b"")
+from tests.bombs import black_png, growth
 
 
 @pytest.mark.parametrize(("width", "height"), [(8_001, 8_000), (60_000, 30_000)])
 def test_a_picture_of_too_many_pixels_is_refused_by_its_header(width, height):
-    data = png(width, height)
+    data = black_png(width, height)
     assert len(data) < 1 << 20
     with pytest.raises(LimitError, match=rf"^x.png has {width:,} x {height:,} pixels: at most 64,000,000"):
         open_picture(data, "x.png").__enter__()
@@ -49,8 +35,8 @@ def test_eight_threads_decode_within_the_budget():
 from pathlib import Path
 from threading import Thread
 from shiftdata.untrusted.pictures import open_picture
-from tests.untrusted.test_pictures import png
-data = png(7_700, 7_700)
+from tests.bombs import black_png
+data = black_png(7_700, 7_700)
 def decode():
     with open_picture(data) as picture:
         picture.convert("RGB")
@@ -83,7 +69,14 @@ def test_a_thread_waits_for_pixels_but_never_for_itself():
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"text", b"\x89PNG\r\n\x1a\nx", b"\xff\xd8\xff\xe0", b"%!PS-Adobe-3.0 EPSF-3.0\n", png(9, 9)[:-20]],
+    [
+        b"",
+        b"text",
+        b"\x89PNG\r\n\x1a\nx",
+        b"\xff\xd8\xff\xe0",
+        b"%!PS-Adobe-3.0 EPSF-3.0\n",
+        black_png(9, 9)[:-20],
+    ],
 )
 def test_what_is_no_picture_is_an_error_of_ours(data):
     with pytest.raises(IntegrityError, match=r"^x cannot be decoded \("), open_picture(data, "x") as picture:

@@ -53,6 +53,14 @@ class Average(State):
         """Return the average as one vector."""
         raise NotImplementedError
 
+    def update(self, parameters: Iterable[Tensor]) -> None:
+        """Take the weights after a step into account."""
+        raise NotImplementedError
+
+    def restart(self) -> None:
+        """Forget the steps so far."""
+        raise NotImplementedError
+
     def copy_to(self, parameters: Iterable[Tensor]) -> bool:
         """Write the average into parameters; without one, leave them and return False."""
         value = self.value()

@@ -21,6 +21,7 @@ _MODULES = {
     "zoo.averages": "eoa ema",
     "zoo.clusters": "adaclust mmld",
     "zoo.domains": "mmd sd eqrm rsc mldg stablenet",
+    "zoo.fine_tuning": "lp-ft wise",
     "zoo.open_set": "osbp ovanet uan uniot",
     "zoo.pictures": "erm-adv fact jigen",
     "zoo.self_training": "pseudo-label noisy-student sentry",

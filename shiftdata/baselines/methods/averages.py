@@ -9,6 +9,7 @@ from torch import Tensor
 
 from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
+from shiftdata.baselines.losses.averages import Average
 from shiftdata.baselines.method import Batch, Data, Hyper, Method, Stage, Wrapper
 from shiftdata.baselines.methods.batch_norm import batch_statistics
 from shiftdata.baselines.networks import Network, batch_norms
@@ -37,15 +38,21 @@ def renew_statistics(trainer: Trainer) -> None:
             trainer.network(x)
 
 
+def statistics(network: Network) -> list[Tensor]:
+    """Return the running means and variances of batch norm."""
+    every = [each for layer in batch_norms(network) for each in (layer.running_mean, layer.running_var)]
+    return [each for each in every if each is not None]
+
+
 class Averaged(Wrapper):
     """A wrapper with an average of weights, over the stages that train the whole network (`whole`)."""
 
-    average: losses.SWAD | losses.WeightAverage | losses.EMA
+    average: Average
 
     def __init__(self, inner: Method, **given: float) -> None:
         super().__init__(inner, **given)
         if any(isinstance(part, Averaged) for part in inner.modules()):
-            raise InputError("swad, eoa and ema all average the weights: take one of them")
+            raise InputError("swad, eoa, ema and wise all average the weights: take one of them")
 
     def setup(self, network: Network, data: Data) -> None:
         super().setup(network, data)

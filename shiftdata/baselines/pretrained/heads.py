@@ -10,6 +10,8 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -21,7 +23,7 @@ from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Floats
 from shiftdata.baselines.pretrained.model import Pretrained
 from shiftdata.baselines.pretrained.probe import LinearProbe, best_of
-from shiftdata.baselines.pretrained.prompts import names_of, prompts_of, text_weights
+from shiftdata.baselines.pretrained.prompts import mapping_of, names_of, prompts_of, text_weights
 from shiftdata.baselines.sets import TaskSets
 from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError, not_found
@@ -95,7 +97,7 @@ def label_map(
     task: Task,
     _: Features,
     *,
-    labels: Mapping[str | int, str | int] | None = None,
+    labels: Mapping[str | int, str | int] | str | Path | None = None,
     compete: Literal["task", "all"] = "task",
 ) -> Head:
     """The model's own classifier, each of its outputs mapped to a label of the task or to none.
@@ -104,8 +106,9 @@ def label_map(
     of the outputs that compete, as benchmarks report it, and a label gains nothing by having many.
 
     Args:
-        labels: the label (name or number) of outputs (name or number). By default by equal names, or by the
-            numbers with which labels begin, as in `imagenet_outputs`.
+        labels: the label (name or number) of outputs (name or number), or a TOML file of lines `"output" =
+            "label"`. By default by equal names, or by the numbers with which labels begin, as in
+            `imagenet_outputs`.
         compete: "task" leaves out outputs without a label; with "all" they compete, as the 1,000 do in
             CNS-Bench, and a row that they win is `UNKNOWN`: wrong.
 
@@ -119,7 +122,8 @@ def label_map(
     classifier = model.classifier
     with torch.inference_mode():
         count = _applied(classifier, torch.zeros(1, model.n_features)).shape[1]
-    label = _explicit(model, task, count, labels) if labels else _by_name_or_number(model, task, count)
+    given = mapping_of("labels", labels)
+    label = _explicit(model, task, count, given) if given else _by_name_or_number(model, task, count)
     ids = np.unique(label[label >= 0])
     if len(ids) < 2:
         raise InputError(f"the outputs of {model.name} are of {len(ids)} labels of the task: map two or more")
@@ -145,17 +149,20 @@ def _applied(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
 
 
 def _explicit(model: Pretrained, task: Task, count: int, given: Mapping[str | int, str | int]) -> IntArray:
-    label = np.full(count, -1, np.int64)
+    label, places_of = np.full(count, -1, np.int64), _places(model.outputs)
     names, numbers = (
         dict(zip(task.labels, task.label_ids.tolist(), strict=True)),
         set(task.label_ids.tolist()),
     )
     for output, wanted in given.items():
-        places = [output] if isinstance(output, int) else _places(model.outputs).get(_plain(output), [])
+        named = places_of.get(_plain(str(output)), [])
+        is_number = isinstance(output, int) or (not named and output.isdecimal())  # keys of TOML are texts
+        places = [int(output)] if is_number else named
         if not places or not all(0 <= place < count for place in places):
             hint = f"{model.name} has {count:,} outputs, and a number is from 0 on."
             raise not_found("output", str(output), model.outputs, hint)
-        number = wanted if wanted in numbers else names.get(str(wanted))
+        is_id = isinstance(wanted, int) and wanted in numbers
+        number = wanted if is_id else names.get(str(wanted))
         if number is None:
             raise not_found("label", str(wanted), names, "labels= maps outputs to labels of the task.")
         label[places] = number
@@ -198,17 +205,18 @@ def zero_shot(
     _: Features,
     *,
     prompts: Any = None,
-    names: Mapping[str, str | Sequence[str]] | None = None,
+    names: Mapping[str, str | Sequence[str]] | str | Path | None = None,
 ) -> Head:
     """Class names in prompt templates, encoded by the model: `scale` times the cosine with the features.
 
     Args:
         prompts: templates with one `{}`, or a file of one a line; default: the dataset's, else "a photo of
             a {}."
-        names: words for labels, one or several each; default: the label without number and underscores.
+        names: words for labels, one or several each, or a TOML file of them; default: the label without
+            number and underscores.
 
     """
-    templates, words = prompts_of(task, prompts), names_of(task, names)
+    templates, words = prompts_of(task, prompts), names_of(task, mapping_of("names", names))
     weights = text_weights(model, words, templates)
     if weights.shape[1] != model.n_features:
         raise InputError(
@@ -234,21 +242,23 @@ class _Rows:
             raise InputError(f"features of {sets.fit} are not finite: use precision='float32'")
         # Without rows of known labels a validation set chooses nothing.
         has_rows = sets.select and np.isin(task.metadata.label[task.rows(sets.select)], task.label_ids).any()
-        self.select = sets.select if has_rows else None
-        if self.select is not None:
-            self.select_x = np.asarray(features(task.rows(self.select)), np.float32)
+        self.select, self._features = sets.select if has_rows else None, features
+
+    @cached_property
+    def _select_x(self) -> Floats:
+        assert self.select is not None
+        return self._features(self.task.rows(self.select))
 
     def rated(self, head: Head) -> float:
         """Evaluate a head on the validation set."""
-        assert self.select is not None
-        predicted = head.outputs[head.scores(self.select_x).argmax(1)]
+        predicted = head.outputs[head.scores(self._select_x).argmax(1)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OneClassWarning)
             return float(self.task.evaluate(predicted, self.select)[self.by])
 
     @property
     def choice(self) -> dict[str, Any]:
-        """What chose the settings, for the record."""
+        """The set and the figure that chose the settings, for the record."""
         return (
             {"chosen_on": self.select, "by": self.by} if self.select else {"chosen_on": "nothing: defaults"}
         )

@@ -1,4 +1,4 @@
-"""What every source of trained models returns, and its features of the rows of a task.
+"""The record that every source of trained models returns, and its features of the rows of a task.
 
 Features are computed once and cached by row; zero-shot classifiers, label maps, probes and k-NN are
 functions of them.

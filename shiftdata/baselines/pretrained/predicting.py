@@ -6,21 +6,18 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from shiftdata import __version__
 from shiftdata.baselines.method import code_commit
 from shiftdata.baselines.models import Floats
 from shiftdata.baselines.pretrained.heads import Head, make_head
 from shiftdata.baselines.pretrained.load import load
 from shiftdata.baselines.pretrained.model import FeatureEncoder, Precision, Pretrained
-from shiftdata.baselines.run import names_of_outputs, write_predictions
+from shiftdata.baselines.run import names_of_outputs, pretraining_flag, task_identity, write_predictions
 from shiftdata.baselines.sets import modality_of
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.features import features_of
@@ -31,7 +28,6 @@ from shiftdata.evaluation.tasks.evaluation import Evaluation
 from shiftdata.evaluation.tasks.rows import row_set
 from shiftdata.files import write_text
 
-REGISTRY = "shiftdata.baselines.pretrained.registry"
 #: Rows whose features are in memory at a time.
 CHUNK = 1 << 15
 
@@ -196,26 +192,11 @@ def _head(
 
 def _about(task: Task, model: Pretrained) -> dict[str, Any]:
     """Everything that determines the features of a task's rows."""
-    dataset = task.metadata.dataset
-    content = "" if dataset is None else dataset.manifest.base(task.metadata.base).content_id
     return {
-        "dataset": task.metadata.name,
-        "content_id": content,
-        "task": task.describe(),
-        "task_id": task.content_id(),
+        **task_identity(task),
         "model": model.name,
         "weights": model.weights,
         "preprocessing": dict(model.about),
-        "pretraining": _pretraining(task, model),
+        "pretraining": pretraining_flag(task, model),
         "commit": code_commit(),
-        "versions": {"shiftdata": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
     }
-
-
-def _pretraining(task: Task, model: Pretrained) -> Any:
-    """Return what the registry knows of the weights, and whether they have seen the dataset."""
-    if find_spec(REGISTRY) is None:
-        return model.name
-    registry, dataset = import_module(REGISTRY), task.metadata.dataset
-    name = task.metadata.name if dataset is None else dataset.manifest.name
-    return registry.flagged(registry.pretraining_of(model), name, task.content_id())

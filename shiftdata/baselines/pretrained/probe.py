@@ -20,7 +20,7 @@ GRID = tuple(10.0**power for power in range(1, -6, -1))
 #: The strength where no validation set chooses one.
 L2 = 1e-3
 #: Iterations of a fit at most, and the largest derivative at which it ends.
-ITERATIONS, TOLERANCE = 500, 1e-7
+ITERATIONS, TOLERANCE = 500, 1e-6
 
 
 class LinearProbe:

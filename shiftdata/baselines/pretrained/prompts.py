@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.predictions import NUMBERED
 from shiftdata.files import open_regular
+from shiftdata.untrusted.texts import read_toml
 
 DEFAULT = ("a photo of a {}.",)
 #: Templates at most (the longest published list has 80), and bytes of a file of them.
@@ -51,13 +53,27 @@ def _lines(path: Path) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
+def mapping_of(option: str, given: Mapping[Any, Any] | str | Path | None) -> Mapping[Any, Any]:
+    """Return a mapping that was given, or that of a TOML file."""
+    if not isinstance(given, str | Path):
+        return given or {}
+    try:
+        return read_toml(Path(given))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{option}={given} cannot be read as TOML: {error}") from error
+
+
 def names_of(task: Task, given: Mapping[str, str | Sequence[str]] | None = None) -> list[tuple[str, ...]]:
     """Return the words for each label of a task: those given, or the label without number and underscores."""
     for label in given or ():
         if label not in task.labels:
             raise not_found("label", label, task.labels, "names= has words for the labels of the task.")
     chosen = [(given or {}).get(label) or _words(label) for label in task.labels]
-    return [(each,) if isinstance(each, str) else tuple(each) for each in chosen]
+    names = [[each] if isinstance(each, str) else each for each in chosen]
+    for label, words in zip(task.labels, names, strict=True):
+        if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
+            raise InputError(f"names= gives {label} {words!r:.60}: give words, or a list of them")
+    return [tuple(words) for words in names]
 
 
 def _words(label: str) -> str:

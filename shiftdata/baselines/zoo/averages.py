@@ -6,13 +6,14 @@ from shiftdata.baselines import losses
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.losses.averages import flat
 from shiftdata.baselines.method import Data, Hyper, Stage
-from shiftdata.baselines.methods.averages import Averaged
-from shiftdata.baselines.networks import Network, batch_norms
+from shiftdata.baselines.methods.averages import Averaged, statistics
+from shiftdata.baselines.networks import Network
 
 
 class EoA(Averaged):
     """Any method, validated and used with `losses.WeightAverage` of weights and batch norm's statistics."""
 
+    average: losses.WeightAverage | losses.EMA
     start = Hyper(100, low=1, high=1000, log=True, source="Arpit et al.: 100 of 5,000 steps")
 
     def setup(self, network: Network, data: Data) -> None:
@@ -20,10 +21,7 @@ class EoA(Averaged):
         self.average = losses.WeightAverage(self.averaged(), int(self.start))
 
     def averaged(self) -> list[Tensor]:
-        tensors = super().averaged()
-        for layer in batch_norms(self.network):
-            tensors += [each for each in (layer.running_mean, layer.running_var) if each is not None]
-        return tensors
+        return super().averaged() + statistics(self.network)
 
     def predict(self, x: Tensor) -> Tensor:
         with self.average.applied(self.averaged()):

@@ -76,7 +76,7 @@ class Table:
 
     @property
     def header(self) -> list[str]:
-        return ["method", "rank", *self.figures, "seeds", "selection"]
+        return ["method", "rank", *self.figures, "seeds", "selection", "pretraining"]
 
     @property
     def body(self) -> list[list[str]]:
@@ -88,6 +88,7 @@ class Table:
                 *(cell(entry.scores[name]) for name in self.figures),
                 f"{len(entry.seeds)}",
                 entry.card.rule,
+                f"{entry.card.pretraining.pretraining}; has the dataset: {entry.contamination.flag}",
             ]
             for rank, entry in self.lines
         ]
@@ -143,7 +144,7 @@ class Board:
             {
                 "id": f"t{number}",
                 "table": table,
-                "body": [[text.partition(" [") for text in line[:-1]] + [line[-1]] for line in table.body],
+                "body": [[text.partition(" [") for text in line[:-2]] + line[-2:] for line in table.body],
                 "cards": [(entry.card, _facts(entry)) for entry in table.entries],
             }
             for number, table in enumerate(self.tables)
@@ -242,4 +243,5 @@ def _facts(entry: Entry) -> list[tuple[str, str]]:
     )
     seeds = ", ".join(map(str, entry.seeds)) + (f"; standard deviation over them: {spread}" if spread else "")
     rows = ", ".join(f"{name} n={score.rows} ({score.of})" for name, score in scores)
+    facts.append(("has the dataset", f"{entry.contamination.flag}: {entry.contamination.reason}"))
     return [*facts, ("file", entry.file), ("seeds", seeds), ("rows", rows)]

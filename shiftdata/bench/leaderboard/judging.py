@@ -11,14 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from shiftdata.baselines.pretrained.registry import Contamination, contamination
 from shiftdata.bench.leaderboard.submission import Card, Submission, tests_of
 from shiftdata.data.arrays import FloatArray
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.metrics.records import some
-from shiftdata.evaluation.protocols import parse_protocol
+from shiftdata.evaluation.protocols import parse_protocol, protocols
 from shiftdata.evaluation.protocols import task as make_task
 from shiftdata.evaluation.tasks import Evaluation, Task, TaskWarning
+from shiftdata.evaluation.tasks.descriptions import steps_of
 from shiftdata.evaluation.tasks.predictions import predicted_rows
 
 #: The figure by which a table is ranked: the first that its task has.
@@ -62,6 +64,7 @@ class Entry:
     set: str
     main: bool
     leaky: bool
+    contamination: Contamination
     rows: int
     seeds: tuple[int, ...]
     scores: Mapping[str, Score]
@@ -105,7 +108,7 @@ def judge(
 
 
 def _entries(submission: Submission, file: str, task_id: str, task: Task) -> list[Entry]:
-    tests = tests_of(task)
+    tests, seen = tests_of(task), _admitted(submission.card, task)
     seeds: dict[str, dict[int, pa.Table]] = {name: {} for name in tests}
     for part, rows in submission.parts.items():
         if part.task_id != task_id:
@@ -130,12 +133,31 @@ def _entries(submission: Submission, file: str, task_id: str, task: Task) -> lis
             set=name,
             main=name == tests[0],
             leaky=leaky,
+            contamination=seen,
             rows=len(task.sets[name]),
             seeds=tuple(sorted(every)),
             scores=scores_of([_evaluated(task, name, seed, of[seed]) for seed in sorted(every)]),
         )
         for name, of in seeds.items()
     ]
+
+
+def _admitted(card: Card, task: Task) -> Contamination:
+    """Say whether the card's weights have seen the dataset; refuse those that a protocol of the task does."""
+    pretraining = card.pretraining.pretraining
+    answer = contamination(pretraining, card.dataset, task.content_id())
+    strict = {protocol.id for protocol in protocols() if protocol.self_supervised}
+    asking = [name for name, _ in steps_of(task.describe()) if name in strict]
+    if not asking or (pretraining.supervision == "none" and pretraining.known and answer.flag != "contained"):
+        return answer
+    if not pretraining.known:
+        why, hint = answer.reason, "give their sha256, or state supervision and corpora in the card"
+    else:
+        why = answer.reason if pretraining.supervision == "none" else f"these are {pretraining}"
+        hint = "train from scratch or from other weights, such as moco-v2, or submit to domainbed"
+    raise InputError(
+        f"{asking[0]} admits weights without labels and captions that did not see its data; {why}: {hint}"
+    )
 
 
 def _evaluated(task: Task, name: str, seed: int, rows: pa.Table) -> Evaluation:

@@ -8,15 +8,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from shiftdata.baselines.pretrained.registry import Pretraining, lookup
 from shiftdata.bench.selection import RULES
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.names import PATH_PART, line_fault
@@ -56,6 +57,33 @@ class TaskName:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Weights:
+    """The weights that a training began with, and what their users state of them; all empty: none."""
+
+    weights: str
+    sha256: str
+    supervision: Literal["", "labels", "text", "none"]
+    corpora: tuple[str, ...]
+
+    @property
+    def pretraining(self) -> Pretraining:
+        """The registry's entry for them, or else the statement."""
+        found = lookup(self.weights, self.sha256)
+        if found.known or not self.supervision:
+            return found
+        return replace(found, corpora=self.corpora, supervision=self.supervision, by="statement")
+
+    def check(self) -> None:
+        """Refuse a hash that is none, and half a statement."""
+        is_hash = not self.sha256 or re.fullmatch("[0-9a-fA-F]{64}", self.sha256)
+        _check(is_hash, f"the card's sha256 is {self.sha256!r:.100}: give 64 hexadecimal digits, or none")
+        whole = bool(self.supervision) == bool(self.corpora) and (self.weights or not self.corpora)
+        _check(
+            whole, "the card states a part of its pretraining: give weights, supervision and corpora, or none"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Card:
     """The fields of a method card; `tasks` names each task by its hash."""
 
@@ -64,6 +92,7 @@ class Card:
     url: str
     code: str
     backbone: str
+    pretraining: Weights
     trained_on: str
     rule: str
     trials: int
@@ -92,6 +121,7 @@ class Card:
         for name in ("dataset", "base"):
             text = getattr(self, name)
             _check(PATH_PART.fullmatch(text), f"the card's {name} is {text!r:.100}: give the name, no path")
+        self.pretraining.check()
         if self.rule not in RULES and not (self.rule.startswith(OTHER) and self.rule[len(OTHER) :].strip()):
             raise not_found("selection rule", self.rule, RULES, f"Or describe your own: {OTHER!r}...")
         return self
@@ -99,8 +129,8 @@ class Card:
 
 def _texts(value: Any) -> Iterator[str]:
     """Every non-empty text in a card, keys included."""
-    if isinstance(value, dict):
-        for item in (*value, *value.values()):
+    if isinstance(value, dict | tuple):
+        for item in (*value, *value.values()) if isinstance(value, dict) else value:
             yield from _texts(item)
     elif isinstance(value, str) and value:
         yield value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,19 @@ def _chosen(records: Records, selected: Selected, task: Task) -> Iterator[pa.Tab
             yield rows_of(part, task, task.rows(name), predicted)
 
 
+def _weights(flag: Mapping[str, Any] | str) -> dict[str, Any]:
+    """The weights of a record; what its registry knew by their name or hash, each leaderboard knows too."""
+    if isinstance(flag, str):  # of records that are older than the registry, as those of docs/findings
+        flag = {"weights": flag, "sha256": "", "by": ""}
+    stated = flag["by"] in ("record", "statement")
+    return {
+        "weights": flag["weights"],
+        "sha256": flag["sha256"],
+        "supervision": flag["supervision"] if stated else "",
+        "corpora": flag["corpora"] if stated else [],
+    }
+
+
 def _fields(records: Records, selected: Selected, task: Task) -> dict[str, Any]:
     """The fields of a card that records know, from a selected study."""
     study, about = selected.study, records.about[selected.runs[0].run]
@@ -111,7 +124,8 @@ def _fields(records: Records, selected: Selected, task: Task) -> dict[str, Any]:
         "authors": "",
         "url": "",
         "code": f"shiftdata {about['versions']['shiftdata']}, commit {commit}",
-        "backbone": f"{study.backbone}, pretraining: {about.get('pretraining') or 'none'}",
+        "backbone": study.backbone,
+        "pretraining": _weights(about.get("pretraining", "not recorded")),
         "trained_on": f"{', '.join(sets)} of each task",
         "trials": len(set(records.column("trial"))),
     }

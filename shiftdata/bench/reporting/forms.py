@@ -30,11 +30,18 @@ from shiftdata.bench.reporting.scores import (
 )
 from shiftdata.bench.selection import rule_of
 from shiftdata.data.arrays import FloatArray
-from shiftdata.evaluation.metrics import ranks
+from shiftdata.evaluation.metrics import rank_agreement, ranks
+from shiftdata.evaluation.metrics.records import number
 from shiftdata.evaluation.metrics.statistics import spread
 from shiftdata.tables import Cell, Cells, Table
 
 OVER_TASKS = "± is the standard error over seeds (SD / √seeds), in the row of means over scenarios (SEM)."
+#: Rankings of fewer methods say nothing.
+FEWEST_RANKED = 3
+RANKED = (
+    "1 is the best: clean by accuracy at severity 0, a shift by the mean accuracy over its severities, 0 "
+    "included. Equal values share a rank."
+)
 #: The last evaluations of a run over which its spread is taken; NICO++: the last 10 epochs.
 LAST = 10
 ORACLE = "oracle"
@@ -159,7 +166,25 @@ def _continuous(group: Group) -> list[Table]:
         drawn = start == "accuracy@"
         tables.append(_table(group, f"{title}, %, by severity", cells, "severity", drawn=drawn))
     sums = [name for name in ("overall", "mean_drop", "mean_failure_point", "failures") if group.has(name)]
-    return [*tables, _by_figure(group, sums, drawn=False)]
+    return [*tables, _by_figure(group, sums, drawn=False), *_ranks_by_shift(group)]
+
+
+def _ranks_by_shift(group: Group) -> list[Table]:
+    """The rank of each method under each shift, and Kendall's tau of that ranking with the clean one."""
+    values: dict[str, dict[str, list[float]]] = {}
+    for score in group.scores:
+        clean_of = {"clean": score.figures["accuracy@0"]} if "accuracy@0" in score.figures else {}
+        for name, of in (clean_of | dict(score.domains)).items():
+            values.setdefault(name, {}).setdefault(score.method, []).append(float(of.mean()))
+    methods = group.methods
+    whole = all(len(of) == len(methods) for of in values.values())
+    if len(methods) < FEWEST_RANKED or "clean" not in values or not whole:
+        return []
+    means = {name: [float(np.mean(of[method])) for method in methods] for name, of in values.items()}
+    body = [methods, *([f"{rank:g}" for rank in ranks(of).tolist()] for of in means.values())]
+    taus = [number(rank_agreement(means["clean"], of).kendall, 2) for of in means.values()]
+    lines = [*zip(*body, strict=True), ("Kendall's tau with clean", *taus)]
+    return [Table.plain("Ranks by shift", ["method", *means], lines, (RANKED, *group.notes()))]
 
 
 def _label_shift(group: Group) -> list[Table]:

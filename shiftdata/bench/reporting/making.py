@@ -16,6 +16,7 @@ from shiftdata.bench.reporting.comparisons import (
     ranking_section,
 )
 from shiftdata.bench.reporting.forms import stability_section, tables_of
+from shiftdata.bench.reporting.on_line import line_section
 from shiftdata.bench.reporting.scores import (
     KINDS,
     OTHER,
@@ -78,10 +79,18 @@ class Report:
         return render_alone("report.html", name=self.title, sections=self.sections, svg=svg_chart)
 
 
-def report(records: Records, rules: Sequence[str] = (), *, baseline: str = "erm") -> Report:
+def report(
+    records: Records,
+    rules: Sequence[str] = (),
+    *,
+    baseline: str = "erm",
+    line: Sequence[str] = (),
+    axes: str = "probit",
+) -> Report:
     """Report on one sweep or several, by rules of `RULES`, by default those that the sweeps name.
 
     Methods are compared with the `baseline`, or with the first one if it is not there. Nothing is trained.
+    `line` has two sets, clean and shifted rows, over which models are set on a line in some `axes`.
     """
     if not len(records):
         raise InputError("there is no run to report on: these folders have no records yet")
@@ -95,6 +104,7 @@ def report(records: Records, rules: Sequence[str] = (), *, baseline: str = "erm"
         *findings,
         comparison_section(pools),
         ranking_section(groups),
+        line_section(records, groups, line, axes),
         stability_section(records, pools),
         _failures(records, refused),
     ]

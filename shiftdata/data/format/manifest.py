@@ -163,6 +163,11 @@ class Manifest:
         return bases[name]
 
     @property
+    def ordered_bases(self) -> Sequence[Base]:
+        """The bases, the default one first."""
+        return sorted(self.bases, key=lambda base: (base.name != self.default_base, base.name))
+
+    @property
     def configs(self) -> Mapping[str, Config]:
         """Every config that `load_dataset(repo, name)` accepts, by name, the default first.
 
@@ -171,8 +176,7 @@ class Manifest:
         rows = _of_base(self.base(self.default_base), "metadata", metadata_file)
         if self.withheld:
             return {rows.name: rows}
-        bases = sorted(self.bases, key=lambda base: (base.name != self.default_base, base.name))
-        configs = [_of_base(base, base.name, data_pattern) for base in bases]
+        configs = [_of_base(base, base.name, data_pattern) for base in self.ordered_bases]
         if not self.is_webdataset:
             configs += [
                 _virtual(split, name, sets)
@@ -229,23 +233,7 @@ class Manifest:
     @classmethod
     def from_json(cls, data: Text, where: str = FILE_NAME) -> Manifest:
         """Read the text of a `manifest.json`; `where` names it in errors."""
-        try:
-            text = data if isinstance(data, str) else data.decode()
-            raw = read_json(text)
-            version = raw["format"]
-        except (ValueError, TypeError, KeyError) as error:
-            raise IntegrityError(f"{where} is not a shiftdata manifest ({error!r:.300})") from error
-        if version != FORMAT:
-            raise IntegrityError(
-                f"{where} has manifest format {ascii(version)[:60]}; this shiftdata reads format {FORMAT}: "
-                "install a newer shiftdata"
-            )
-        match = CHECKSUM.match(text)
-        if not match or _sha256(text[match.end() :]) != raw.pop("checksum", None):
-            raise IntegrityError(
-                f"{where} is damaged, was edited, or had its line endings converted: it does not have the "
-                "checksum in its first line; fetch or build the dataset again"
-            )
+        raw = undamaged(data, where)
         try:
             manifest = record(cls, {"prompts": [], **raw})
         except ValueError as error:
@@ -267,6 +255,28 @@ class Manifest:
         if len(data) > MOST_BYTES:
             raise IntegrityError(f"{path} has more than {MOST_BYTES:,} bytes: it is not a manifest")
         return cls.from_json(data, str(path))
+
+
+def undamaged(data: Text, where: str = FILE_NAME) -> dict[str, Any]:
+    """Return the fields of a `manifest.json` that has its checksum; what they are is not checked."""
+    try:
+        text = data if isinstance(data, str) else data.decode()
+        raw: dict[str, Any] = read_json(text)
+        version = raw["format"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise IntegrityError(f"{where} is not a shiftdata manifest ({error!r:.300})") from error
+    if version != FORMAT:
+        raise IntegrityError(
+            f"{where} has manifest format {ascii(version)[:60]}; this shiftdata reads format {FORMAT}: "
+            "install a newer shiftdata"
+        )
+    match = CHECKSUM.match(text)
+    if not match or _sha256(text[match.end() :]) != raw.pop("checksum", None):
+        raise IntegrityError(
+            f"{where} is damaged, was edited, or had its line endings converted: it does not have the "
+            "checksum in its first line; fetch or build the dataset again"
+        )
+    return raw
 
 
 def checksummed(raw: Mapping[str, Any]) -> str:
@@ -325,7 +335,9 @@ def faults(manifest: Manifest) -> Iterator[str]:
 
 def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
     """Yield the name of the field and the value of every text and number, keys included."""
-    if is_dataclass(value):
+    if isinstance(value, str | float | int):  # most are
+        yield name, value
+    elif is_dataclass(value):
         for inner in fields(value):
             if inner.name not in UNCHECKED:
                 yield from _leaves(getattr(value, inner.name), inner.name)

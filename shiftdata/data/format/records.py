@@ -287,6 +287,17 @@ class Calibration:
     measures: Sequence[Measure]
     left_out: Sequence[str] = ()
 
+    def __str__(self) -> str:
+        """Say in a line what the small model reaches on the first canonical split that was measured."""
+        if not self.measures:
+            return ""
+        by = next((by for by in self.measures if by.trained.lower() == "erm"), self.measures[0])
+        how = "from scratch" if by.mode == "scratch" else "on frozen features"
+        return (
+            f"{by.trained} {how} on {by.split}: "
+            f"mean {by.mean[0]:.2f}, worst {by.worst[0]:.2f} ({by.worst_cell}), chance {by.chance:.2f}"
+        )
+
 
 def by_reason(counts: Mapping[str, int]) -> dict[str, int]:
     """Add up the counts of reasons that differ only in their parentheses.

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import is_dataclass
-from functools import lru_cache
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from functools import cache, lru_cache, partial
+from itertools import repeat
+from typing import Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+#: Called with a JSON value and the name of its field.
+Reader: TypeAlias = Callable[[Any, str], Any]
 
 LARGEST = 2**63
 DEEPEST = 20
@@ -20,55 +23,69 @@ def record(cls: type[T], raw: Any, where: str = "") -> T:
     """Make a dataclass from a JSON object; a `ValueError` names the first field of another type."""
     if not isinstance(raw, Mapping):
         raise ValueError(f"{where or 'it'} must be an object, not {_shown(raw)}")
-    kind: Any = cls
-    hints = _hints(kind)
-    inside = f"{where}." if where else ""
-    if unknown := sorted(set(raw) - set(hints)):
-        raise ValueError(f"{inside}{_shown(unknown[0])} is an unknown field; fields are {', '.join(hints)}")
-    if missing := sorted(set(hints) - set(raw)):
+    readers, inside = _readers(cls), f"{where}." if where else ""  # type: ignore[arg-type]
+    if unknown := sorted(raw.keys() - readers.keys()):
+        raise ValueError(f"{inside}{_shown(unknown[0])} is an unknown field; fields are {', '.join(readers)}")
+    if missing := sorted(readers.keys() - raw.keys()):
         raise ValueError(f"{inside}{missing[0]} is missing")
-    return cls(**{name: _value(hints[name], value, inside + name) for name, value in raw.items()})
+    return cls(**{name: readers[name](value, inside + name) for name, value in raw.items()})
 
 
-def _value(hint: Any, raw: Any, where: str) -> Any:
+@lru_cache
+def _readers(cls: Any) -> dict[str, Reader]:
+    return {name: _reader(hint) for name, hint in get_type_hints(cls).items()}
+
+
+@cache
+def _reader(hint: Any) -> Reader:
+    """Return the function that reads a value of a type: types are looked at once, values are many."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any:
-        return _plain(raw, where)
+        return _plain
     if is_dataclass(hint):
-        return record(hint, raw, where)  # type: ignore[arg-type]
+        return partial(record, hint)  # type: ignore[arg-type]
     if origin in (Union, types.UnionType):
-        return _one_of(inner, raw, where)
-    if origin is Literal and raw in inner and isinstance(raw, str):
-        return raw
-    if origin is Mapping and isinstance(raw, dict):
-        return {_text(key, where): _value(inner[1], raw[key], f"{where}.{key:.60}") for key in raw}
-    if origin in (Sequence, list, tuple) and isinstance(raw, list):
-        return _items(origin, inner, raw, where)
-    if hint is float and type(raw) is int and abs(raw) < LARGEST:
-        return raw
-    if type(raw) is hint:
-        return _plain(raw, where)
-    wanted = " or ".join(map(repr, inner)) if origin is Literal else getattr(hint, "__name__", str(hint))
-    raise ValueError(f"{where} is {_shown(raw)}, not a {wanted}")
+        nothing_first = sorted(inner, key=lambda kind: kind is not types.NoneType)
+        return partial(_one_of, [*map(_reader, nothing_first)])
+    if origin is Mapping:
+        return partial(_mapping, _reader(inner[1]))
+    if origin in (Sequence, list, tuple):
+        fixed = origin is tuple and inner[-1] is not ...
+        return partial(_items, origin, [*map(_reader, inner if fixed else inner[:1])], fixed)
+    return partial(_scalar, hint, inner if origin is Literal else ())
 
 
-def _items(origin: Any, inner: Sequence[Any], raw: Sequence[Any], where: str) -> Any:
-    fixed = origin is tuple and inner[-1] is not ...
-    hints = inner if fixed else [inner[0]] * len(raw)
-    if len(hints) != len(raw):
-        raise ValueError(f"{where} is a list of {len(raw)}, not a tuple of {len(hints)}")
-    values = [_value(hint, entry, where) for hint, entry in zip(hints, raw, strict=True)]
+def _mapping(reader: Reader, raw: Any, where: str) -> Any:
+    if not isinstance(raw, dict):
+        raise ValueError(f"{where} is {_shown(raw)}, not a Mapping")
+    return {_text(key, where): reader(value, f"{where}.{key:.60}") for key, value in raw.items()}
+
+
+def _items(origin: Any, readers: Sequence[Reader], fixed: bool, raw: Any, where: str) -> Any:
+    if not isinstance(raw, list):
+        raise ValueError(f"{where} is {_shown(raw)}, not a {origin.__name__}")
+    if fixed and len(readers) != len(raw):
+        raise ValueError(f"{where} is a list of {len(raw)}, not a tuple of {len(readers)}")
+    pairs = zip(readers if fixed else repeat(readers[0]), raw, strict=False)
+    values = [reader(entry, where) for reader, entry in pairs]
     return tuple(values) if origin is tuple else values
 
 
-def _one_of(hints: Sequence[Any], raw: Any, where: str) -> Any:
-    if raw is None and types.NoneType in hints:
-        return None
-    *others, last = (hint for hint in hints if hint is not types.NoneType)
-    for hint in others:
+def _one_of(readers: Sequence[Reader], raw: Any, where: str) -> Any:
+    for reader in readers[:-1]:
         with suppress(ValueError):
-            return _value(hint, raw, where)
-    return _value(last, raw, where)
+            return reader(raw, where)
+    return readers[-1](raw, where)
+
+
+def _scalar(hint: Any, words: Sequence[Any], raw: Any, where: str) -> Any:
+    if type(raw) is str is hint:
+        return _text(raw, where)
+    fits = type(raw) is hint or (hint is float and type(raw) is int)
+    if (isinstance(raw, str) and raw in words) if words else fits:
+        return _plain(raw, where)
+    wanted = " or ".join(map(repr, words)) or getattr(hint, "__name__", str(hint))
+    raise ValueError(f"{where} is {_shown(raw)}, not a {wanted}")
 
 
 def _plain(raw: Any, where: str, depth: int = 0) -> Any:
@@ -98,8 +115,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     return ascii(value[:60] if isinstance(value, str) else value)[:60]
-
-
-@lru_cache
-def _hints(cls: Any) -> dict[str, Any]:
-    return get_type_hints(cls)

@@ -128,7 +128,8 @@ class Columns:
 
 
 FEATURES = "EfficientNet-Lite0, supervised on ImageNet"
-PRETRAINING = "supervised on ImageNet-1k: frozen features of EfficientNet-Lite0"
+#: The weights of frozen features.
+FROZEN = "efficientnet-lite0"
 #: Raised with every change that changes a feature.
 FEATURES_VERSION = 1
 BATCH = 32

@@ -31,8 +31,8 @@ class Source:
 
     Either `array` has a line for each row of the base (`line_of` says which, if not the row's own number):
     numbers, of which `lines_are` says what they are, or pixels as uint8. Or `metadata` names examples, which
-    are decoded as they are asked for, pictures in the height and width `size`. `pretraining` says what the
-    network has seen whose features these are.
+    are decoded as they are asked for, pictures in the height and width `size`. `pretraining` names
+    the weights of the network whose features these are.
     """
 
     array: NDArray[Any] | None = None

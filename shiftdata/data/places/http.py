@@ -15,15 +15,7 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 from shiftdata.data.format.records import FileRecord
 from shiftdata.data.places.client import Answer, Client, HttpError, NoRangesError
 from shiftdata.data.places.hubs import HubRepo, hub_endpoint, origin_of, token_for
-from shiftdata.data.places.store import (
-    MOST_SMALL,
-    SHA256,
-    FileInfo,
-    OnBytes,
-    Store,
-    append_ranges,
-    is_of_tools,
-)
+from shiftdata.data.places.store import MOST_SMALL, SHA256, FileInfo, OnBytes, Store, complete, is_of_tools
 from shiftdata.errors import StorageError
 from shiftdata.files import open_new
 from shiftdata.untrusted.texts import read_json
@@ -68,9 +60,7 @@ class Http(Store):
     def range(self, path: str, start: int, end: int) -> bytes:
         def once(url: str) -> bytes:
             data = self._client.get(url, end - start, first=start).body if end > start else b""
-            if len(data) != end - start:
-                raise OSError(f"{len(data)} bytes came for {end - start}")
-            return data
+            return complete(data, end - start)
 
         return self._try(path, once)
 
@@ -82,7 +72,7 @@ class Http(Store):
 
     def download(self, path: str, file: Path, record: FileRecord, on_bytes: OnBytes) -> None:
         try:
-            append_ranges(self, path, file, record.bytes, on_bytes)
+            super().download(path, file, record, on_bytes)
         except NoRangesError:
 
             def whole(url: str) -> None:

@@ -7,17 +7,14 @@ import re
 import threading
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from shiftdata.data.format.records import FileRecord
 from shiftdata.data.places.store import (
     MOST_SMALL,
     SHA256,
     FileInfo,
-    OnBytes,
     Store,
-    append_ranges,
+    complete,
     is_of_tools,
     persistently,
 )
@@ -75,10 +72,7 @@ class Remote(Store):
         def once(system: Any, where: str) -> bytes:
             # Only file systems that cannot fetch a range themselves take, and need, the option.
             plain = {} if getattr(system, "async_impl", False) else {"cache_type": "none"}
-            data = bytes(system.cat_file(where, start=start, end=end, **plain))
-            if len(data) != end - start:
-                raise OSError(f"{len(data)} bytes came for {end - start}")
-            return data
+            return complete(bytes(system.cat_file(where, start=start, end=end, **plain)), end - start)
 
         return self._try(path, once)
 
@@ -90,9 +84,6 @@ class Remote(Store):
             return file
 
         return self._try(path, once)
-
-    def download(self, path: str, file: Path, record: FileRecord, on_bytes: OnBytes) -> None:
-        append_ranges(self, path, file, record.bytes, on_bytes)
 
     def close(self) -> None:
         with self._lock:

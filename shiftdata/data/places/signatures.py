@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 import os
 import stat
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from getpass import getpass
+from getpass import GetPassWarning, getpass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ SUFFIX = ".minisig"
 SIGNATURE = MANIFEST + SUFFIX
 #: Public keys, or files of them, with commas between them. Set and empty, it pins none.
 VARIABLE = "SHIFTDATA_KEY"
+#: The password of a secret key, where nobody can be asked for it.
+PASSWORD = "SHIFTDATA_KEY_PASSWORD"
 #: The user's own file of pinned keys, in `shiftdata/` of $XDG_CONFIG_HOME or ~/.config.
 PINNED = "keys.pub"
 #: The most bytes of a signature or a key: minisign allows comments of 8 KiB.
@@ -143,7 +146,7 @@ class SecretKey:
         try:
             self._key = _library().SecretKey.from_bytes(data)
             if self._key.is_encrypted():
-                self._key.decrypt(getpass(f"password of {path}: "))
+                self._key.decrypt(os.environ.get(PASSWORD) or _asked_password(path))
         except ValueError as error:
             raise InputError(f"{path} is not a secret key of minisign that can be used: {error}") from error
 
@@ -155,6 +158,18 @@ class SecretKey:
     def sign(self, data: bytes, comment: str) -> bytes:
         """Return the signature of data, and of a comment with it; equal ones give equal bytes."""
         return bytes(self._key.sign(data, trusted_comment=comment)) + b"\n"
+
+
+def _asked_password(path: Path) -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", GetPassWarning)  # it would be echoed
+            return getpass(f"password of {path}: ")
+    except (GetPassWarning, EOFError) as error:
+        raise InputError(
+            f"the secret key {path} has a password, and there is no terminal to ask for it: set {PASSWORD}, "
+            "or sign with a key that has none: `shiftdata catalog key FILE --no-password`"
+        ) from error
 
 
 def make_key(path: Path, password: str) -> PublicKey:

@@ -94,9 +94,13 @@ class Store(ABC):
     def info(self, path: str) -> FileInfo:
         """Ask for the facts of a file."""
 
-    @abstractmethod
     def read(self, path: str, most: int = MOST_SMALL) -> bytes:
         """Read a small file whole. One with more than `most` bytes is an `IntegrityError`."""
+        with self.open(path) as file:
+            data = self.persistently(path, lambda: file.read(most + 1))
+        if len(data) > most:
+            raise IntegrityError(f"{self.address}/{path} has more than the {most:,} bytes that are allowed")
+        return data
 
     def has(self, path: str) -> bool:
         """Return True if there is such a file."""
@@ -106,9 +110,14 @@ class Store(ABC):
             return False
         return True
 
-    @abstractmethod
     def range(self, path: str, start: int, end: int) -> bytes:
         """Read the bytes from `start` to before `end`, all of them."""
+        with self.open(path) as file:
+            file.seek(start)
+            data = file.read(end - start)
+        if len(data) != end - start:
+            raise self.failed(path, OSError(f"it ends before byte {end}"))
+        return data
 
     def ranges(self, path: str, ranges: Iterable[tuple[int, int]]) -> list[bytes]:
         """Read some ranges of a file, by the start and length of each."""
@@ -118,9 +127,9 @@ class Store(ABC):
     def open(self, path: str) -> IO[bytes]:
         """Open a file that can seek and reads no more than it is asked for."""
 
-    @abstractmethod
     def download(self, path: str, file: Path, record: FileRecord, on_bytes: OnBytes) -> None:
         """Write a file of at most the bytes of its `record` to this machine; go on where a try left off."""
+        append_ranges(self, path, file, record.bytes, on_bytes)
 
     def fetch_listed(self, path: str, file: Path, record: FileRecord, on_bytes: OnBytes) -> None:
         """Write a file that a manifest lists to this machine, in the form that the manifest lists."""
@@ -162,6 +171,13 @@ class Store(ABC):
 
     def __str__(self) -> str:
         return self.address
+
+
+def complete(data: bytes, length: int) -> bytes:
+    """Return the bytes of a range; fewer than were asked for are an error that may pass."""
+    if len(data) != length:
+        raise OSError(f"{len(data)} bytes came for {length}")
+    return data
 
 
 def persistently(act: Callable[[], T]) -> T:
@@ -261,13 +277,6 @@ class Folder(Store):
 
     def info(self, path: str) -> FileInfo:
         return self._try(path, _info_of)
-
-    def read(self, path: str, most: int = MOST_SMALL) -> bytes:
-        with self.open(path) as file:
-            data = self._try(path, lambda _: file.read(most + 1))
-        if len(data) > most:
-            raise IntegrityError(f"{self.folder / path} has more than the {most:,} bytes that are allowed")
-        return data
 
     def range(self, path: str, start: int, end: int) -> bytes:
         return self.ranges(path, [(start, end - start)])[0]

@@ -5,6 +5,8 @@
                           all over origins, where these are given
     is it only chance     worst_by_chance
     along a severity      failure_points -> FailurePoints
+    over many models      accuracy_line -> Line (effective robustness), agreement_line -> Agreement
+    trust in a model      measure_calibration -> Calibration, risk_coverage -> RiskCoverage
     benchmarks            ranks, spearman, rank_agreement; selection_leakage
     from keys to rows     align
 

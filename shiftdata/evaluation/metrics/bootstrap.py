@@ -13,7 +13,7 @@ import numpy as np
 
 from shiftdata.data.arrays import IntArray, as_codes
 from shiftdata.errors import InputError
-from shiftdata.evaluation.metrics.records import number
+from shiftdata.evaluation.metrics.records import Record, number
 from shiftdata.stable import rng
 
 
@@ -36,7 +36,7 @@ DEFAULT = Resampling()
 
 
 @dataclass(frozen=True)
-class Interval:
+class Interval(Record):
     """A figure with its interval; `method` says how it was made."""
 
     estimate: float

@@ -122,14 +122,14 @@ class Calibration(Record):
         return "\n\n".join(table.text() for table in self.tables())
 
 
-def calibration(
+def measure_calibration(
     scores: Any, labels: Any, *, origins: Any = None, bins: int = BINS, resampling: Resampling = DEFAULT
 ) -> Calibration:
     """Measure calibration from scores (rows x classes) and the number of each row's class.
 
     Scores are logits, of which the softmax is taken, unless every row is one of probabilities.
 
-    >>> result = calibration([[0.8, 0.2], [0.6, 0.4], [0.3, 0.7], [0.9, 0.1]], [0, 1, 1, 0])
+    >>> result = measure_calibration([[0.8, 0.2], [0.6, 0.4], [0.3, 0.7], [0.9, 0.1]], [0, 1, 1, 0])
     >>> round(result.ece.estimate, 3), round(result.brier.estimate, 3)
     (0.3, 0.25)
     """

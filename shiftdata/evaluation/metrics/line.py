@@ -45,7 +45,10 @@ CLIPPED = "Accuracies of 0 or 1 have no place on the axes: they are half a row a
 
 @dataclass(frozen=True)
 class Point(Record):
-    """A model: its accuracy on clean and on shifted rows, each with its number of independent rows."""
+    """A model: its accuracy on clean and on shifted rows, and the numbers of these.
+
+    Where several rows are of one origin, `effective` has as many independent rows as are as uncertain.
+    """
 
     name: str
     clean: float
@@ -53,13 +56,24 @@ class Point(Record):
     n_clean: float
     n_shifted: float
     family: str = ""
+    effective: tuple[float, float] | None = None
+
+    @property
+    def sizes(self) -> tuple[float, float]:
+        return self.effective or (self.n_clean, self.n_shifted)
+
+    @property
+    def intervals(self) -> list[tuple[float, float]]:
+        """Wilson's interval of the clean and of the shifted accuracy."""
+        pairs = zip((self.clean, self.shifted), self.sizes, strict=True)
+        return [wilson(share * n, n) for share, n in pairs]
 
     @classmethod
     def of(cls, name: str, clean: Any, shifted: Any, family: str = "") -> Point:
         """From whether each row is right, as 0 and 1; or from pairs (right rows, rows).
 
         >>> Point.of("vgg16", (9, 10), [1, 0, 1, 1])
-        Point(name='vgg16', clean=0.9, shifted=0.75, n_clean=10, n_shifted=4, family='')
+        Point(name='vgg16', clean=0.9, shifted=0.75, n_clean=10, n_shifted=4, family='', effective=None)
         """
         sides = [_share(f"{side} of {name}", of) for side, of in (("clean", clean), ("shifted", shifted))]
         (right, n), (right_shifted, n_shifted) = sides
@@ -82,8 +96,9 @@ class Line(Record):
 
     `expected` is the shifted accuracy of a model of the same clean accuracy on the line, `robustness` the
     difference, effective robustness. Its interval has both the model's own rows and the choice of models:
-    replicates draw the models of the fit, and accuracies from Jeffreys' posterior of each model. `band` has
-    the ends of the interval of the line at the clean accuracies `grid`. `fitted` are the models of the fit.
+    replicates draw the models of the fit, and accuracies from Jeffreys' posterior of each model. Models that
+    are judged on the same rows share their luck, so the interval is rather too wide. `band` has the ends of
+    the interval of the line at the clean accuracies `grid`. `fitted` are the models of the fit.
     """
 
     axes: str
@@ -110,8 +125,7 @@ class Line(Record):
         body = []
         for place in np.argsort([-each.estimate for each in self.robustness], kind="stable").tolist():
             point, above = self.points[place], self.robustness[place]
-            ends = wilson(point.shifted * point.n_shifted, point.n_shifted)
-            numbers = point.clean, point.shifted, *ends, self.expected[place]
+            numbers = point.clean, point.shifted, *point.intervals[1], self.expected[place]
             cells = [number(100 * value, 1) for value in numbers]
             rho = [f"{100 * value:+.1f}" for value in (above.estimate, above.low, above.high)]
             interval, between = f"{cells[2]} to {cells[3]}", f"{rho[1]} to {rho[2]}"
@@ -177,7 +191,7 @@ def accuracy_line(
     slope, intercept = _least_squares(x[fitted], y[fitted])
     grid = np.linspace(clipped[:, 0].min(), clipped[:, 0].max(), 41)
     slopes, intercepts = _drawn_lines(x[fitted], y[fitted], resampling)
-    heights, band = _drawn_heights(shares, sizes, slopes, intercepts, AXES[axes], grid, resampling)
+    heights, band = _drawn_heights(points, sizes, slopes, intercepts, AXES[axes], grid, resampling)
     expected = AXES[axes][1](slope * x + intercept)
     method = f"models and rows drawn, {resampling.replicates:,} replicates"
 
@@ -220,7 +234,7 @@ def _drawn_lines(x: FloatArray, y: FloatArray, resampling: Resampling) -> tuple[
 
 
 def _drawn_heights(
-    shares: FloatArray,
+    points: Sequence[Point],
     sizes: FloatArray,
     slopes: FloatArray,
     intercepts: FloatArray,
@@ -229,8 +243,10 @@ def _drawn_heights(
     resampling: Resampling,
 ) -> tuple[FloatArray, FloatArray]:
     """Replicates of each model's height above the line, and of the line over the grid."""
-    right, generator = shares * sizes, rng(resampling.seed, "metrics", "line", "rows")
-    drawn = generator.beta(right + 0.5, sizes - right + 0.5, (len(slopes), *shares.shape))
+    effective = np.array([point.sizes for point in points])
+    right = np.array([(point.clean, point.shifted) for point in points]) * effective
+    generator = rng(resampling.seed, "metrics", "line", "rows")
+    drawn = generator.beta(right + 0.5, effective - right + 0.5, (len(slopes), *right.shape))
     forward, back = functions
     x = forward(_clipped(drawn, sizes)[..., 0])
     heights = drawn[..., 1] - back(slopes[:, None] * x + intercepts[:, None])

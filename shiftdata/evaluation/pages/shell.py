@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from functools import cache
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shiftdata.errors import InputError
+from shiftdata.evaluation.metrics.records import number
 from shiftdata.extras import require
 
 if TYPE_CHECKING:
@@ -86,7 +88,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    shared.filters |= {"data": as_data, "size": as_size, "count": "{:,}".format}
+    shared.filters |= {"data": as_data, "size": as_size, "count": "{:,}".format, "number": number}
     return shared
 
 
@@ -102,6 +104,34 @@ def data_script(name: str, value: Mapping[Any, Any]) -> str:
     """Return data as a script, the only form that a page opened from a disk can read."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return f"shiftdata.receive({json.dumps(name)},{text});\n"
+
+
+#: What keyboards and screen readers need of Markdown's HTML: what scrolls can be reached, no head is empty.
+USABLE = (
+    ("<pre>", '<pre tabindex="0">'),
+    ("<table>", '<div class="scroll" tabindex="0" role="group" aria-label="table"><table>'),
+    ("</table>", "</table></div>"),
+    ("<th></th>", "<td></td>"),
+)
+
+
+def markdown(text: str, file_url: str) -> Any:
+    """Return a stranger's Markdown as HTML: no tags of its own, links to files below `file_url`."""
+    reader = require("markdown_it", "a page").MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = reader.parse(text)
+    for token in (inner for outer in tokens for inner in (outer, *(outer.children or ()))):
+        for name in ("src", "href"):
+            url = str(token.attrGet(name) or "")
+            if url and not re.match(r"[a-z][a-z0-9+.-]*:|#|/", url):
+                token.attrSet(name, f"{file_url}{url}")
+        if token.type == "image":
+            token.attrSet("loading", "lazy")
+            if re.match(r"[a-z]+:|//", str(token.attrGet("src") or "")):
+                token.attrSet("src", "")  # the policy would forbid it
+    html = str(reader.renderer.render(tokens, reader.options, {}))
+    for plain, usable in USABLE:  # every other `<` of a text is escaped by now
+        html = html.replace(plain, usable)
+    return require("markupsafe", "a page").Markup(html)
 
 
 def as_size(size: float) -> str:

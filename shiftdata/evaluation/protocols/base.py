@@ -75,6 +75,8 @@ class Protocol(ABC):
     from_files: ClassVar[Sequence[str]] = ()
     #: True if a build packs its sets into files of their own, so that one config of plain `datasets` has all.
     own_files: ClassVar[bool] = False
+    #: True if its leaderboard admits only pretraining without labels and texts, and not on the dataset.
+    self_supervised: ClassVar[bool] = False
     #: The official metrics of its tasks, of `shiftdata.evaluation.tasks.official`.
     metrics: ClassVar[Sequence[str]] = ()
     #: Its place in a chain; `ANY` is where it is written.

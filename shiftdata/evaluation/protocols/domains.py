@@ -103,6 +103,7 @@ class HoldOut(WholeDomains):
     test: str | Sequence[str]
     seed: int = 0
     id: ClassVar[str] = "domainbed-v2"
+    self_supervised: ClassVar[bool] = True
     short: ClassVar[str] = "dbv2"
     paper: ClassVar[str] = "Rethinking the evaluation protocol of domain generalization, section 3.1"
     about: ClassVar[str] = "whole test domains, 80/20 of the training domains"
@@ -148,6 +149,7 @@ class LeaveOneGroupOut(WholeDomains):
     groups: str | Sequence[Sequence[str]] = "nico++"
     seed: int = 0
     id: ClassVar[str] = "leave-one-group-out"
+    self_supervised: ClassVar[bool] = True
     short: ClassVar[str] = "logo"
     paper: ClassVar[str] = "Rethinking the evaluation protocol of domain generalization, section 3.1"
     about: ClassVar[str] = "one of three groups of domains is tested, the others train"

@@ -169,6 +169,14 @@ def one_class(task: TaskRows, name: str, predicted: IntArray, true: IntArray) ->
     )
 
 
+def true_labels(task: TaskRows, rows: IntArray) -> IntArray:
+    """Return the right prediction of each row: in universal adaptation, unknown outside of training."""
+    labels = task.metadata.label[rows].astype(np.int64)
+    if "universal" not in task.history.metrics:
+        return labels
+    return np.where(np.isin(labels, task.label_ids), labels, UNKNOWN)
+
+
 def evaluate(
     task: TaskRows,
     predictions: Any,
@@ -196,15 +204,12 @@ def evaluate(
     if not len(rowset):
         raise InputError(f"{name} of {task.describe()} has no rows to evaluate")
     rows, predicted = predicted_rows(task, name, predictions, remap=remap, outputs=outputs)
-    true = metadata.label[rows].astype(np.int64)
-    if true.min() < 0:
+    true = true_labels(task, rows)
+    if metadata.label[rows].min() < 0:
         raise InputError(
             f"{name} is an unlabelled set, and these tars have no labels of it: evaluate on the task of the "
             "Parquet dataset, with the same keys"
         )
-    in_training = np.isin(np.arange(len(metadata.labels)), task.label_ids)
-    if "universal" in metrics:
-        true = np.where(in_training, np.arange(len(in_training)), UNKNOWN)[true]
     cells = cells_of(task, name, rows, true == predicted)
     judged = Judged(metadata, rows, cells, true, predicted, task.label_ids)
     figures, notes = figures_of(judged, metrics)

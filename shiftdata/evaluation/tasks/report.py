@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError
 from shiftdata.evaluation.tasks.rows import CAUTION, TaskRows, empty_groups, leaking_origins
 from shiftdata.evaluation.tasks.sets import Role, RowSet
@@ -23,7 +25,8 @@ HEADER = ("set", "role", "examples", "rows", "origins", "groups", "smallest", "l
 class SetReport:
     """One set: its roles, examples (rows as often as they were drawn), origins, examples by group.
 
-    `empty` names the groups that its protocol promises and that have no row.
+    `untouched` counts those of each label that are in no group; `empty` names the groups that its protocol
+    promises and that have no row.
     """
 
     roles: tuple[Role, ...]
@@ -31,6 +34,7 @@ class SetReport:
     rows: int
     origins: int
     counts: tuple[tuple[int, ...], ...]
+    untouched: tuple[int, ...]
     empty: tuple[str, ...]
 
     @property
@@ -106,11 +110,14 @@ def report_of(task: TaskRows) -> Report:
 
 def _set_report(task: TaskRows, rows: RowSet) -> SetReport:
     metadata = task.metadata
-    group = metadata.group[rows.indices]
-    grouped = group >= 0
-    weights = None if rows.counts is None else rows.counts[grouped]
-    counts = np.bincount(group[grouped], weights, minlength=len(rows.expected)).astype(np.int64)
+    group, label = metadata.group[rows.indices], metadata.label[rows.indices]
     shape = (len(metadata.labels), len(metadata.nuisances))
+
+    def counted(codes: IntArray, mask: NDArray[np.bool_], length: int) -> IntArray:
+        weights = None if rows.counts is None else rows.counts[mask]
+        return np.bincount(codes[mask], weights, minlength=length).astype(np.int64)
+
+    counts = counted(group, group >= 0, len(rows.expected))
     origins = np.zeros(len(metadata.origin_names), bool)
     origins[metadata.origin[rows.indices]] = True
     return SetReport(
@@ -119,5 +126,6 @@ def _set_report(task: TaskRows, rows: RowSet) -> SetReport:
         rows=len(rows.indices),
         origins=int(origins.sum()),
         counts=tuple(map(tuple, counts.reshape(shape).tolist())),
+        untouched=tuple(counted(label, (group < 0) & (label >= 0), shape[0]).tolist()),
         empty=tuple(map(metadata.group_name, empty_groups(task, rows).tolist())),
     )

@@ -1,29 +1,40 @@
-"""The pages of one dataset, from its manifest and metadata; the same whether they are files or served."""
+"""The pages of datasets, from manifests and metadata; the same whether they are files or served."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import README
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.places.search import NAMESPACE
 from shiftdata.data.places.store import Store
-from shiftdata.evaluation.pages.shell import render
-from shiftdata.evaluation.protocols import protocols
-from shiftdata.extras import require
-from shiftdata.serve.pages.counts import base_names, distributions
-from shiftdata.serve.pages.rows import Indices, Rows
-from shiftdata.serve.pages.sprites import sprite
+from shiftdata.evaluation.pages.shell import as_size, markdown, render
+from shiftdata.evaluation.protocols import parse_protocol, protocols, task
+from shiftdata.serve.pages.rows import Rows
+from shiftdata.serve.pages.sprites import as_webp, sprite
+from shiftdata.untrusted.pictures import decoded_picture
 
 SIDE = 96  # of a square of a sprite of a group
 COVER = 64  # of one in the matrix
 COLUMNS = 16
 WIDE = 200  # squares in a line of the matrix's sprites at most
+#: Sets of one task whose counts are shown: a protocol may cut a set into hundreds; bars of one chart at most.
+MOST_SETS, MOST_BARS = 12, 40
+#: Pictures of a card; the front page shows the first that exists, within these pixels.
+PICTURES, CARD = ("preview.jpg", "groups.png"), (480, 240)
+#: Characters by which a dataset is found.
+MOST_SEARCHED = 4000
 #: The scripts of each page, after `data.js`.
 SCRIPTS = {"dataset": ("grid.js", "dataset.js"), "example": ("example.js",), "severity": ("severity.js",)}
 
@@ -44,13 +55,46 @@ class Place:
     version: str = ""
     repo_id: str = ""
     endpoint: str = ""
-    files: Sequence[Mapping[str, Any]] = ()
-    more_files: int = 0
+    files: Mapping[str, Any] = field(default_factory=dict)
     file_url: str = ""
 
-    def sample(self, rows: Rows) -> Mapping[tuple[int, int], Indices]:
+    def sample(self, rows: Rows) -> Mapping[tuple[int, int], IntArray]:
         """Return the rows of each group that the pages show without a server: the first ones."""
         return rows.sample(self.each) if self.each else {}
+
+
+def entry_of(known: Manifest, url: str, repo_id: str, picture: str = "") -> dict[str, str]:
+    """Return what the front page shows of a dataset; `picture` is the address of its picture, or empty."""
+    facts = f"{len(known.labels)} {known.roles.label}s, {len(known.nuisances)} {known.roles.nuisance}s"
+    facts += f" in {len(known.severities)} severities" if len(known.severities) > 1 else ""
+    facts += f"; {known.rows:,} rows, {as_size(known.bytes)}"
+    facts += "" if known.pixels_included else "; splits only"
+    texts = [known.name, known.title, known.summary, known.family, known.license]
+    search = " ".join([*texts, *known.labels[:200], *known.nuisances[:200]]).lower()[:MOST_SEARCHED]
+    return {
+        "name": known.name,
+        "title": known.title,
+        "license": known.license,
+        "facts": facts,
+        "shift": known.family.replace("-", " "),
+        "calibrated": str(known.calibration or ""),
+        "url": url,
+        "repo_id": repo_id,
+        "picture": picture,
+        "search": search,
+    }
+
+
+def card_picture(dataset: OpenDataset) -> bytes | None:
+    """The upper left of the picture on a dataset's card, its first groups; None if the card has none."""
+    name = next((name for name in PICTURES if name in dataset.manifest.files), None)
+    if name is None:
+        return None
+    picture = decoded_picture(dataset.read_file(name), name=name)
+    width = min(picture.width, max(CARD[0], round(picture.width * 0.6)))
+    part = picture.crop((0, 0, width, min(picture.height, width * CARD[1] // CARD[0])))
+    part.thumbnail(CARD, Image.Resampling.LANCZOS)
+    return as_webp(part)
 
 
 def pages_of(dataset: OpenDataset, place: Place) -> dict[str, str]:
@@ -85,7 +129,7 @@ def page_data(dataset: OpenDataset, place: Place) -> dict[str, Any]:
         "nuisances": list(manifest.nuisances),
         "severities": list(manifest.severities) if _is_continuous(manifest) else [],
         "splits": list(SPLITS),
-        "bases": [_base_data(Rows.of(dataset, name), place) for name in base_names(manifest)],
+        "bases": [_base_data(Rows.of(dataset, base.name), place) for base in manifest.ordered_bases],
         "tasks": [{"base": base, "words": words} for base, words in tasks_of(manifest)],
         "protocols": sorted(known.id for known in protocols()) if live else [],
     }
@@ -98,7 +142,7 @@ def tasks_of(manifest: Manifest) -> list[tuple[str, str]]:
     """
     return [
         *((split.base, split.name) for split in manifest.canonical_splits),
-        *((base, "") for base in base_names(manifest)),
+        *((base.name, "") for base in manifest.ordered_bases),
     ]
 
 
@@ -125,7 +169,7 @@ def cover(rows: Rows, label: int, step: int) -> bytes:
     return sprite([None if row is None else pictures[row] for row in wanted], COVER, columns)
 
 
-def wall(rows: Rows, at: Indices) -> bytes:
+def wall(rows: Rows, at: IntArray) -> bytes:
     """Return the pictures of a group as a sprite."""
     return sprite(rows.examples(at), SIDE, COLUMNS)
 
@@ -136,28 +180,15 @@ def _is_continuous(manifest: Manifest) -> bool:
 
 def _of_dataset_page(dataset: OpenDataset, place: Place) -> dict[str, Any]:
     manifest = dataset.manifest
-    rows = Rows.of(dataset, base_names(manifest)[0])
+    rows = Rows.of(dataset, manifest.default_base)
     splits = manifest.canonical_splits
     return {
         "distributions": rows.keep("distributions", lambda: distributions(rows)),
         "card": rows.keep(("card", place.file_url), lambda: card_of(dataset.store, place.file_url)),
-        "calibrated": calibrated(manifest),
         "repo_id": place.repo_id or f"{NAMESPACE}/{manifest.name}",
         "example_config": next((name for name in manifest.configs if manifest.canonical(name)), ""),
         "example_task": splits[0].name if splits else "",
     }
-
-
-def calibrated(manifest: Manifest) -> str:
-    """Say in a line what a small model reaches on the first canonical split that was measured."""
-    if manifest.calibration is None or not manifest.calibration.measures:
-        return ""
-    measures = manifest.calibration.measures
-    by = next((measure for measure in measures if measure.trained.lower() == "erm"), measures[0])
-    return (
-        f"{by.trained} {'from scratch' if by.mode == 'scratch' else 'on frozen features'} on {by.split}: "
-        f"mean {by.mean[0]:.2f}, worst {by.worst[0]:.2f} ({by.worst_cell}), chance {by.chance:.2f}"
-    )
 
 
 def card_of(store: Store, file_url: str) -> Any:
@@ -166,32 +197,51 @@ def card_of(store: Store, file_url: str) -> Any:
         return ""
     text = store.read(README).decode(errors="replace")
     text = re.sub(r"\A---\n.*?\n---\n", "", text, count=1, flags=re.DOTALL)
-    return require("markupsafe", "a page").Markup(markdown(text, file_url))
+    return markdown(text, file_url)
 
 
-#: What keyboards and screen readers need of Markdown's HTML: what scrolls can be reached, no head is empty.
-USABLE = (
-    ("<pre>", '<pre tabindex="0">'),
-    ("<table>", '<div class="scroll" tabindex="0" role="group" aria-label="table"><table>'),
-    ("</table>", "</table></div>"),
-    ("<th></th>", "<td></td>"),
-)
+def counts_of(dataset: OpenDataset, base: str, words: str) -> dict[str, Any]:
+    """Return the groups of every set of the task that `shiftdata.task` makes of the same words.
+
+    `words` name a canonical split or protocols; empty, they are the sets of the base itself.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a protocol that leaks says so in the notes of the page
+        protocol = words if dataset.manifest.canonical(words) else parse_protocol(words)
+        report = task(dataset, protocol, base=base, on_empty="report").report()
+    shown = list(report.sets.items())[:MOST_SETS]
+    return {
+        "words": words,
+        "task": report.task,
+        "leaks": report.leaks,
+        "notes": list(report.notes),
+        "more": len(report.sets) - len(shown),
+        "sets": [
+            vars(rows) | {"name": name, "counts": np.ravel(rows.counts).tolist(), "empty": len(rows.empty)}
+            for name, rows in shown
+        ],
+    }
 
 
-def markdown(text: str, file_url: str) -> str:
-    """Return a stranger's Markdown as HTML: no tags of its own, links to files below `file_url`."""
-    reader = require("markdown_it", "a page").MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = reader.parse(text)
-    for token in (inner for outer in tokens for inner in (outer, *(outer.children or ()))):
-        for name in ("src", "href"):
-            url = str(token.attrGet(name) or "")
-            if url and not re.match(r"[a-z][a-z0-9+.-]*:|#|/", url):
-                token.attrSet(name, f"{file_url}{url}")
-        if token.type == "image":
-            token.attrSet("loading", "lazy")
-            if re.match(r"[a-z]+:|//", str(token.attrGet("src") or "")):
-                token.attrSet("src", "")  # the policy would forbid it
-    html = str(reader.renderer.render(tokens, reader.options, {}))
-    for plain, usable in USABLE:  # every other `<` of a text is escaped by now
-        html = html.replace(plain, usable)
-    return html
+def distributions(rows: Rows) -> list[dict[str, Any]]:
+    """Count rows by split, label, nuisance and severity."""
+    known, label = rows.metadata, rows.dataset.manifest.roles.label
+    steps, at_step = np.unique(known.columns["severity"], return_inverse=True)
+    columns = {
+        "splits": (list(SPLITS), known.columns["split"]),
+        f"{label}s": (known.labels, known.label),
+        f"{known.nuisance_column}s": (known.nuisances, known.nuisance[known.nuisance >= 0]),
+        "severities": ([f"{step:g}" for step in steps], at_step if rows.is_continuous else at_step[:0]),
+    }
+    charts = [_chart(caption, names, codes) for caption, (names, codes) in columns.items()]
+    return [chart for chart in charts if chart["pairs"]]
+
+
+def _chart(caption: str, names: Collection[str], codes: NDArray[np.integer]) -> dict[str, Any]:
+    """Return a chart of bars; of more than fit the longest."""
+    counts = np.bincount(codes, minlength=len(names)).tolist()
+    pairs = [(name, count) for name, count in zip(names, counts, strict=True) if count]
+    if len(pairs) > MOST_BARS:
+        caption = f"{caption}: the largest {MOST_BARS} of {len(pairs):,}"
+        pairs = sorted(pairs, key=lambda pair: -pair[1])[:MOST_BARS]
+    return {"caption": caption, "pairs": pairs}

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.metadata import Metadata, read_metadata
 from shiftdata.errors import InputError, NotFoundError
+from shiftdata.evaluation.metrics.records import plain
 from shiftdata.untrusted.texts import read_json
 
-Indices: TypeAlias = NDArray[np.int64]
 T = TypeVar("T")
 
 #: Rows of one answer at most.
@@ -32,7 +32,6 @@ class Rows:
 
     dataset: OpenDataset
     base: str
-    _cache: dict[object, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, dataset: OpenDataset, base: str) -> Rows:
@@ -41,10 +40,8 @@ class Rows:
         return dataset.keep(("gallery", base), lambda: cls(dataset, base))
 
     def keep(self, key: object, make: Callable[[], T]) -> T:
-        """Return what `make` gives, kept; two threads may make it at once, as neither locks."""
-        if key not in self._cache:
-            self._cache[key] = make()
-        return cast(T, self._cache[key])
+        """Return what `make` gives, kept for the opened dataset."""
+        return self.dataset.keep(("gallery", self.base, key), make)
 
     @cached_property
     def metadata(self) -> Metadata:
@@ -63,7 +60,7 @@ class Rows:
         return self.modality == "image" and self.dataset.manifest.pixels_included
 
     @cached_property
-    def order(self) -> Indices:
+    def order(self) -> IntArray:
         """All rows: group by group in their stable-hash order, each trajectory from mild to strong."""
         rows, columns = self.metadata, self.metadata.columns
         parts = (columns["severity"], columns["split"], columns["quantile"], rows.nuisance, rows.label)
@@ -75,28 +72,27 @@ class Rows:
         nuisance: int | None = None,
         split: str | None = None,
         severity: float | None = None,
-    ) -> Indices:
+    ) -> IntArray:
         """Return the rows of a label, a nuisance (-1: without one), a split, a severity, in `order`."""
         rows = self.metadata
         if split is not None and split not in SPLITS:
             raise InputError(f"split {split!r} is not one of {', '.join(SPLITS)}")
-        wanted = {
-            "label": (rows.label, label),
-            "nuisance": (rows.nuisance, nuisance),
-            "split": (rows.columns["split"], None if split is None else list(SPLITS).index(split)),
-            "severity": (rows.columns["severity"], severity),
-        }
         mask = np.ones(len(rows), bool)
-        for column, value in wanted.values():
+        for column, value in (
+            (rows.label, label),
+            (rows.nuisance, nuisance),
+            (rows.columns["split"], None if split is None else list(SPLITS).index(split)),
+            (rows.columns["severity"], severity),
+        ):
             if value is not None:
                 mask &= column == value
         return self.order[mask[self.order]]
 
-    def sample(self, each: int) -> dict[tuple[int, int], Indices]:
+    def sample(self, each: int) -> dict[tuple[int, int], IntArray]:
         """Return the first rows of each group: `each`, or as many trajectories of a continuous shift."""
         return self.keep(("sample", each), lambda: self._sample(each))
 
-    def _sample(self, each: int) -> dict[tuple[int, int], Indices]:
+    def _sample(self, each: int) -> dict[tuple[int, int], IntArray]:
         rows, chosen = self.metadata, {}
         group = rows.label.astype(np.int64) * (len(rows.nuisances) + 1) + rows.nuisance + 1
         ends = np.flatnonzero(np.diff(group[self.order])) + 1
@@ -105,7 +101,7 @@ class Rows:
             chosen[key] = self._first(mine, each)
         return chosen
 
-    def _first(self, mine: Indices, each: int) -> Indices:
+    def _first(self, mine: IntArray, each: int) -> IntArray:
         if not self.is_continuous:
             return mine[:each]
         columns = self.metadata.columns
@@ -123,7 +119,7 @@ class Rows:
         return [float(step) for step in steps if np.isfinite(step)]
 
     @cached_property
-    def counts(self) -> Indices:
+    def counts(self) -> IntArray:
         """Rows of each label (down) and nuisance (across); in the first column those without a nuisance."""
         known = self.metadata
         counts = np.zeros((len(known.labels), len(known.nuisances) + 1), np.int64)
@@ -156,7 +152,7 @@ class Rows:
             )
         return row
 
-    def listed(self, rows: Sequence[int] | Indices) -> list[dict[str, Any]]:
+    def listed(self, rows: Sequence[int] | IntArray) -> list[dict[str, Any]]:
         """Return what a page needs to show each row: place, key and names; a text or features."""
         at, known = np.asarray(rows, np.int64), self.metadata
         records: list[dict[str, Any]] = [
@@ -166,7 +162,7 @@ class Rows:
                 "split": list(SPLITS)[known.columns["split"][row]],
                 "label": int(known.label[row]),
                 "nuisance": int(known.nuisance[row]),
-                "severity": _number(known.columns["severity"][row]),
+                "severity": plain(known.columns["severity"][row]),
             }
             for row, key in zip(at.tolist(), known.keys(at).to_pylist(), strict=True)
         ]
@@ -175,7 +171,7 @@ class Rows:
                 record["text"] = text
         return records
 
-    def details(self, rows: Sequence[int] | Indices) -> list[dict[str, Any]]:
+    def details(self, rows: Sequence[int] | IntArray) -> list[dict[str, Any]]:
         """Return all that is known of some rows, by name; the hashes and sizes of their examples too."""
         at = np.asarray(rows, np.int64)
         known = self.metadata.take(DETAILS, at).to_pylist() if len(at) else []
@@ -184,32 +180,28 @@ class Rows:
             | {
                 "sha256": record["sha256"].hex(),
                 "params": read_json(record["params"] or "{}"),
-                "quantile": _number(record["quantile"]),
+                "quantile": plain(record["quantile"]),
             }
             | row
             for record, row in zip(known, self.listed(at), strict=True)
         ]
 
-    def appearances(self, row: int) -> Indices:
+    def appearances(self, row: int) -> IntArray:
         """Return every row of the same label and origin: its other nuisances, severities and copies."""
         known = self.metadata
         same = (known.origin == known.origin[row]) & (known.label == known.label[row])
-        rows: Indices = self.order[same[self.order]]
+        rows: IntArray = self.order[same[self.order]]
         return rows
 
-    def examples(self, rows: Sequence[int] | Indices) -> list[bytes]:
+    def examples(self, rows: Sequence[int] | IntArray) -> list[bytes]:
         """Read the bytes of some examples, none but theirs; nothing where the dataset lacks them."""
         if not self.dataset.manifest.pixels_included:
             return []
         return self.reader.read([int(row) for row in rows])
 
-    def texts(self, rows: Sequence[int] | Indices) -> list[Any]:
+    def texts(self, rows: Sequence[int] | IntArray) -> list[Any]:
         """Return some examples as a page shows them: a text, or a table's features by name."""
         features, examples = list(self.dataset.manifest.roles.example), self.examples(rows)
         if self.modality == "text":
             return [data.decode(errors="replace") for data in examples]
         return [dict(zip(features, read_json(data), strict=True)) for data in examples]
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -14,16 +14,24 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.data.format.paths import README
 from shiftdata.data.places.search import NAMESPACE
 from shiftdata.errors import InputError
-from shiftdata.evaluation.pages.shell import ROOMS, data_script, write_assets
+from shiftdata.evaluation.pages.shell import ROOMS, data_script, render, write_assets
 from shiftdata.files import write_text
-from shiftdata.serve.pages.catalog import card_picture, catalog_page, entry_of
-from shiftdata.serve.pages.counts import base_names, counts_of
-from shiftdata.serve.pages.pages import Place, cover, pages_of, tasks_of, wall
-from shiftdata.serve.pages.rows import Indices, Rows
+from shiftdata.serve.pages.pages import (
+    Place,
+    card_picture,
+    counts_of,
+    cover,
+    entry_of,
+    pages_of,
+    tasks_of,
+    wall,
+)
+from shiftdata.serve.pages.rows import Rows
 
 #: The request that a dataset's folder was made for; it is written last.
 REQUEST = "made.json"
@@ -62,7 +70,7 @@ def write_gallery(
         picture = f"{folder.name}/card.webp" if (folder / "card.webp").is_file() else ""
         url, repo_id = f"{folder.name}/index.html", f"{NAMESPACE}/{folder.name}"
         entries.append(entry_of(manifest, url, repo_id, picture))
-    write_text(out / "index.html", catalog_page(entries, root=""))
+    write_text(out / "index.html", render("catalog.html", root="", entries=entries, others=(), endpoint=""))
     return out / "index.html"
 
 
@@ -97,7 +105,7 @@ def _parts(dataset: OpenDataset, place: Place) -> Iterator[Part]:
             yield path, partial(dataset.read_file, path)
     for number, task in enumerate(tasks_of(manifest)):
         yield _script(f"counts/{number}", partial(counts_of, dataset, *task))
-    for base in base_names(manifest):
+    for base in (base.name for base in manifest.ordered_bases):
         rows = Rows.of(dataset, base)
         sample = place.sample(rows)
         yield _script(f"keys/{base}", partial(_keys, rows, sample))
@@ -112,13 +120,13 @@ def _parts(dataset: OpenDataset, place: Place) -> Iterator[Part]:
                     yield f"data/groups/{name}-{nuisance}.webp", partial(wall, rows, at)
 
 
-def _details(rows: Rows, sample: Mapping[int, Indices]) -> dict[int, list[dict[str, Any]]]:
+def _details(rows: Rows, sample: Mapping[int, IntArray]) -> dict[int, list[dict[str, Any]]]:
     """Return all that is known of some rows of a label, by nuisance; read at once."""
     records = iter(rows.details(np.concatenate([*sample.values()])))
     return {nuisance: [next(records) for _ in at] for nuisance, at in sample.items()}
 
 
-def _keys(rows: Rows, sample: Mapping[tuple[int, int], Indices]) -> dict[str, tuple[int, int]]:
+def _keys(rows: Rows, sample: Mapping[tuple[int, int], IntArray]) -> dict[str, tuple[int, int]]:
     """Return the group of each key of the pages."""
     return {key: group for group, at in sample.items() for key in rows.metadata.keys(at).to_pylist()}
 

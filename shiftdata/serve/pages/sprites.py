@@ -5,18 +5,16 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 
-from PIL import Image, ImageOps
+from PIL import Image
 
 from shiftdata.errors import InputError, IntegrityError
-from shiftdata.untrusted.pictures import UndecodableError, open_picture
+from shiftdata.untrusted.pictures import UndecodableError, open_picture, thumbnail
 
 QUALITY = 82
 #: Formats that a browser shows as they are; others are encoded as WebP.
 TYPES = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif"}
 #: A picture of more bytes is shown as one of that many pixels a side.
 LARGE, WHOLE = 2_000_000, 1024
-#: Pixels that are decoded, of 4 bytes each.
-MOST_PIXELS = 30_000_000
 #: The square for a picture that cannot be decoded.
 GREY = (128, 128, 128, 96)
 
@@ -49,24 +47,6 @@ def as_webp(picture: Image.Image) -> bytes:
     buffer = io.BytesIO()
     picture.save(buffer, "WEBP", quality=QUALITY, method=4)
     return buffer.getvalue()
-
-
-def thumbnail(data: bytes, side: int) -> Image.Image:
-    """Return a picture within a square of `side` pixels, turned as its camera says."""
-    with open_picture(data) as opened:
-        size = opened.size
-        opened.draft("RGB", (side, side))  # a JPEG is decoded at half, a quarter or an eighth of its size
-        if opened.width * opened.height > MOST_PIXELS:
-            raise InputError(
-                f"a picture of {size[0]:,} x {size[1]:,} pixels is not shown: at most {MOST_PIXELS:,} are "
-                "decoded here; load the dataset to see it"
-            )
-        opened.load()
-        # A large picture is made smaller before it is converted: each copy of it takes 4 bytes a pixel.
-        is_plain = opened.mode in ("L", "LA", "RGB", "RGBA") and "transparency" not in opened.info
-        picture: Image.Image = opened if is_plain else opened.convert("RGBA")
-        picture.thumbnail((side, side), Image.Resampling.LANCZOS)
-        return ImageOps.exif_transpose(picture).convert("RGBA")
 
 
 def for_browser(data: bytes, most: int = LARGE, side: int = WHOLE) -> tuple[bytes, str]:

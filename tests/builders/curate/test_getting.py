@@ -6,7 +6,6 @@ import csv
 import hashlib
 import os
 import random
-import struct
 import zlib
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from builders.shifts.styles.bank import style_pictures
 from builders.shifts.styles.listed import read_listed
 from shiftdata.errors import InputError, LockedError
 from shiftdata.files import locked
+from tests.bombs import png
 from tests.builders.curate.made import data_of, photographs, texture, tree
 
 
@@ -38,21 +38,6 @@ def reasons(out: Path) -> dict[str, str]:
         return {
             row["source"].rpartition("/")[2]: row["reason"] for row in csv.DictReader(stream, delimiter="\t")
         }
-
-
-def bomb(side: int) -> bytes:
-    """A small PNG with that many pixels a side."""
-
-    def chunk(name: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
-    head = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", head)
-        + chunk(b"IDAT", zlib.compress(b"\0" * 1000))
-        + chunk(b"IEND", b"")
-    )
 
 
 def animated(kind: str) -> bytes:
@@ -91,6 +76,7 @@ def test_a_table_becomes_a_folder_with_its_provenance(tmp_path) -> None:
 
 def test_everything_that_is_refused_is_listed_with_its_reason(tmp_path) -> None:
     good = data_of(photographs()[0], "JPEG")
+    zeros = (b"IDAT", zlib.compress(bytes(1000)))
     answers = {
         "good.jpg": good,
         "phone.jpg": data_of(photographs()[1], "MPO", save_all=True, append_images=[photographs()[2]]),
@@ -101,8 +87,8 @@ def test_everything_that_is_refused_is_listed_with_its_reason(tmp_path) -> None:
         "film.png": animated("PNG"),
         "film.webp": animated("WEBP"),
         "film.gif": animated("GIF"),
-        "bomb.png": bomb(30_000),
-        "large.png": bomb(9_000),
+        "bomb.png": png(30_000, 30_000, zeros),
+        "large.png": png(9_000, 9_000, zeros),
         "long.jpg": good + b"\0" * (MOST_BYTES + 1 - len(good)),
         "empty.jpg": b"",
     }

@@ -33,6 +33,7 @@ class Served:
     busy: int = 0
     most_busy: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+    released: threading.Event = field(default_factory=threading.Event)  # those that are stuck
 
     def fetched(self, part: str = "") -> int:
         return sum(size for path, size in self.bodies if part in path)
@@ -84,7 +85,7 @@ class Ranges(BaseHTTPRequestHandler):
         if fault == "slow":
             time.sleep(0.05)
         if fault == "stuck":
-            time.sleep(5)
+            self.served.released.wait(60)
         well = 206 if asked and fault != "whole" else 200
         self.send_response({"error": 500, "refused": 403}.get(fault, well))
         elsewhere = fault == "elsewhere"

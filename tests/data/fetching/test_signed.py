@@ -6,16 +6,18 @@ import base64
 import hashlib
 import shutil
 import subprocess
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
+from getpass import GetPassWarning
 from pathlib import Path
 
 import pytest
 
 import shiftdata as sd
 from shiftdata.cli.app import main
-from shiftdata.data.places import freshness
+from shiftdata.data.places import freshness, signatures
 from shiftdata.data.places.catalog import Catalog, Entry, look_up
 from shiftdata.data.places.signatures import SIGNATURE, SecretKey, make_key, pinned
 from shiftdata.errors import InputError, IntegrityError, ShiftdataError
@@ -317,3 +319,26 @@ def test_minisign_itself_takes_our_signatures_and_we_take_its(publisher, tmp_pat
     assert look_up("toy", keys=pinned())[0]
     publisher.sign("cli")
     minisign("-Vm", "catalog.json", "-p", "cli.pub")
+
+
+def test_a_key_with_a_password_is_asked_for_or_says_that_it_has_one(tmp_path, monkeypatch, capsys):
+    make_key(tmp_path / "lab.key", "hush")
+    (tmp_path / "catalog.json").write_text("{}")
+    words = ["catalog", "sign", str(tmp_path / "catalog.json"), "--key", str(tmp_path / "lab.key")]
+    words += ["--name", "lab", "--expires", SOON.isoformat()]
+
+    def refused(prompt: str) -> str:
+        warnings.warn("it would be echoed", GetPassWarning, stacklevel=2)
+        return "hush"
+
+    for answer, status, said in (
+        (refused, 1, "set SHIFTDATA_KEY_PASSWORD"),
+        (lambda prompt: "wrong", 1, "wrong password"),
+        (lambda prompt: "hush", 0, "version 1"),
+    ):
+        monkeypatch.setattr(signatures, "getpass", answer)
+        assert main(words) == status
+        assert said in "".join(capsys.readouterr())
+    monkeypatch.setattr(signatures, "getpass", refused)
+    monkeypatch.setenv("SHIFTDATA_KEY_PASSWORD", "hush")
+    assert main(words) == 0

@@ -20,7 +20,8 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics.differences import paired_test
 from shiftdata.evaluation.metrics.statistics import wilson
 from shiftdata.evaluation.protocols import parse_protocol
-from shiftdata.serve.pages.predictions_page import Compared, predictions_page
+from shiftdata.evaluation.tasks.comparison import Comparison
+from shiftdata.serve.pages.predictions_page import predictions_page
 from tests.bench.synthetic import synthetic
 from tests.browser import accessibility_problems, broken_numbers
 from tests.serve.pages.conftest import HOSTILE
@@ -53,7 +54,7 @@ def task_of(built: Path, name: str, words: str) -> sd.Task:
 def test_the_numbers_are_those_of_the_package(built, name, words):
     task = task_of(built, name, words)
     given = {"a": random_predictions(task, 1), "b": random_predictions(task, 2, 0.5)}
-    compared = Compared.of(task, given)
+    compared = Comparison.of(task, given)
     for method, predictions in given.items():
         result = task.evaluate(predictions)
         groups = compared.groups(method)
@@ -121,7 +122,7 @@ def test_predictions_by_hashed_keys_are_of_the_same_rows(built):
     hidden = task.rows("test", "unlabelled").tolist()
     assert hidden != sorted(hidden)
     hashed = {key: by_row[row] for key, row in zip(task.keys("test", "unlabelled"), hidden, strict=True)}
-    pair = next(Compared.of(task, {"plain": plain, "hashed": hashed}).pairs())
+    pair = next(Comparison.of(task, {"plain": plain, "hashed": hashed}).pairs())
     assert pair["counts"][1:3] == [0, 0]
 
 

@@ -15,10 +15,11 @@ from urllib.parse import quote, urlencode
 import pytest
 
 import shiftdata as sd
+from shiftdata.data.metadata import columns
 from shiftdata.errors import ShiftdataError
 from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.serve import readers
-from shiftdata.serve.live import dataset_of
+from shiftdata.serve.page_routes import dataset_of
 from shiftdata.serve.pages.rows import Rows
 from tests.browser import wait_for_text
 from tests.serve.serving import TOKEN, request, serving
@@ -104,6 +105,12 @@ def test_rows_and_pictures_are_those_of_the_base(mirror, tiny_set, rows):
             assert got.body == rows.examples([listed["row"]])[0]
             assert got.headers["content-type"].startswith("image/")
             assert known[listed["row"]]["key"] == listed["key"]
+
+
+def test_metadata_that_are_read_by_columns_are_read_at_once(built, monkeypatch):
+    monkeypatch.setattr(columns, "SMALL", 0)
+    with serving(built) as running:
+        assert request(running.port, "GET", f"{DATASET}/data/rows.json?count=1").status == 200
 
 
 def test_a_picture_costs_its_bytes_and_no_more(built, rows):

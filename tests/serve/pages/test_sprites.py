@@ -11,7 +11,8 @@ from PIL import Image, ImageOps
 
 from builders.shifts.styles.bank import on_white
 from shiftdata.errors import InputError
-from shiftdata.serve.pages.sprites import GREY, for_browser, sprite, thumbnail
+from shiftdata.serve.pages.sprites import GREY, for_browser, sprite
+from shiftdata.untrusted.pictures import thumbnail
 
 
 def encoded(picture: Image.Image, kind: str = "PNG", **options: Any) -> bytes:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import shiftdata as sd
+from shiftdata.evaluation.tasks.comparison import Comparison
 from shiftdata.serve.pages import predictions_page as predictions
-from shiftdata.serve.pages.predictions_page import Compared
 from shiftdata.serve.pages.predictions_page import predictions_page as write_page
 from tests.serve.pages.test_predictions import random_predictions, task_of, truth
 
@@ -40,9 +40,9 @@ def wrong_by_group(task: sd.Task, given: dict[str, str]) -> dict[str, set[str]]:
 @pytest.mark.parametrize("words", ["", "label-shift alpha=0.1 seed=1 replacement=true"])
 def test_the_parts_of_a_group_hold_all_that_any_method_gets_wrong_once(built, words):
     task = task_of(built, "tiny", words)
-    compared = Compared.of(task, {"a": random_predictions(task, 1, 0.1), "b": random_predictions(task, 2)})
+    compared = Comparison.of(task, {"a": random_predictions(task, 1, 0.1), "b": random_predictions(task, 2)})
     wrong = ~(compared.right("a") & compared.right("b"))
-    for group, parts in compared.shown().items():
+    for group, parts in compared.shown(1, 4, 2).items():
         shown = compared.rows[np.concatenate(parts)].tolist()
         assert set(compared.rows[wrong & (compared.group == group)].tolist()) <= set(shown)
         assert len(shown) == len(set(shown))
@@ -75,7 +75,7 @@ def test_a_click_at_a_time_shows_all_wrong_examples_of_a_group(page, task, tmp_p
 
 def test_an_example_that_was_drawn_twice_counts_twice(page, built, tmp_path):
     task = task_of(built, "tiny", "label-shift alpha=0.1 seed=1 replacement=true")
-    compared = Compared.of(task, {"erm": random_predictions(task, 1, 0.1)})
+    compared = Comparison.of(task, {"erm": random_predictions(task, 1, 0.1)})
     drawn = Counter(compared.rows[~compared.right("erm")].tolist())
     assert max(drawn.values()) > 1
     page.goto(write_page(task, {"erm": random_predictions(task, 1, 0.1)}, tmp_path / "page").as_uri())

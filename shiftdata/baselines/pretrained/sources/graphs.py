@@ -156,8 +156,8 @@ def load(name: str, size: int | None) -> Pretrained:
     graph, scaled = Graph(path, wanted), pictures.prepare
 
     def prepare(x: Any) -> Tensor:
-        values: Tensor = scaled(x if settings.channels == "RGB" else x.flip(1))
-        return values.permute(0, 2, 3, 1).contiguous() if settings.layout == "NHWC" else values
+        pixels: Tensor = scaled(x if settings.channels == "RGB" else x.flip(1))
+        return pixels.permute(0, 2, 3, 1).contiguous() if settings.layout == "NHWC" else pixels
 
     def encoder(x: Tensor) -> Tensor:
         joined: Tensor = torch.cat([made.flatten(1) for made in graph(x)], 1)
