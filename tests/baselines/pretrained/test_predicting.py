@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -165,11 +166,11 @@ def test_a_killed_prediction_goes_on_to_equal_bytes(tiny, factory, tmp_path):
 
     model = load(factory)
     predict(sd.task(tiny), model, cache=tmp_path / "here")
-    assert model.encoder.calls > 16
+    assert model.encoder.calls >= 14
     assert run("whole", "one") == 0
     assert run("killed", "two", KILLED_AT="12") == -signal.SIGKILL
     assert not (tmp_path / "killed").exists()
-    assert run("killed", "two", KILLED_AT="16") == 0  # a part is done: fewer calls are left
+    assert run("killed", "two", KILLED_AT="14") == 0  # a part is done: fewer calls are left
     for path in (tmp_path / "whole").iterdir():
         assert path.read_bytes() == (tmp_path / "killed" / path.name).read_bytes()
 
@@ -209,6 +210,22 @@ def test_a_saved_run_predicts_other_tasks(task, tmp_path):
     prediction = predict(task, model, sets=["test", "train"])
     assert prediction.about["method"] == "labels"
     assert prediction.scores("test") == pytest.approx(run.scores, abs=1e-4)
+
+
+def test_models_of_timm_and_open_clip_go_through(task, tmp_path):
+    timm, open_clip = pytest.importorskip("timm"), pytest.importorskip("open_clip")
+    torch.manual_seed(0)
+    timm.models.save_for_hf(timm.create_model("resnet18"), tmp_path / "timm")
+    clip = open_clip.create_model("RN50", pretrained=None)
+    torch.save(clip.state_dict(), tmp_path / "own.pt")
+    names = {f"timm:local-dir:{tmp_path}/timm": "probe", f"open_clip:RN50/{tmp_path}/own.pt": "zero-shot"}
+    part = replace(task.sets["test"], indices=task.sets["test"].indices[:40])
+    few = replace(task, sets={**task.sets, "test": part})
+    for name, head in names.items():
+        size = 64 if head == "probe" else None
+        prediction = predict(few, name, sets=["test"], size=size, cache=tmp_path / "cache")
+        assert prediction.about["method"] == head
+        assert prediction.scores().shape == (40, len(task.labels))
 
 
 def test_the_verb(tiny, task, factory, tmp_path, capsys):
