@@ -13,7 +13,7 @@ from shiftdata.extras import install_hint
 
 
 class ModelSource(NamedTuple):
-    """Where models of a kind come from: the form of their names, the module and function that load them."""
+    """A source of models: the form of their names, the module and function that load them."""
 
     form: str
     summary: str
