@@ -18,7 +18,7 @@ from builders.filters import Filters
 from builders.parts import check_part, identity_of, part_identity
 from builders.sample import Item, Sample, Step
 from shiftdata.data.format.manifest import Publishes
-from shiftdata.data.format.names import check_names, is_path_part, text_fault
+from shiftdata.data.format.names import check_names, is_path_part, template_fault, text_fault
 from shiftdata.data.format.records import Calibration
 from shiftdata.data.format.schema import POINTER_COLUMNS, Roles, columns
 from shiftdata.errors import InputError, not_found
@@ -38,6 +38,7 @@ DESCRIPTION = (
     "calibration",
     "expected",
     "publishes",
+    "prompts",
 )
 
 #: Libraries whose version can change a pixel; the spool of one set is never mixed with that of another.
@@ -134,6 +135,7 @@ class Recipe:
     `expected` is not part of the dataset's identity: it says what `check` requires. `publishes="splits"`
     is for content whose licence forbids publishing: everything but `data/` is published, users build that.
     With "nothing", as for data that is given to named persons, `publish` refuses.
+    `prompts` are templates of captions, such as "a sketch of a {}.", for zero-shot classifiers.
     `calibration` is read from `<name>.calibration.json` next to the recipe's file, if it is there.
     """
 
@@ -161,6 +163,7 @@ class Recipe:
     seed: int = 0
     expected: tuple[Expected, ...] = ()
     publishes: Publishes = "all"
+    prompts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._check_parts()
@@ -186,7 +189,7 @@ class Recipe:
         self._check_filters()
 
     def _check_parts(self) -> None:
-        for name in ("creators", "bases", "prepare", "protocols", "expected"):
+        for name in ("creators", "bases", "prepare", "protocols", "expected", "prompts"):
             if not isinstance(value := getattr(self, name), tuple | list):
                 raise InputError(f"{name} is a tuple, got {value!r:.80}: write {name}=(..., ) with a comma")
         for step in self.prepare:
@@ -205,6 +208,9 @@ class Recipe:
         for text in (self.summary, self.citation, *(base.summary for base in self.bases)):
             if fault := text_fault(text):
                 raise InputError(f"the recipe {self.name} has a text that {fault}: {text[:60]!a}")
+        for prompt in self.prompts:
+            if fault := template_fault(prompt):
+                raise InputError(f"the recipe {self.name} has the prompt {prompt[:60]!a}, which {fault}")
 
     def _check_columns(self) -> None:
         taken = [*columns("nuisance"), *POINTER_COLUMNS]

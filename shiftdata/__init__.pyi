@@ -2,6 +2,7 @@
 
 from . import errors as errors
 from .baselines import losses as losses
+from .baselines import predict as predict
 from .baselines import train as train
 from .bench.papers import published as published
 from .data.dataset import open_dataset as open_dataset

@@ -101,7 +101,8 @@ class Block:
 class Table:
     """Blocks under one title, with notes on all of them.
 
-    `drawn` are the blocks that a chart shows; `label` is what its numbers are.
+    `drawn` are the blocks that a chart shows; `label` is what its numbers are. `figure` makes a chart of its
+    own, of a width in inches.
     """
 
     title: str
@@ -109,6 +110,7 @@ class Table:
     notes: tuple[str, ...] = ()
     drawn: tuple[Block, ...] = ()
     label: str = ""
+    figure: Callable[..., Any] | None = None
 
     @classmethod
     def of(
@@ -140,15 +142,21 @@ class Table:
 
     @classmethod
     def plain(
-        cls, title: str, header: Sequence[str], body: Iterable[Sequence[str]], notes: Iterable[str] = ()
+        cls,
+        title: str,
+        header: Sequence[str],
+        body: Iterable[Sequence[str]],
+        notes: Iterable[str] = (),
+        figure: Callable[..., Any] | None = None,
     ) -> Table:
         """A table of a single block."""
-        return cls(title, (Block(tuple(header), tuple(map(tuple, body))),), tuple(notes))
+        return cls(title, (Block(tuple(header), tuple(map(tuple, body))),), tuple(notes), figure=figure)
 
     @property
     def drawable(self) -> bool:
         """True if a chart has two numbers or more to show."""
-        return sum(bool(cell) for block in self.drawn for _, *cells in block.body for cell in cells) > 1
+        numbers = sum(bool(cell) for block in self.drawn for _, *cells in block.body for cell in cells)
+        return self.figure is not None or numbers > 1
 
     def text(self, title: str | None = None) -> str:
         title = self.title if title is None else title

@@ -70,6 +70,7 @@ def description_of(recipe: Recipe) -> dict[str, Any]:
         "calibration": recipe.calibration,
         "provenance": provenance_of(recipe),
         "publishes": recipe.publishes,
+        "prompts": list(recipe.prompts),
         "left_out": by_reason(Counter(album.left_out.values())) if isinstance(album, LeavesOut) else {},
     }
 

@@ -66,6 +66,7 @@ FIELDS: Mapping[str, Any] = {
     ),
     "virtual": None,
     "publishes": "splits",
+    "prompts": (),
 }
 ENCODINGS: Mapping[str, Encoding] = {
     "files": FileEncoding(),
@@ -159,6 +160,7 @@ def _recipe(source: Source, layout: Mapping[str, Any], table: Mapping[str, Any])
         virtual=values["virtual"] or (min(last, own + (MOST_VIRTUAL - own) // 3) if last else None),
         on_empty="report",
         publishes=values["publishes"],
+        prompts=tuple(values["prompts"]),
     )
 
 

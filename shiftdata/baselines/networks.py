@@ -93,16 +93,17 @@ class Magnitude(nn.Module):
         return x.abs()
 
 
-def small_cnn(_: int, outputs: int) -> Network:
+def small_cnn(_: int, outputs: int, factor: float = 1.0) -> Network:
     """Four convolutions, the maximum of neighbours between them and over quarters at the end.
 
     The first has instance norm, the others batch norm (after IBN-Net: Pan et al., 2018), and the first gives
     absolute values: with batch norm alone a domain of other colours is one class (MNIST-M after MNIST: .12
     are right), with instance norm and ReLU .52 are, with absolute values .67. With instance or group norm
-    alone CIFAR-10 and PACS lose 4 to 10 points (docs/measured.md).
+    alone CIFAR-10 and PACS lose 4 to 10 points (docs/measured.md). All widths are `factor` times as large.
     """
     layers: list[nn.Module] = []
-    for number, (width, channels) in enumerate(pairwise((3, *CNN_WIDTHS))):
+    widths = [max(1, round(factor * width)) for width in CNN_WIDTHS]
+    for number, (width, channels) in enumerate(pairwise((3, *widths))):
         kernel, stride = (3, 1) if number else (5, 2)
         convolution, norm = _convolution(width, channels, kernel, stride)
         # A group a channel is instance norm, and a third as slow on processors.
@@ -110,7 +111,7 @@ def small_cnn(_: int, outputs: int) -> Network:
         pool = nn.MaxPool2d(2, ceil_mode=True) if number in (1, 2) else nn.Identity()
         layers.append(nn.Sequential(convolution, norm, nn.ReLU() if number else Magnitude(), pool))
     encoder = nn.Sequential(*layers, nn.AdaptiveMaxPool2d(2), nn.Flatten())
-    return Network(encoder, 4 * CNN_WIDTHS[-1], outputs, layers)
+    return Network(encoder, 4 * widths[-1], outputs, layers)
 
 
 class Residual(nn.Module):

@@ -6,7 +6,7 @@ import io
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from shiftdata import __version__
 from shiftdata.baselines.distributed import from_first
 from shiftdata.baselines.engine import Trainer
-from shiftdata.baselines.method import Data, Method, code_of
+from shiftdata.baselines.method import Data, Method, code_of, no_rows
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Backbone, Floats, Prepare, build
 from shiftdata.baselines.networks import Network, batch_norms
@@ -33,7 +33,7 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import CellBatches, FixedRows, Ranks, RowSampler
 from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.evaluation import Evaluation
-from shiftdata.evaluation.tasks.predictions import UNKNOWN
+from shiftdata.evaluation.tasks.predictions import UNKNOWN, predictions_file
 from shiftdata.stable import content_hash, hash64
 
 CHECKPOINT = "checkpoint.pt"
@@ -144,6 +144,16 @@ class Run:
     model: Model
 
     @cached_property
+    def selecting(self) -> tuple[IntArray, Floats]:
+        """The rows of the validation sets and their scores, as selection sees them.
+
+        Every process of a training takes part in it, as in any prediction.
+        """
+        sets = [self.task.rows(name) for name, rows in self.task.sets.items() if rows.role == "select"]
+        rows = np.unique(np.concatenate([no_rows(), *sets]))
+        return rows, self.model.trainer.source_scores(rows)
+
+    @cached_property
     def predicted(self) -> IntArray:
         """The predicted label number of each of `rows`."""
         predicted: IntArray = self.model.outputs[self.scores.argmax(axis=1)]
@@ -153,8 +163,7 @@ class Run:
         """Return the name of the predicted label by key, of the test set or of the test set `name`."""
         name = name or self.task.set_of("test")
         numbers = self.predicted[np.searchsorted(self.rows, self.task.rows(name))]
-        names = np.array([*self.task.metadata.labels, "unknown"])[numbers].tolist()  # UNKNOWN is -1
-        return dict(zip(self.task.keys(name), names, strict=True))
+        return dict(zip(self.task.keys(name), names_of_outputs(self.task, numbers), strict=True))
 
     def evaluate(self, name: str | None = None) -> Evaluation:
         """Return the task's official metrics on its test set, or on another set.
@@ -170,17 +179,36 @@ class Run:
         return self.task.evaluate(self.model.predict(rows), name)
 
     def save(self, folder: str | Path) -> None:
-        """Write run.json, model.pt and a file of predictions for each test set."""
+        """Write run.json, model.pt, and predictions with scores for each test set and validation set."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in (name for name, rows in self.task.sets.items() if rows.role == "test"):
-            predicted = self.predictions(name)
-            table = {"key": list(predicted), "prediction": list(predicted.values())}
-            file = f"predictions-{name.replace('/', '-')}.parquet"
-            pq.write_table(pa.table(table), folder / file)
+        outputs = names_of_outputs(self.task, self.model.outputs)
+        for name, rowset in self.task.sets.items():
+            if rowset.role in ("select", "test"):
+                rows, scores = (self.rows, self.scores) if rowset.role == "test" else self.selecting
+                mine = scores[np.searchsorted(rows, self.task.rows(name))]
+                write_predictions(folder, name, self.task.keys(name), mine, outputs)
         torch.save(self.model.trainer.method.state_dict(), folder / "model.pt")
-        text = json.dumps({**self.about, "history": self.history}, indent=1, default=torch.Tensor.tolist)
+        about = {**self.about, "outputs": outputs, "history": self.history}
+        text = json.dumps(about, indent=1, default=torch.Tensor.tolist)
         (folder / "run.json").write_text(text + "\n", encoding="utf-8")
+
+
+def names_of_outputs(task: Task, numbers: IntArray) -> list[str]:
+    """Return the names of labels by their numbers in the dataset."""
+    names: list[str] = np.array([*task.metadata.labels, "unknown"])[numbers].tolist()  # UNKNOWN is -1
+    return names
+
+
+def write_predictions(
+    folder: Path, name: str, keys: Sequence[str], scores: Floats, outputs: Sequence[str]
+) -> None:
+    """Write a set's predictions: key, prediction, and a list of scores in the order of `outputs`."""
+    predicted = np.array(outputs)[scores.argmax(axis=1)]
+    values = pa.array(np.ascontiguousarray(scores, np.float32).ravel())
+    columns = {"key": list(keys), "prediction": predicted.tolist()}
+    table = pa.table({**columns, "scores": pa.FixedSizeListArray.from_arrays(values, len(outputs))})
+    pq.write_table(table, folder / predictions_file(name))
 
 
 def train(
@@ -249,9 +277,11 @@ def train(
     about_run = {**identity, **cost, "report": algorithm.report()}
     model = Model(trainer, outputs)
     run = Run(task, about_run, sets.tested, scores, trainer.progress.history, model)
-    if folder is not None and Ranks.of().rank == 0:
-        run.save(folder)
-        (Path(folder) / CHECKPOINT).unlink(missing_ok=True)
+    if folder is not None:
+        _ = run.selecting  # by all processes, before one of them writes
+        if Ranks.of().rank == 0:
+            run.save(folder)
+            (Path(folder) / CHECKPOINT).unlink(missing_ok=True)
     return run
 
 

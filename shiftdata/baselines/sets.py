@@ -14,6 +14,7 @@ import numpy as np
 
 from shiftdata.baselines.method import Data, Method, no_rows
 from shiftdata.baselines.models import backbone_of
+from shiftdata.baselines.pretrained.model import FeatureEncoder
 from shiftdata.baselines.training import Training
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.encoders import PRETRAINING, Columns, FrozenFeatures, Grams
@@ -44,35 +45,41 @@ def source_of(
     form: Form,
     *rows: IntArray,
     side: int = SIDE,
+    encoder: FeatureEncoder | None = None,
     on_rows: Callable[[int], object] = int,
 ) -> Source:
     """Return the source of rows of a base in a form.
 
     Pixels, and texts for a tokenizer, stream. Everything else has a line for each row, computed now: frozen
-    features of pictures, cached in the user's cache folder; columns of tables; counts of those n-grams of
-    texts that are the commonest in the first of `rows`, the training set. `on_rows` gets the number of lines
+    features of pictures, or of an `encoder` of pictures or texts, cached in the user's cache folder; columns
+    of tables; counts of those n-grams of texts that are the commonest in the first of `rows`, the training
+    set. `on_rows` gets the number of lines
     that became ready since its last call.
     """
     modality = modality_of(metadata)
-    if form == "frozen" and modality != "image":
-        raise InputError(f"'frozen' is for pictures, and {metadata.name} is of the modality {modality}")
+    reads = encoder.modality if encoder else "image"
+    if form == "frozen" and modality != reads:
+        name = encoder.model.name if encoder else "EfficientNet-Lite0"
+        raise InputError(f"{name} encodes {reads}s, and {metadata.name} is of the modality {modality}")
     if (modality, form) in (("image", "scratch"), ("text", "texts")):
         return Source(metadata=metadata, size=side if modality == "image" else None)
     if metadata.dataset is None:
         raise InputError(f"{metadata.name} is a table of your own, without examples: give features=ARRAY")
-    encoder: Encoder
+    makes: Encoder
     lines_are: LinesAre
     if form == "frozen":
-        encoder, lines_are = FrozenFeatures(), "features"
+        makes, lines_are = encoder or FrozenFeatures(), "features"
     elif modality == "text":
-        encoder, lines_are = _grams(metadata, rows[0]), "counts"
+        makes, lines_are = _grams(metadata, rows[0]), "counts"
     else:
-        encoder, lines_are = Columns(dict(metadata.dataset.manifest.roles.example)), "columns"
+        makes, lines_are = Columns(dict(metadata.dataset.manifest.roles.example)), "columns"
     every = np.unique(np.concatenate([no_rows(), *rows]))
-    array = features_of(metadata, every, encoder, cache=form == "frozen", on_rows=on_rows)
+    array = features_of(metadata, every, makes, cache=form == "frozen", on_rows=on_rows)
     line_of = np.full(len(metadata), -1)
     line_of[every] = metadata.picture[every]
-    pretraining = PRETRAINING if form == "frozen" else ""
+    pretraining = (f"frozen features of {encoder.model.name}" if encoder else PRETRAINING) * (
+        form == "frozen"
+    )
     return Source(array, pretraining=pretraining, line_of=line_of, lines_are=lines_are)
 
 
@@ -118,8 +125,9 @@ class TaskSets:
         backbone: Any,
         side: int | None = None,
         on_rows: Callable[[int], object] = int,
+        encoder: FeatureEncoder | None = None,
     ) -> Source:
-        """Return the source that a backbone reads; features that are not cached yet are computed now."""
+        """Return the source that a backbone reads, or an encoder's features, computed now or cached."""
         task, metadata = self.task, self.task.metadata
         validation = [task.rows(name) for name, rows in task.sets.items() if rows.role == "select"]
         rows = [task.rows(self.fit), self.tested, *validation]
@@ -128,19 +136,20 @@ class TaskSets:
         about = backbone_of(backbone) if isinstance(backbone, str) else None
         form = FORMS.get((modality_of(metadata), about.reads), "scratch") if about else "scratch"
         side = side or (about.side if about else SIDE)
-        return source_of(metadata, form, *rows, side=side, on_rows=on_rows)
+        form = "frozen" if encoder else form
+        return source_of(metadata, form, *rows, side=side, encoder=encoder, on_rows=on_rows)
 
     def data(self, source: Source, training: Training, seed: int, *, test_steps: bool = False) -> Data:
         """Return the rows as a method sees them; with `test_steps` evaluations predict the test set too."""
         task, metadata = self.task, self.task.metadata
-        rows = self._drawn(self.fit)
+        rows = self.drawn(self.fit)
         check_rows(rows, task.label_ids)
         _, group = np.unique(metadata.group[rows], return_inverse=True)
         _, domain = np.unique(metadata.nuisance[rows], return_inverse=True)
         sampler = self._sampler(training.batch, int(domain.max()) + 1, seed)
         assert isinstance(sampler, RowSampler | CellBatches)  # batches were not asked for
         target, target_sampler = no_rows(), None
-        if self.target is not None and len(target := self._drawn(self.target, "unlabelled")):
+        if self.target is not None and len(target := self.drawn(self.target, "unlabelled")):
             target_sampler = task.sampler("shuffle", self.target, role="unlabelled", seed=seed + 1)
         assert target_sampler is None or isinstance(target_sampler, RowSampler)  # batches were not asked for
         select = no_rows() if self.select is None else task.rows(self.select)
@@ -170,7 +179,7 @@ class TaskSets:
         equal = batch - batch % domains  # the same number of rows of each domain
         return self.task.sampler(rule, self.fit, seed=seed, batch_size=equal)
 
-    def _drawn(self, name: str, role: Role | None = None) -> IntArray:
+    def drawn(self, name: str, role: Role | None = None) -> IntArray:
         """Return the rows of a set, each as often as it was drawn."""
         rows, counts = self.task.rows(name, role), counts_of(self.task, name, role)
         return rows if counts is None else np.repeat(rows, counts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 import sys
@@ -21,7 +20,8 @@ from shiftdata import __version__
 from shiftdata.baselines import DivergedError, Training, make_method, train
 from shiftdata.baselines.heads import HeadSpec, first_stage, train_grid
 from shiftdata.baselines.method import code_of
-from shiftdata.baselines.models import BACKBONES, saved_weights
+from shiftdata.baselines.models import BACKBONES
+from shiftdata.baselines.pretrained.load import load
 from shiftdata.baselines.run import Run
 from shiftdata.bench.records import DONE, SCHEMA, evaluated, write_task
 from shiftdata.data.arrays import IntArray
@@ -150,9 +150,9 @@ def backbone_hash(name: str) -> str:
         except ImportError:  # texts and tables need no frozen network, so its package may be missing
             return ""
     if name.startswith("run:"):
-        return hashlib.sha256(saved_weights(name.removeprefix("run:")).read_bytes()).hexdigest()
+        return load(name).weights
     pretrained = name in BACKBONES and BACKBONES[name].pretraining
-    return weights_hash() if pretrained else ""
+    return weights_hash(int(name[-1])) if pretrained else ""
 
 
 #: Steps between two checkpoints; shorter runs have none.

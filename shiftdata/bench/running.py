@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shiftdata import __version__
+from shiftdata.baselines.method import code_commit
 from shiftdata.bench.job import HEADS, Identity, Job, Setting, TaskSpec, Unit, identity
 from shiftdata.bench.records import DONE, PLACE, RECORDS, SCHEMA, SWEEP, Records, runs_of, write_runs
 from shiftdata.bench.selection import rule_of, run_scores, select
@@ -311,14 +310,3 @@ def _pruned(table: pa.Table, steps: set[tuple[str, int]]) -> pa.Table:
     offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
     column = pa.ListArray.from_arrays(offsets, values, type=kind)
     return table.set_column(table.schema.get_field_index("predicted"), SCHEMA.field("predicted"), column)
-
-
-@cache
-def code_commit() -> str:
-    """Return the commit of this checkout, with "+" if files differ; of an installed package the version."""
-    command = ["git", "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+"]
-    try:
-        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return f"shiftdata {__version__}"

@@ -89,7 +89,9 @@ def command(
             **options,
         )
     if first:
-        _print_run(run, form, folder)
+        print_run(
+            run, form, folder, f"{run.about['method']} ({run.about['variant']}), {run.about['seconds']:.0f} s"
+        )
     return None
 
 
@@ -117,7 +119,8 @@ def processes(device: str) -> Iterator[bool]:
     torch.distributed.destroy_process_group()
 
 
-def _print_run(run: Any, form: str, folder: str | None) -> None:
+def print_run(run: Any, form: str, folder: str | None, last: str) -> None:
+    """Print the official metrics of a run or a prediction on its test sets; `last` ends the text."""
     results = {name: run.evaluate(name) for name in _tests(run.task)}
     if form == "json":
         judged = {name: result.to_dict() for name, result in results.items()}
@@ -126,7 +129,7 @@ def _print_run(run: Any, form: str, folder: str | None) -> None:
     for result in results.values():
         print(result.to_markdown() if form == "markdown" else result)
     if form == "text":
-        print(f"{run.about['method']} ({run.about['variant']}), {run.about['seconds']:.0f} s")
+        print(last)
     if folder:
         print(f"saved in {folder}")
 

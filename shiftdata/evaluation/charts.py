@@ -97,7 +97,7 @@ def svg_chart(table: Table, name: str) -> str:
     if not table.drawable:
         return ""
     try:
-        figure = chart([table], PAGE_WIDTH, titles=False)
+        figure = table.figure(width=PAGE_WIDTH) if table.figure else chart([table], PAGE_WIDTH, titles=False)
     except InputError:
         return ""
     buffer = io.StringIO()

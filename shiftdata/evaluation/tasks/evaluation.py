@@ -210,7 +210,7 @@ def evaluate(
     figures, notes = figures_of(judged, metrics)
     if cells.origins < len(rows):
         notes.append(f"{cells.counted}: standard errors are over origins, whose rows are one observation")
-    if outputs is not None and (others := np.count_nonzero(predicted == UNKNOWN)):
+    if "universal" not in metrics and (others := np.count_nonzero(predicted == UNKNOWN)):
         notes.append(f"{others:,} predictions are outputs without a label: they count as wrong")
     if collapse := one_class(task, name, predicted, true):
         notes.append(collapse)

@@ -39,6 +39,11 @@ IMAGENET_CLASSES = 1000
 NUMBERED = re.compile(r"(\d{1,3})(?:_|$)")
 
 
+def predictions_file(name: str) -> str:
+    """Return the file of a set's predictions in the folder of a run."""
+    return f"predictions-{name.replace('/', '-')}.parquet"
+
+
 def imagenet_outputs(task: TaskRows) -> IntArray:
     """Return for each of the 1,000 outputs of an ImageNet model the number of its label in the dataset.
 
@@ -177,11 +182,11 @@ def _labels(task: TaskRows, given: Given, remap: bool, outputs: Any) -> IntArray
             raise InputError("outputs= gives the label of each output: leave remap out")
         meaning, also = as_ids("outputs", outputs, count, also=UNKNOWN), None
     elif given.columns:
-        meaning = np.array([_number(task, name, universal) for name in given.columns])
+        meaning = np.array([_number(task, name) for name in given.columns])
     elif (texts := _texts(values)) is not None:
         encoded = texts.dictionary_encode()
         values = encoded.indices.to_numpy()
-        meaning = np.array([_number(task, text, universal) for text in encoded.dictionary.to_pylist()])
+        meaning = np.array([_number(task, text) for text in encoded.dictionary.to_pylist()])
     elif remap:  # the numbers of `task.remapped`: 0 to k - 1, and k for unknown
         meaning = np.append(task.label_ids, UNKNOWN) if universal else task.label_ids
     else:
@@ -204,10 +209,10 @@ def _labels(task: TaskRows, given: Given, remap: bool, outputs: Any) -> IntArray
     return labels
 
 
-def _number(task: TaskRows, text: str, universal: bool) -> int:
-    """Return the number of a label by its name; `unknown` in universal adaptation."""
+def _number(task: TaskRows, text: str) -> int:
+    """Return the number of a label by its name; of `unknown` that of no label."""
     labels = task.metadata.labels
-    if universal and text.strip().lower() in ("unknown", "-1") and text not in labels:
+    if text.strip().lower() in ("unknown", "-1") and text not in labels:
         return UNKNOWN
     return number_of("label", text.strip(), labels, "Predictions are names or numbers of labels.")
 

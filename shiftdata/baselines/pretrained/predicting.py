@@ -1,0 +1,221 @@
+"""`predict`: a trained model on a task, as a record with predictions and their scores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from shiftdata import __version__
+from shiftdata.baselines.method import code_commit
+from shiftdata.baselines.models import Floats
+from shiftdata.baselines.pretrained.heads import Head, make_head
+from shiftdata.baselines.pretrained.load import load
+from shiftdata.baselines.pretrained.model import FeatureEncoder, Precision, Pretrained
+from shiftdata.baselines.run import names_of_outputs, write_predictions
+from shiftdata.baselines.sets import modality_of
+from shiftdata.data.arrays import IntArray
+from shiftdata.data.loading.features import features_of
+from shiftdata.errors import InputError
+from shiftdata.evaluation.sampling import Ranks
+from shiftdata.evaluation.tasks import Task
+from shiftdata.evaluation.tasks.evaluation import Evaluation
+from shiftdata.evaluation.tasks.rows import row_set
+from shiftdata.files import write_text
+
+REGISTRY = "shiftdata.baselines.pretrained.registry"
+#: Rows whose features are in memory at a time.
+CHUNK = 1 << 15
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """The scores of a trained model for sets of a task; `about` has everything that determines them.
+
+    `values` has a line for each of `rows`, the rows of the sets; `outputs` the label number of each column.
+    """
+
+    task: Task
+    about: Mapping[str, Any]
+    sets: tuple[str, ...]
+    rows: IntArray
+    values: Floats
+    outputs: IntArray
+
+    @cached_property
+    def predicted(self) -> IntArray:
+        """The predicted label number of each of `rows`."""
+        predicted: IntArray = self.outputs[self.values.argmax(axis=1)]
+        return predicted
+
+    def scores(self, name: str | None = None) -> Floats:
+        """Return logits for the rows of a set, by default of the test set, in the order of `task.keys`."""
+        name = self._set(name)
+        scores: Floats = self.values[np.searchsorted(self.rows, self.task.rows(name))]
+        return scores
+
+    def predictions(self, name: str | None = None) -> dict[str, str]:
+        """Return the name of the predicted label by key; of an unlabelled set keys are hashes."""
+        name = self._set(name)
+        names = names_of_outputs(self.task, self.outputs[self.scores(name).argmax(axis=1)])
+        return dict(zip(self.task.keys(name), names, strict=True))
+
+    def evaluate(self, name: str | None = None) -> Evaluation:
+        """Return the task's official metrics on a set, by default on its test set."""
+        name = self._set(name)
+        return self.task.evaluate(self.scores(name), name, outputs=self.outputs)
+
+    def save(self, folder: str | Path) -> None:
+        """Write run.json, and a file of predictions with scores for each set."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        outputs = names_of_outputs(self.task, self.outputs)
+        for name in self.sets:
+            write_predictions(folder, name, self.task.keys(name), self.scores(name), outputs)
+        text = json.dumps({**self.about, "outputs": outputs}, indent=1)
+        write_text(folder / "run.json", text + "\n")
+
+    def _set(self, name: str | None) -> str:
+        name = name or self.task.set_of("test")
+        row_set(self.task, name)
+        if name not in self.sets:
+            raise InputError(f"{name} was not predicted: give sets=[{name!r}, ..] to predict")
+        return name
+
+
+def predict(
+    task: Task,
+    model: str | Pretrained,
+    *,
+    head: str = "auto",
+    sets: Iterable[str] | None = None,
+    size: int | None = None,
+    device: str = "cpu",
+    precision: Precision = "float32",
+    folder: str | Path | None = None,
+    cache: bool | str | Path = True,
+    on_rows: Callable[[int], object] = int,
+    **options: Any,
+) -> Prediction:
+    """Predict a task's sets by a trained model: by its own classes, by prompts, by a probe.
+
+    Features are computed once and cached by row: a stopped prediction goes on, another head computes none,
+    and the processes of `torchrun` share them.
+
+    Args:
+        task: from `sd.task`.
+        model: a name such as "timm:resnet50.a1_in1k" or "efficientnet-lite0", which `shiftdata predict`
+            lists, or a `Pretrained`.
+        head: "labels", "zero-shot", "probe" or "knn"; "auto": "labels" if the model's classes name the task's
+            labels, else "zero-shot" if it encodes captions, else "probe".
+        sets: names of sets; default: all test sets and validation sets.
+        size: pixels of a side (of texts: tokens) instead of the model's own.
+        device: "cpu", "cuda", "cuda:1", "mps".
+        precision: "float32" or "bfloat16", of the encoder.
+        folder: the prediction is saved there.
+        cache: keep features in the user's cache folder, in a folder of yours, or (False) not at all.
+        on_rows: gets the number of rows whose features became ready since its last call.
+        options: of the head, such as `prompts` or `l2`.
+
+    """
+    if isinstance(model, str):
+        model = load(model, size=size)
+    elif size is not None:
+        raise InputError("size= is for a model by its name: give the Pretrained its size")
+    _check(task, model, precision)
+    chosen = _sets(task, sets)
+    encoder = FeatureEncoder(model, device, precision)
+
+    def lines(rows: IntArray) -> tuple[Any, IntArray]:
+        every = features_of(task.metadata, np.unique(rows), encoder, cache=cache, on_rows=on_rows)
+        return every, task.metadata.picture[rows]
+
+    def features(rows: IntArray) -> Floats:
+        every, at = lines(rows)
+        found: Floats = every[at]
+        return found
+
+    fitted, why = _head(head, task, model, features, options)
+    rows = np.unique(np.concatenate([task.rows(name) for name in chosen]))
+    every, at = lines(rows)
+    values = [fitted.scores(every[at[start : start + CHUNK]]) for start in range(0, len(rows), CHUNK)]
+    kind = torch.device(device).type
+    about = _about(task, model) | {"method": fitted.name, "head": {**fitted.about, **why}}
+    about |= {"sets": list(chosen), "device": kind, "precision": precision}
+    prediction = Prediction(task, about, chosen, rows, np.concatenate(values), fitted.outputs)
+    if folder is not None and Ranks.of().rank == 0:
+        prediction.save(folder)
+    return prediction
+
+
+def _check(task: Task, model: Pretrained, precision: str) -> None:
+    modality = modality_of(task.metadata)
+    if modality != model.modality:
+        raise InputError(
+            f"{model.name} reads examples of the modality {model.modality}, and {task.metadata.name} has "
+            f"{modality}: take a model of these"
+        )
+    if precision not in ("float32", "bfloat16"):
+        raise InputError(f"precision={precision!r}: give 'float32' or 'bfloat16'")
+
+
+def _sets(task: Task, given: Iterable[str] | None) -> tuple[str, ...]:
+    if given is None:
+        given = [name for name, rows in task.sets.items() if rows.role in ("select", "test")]
+    names = tuple(dict.fromkeys([given] if isinstance(given, str) else given))
+    if not sum(len(row_set(task, name)) for name in names):
+        raise InputError(f"{task.describe()} has no rows to predict in {', '.join(names) or 'no set'}")
+    return names
+
+
+def _head(
+    name: str, task: Task, model: Pretrained, features: Callable[[IntArray], Floats], options: dict[str, Any]
+) -> tuple[Head, dict[str, str]]:
+    """Return the head of a name, or with "auto" the first that the model allows, and why it was chosen."""
+    if name != "auto":
+        return make_head(name, model, task, features, **options), {}
+    why = "the model has no classes of its own"
+    if model.classifier is not None:
+        try:
+            found = make_head("labels", model, task, features)
+        except InputError as error:
+            why = str(error).partition(": ")[0]
+        else:
+            return (make_head("labels", model, task, features, **options) if options else found), {}
+    name = "zero-shot" if model.caption is not None else "probe"
+    return make_head(name, model, task, features, **options), {"auto": why}
+
+
+def _about(task: Task, model: Pretrained) -> dict[str, Any]:
+    """Everything that determines the features of a task's rows."""
+    dataset = task.metadata.dataset
+    content = "" if dataset is None else dataset.manifest.base(task.metadata.base).content_id
+    return {
+        "dataset": task.metadata.name,
+        "content_id": content,
+        "task": task.describe(),
+        "task_id": task.content_id(),
+        "model": model.name,
+        "weights": model.weights,
+        "preprocessing": dict(model.about),
+        "pretraining": _pretraining(task, model),
+        "commit": code_commit(),
+        "versions": {"shiftdata": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
+    }
+
+
+def _pretraining(task: Task, model: Pretrained) -> Any:
+    """Return what the registry knows of the weights, and whether they have seen the dataset."""
+    if find_spec(REGISTRY) is None:
+        return model.name
+    registry, dataset = import_module(REGISTRY), task.metadata.dataset
+    name = task.metadata.name if dataset is None else dataset.manifest.name
+    return registry.flagged(registry.pretraining_of(model), name, task.content_id())

@@ -1,0 +1,1 @@
+"""Sources of trained models, a module a kind."""

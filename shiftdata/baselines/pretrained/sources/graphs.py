@@ -1,0 +1,230 @@
+"""ONNX graphs: a file with a TOML that says how to read it, and the recogniser of signs in rapidocr."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, fields
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shiftdata.baselines.pretrained.model import Pretrained
+from shiftdata.baselines.pretrained.sources.pictures import Pictures, resampling_of
+from shiftdata.data.format.typed import record
+from shiftdata.errors import InputError, MissingExtraError
+from shiftdata.extras import require
+from shiftdata.files import sha256_of
+from shiftdata.untrusted.texts import read_toml
+
+#: The tensors of rapidocr's recogniser: rows x steps x features, and the layer that makes signs of these.
+STEPS, SIGNS = "transpose_51.tmp_0", ("linear_85.w_0", "linear_85.b_0")
+#: The height of its pictures, and pixels of width that make a step.
+HEIGHT, STRIDE = 48, 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What FILE.toml says of FILE.onnx; docs/models.md explains each key."""
+
+    size: int | tuple[int, int]
+    resize: int | tuple[int, int] | None = None
+    interpolation: Literal["nearest", "lanczos", "bilinear", "bicubic", "box"] = "bilinear"
+    range: Literal["0-1", "0-255"] = "0-1"
+    mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    std: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    layout: Literal["NCHW", "NHWC"] = "NCHW"
+    channels: Literal["RGB", "BGR"] = "RGB"
+    features: str | None = None
+    logits: str | None = None
+    labels: Sequence[str] = ()
+
+    @property
+    def pictures(self) -> Pictures:
+        size = (self.size, self.size) if isinstance(self.size, int) else self.size
+        most = 255 if self.range == "0-255" else 1
+        mean, std = (tuple(each / most for each in of) for of in (self.mean, self.std))
+        return Pictures(size, self.resize or size, resampling_of(self.interpolation), mean, std)
+
+
+def read_settings(path: Path) -> Settings:
+    """Read the TOML next to a graph; an error names the key."""
+    defaults = {of.name: of.default for of in fields(Settings) if of.default is not MISSING}
+    lists = {key: list(value) if isinstance(value, tuple) else value for key, value in defaults.items()}
+    try:
+        settings = record(Settings, lists | read_toml(path))
+        settings.pictures  # noqa: B018 - it checks sides and scales
+    except FileNotFoundError as error:
+        raise InputError(
+            f"there is no {path}: it says how the graph reads pictures and what it gives, such as\n"
+            'size = 224\nmean = [0.485, 0.456, 0.406]\nstd = [0.229, 0.224, 0.225]\nlogits = "output"'
+        ) from error
+    except (ValueError, OSError) as error:
+        raise InputError(f"{path}: {error}") from error
+    if settings.features is None and settings.logits is None:
+        raise InputError(f"{path}: name the tensor of the features, of the logits, or both")
+    return settings
+
+
+class Graph:
+    """Some tensors of an ONNX graph as a function of its input, on one thread: equal bytes for any cores."""
+
+    def __init__(self, path: Path, outputs: Sequence[str]) -> None:
+        self._library = require("onnxruntime", f"the graph {path.name}")
+        self.path, self.outputs = path, list(outputs)
+        self._sessions: dict[str, Any] = {}
+        session = self._session("cpu")
+        inputs = session.get_inputs()
+        if len(inputs) != 1 or inputs[0].type not in ("tensor(float)", "tensor(float16)", "tensor(uint8)"):
+            shown = ", ".join(f"{each.name} {each.type}" for each in inputs)
+            raise InputError(f"{path} reads {shown}, and not one tensor of pictures")
+        self.input, first = inputs[0], inputs[0].shape[0] if inputs[0].shape else None
+        self.batch = first if isinstance(first, int) else None
+
+    def __call__(self, x: Tensor) -> list[Tensor]:
+        """Return the tensors of a batch; a graph for a fixed number of pictures gets that many at a time."""
+        session, count = self._session(x.device.type), self.batch or len(x)
+        kind = {"tensor(float16)": np.float16, "tensor(uint8)": np.uint8}.get(self.input.type, np.float32)
+        array, results = x.cpu().numpy().astype(kind), []
+        for start in range(0, len(array), count):
+            part = array[start : start + count]
+            filled = np.concatenate([part, np.repeat(part[-1:], count - len(part), axis=0)])
+            results.append(
+                [made[: len(part)] for made in session.run(self.outputs, {self.input.name: filled})]
+            )
+        return [torch.from_numpy(np.concatenate(made)).float() for made in zip(*results, strict=True)]
+
+    def constants(self, names: Sequence[str], x: Tensor) -> list[Tensor]:
+        """Return tensors of the graph that depend on no input."""
+        values = self._session("cpu").run(list(names), {self.input.name: x.numpy()})
+        return [torch.from_numpy(value) for value in values]
+
+    def _session(self, device: str) -> Any:
+        if device not in self._sessions:
+            options = self._library.SessionOptions()
+            options.intra_op_num_threads = 1
+            options.log_severity_level = 3
+            here = self._library.get_available_providers()
+            providers = ["CUDAExecutionProvider"] if device == "cuda" else []
+            providers = [name for name in (*providers, "CPUExecutionProvider") if name in here]
+            try:
+                data = self.path.read_bytes() + _exposed(self.outputs)
+                made = self._library.InferenceSession(data, options, providers=providers)
+            except OSError as error:
+                raise InputError(f"{self.path} cannot be read: {error.strerror or error}") from error
+            except Exception as error:  # the library has a class of its own for each status
+                raise InputError(
+                    f"{self.path} is no graph with {', '.join(self.outputs)}: {error}"
+                ) from error
+            self._sessions[device] = made
+        return self._sessions[device]
+
+
+def _exposed(names: Sequence[str]) -> bytes:
+    """Return bytes that, after those of a model, make tensors inside of its graph outputs.
+
+    Protocol buffers merge a repeated message: field 7 of a model is its graph, field 12 of that an output,
+    field 1 of that the name. An output that is named twice is one.
+    """
+
+    def field(number: int, data: bytes) -> bytes:
+        size, length = len(data), b""
+        while size >= 128:
+            length, size = length + bytes([size & 127 | 128]), size >> 7
+        return bytes([number << 3 | 2]) + length + bytes([size]) + data
+
+    return field(7, b"".join(field(12, field(1, name.encode())) for name in names)) if names else b""
+
+
+def load(name: str, size: int | None) -> Pretrained:
+    """Return the graph of a file; its features and its logits lie next to each other, where it has both."""
+    path = Path(name)
+    settings = read_settings(path.with_suffix(".toml"))
+    if not path.is_file():
+        raise InputError(f"there is no {path}: name an ONNX file")
+    pictures = settings.pictures.at(size)
+    wanted = [each for each in (settings.features, settings.logits) if each]
+    graph, scaled = Graph(path, wanted), pictures.prepare
+
+    def prepare(x: Any) -> Tensor:
+        x = scaled(x if settings.channels == "RGB" else x.flip(1))
+        return x.permute(0, 2, 3, 1).contiguous() if settings.layout == "NHWC" else x
+
+    def encoder(x: Tensor) -> Tensor:
+        return torch.cat([made.flatten(1) for made in graph(x)], 1)
+
+    try:
+        parts = [made.flatten(1).shape[1] for made in graph(prepare(torch.zeros(2, 3, *pictures.size)))]
+    except Exception as error:  # as above
+        raise InputError(f"{path} does not read pictures as {path.stem}.toml says: {error}") from error
+    count = parts[-1] if settings.logits else 0
+    if settings.labels and len(settings.labels) != count:
+        raise InputError(f"{path.stem}.toml names {len(settings.labels)} labels, and {count} are its logits")
+    return Pretrained(
+        name=f"onnx:{name}",
+        encoder=encoder,
+        n_features=sum(parts),
+        prepare=prepare,
+        weights=sha256_of(path),
+        size=pictures.crop,
+        classifier=(lambda z: z[:, -count:]) if count else None,
+        outputs=tuple(settings.labels),
+        about=pictures.about
+        | {"layout": settings.layout, "channels": settings.channels, "tensors": wanted}
+        | {"onnxruntime": require("onnxruntime", name).__version__},
+    )
+
+
+def load_rapidocr(name: str, size: int | None) -> Pretrained:
+    """Return the recogniser of rapidocr-onnxruntime: the score of each sign for a picture of one sign.
+
+    The package itself is not imported: it needs OpenCV.
+    """
+    found = find_spec("rapidocr_onnxruntime")
+    if found is None or found.origin is None:
+        raise MissingExtraError(
+            "rapidocr needs its package: pip install --no-deps rapidocr-onnxruntime==1.4.4"
+        )
+    path = Path(found.origin).parent / "models" / "ch_PP-OCRv4_rec_infer.onnx"
+    graph = Graph(path, [STEPS])
+    width = max(HEIGHT, (size or HEIGHT) // STRIDE * STRIDE)
+    pictures = Pictures((HEIGHT, width), (HEIGHT, width), mean=(0.5,) * 3, std=(0.5,) * 3)
+    (steps,) = graph(torch.zeros(1, 3, HEIGHT, width))
+    weight, bias = Graph(path, [STEPS, *SIGNS]).constants(SIGNS, torch.zeros(1, 3, HEIGHT, width))
+    characters = graph._session("cpu").get_modelmeta().custom_metadata_map["character"].splitlines()
+
+    def prepare(x: Any) -> Tensor:
+        return pictures.prepare(x.flip(1))  # the network was trained on BGR
+
+    def classifier(z: Tensor) -> Tensor:
+        return one_sign(z.view(len(z), *steps.shape[1:]) @ weight.to(z.device) + bias.to(z.device))
+
+    return Pretrained(
+        name="rapidocr",
+        encoder=lambda x: graph(x)[0].flatten(1),
+        n_features=steps[0].numel(),
+        prepare=prepare,
+        weights=sha256_of(path),
+        size=pictures.crop,
+        classifier=classifier,
+        outputs=(*characters, " "),
+        about=pictures.about | {"onnxruntime": require("onnxruntime", name).__version__},
+    )
+
+
+def one_sign(logits: Tensor) -> Tensor:
+    """Return the log-probability of each text of one sign by CTC (Graves et al., 2006), rows x signs.
+
+    Rows x steps x (blank, signs) come in. A path is blanks, one or more times the sign, blanks.
+    """
+    steps = logits.log_softmax(2).unbind(1)
+    blank, sign = steps[0][:, :1], steps[0][:, 1:]
+    after = torch.full_like(sign, -torch.inf)
+    for step in steps[1:]:
+        after = torch.logaddexp(after, sign) + step[:, :1]
+        sign = torch.logaddexp(sign, blank.expand_as(sign)) + step[:, 1:]
+        blank = blank + step[:, :1]
+    return torch.logaddexp(sign, after)

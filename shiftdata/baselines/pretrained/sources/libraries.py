@@ -1,0 +1,126 @@
+"""Models of timm and of open_clip, by the names of these libraries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from shiftdata.baselines.pretrained.model import Pretrained, weights_hash
+from shiftdata.baselines.pretrained.sources.pictures import Pictures, resampling_of, three
+from shiftdata.errors import InputError
+from shiftdata.extras import require
+
+
+def load_timm(name: str, size: int | None) -> Pretrained:
+    """Return NAME, with the library's weights; or NAME@FILE, with those of a checkpoint."""
+    timm = require("timm", f"timm:{name}")
+    architecture, _, checkpoint = name.partition("@")
+    given = {"checkpoint_path": checkpoint} if checkpoint else {"pretrained": True}
+    try:
+        model = timm.create_model(architecture, **given).eval()
+    except (RuntimeError, ValueError, OSError) as error:
+        raise InputError(f"timm:{name} cannot be loaded: {error}") from error
+    pictures, weights = _timm_pictures(timm, name, model).at(size), weights_hash(model)
+    last = model.get_classifier()
+    model.reset_classifier(0)
+    with torch.inference_mode():
+        width = int(model(torch.zeros(1, 3, *pictures.size)).shape[1])
+    classifier = last if isinstance(last, nn.Linear) and last.in_features == width else None
+    return Pretrained(
+        name=f"timm:{name}",
+        encoder=model,
+        n_features=width,
+        prepare=pictures.prepare,
+        weights=weights,
+        size=pictures.crop,
+        classifier=classifier,
+        outputs=() if classifier is None else _timm_outputs(timm, model, classifier.out_features),
+        about=pictures.about | {"timm": timm.__version__},
+    )
+
+
+def _timm_pictures(timm: Any, name: str, model: nn.Module) -> Pictures:
+    about = timm.data.resolve_data_config({}, model=model)
+    _, height, width = about["input_size"]
+    whole = math.floor(height / about["crop_pct"]), math.floor(width / about["crop_pct"])
+    if about["crop_mode"] not in ("center", "squash") or (about["crop_mode"] == "center" and height != width):
+        raise InputError(
+            f"timm:{name} cuts {height} x {width} by the mode {about['crop_mode']!r}: give it as "
+            "torch:module.py:factory, with a preprocessing of your own"
+        )
+    resize = whole[0] if about["crop_mode"] == "center" else whole
+    resampling = resampling_of(about["interpolation"])
+    return Pictures((height, width), resize, resampling, three(about["mean"]), three(about["std"]))
+
+
+def _timm_outputs(timm: Any, model: nn.Module, count: int) -> tuple[str, ...]:
+    """Return the names of ImageNet's classes, where the library knows that these are the outputs."""
+    subset = timm.data.infer_imagenet_subset(model)
+    if not subset:
+        return ()
+    info = timm.data.ImageNetInfo(subset)
+    return tuple(info.index_to_description(number) for number in range(count))
+
+
+def load_open_clip(name: str, size: int | None) -> Pretrained:
+    """Return ARCHITECTURE/WEIGHTS, weights by the library's tag or in a file; or hf-hub:owner/name."""
+    library = require("open_clip", f"open_clip:{name}")
+    whole = name.startswith(("hf-hub:", "local-dir:"))
+    architecture, _, weights = (name, "", None) if whole else name.partition("/")
+    if not whole and not weights:
+        tags = ", ".join(library.list_pretrained_tags_by_model(architecture)) or "none known"
+        raise InputError(f"open_clip:{name}: give ARCHITECTURE/WEIGHTS; weights of {architecture}: {tags}")
+    try:
+        model = library.create_model(architecture, pretrained=weights or None, require_pretrained=True).eval()
+        tokenizer = library.get_tokenizer(architecture)
+    except (RuntimeError, ValueError, OSError) as error:
+        raise InputError(f"open_clip:{name} cannot be loaded: {error}") from error
+
+    def caption(texts: Sequence[str]) -> Tensor:
+        with torch.inference_mode():
+            tokens = tokenizer(list(texts)).to(next(model.parameters()).device)
+            features: Tensor = model.encode_text(tokens).float().cpu()
+            return features
+
+    pictures, encoder = _open_clip_pictures(name, model).at(size), _Images(model)
+    with torch.inference_mode():
+        width = int(encoder(torch.zeros(1, 3, *pictures.size)).shape[1])
+    return Pretrained(
+        name=f"open_clip:{name}",
+        encoder=encoder,
+        n_features=width,
+        prepare=pictures.prepare,
+        weights=weights_hash(model),
+        size=pictures.crop,
+        caption=caption,
+        scale=float(model.logit_scale.detach().exp()),
+        about=pictures.about | {"open_clip": library.__version__},
+    )
+
+
+class _Images(nn.Module):
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor) -> Tensor:
+        features: Tensor = self.model.encode_image(x)  # type: ignore[operator]
+        return features
+
+
+def _open_clip_pictures(name: str, model: Any) -> Pictures:
+    about = model.visual.preprocess_cfg
+    size = about["size"]
+    size = (size, size) if isinstance(size, int) else tuple(size)
+    mode = about.get("resize_mode", "shortest")
+    if mode not in ("shortest", "squash") or (mode == "shortest" and size[0] != size[1]):
+        raise InputError(
+            f"open_clip:{name} resizes by the mode {mode!r} to {size}: give torch:module.py:factory"
+        )
+    resize = size[0] if mode == "shortest" else size
+    resampling = resampling_of(about.get("interpolation", "bicubic"))
+    return Pictures(size, resize, resampling, three(about["mean"]), three(about["std"]))

@@ -1,0 +1,126 @@
+"""`shiftdata predict`: a model that comes trained on a task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from shiftdata.cli.task import protocol_of, task_arguments
+from shiftdata.cli.train import print_run, processes
+from shiftdata.cli.verbs import GOES_ON, device_option, format_option, progress, quiet_option, verb
+from shiftdata.errors import InputError
+from shiftdata.evaluation.tasks import OnEmpty
+from shiftdata.extras import require
+
+HEAD = "How features become labels: auto, labels, zero-shot, probe or knn; none of DATASET explains them."
+
+
+@verb(
+    """
+    examples:
+      shiftdata predict                                            list the models and heads, what is missing
+      shiftdata predict sma_glyphs gf_k8_mu5 --model rapidocr      reads letters; nothing is trained
+      shiftdata predict sma_glyphs gf_k8_mu5 --model efficientnet-lite0 --size 96    a linear probe
+      shiftdata predict pacs leave-one-domain-out test=sketch --model timm:resnet50.a1_in1k --head knn
+      shiftdata predict pacs --model open_clip:ViT-B-32/openai --option 'prompts=prompts.txt'
+      shiftdata predict cns --model hf:microsoft/resnet-50 --option compete=all --folder predictions/resnet
+      shiftdata predict sma_glyphs --model onnx:mine.onnx          mine.toml says how it reads pictures
+      shiftdata predict sma_glyphs --model torch:mine.py:make      runs mine.py, as python would
+
+    Features are kept in the user's cache folder: a stopped prediction goes on, another head is quick.
+    With --folder: run.json (model, sha256 of the weights, preprocessing, commit), predictions with scores.
+    On several GPUs: torchrun --nproc-per-node 4 -m shiftdata predict ... --device cuda
+    Models of timm, open_clip and transformers: pip install 'shiftdata[models]'.
+    """,
+    interrupted=GOES_ON,
+)
+@task_arguments(required=False, none="; none lists models and heads")
+@click.option("--model", metavar="NAME", help="The trained model: timm:NAME, hf:owner/name, ..")
+@click.option("--head", default="auto", help=HEAD)
+@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the head.")
+@click.option("--set", "sets", multiple=True, metavar="SET", help="[default: test and validation sets]")
+@click.option("--size", type=click.IntRange(1), help="Pixels of a side.  [default: the model's own]")
+@click.option("--precision", type=click.Choice(["float32", "bfloat16"]), default="float32")
+@device_option
+@click.option("--folder", metavar="FOLDER", help="Save the prediction here.")
+@format_option("text", "markdown", "json")
+@quiet_option
+def command(
+    dataset: str | None,
+    protocol: tuple[str, ...],
+    model: str | None,
+    options: tuple[str, ...],
+    sets: tuple[str, ...],
+    device: str,
+    folder: str | None,
+    base: str | None,
+    on_empty: OnEmpty,
+    form: str,
+    quiet: bool,
+    **settings: Any,
+) -> None:
+    """Predict a task by a model that comes trained, and print the official metrics of its test set."""
+    require("torch", "a trained model")
+    from shiftdata.baselines.pretrained.load import load
+    from shiftdata.baselines.pretrained.predicting import predict
+    from shiftdata.evaluation.protocols import task
+
+    if dataset is None:
+        return _print_models()
+    if model is None:
+        raise InputError("give --model NAME; `shiftdata predict` lists them")
+    given = _options(options)
+    chosen = task(dataset, protocol_of(protocol), base=base, on_empty=on_empty)
+    loaded = load(model, size=settings.pop("size"))
+    with processes(device) as first, progress("encode", None, " rows", quiet=quiet or not first) as bar:
+        prediction = predict(
+            chosen,
+            loaded,
+            sets=sets or None,
+            device=device,
+            folder=folder,
+            on_rows=bar.update,
+            **settings,
+            **given,
+        )
+    if first:
+        head = prediction.about["head"]
+        why = f": {head['auto']}" if "auto" in head else ""
+        print_run(prediction, form, folder, f"{loaded.name}, head {prediction.about['method']}{why}")
+    return None
+
+
+def _options(words: tuple[str, ...]) -> dict[str, Any]:
+    """Read the words NAME=VALUE of --option; what is a number is one."""
+    options: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not name or not equals:
+            raise InputError(f"--option {word}: give NAME=VALUE, such as k=20")
+        value: Any = text
+        for kind in (float, int):
+            try:
+                value = kind(text)
+            except ValueError:
+                continue
+        options[name.replace("-", "_")] = value
+    return options
+
+
+def _print_models() -> None:
+    import inspect
+
+    from shiftdata.baselines.pretrained.heads import HEADS
+    from shiftdata.baselines.pretrained.load import SOURCES
+
+    print("models:")
+    for source in SOURCES.values():
+        print(f"    {source.form:<26}{source.summary}")
+        if missing := source.missing:
+            print(f"{'':<30}not here: {missing}")
+    print("\nheads:")
+    for name, head in HEADS.items():
+        known = list(inspect.signature(head).parameters)[3:]
+        print(f"    {name:<12}{(head.__doc__ or '').splitlines()[0]}")
+        print(f"{'':<16}options: {', '.join(known)}")
