@@ -141,6 +141,16 @@ CLAIMS = (
 )  # fmt: skip
 
 
+PROBE, TUNED = "pretraining-probe", "pretraining-finetune"
+#: The initial weights of these two sweeps, by backbone.
+STARTS = {
+    "small-cnn": "random",
+    "run:runs/erm": "supervised",
+    "run:runs/simclr": "SimCLR's",
+    "run:runs/moco": "MoCo's",
+}
+
+
 def line(paper: str, claim: str, contrast: str, differences: Differences, alike: bool = False) -> list[str]:
     """Return a line of the table of claims."""
     finite = differences[np.isfinite(differences)]
@@ -154,12 +164,12 @@ def line(paper: str, claim: str, contrast: str, differences: Differences, alike:
     return [paper, claim, contrast, mean, interval, f"{len(finite)}", verdict]
 
 
-def means(records: Records, rule: str) -> Means:
-    """Return each method's mean over seeds, by task (dataset, protocol)."""
+def means(records: Records, rule: str, backbone: str = "") -> Means:
+    """Return each method's mean over seeds, by task (dataset, protocol), with a backbone of several."""
     tasks: dict[tuple[str, str], dict[str, float]] = {}
     for score in scores_of(records, rule)[0]:
         study = score.selected.study
-        if score.n >= LEAST:
+        if score.n >= LEAST and backbone in ("", study.backbone):
             task = tasks.setdefault((study.dataset.partition("/")[0], study.protocol), {})
             task[study.method] = float(score.main.mean())
     return tasks
@@ -189,6 +199,25 @@ def leakage(records: Records) -> Differences:
     return np.array(gains)
 
 
+def starts(probe: Records, tuned: Records) -> list[list[str]]:
+    """Return lines on initial weights: a linear probe against fine-tuning by ERM, SWAD against ERM."""
+    body = []
+    for backbone, start in STARTS.items():
+        first, second = (means(records, "iid", backbone) for records in (probe, tuned))
+        gain = np.array([first[task]["erm"] - second[task]["erm"] for task in first.keys() & second.keys()])
+        text, contrast = "a linear probe beats fine-tuning", "probe - fine-tuned, erm"
+        if start != "supervised":
+            text, contrast, gain = "fine-tuning beats a linear probe", "fine-tuned - probe, erm", -gain
+        body.append(line("DomainBed-v2", f"with {start} weights {text}", contrast, gain))
+    for name, records in (("fine-tuned", tuned), ("a linear probe", probe)):
+        for backbone, start in STARTS.items():
+            tasks = means(records, "iid", backbone).values()
+            gain = np.array([task["swad"] - task["erm"] for task in tasks if {"swad", "erm"} <= task.keys()])
+            text = f"SWAD, said to lead, beats ERM with {start} weights"
+            body.append(line("DomainBed-v2", text, f"swad - erm, {name}", gain))
+    return body
+
+
 def claims(records: Mapping[str, Records]) -> list[list[str]]:
     """Return a line for every claim."""
     means_by: dict[tuple[str, str], Means] = {}
@@ -207,7 +236,8 @@ def claims(records: Mapping[str, Records]) -> list[list[str]]:
     body.append(line("DomainBed-v2", text, "oracle - iid, frozen features", gap))
     text = "an oracle of two test domains gains less"
     gains = leakage(records["dg-leakage"])
-    return [*body, line("DomainBed-v2", text, "its gain for one - for two", gains)]
+    body.append(line("DomainBed-v2", text, "its gain for one - for two", gains))
+    return [*body, *starts(records[PROBE], records[TUNED])]
 
 
 def costs(folder: Path, records: Records) -> list[str]:

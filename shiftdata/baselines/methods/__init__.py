@@ -38,7 +38,8 @@ def method_class(name: str) -> type[Method]:
     if name in _OWN:
         return _OWN[name]
     if name not in _HOMES:
-        raise not_found("method", name, {*_HOMES, *_OWN}, "`shiftdata train` lists all.")
+        hint = "`shiftdata train` lists all; simclr and moco are `shiftdata pretrain`'s."
+        raise not_found("method", name, {*_HOMES, *_OWN}, hint)
     members = vars(import_module(f"shiftdata.baselines.{_HOMES[name]}"))
     kind: type[Method] = {key.lower(): value for key, value in members.items()}[name.replace("-", "")]
     return kind

@@ -61,7 +61,7 @@ def pretrain(
     """
     algorithm = _method(method, hyper)
     rows, sets = unlabelled_rows(task)
-    if modality_of(task.metadata) != "image" or not len(rows):
+    if modality_of(task.metadata) != "image" or len(rows) < 2:
         raise InputError(f"{len(rows):,} rows of {task.describe()}: pretraining reads pictures, 2 or more")
     side = side or (backbone_of(backbone).side if isinstance(backbone, str) else SIDE)
     source = source_of(task.metadata, "scratch", side=side)
