@@ -18,6 +18,7 @@ APP = Verbs(
         "task": "Make a task by a protocol: its sets, keys and filters.",
         "evaluate": "Judge predictions: the official metrics of a task, by name.",
         "train": "Train a reference method on a task, and judge it.",
+        "adapt": "Adapt a trained network to the test of a task as a stream.",
         "calibrate": "Measure what a small network reaches on the canonical splits.",
         "sweep": "Train many methods on many tasks, with a search, into records.",
         "report": "Report on sweeps: tables, comparisons, a page; compare two.",

@@ -68,7 +68,7 @@ def command(
 
     if dataset is None:
         return _print_methods()
-    options = {name: settings.pop(name) for name in ("variant", "backbone", "seed")} | _numbers(hyper)
+    options = {name: settings.pop(name) for name in ("variant", "backbone", "seed")} | numbers_of(hyper)
     training = Training(**{name: value for name, value in settings.items() if value is not None})
     chosen = task(dataset, protocol_of(protocol), base=base, on_empty=on_empty)
     with _processes(device) as first, progress("read", None, " rows", quiet=quiet or not first) as bar:
@@ -93,7 +93,7 @@ def command(
     return None
 
 
-def _numbers(words: tuple[str, ...]) -> dict[str, Any]:
+def numbers_of(words: tuple[str, ...]) -> dict[str, Any]:
     """Read the words NAME=NUMBER of --set."""
     try:
         pairs = [word.split("=") for word in words]
@@ -146,10 +146,15 @@ def _print_methods() -> None:
     for name in METHODS:
         kind = method_class(name)
         print(f"{name}{'+' if issubclass(kind, Wrapper) else ''}\n    {(kind.__doc__ or '').splitlines()[0]}")
-        if kind.needs:
-            print(f"    needs {', '.join(sorted(kind.needs))}")
-        for key, hyper in kind.space().items():
-            print(f"    {key}={hyper.default:g}{hyper.range} ({hyper.source})")
+        print_needs(kind)
         if len(kind.variants) > 1:
             print(f"    variants: {', '.join(kind.variants)}")
     print("\nbackbones:", *(f"    {name:<20}{about.summary}" for name, about in BACKBONES.items()), sep="\n")
+
+
+def print_needs(kind: Any) -> None:
+    """Print what a method or an adapter needs, and its hyper-parameters."""
+    if kind.needs:
+        print(f"    needs {', '.join(sorted(kind.needs))}")
+    for key, hyper in kind.space().items():
+        print(f"    {key}={hyper.default:g}{hyper.range} ({hyper.source})")

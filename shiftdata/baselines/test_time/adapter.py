@@ -53,6 +53,10 @@ class Adapter(Configured):
         for parameter in self.trained:
             parameter.requires_grad_()
         self.network.eval()  # new layers too
+        # With channels last and frozen weights before it, torch's gradient of group norm ends the process.
+        for layer in self.network.modules():
+            if isinstance(layer, nn.GroupNorm):
+                layer.register_forward_pre_hook(lambda _, inputs: (inputs[0].contiguous(),))
         if "norm" in self.needs and not self.trained:
             raise InputError(f"{name} adapts weights of layers that normalise, and those here have none")
         self._first = copy.deepcopy(self.network.state_dict())
