@@ -1,4 +1,4 @@
-"""What adapts to a stream: the network of a run, of the folder of one, or of a pretrained model."""
+"""Subjects of adaptation: the network of a run, of the folder of one, or of a pretrained model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REMEMBERED = 2000
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What adapts: a network, how it reads batches, and what a record says of it.
+    """A network that adapts, with its reader, its preparation of batches, and its part of the record.
 
     `known` are rows of the source, which some adapters see without labels before the stream.
     """
