@@ -9,6 +9,7 @@ The peers pin other versions of libraries, so they lie in that folder without th
         torchmetrics==1.9.0 lightning-utilities==0.15.3 skada==0.6.0 skorch==1.4.0 tabulate==0.10.0 \
         POT==0.9.7.post1
 
+Adapters of streams are compared with files of their authors' repositories, which `streams.py` names.
 skada imports pandas and scikit-learn too. A line is the largest relative difference of value or gradients
 over random tensors. Exits with 1 where one is above its tolerance.
 """
@@ -22,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from scripts.compare_losses import adaptation, contrast, domains
+from scripts.compare_losses import adaptation, contrast, domains, streams
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -36,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.path.append(options.peers)
     warnings.simplefilter("ignore")  # of peers
     failed = skipped = 0
-    comparisons = [*domains.COMPARISONS, *adaptation.COMPARISONS, *contrast.COMPARISONS]
+    comparisons = [*domains.COMPARISONS, *adaptation.COMPARISONS, *contrast.COMPARISONS, *streams.COMPARISONS]
     for comparison in comparisons:
         if missing := comparison.missing():
             print(f"{comparison.name:44} skipped: {', '.join(missing)} not installed")

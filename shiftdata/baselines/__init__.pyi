@@ -21,6 +21,8 @@ from .run import initial_network as initial_network
 from .run import train as train
 from .sets import Source as Source
 from .sets import source_of as source_of
+from .test_time.streaming import Adaptation as Adaptation
+from .test_time.streaming import adapt as adapt
 from .training import TRAINING as TRAINING
 from .training import DivergedError as DivergedError
 from .training import Training as Training

@@ -71,7 +71,7 @@ class Data:
 class Hyper:
     """A hyper-parameter: its default, the range that a search draws from, and the source of both.
 
-    As an attribute of a `Method` it is a number: the default, or what was given.
+    As an attribute of a `Method`, or of an adapter, it is a number: the default, or what was given.
     """
 
     default: float
@@ -98,8 +98,8 @@ class Hyper:
     @overload
     def __get__(self, instance: None, owner: type) -> Hyper: ...
     @overload
-    def __get__(self, instance: Method, owner: type) -> float: ...
-    def __get__(self, instance: Method | None, owner: type) -> Hyper | float:
+    def __get__(self, instance: Configured, owner: type) -> float: ...
+    def __get__(self, instance: Configured | None, owner: type) -> Hyper | float:
         if instance is None:
             return self
         return instance.hyper[self.name]  # type: ignore[attr-defined]
@@ -153,7 +153,36 @@ class Stage:
     adapts: bool = False
 
 
-class Method(nn.Module):
+class Configured:
+    """An algorithm with hyper-parameters and variants."""
+
+    #: "fixed" is what the sources mean; "paper" and "code" what they say and what they do, if it differs.
+    variants: ClassVar[tuple[str, ...]] = ("fixed",)
+    #: Raised with every change that changes a result: it is in the record of each run. Of a method of your
+    #: own the source counts too.
+    code_version: ClassVar[int] = 1
+    #: Of an unknown hyper-parameter, what it may be instead.
+    hint: ClassVar[str] = ""
+
+    def __init__(self, *, variant: str = "fixed", **given: float) -> None:
+        super().__init__()
+        space = self.space()
+        if variant not in self.variants:
+            raise not_found(f"variant of {type(self).__name__}", variant, self.variants)
+        for name in given:
+            if name not in space:
+                raise not_found(f"hyper-parameter of {type(self).__name__}", name, space, self.hint)
+        defaults = {name: (hyper.variants or {}).get(variant, hyper.default) for name, hyper in space.items()}
+        self.variant, self.hyper = variant, defaults | {name: float(value) for name, value in given.items()}
+
+    @classmethod
+    def space(cls) -> dict[str, Hyper]:
+        """Return its hyper-parameters by name."""
+        attributes = {name: value for kind in reversed(cls.__mro__) for name, value in vars(kind).items()}
+        return {name: value for name, value in attributes.items() if isinstance(value, Hyper)}
+
+
+class Method(Configured, nn.Module):
     """A training algorithm. A method of your own is a subclass with a `loss`.
 
         @method("focal")
@@ -173,35 +202,14 @@ class Method(nn.Module):
     needs: frozenset[Need] = frozenset()
     #: The rule that draws the training set: a name of `sampling.SAMPLERS`.
     sampler: str = "shuffle"
-    #: "fixed" is what the sources mean; "paper" and "code" what they say and what they do, if it differs.
-    variants: ClassVar[tuple[str, ...]] = ("fixed",)
     #: Strongly augmented views of each row of a batch, and of each row of the target.
     strong_views: int = 0
     target_strong_views: int = 0
     #: It fits the validation set, whose score then cannot choose between runs.
     trains_on_select: bool = False
-    #: Raised with every change that changes a result: it is in the record of each run. Of a method of your
-    #: own the source counts too.
-    code_version: ClassVar[int] = 1
+    hint = HINT
 
     network: Network
-
-    def __init__(self, *, variant: str = "fixed", **given: float) -> None:
-        super().__init__()
-        space = self.space()
-        if variant not in self.variants:
-            raise not_found(f"variant of {type(self).__name__}", variant, self.variants)
-        for name in given:
-            if name not in space:
-                raise not_found(f"hyper-parameter of {type(self).__name__}", name, space, HINT)
-        defaults = {name: (hyper.variants or {}).get(variant, hyper.default) for name, hyper in space.items()}
-        self.variant, self.hyper = variant, defaults | {name: float(value) for name, value in given.items()}
-
-    @classmethod
-    def space(cls) -> dict[str, Hyper]:
-        """Return its hyper-parameters by name."""
-        attributes = {name: value for kind in reversed(cls.__mro__) for name, value in vars(kind).items()}
-        return {name: value for name, value in attributes.items() if isinstance(value, Hyper)}
 
     def setup(self, network: Network, data: Data) -> None:
         """Take the network, and make what else is trained or saved. Extend it: call it first."""

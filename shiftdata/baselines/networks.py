@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.instancenorm import _InstanceNorm
 
 CNN_WIDTHS = (32, 48, 96, 128)
 WIDTHS = (32, 64, 128, 256)  # of the residual network
@@ -56,6 +57,15 @@ class Network(nn.Module):
 def batch_norms(network: nn.Module) -> list[_BatchNorm]:
     """Return the layers with statistics of a batch, nested ones too."""
     return [layer for layer in network.modules() if isinstance(layer, _BatchNorm)]
+
+
+#: Layers that normalise a row by itself.
+ROW_NORMS = (nn.LayerNorm, nn.GroupNorm, _InstanceNorm)
+
+
+def norms(network: nn.Module) -> list[nn.Module]:
+    """Return the layers that normalise: those with statistics of a batch, and those of each row."""
+    return [layer for layer in network.modules() if isinstance(layer, (_BatchNorm, *ROW_NORMS))]
 
 
 @contextmanager

@@ -20,6 +20,7 @@ APP = Verbs(
         "train": "Train a reference method on a task, and judge it.",
         "pretrain": "Pretrain an encoder on a task's pictures, without labels.",
         "predict": "Predict a task by a model that comes trained, and judge it.",
+        "adapt": "Adapt a trained network to the test of a task as a stream.",
         "calibrate": "Measure what a small network reaches on the canonical splits.",
         "sweep": "Train many methods on many tasks, with a search, into records.",
         "report": "Report on sweeps: tables, comparisons, a page; compare two.",

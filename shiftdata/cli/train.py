@@ -154,10 +154,15 @@ def _print_methods() -> None:
     for name in METHODS:
         kind = method_class(name)
         print(f"{name}{'+' if issubclass(kind, Wrapper) else ''}\n    {(kind.__doc__ or '').splitlines()[0]}")
-        if kind.needs:
-            print(f"    needs {', '.join(sorted(kind.needs))}")
-        for key, hyper in kind.space().items():
-            print(f"    {key}={hyper.default:g}{hyper.range} ({hyper.source})")
+        print_needs(kind)
         if len(kind.variants) > 1:
             print(f"    variants: {', '.join(kind.variants)}")
     print("\nbackbones:", *(f"    {name:<20}{about.summary}" for name, about in BACKBONES.items()), sep="\n")
+
+
+def print_needs(kind: Any) -> None:
+    """Print what a method or an adapter needs, and its hyper-parameters."""
+    if kind.needs:
+        print(f"    needs {', '.join(sorted(kind.needs))}")
+    for key, hyper in kind.space().items():
+        print(f"    {key}={hyper.default:g}{hyper.range} ({hyper.source})")

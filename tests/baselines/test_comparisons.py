@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.compare_losses import adaptation, domains
+from scripts.compare_losses import adaptation, domains, streams
 
-COMPARISONS = (*domains.COMPARISONS, *adaptation.COMPARISONS)
+COMPARISONS = (*domains.COMPARISONS, *adaptation.COMPARISONS, *streams.COMPARISONS)
 
 
 @pytest.mark.filterwarnings("ignore")  # of peers

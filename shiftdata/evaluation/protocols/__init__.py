@@ -29,3 +29,5 @@ from shiftdata.evaluation.protocols.named import protocols as protocols
 from shiftdata.evaluation.protocols.named import task as task
 from shiftdata.evaluation.protocols.oracle import Oracle as Oracle
 from shiftdata.evaluation.protocols.oracle import OracleStar as OracleStar
+from shiftdata.evaluation.protocols.stream import Stream as Stream
+from shiftdata.evaluation.protocols.stream import stream_of as stream_of

@@ -34,6 +34,7 @@ class Stage(IntEnum):
     THIN = 4  # keeps a share of each group
     DRAW = 5  # draws rows
     SPLIT = 6  # makes several sets of each
+    ORDER = 7  # puts the rows of the test in order
 
 
 #: Properties of the sets of a task. A later protocol of a chain keeps the promise; or gives it up, which the

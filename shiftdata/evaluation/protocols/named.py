@@ -36,13 +36,14 @@ from shiftdata.evaluation.protocols.flexible import FlexibleDG
 from shiftdata.evaluation.protocols.group_fairness import GroupFairness
 from shiftdata.evaluation.protocols.label_shift import LabelShift
 from shiftdata.evaluation.protocols.oracle import Oracle, OracleStar
+from shiftdata.evaluation.protocols.stream import Stream
 from shiftdata.evaluation.tasks import OnEmpty, Task
 from shiftdata.evaluation.tasks.task import canonical_task, frozen_task, task_in_tars
 
 #: Another protocol is another entry.
 _ALL: tuple[type[Protocol], ...] = (
     *(ClassicDG, DomainBed, HoldOut, LeaveOneDomainOut, LeaveOneGroupOut, Oracle, OracleStar, Listed),
-    *(Continuous, EvaluateOnly, FlexibleDG, GroupFairness, LabelShift, Official, UDA, UniDA, Wilds),
+    *(Continuous, EvaluateOnly, FlexibleDG, GroupFairness, LabelShift, Official, Stream, UDA, UniDA, Wilds),
 )
 _BY_NAME: Mapping[str, type[Protocol]] = {protocol.id: protocol for protocol in _ALL}
 

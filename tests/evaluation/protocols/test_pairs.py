@@ -66,6 +66,7 @@ WORDS = {
     "fairness": "group-fairness k=3 mu=0.2",
     "fairness of two": "group-fairness k=2 mu=0.3",
     "fairness code": "group-fairness@code-binary k=2 mu=0.4",
+    "stream": "stream setting=continual order=correlated",
     "severity": "severity<=1",
     "quantile": "quantile<0.6",
     "fold": "fold>=10",
