@@ -28,7 +28,6 @@ APP = Verbs(
         "leaderboard": "Judge submissions again from their predictions, and rank them.",
         "export": "Write a dataset as tars, or as folders that old code reads.",
         "gallery": "Make pages to look at datasets, groups, tasks and results.",
-        "labels": "Labels by people: to Label Studio and back, and agreement.",
         "serve": "Serve a folder of datasets as a Hub of your own.",
         "published": "Show, draw, rank and export the numbers of five papers.",
     },
