@@ -225,14 +225,6 @@ def shown(y: Tensor, span: Range, size: tuple[int, int]) -> Iterator[Image.Image
         yield Image.fromarray(np.ascontiguousarray(picture))
 
 
-def middle_square(picture: Image.Image, side: int) -> Image.Image:
-    """The largest square in the middle of a picture, resized to `side` pixels."""
-    short = min(picture.size)
-    left, top = (picture.width - short) // 2, (picture.height - short) // 2
-    square = picture.convert("RGB").crop((left, top, left + short, top + short))
-    return square.resize((side, side), Image.Resampling.LANCZOS)
-
-
 def _names(layout: Layout, last: str) -> list[str]:
     """The names of a layout's convolutions up to a layer."""
     names = [f"conv{b}_{n}" for b, count in enumerate(BLOCKS, 1) for n in range(1, count + 1)]
