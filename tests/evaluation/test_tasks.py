@@ -210,7 +210,8 @@ def test_the_command_line(tiny, tmp_path, capsys):
     assert "a task cannot be restricted by key: use label, style" in run(str(tiny), "key==x")[2]
 
 
-def test_the_examples_of_the_docs_run():
+def test_the_examples_of_the_docs_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # one writes a file
     text = (ROOT / "docs/protocols.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
     names: dict[str, object] = {}
