@@ -1,16 +1,11 @@
 """Set a filter's threshold by a few labelled samples: some that should be kept, some that should not.
 
-    shiftdata labels export build/shift/my_pets --labels keep,partly,drop --each 10 --out project
-    shiftdata labels import project-1.json labels.csv
     python scripts/calibrate_filter.py build/shift/my_pets all to-start labels.csv --side most
 
-The scores are those that the build published in `filters/<base>.parquet`. `labels.csv` is what
-`shiftdata labels import` writes; your own table has the same columns, key,label,who,when (who and when may
-be empty).
-Samples that are labelled `partly` count as `--partly` says, or not at all; neither do those on which people
-differ. How far every two agree is printed with the threshold, by Cohen's kappa. A distance needs
-`--side most`. CNS-Bench labels 2.7 k pictures, and its code sets each threshold so that 90 % of those out of
-class are left out: `--rejection 0.9`.
+The scores are those that the build published in `filters/<base>.parquet`. `labels.csv` has the columns `key`
+and `label`: keep, partly or drop. Samples that are labelled `partly` count as `--partly` says, or not at all;
+neither do those with different labels. A distance needs `--side most`. CNS-Bench labels 2.7 k pictures, and
+its code sets each threshold so that 90 % of those out of class are left out: `--rejection 0.9`.
 """
 
 from __future__ import annotations
@@ -27,8 +22,8 @@ import numpy as np
 
 from builders.filters.report import judged_rows
 from builders.filters.rules import scores_of
+from builders.shifts.styles.listed import read_rows
 from shiftdata.errors import InputError, ShiftdataError
-from shiftdata.evaluation.labels import agreements, latest, read_labels, settled, with_interval
 from shiftdata.evaluation.metrics.records import number
 from shiftdata.evaluation.metrics.statistics import wilson
 from shiftdata.tables import aligned
@@ -128,16 +123,20 @@ def calibrate(
 
 
 def _read(path: Path, partly: str | None) -> dict[str, str]:
-    """Return the verdict on each sample on which all agree; print how far they do and what is left out."""
-    rows = read_labels(path, LABELS)
-    for pair in agreements([(path.name, latest(rows))], LABELS):
-        kappa, n = with_interval(*pair.kappa), pair.counts.sum()
-        print(f"{pair.first} and {pair.second}: Cohen's kappa {kappa}, n = {n:,} labelled by both")
-    labels, differ = settled(rows)
-    verdicts = {key: (partly or label) if label == "partly" else label for key, label in labels.items()}
+    """Return the verdict on each sample whose labels agree; print how many are left out."""
+    given: dict[str, set[str]] = {}
+    for place, row in read_rows(path, ("key", "label")):
+        if row["label"] not in LABELS:
+            raise InputError(
+                f"{path}, {place}: the label {row['label']!r:.80} is not one of {', '.join(LABELS)}"
+            )
+        given.setdefault(row["key"], set()).add(row["label"])
+    agreed = {key: labels.pop() for key, labels in given.items() if len(labels) == 1}
+    verdicts = {key: (partly or label) if label == "partly" else label for key, label in agreed.items()}
     clear = {key: verdict for key, verdict in verdicts.items() if verdict != "partly"}
-    if differ or len(clear) < len(verdicts):
-        print(f"left out: {len(verdicts) - len(clear):,} partly, {len(differ):,} on which people differ")
+    if len(clear) < len(given):
+        partial, differ = len(agreed) - len(clear), len(given) - len(agreed)
+        print(f"left out: {partial:,} partly, {differ:,} with different labels")
     return clear
 
 
@@ -146,7 +145,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="a built dataset")
     parser.add_argument("base", help="which of its bases")
     parser.add_argument("scorer", help="the name of the score")
-    parser.add_argument("labels", type=Path, help="a table of labels, as `shiftdata labels import` writes it")
+    parser.add_argument("labels", type=Path, help="a table with the columns key and label")
     parser.add_argument("--partly", choices=("keep", "drop"), help="as what `partly` counts [not at all]")
     parser.add_argument("--rejection", type=float, help="drop this share of the bad ones [the largest f1]")
     parser.add_argument("--side", choices=("least", "most"), default="least")

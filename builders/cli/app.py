@@ -16,7 +16,7 @@ APP = Verbs(
         "check": "Check a built dataset: files, rows, card, readers, recipe.",
         "calibrate": "Calibrate a built dataset, with the record at its recipe.",
         "card": "Print the card of a recipe before anything is built.",
-        "styles": "Styles of your own: get, sample, filter, fidelity, encode.",
+        "styles": "Styles of your own: get pictures, encode them.",
         "sliders": "Train the sliders of a diffusion model.",
         "publish": "Put a built dataset where others find it.",
     },

@@ -57,7 +57,7 @@ TREE: dict[str, list[str]] = {
     ],
     "Data": [
         "docs/loading.md", "docs/gallery.md", "docs/own_data.md", "docs/steps.md", "docs/generators.md",
-        "docs/generators/*.md", "docs/labelling.md", "docs/cluster.md", "cards/*.md",
+        "docs/generators/*.md", "docs/cluster.md", "cards/*.md",
     ],
     "Public datasets": ["docs/raw_datasets.md", "docs/raw/*.md"],
     "Evaluate": [

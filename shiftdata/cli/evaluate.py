@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     examples:
       shiftdata evaluate mine.parquet predictions.csv              a file of `shiftdata task ... --freeze`
       shiftdata evaluate sma_emoji group-fairness k=8 mu=0.1 predictions.csv
-      shiftdata evaluate dom_emoji leave-one-domain-out test=noto predictions.npy --by domain
+      shiftdata evaluate dom_glyphs leave-one-domain-out test=script predictions.npy --by domain
       shiftdata evaluate mine.parquet predictions.csv --set validation --by label,style --format markdown
       shiftdata evaluate mine.parquet predictions.csv --format json > result.json
       shiftdata evaluate mine.parquet predictions.csv --picture groups.png
       shiftdata evaluate mine.parquet erm=a.csv --also rwg=b.csv --page pages/erm-rwg
       shiftdata evaluate cns_bench continuous@paper logits.npy --outputs imagenet
-      shiftdata evaluate dom_emoji leave-one-domain-out test=noto runs/erm --calibration
+      shiftdata evaluate dom_glyphs leave-one-domain-out test=script runs/erm --calibration
 
     A file of predictions (.csv, .parquet, .npy) has the columns key and prediction, or one
     prediction for each row in the order of `shiftdata task ... --set test`: a label's name or number, or a

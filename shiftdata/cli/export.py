@@ -37,7 +37,7 @@ LISTED = "\n".join(f"      {name:<17}{about}" for name, about in FORMS.items())
       shiftdata export sma_emoji --to webdataset --config gf_k8_mu10 --config extended
       shiftdata export sma_emoji --to imagefolder --out folders/sma_emoji
       shiftdata export sma_emoji gf_k8_mu10 --to wilds --out folders/wilds
-      shiftdata export dom_emoji --to domainbed --out folders/domainbed/dom_emoji
+      shiftdata export dom_glyphs --to domainbed --out folders/domainbed/dom_glyphs
       shiftdata export https://mirror.example.org/shift/sma_emoji mine.parquet --to lists --out folders/mine
 
     Without PROTOCOL, the sets are the canonical train, validation and test; without --config and --base too,

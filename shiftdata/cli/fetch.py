@@ -22,7 +22,7 @@ MOST_PROBLEMS = 5
       shiftdata fetch sma_emoji                                  the whole dataset, into shift/sma_emoji
       shiftdata fetch sma_emoji --config gf_k8_mu10              the rows of one canonical split
       shiftdata fetch sma_emoji --select style=amber,embers       two styles, by their byte ranges
-      shiftdata fetch cns_emoji --select 'severity<=1.5' --split test
+      shiftdata fetch cns_glyphs --select 'severity<=1.5' --split test
       shiftdata fetch sma_emoji --from /mnt/usb/sma_emoji        a folder first, then the known places
 
     A name is looked up in the catalogs of $SHIFTDATA_CATALOG (files or URLs, with commas between them) and

@@ -15,7 +15,7 @@ from shiftdata.errors import InputError
     """
     examples:
       shiftdata gallery                                    every dataset on this machine, into build/gallery
-      shiftdata gallery sma_emoji cns_emoji --out site     two of them
+      shiftdata gallery sma_emoji cns_glyphs --out site     two of them
       shiftdata gallery sma_emoji --each 16                16 examples of each group
 
     Open index.html, or put the folder on any web server, Pages or Spaces: there is nothing to install. The

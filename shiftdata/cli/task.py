@@ -38,9 +38,9 @@ def task_arguments(required: bool, none: str = "") -> Callable[[Function], Funct
       shiftdata task sma_emoji                                     the canonical train, validation, test
       shiftdata task sma_emoji group-fairness k=8 mu=0.1
       shiftdata task sma_emoji group-fairness k=8 mu=0.1 --set test           keys of the test rows
-      shiftdata task dom_emoji leave-one-domain-out test=noto --picture groups.png
-      shiftdata task cns_emoji 'severity<=1.5' label-shift alpha=3 --freeze mine.parquet
-      shiftdata task cns_emoji mine.parquet
+      shiftdata task dom_glyphs leave-one-domain-out test=script --picture groups.png
+      shiftdata task cns_glyphs 'severity<=1.5' label-shift alpha=3 --freeze mine.parquet
+      shiftdata task cns_glyphs mine.parquet
       shiftdata task sma_emoji gf_k8_mu10                          a canonical split, as `info` lists them
 
     Protocols may follow each other in any order: sets are cut first, then rows are chosen, then drawn. A

@@ -69,7 +69,7 @@ def test_names_hold_every_concept_of_the_emoji_album_in_every_language():
 
 def test_translations_and_pictures_of_a_concept_are_in_one_split():
     texts = assign.folds(load_recipe("emoji_names").album.items())
-    pictures = assign.folds(load_recipe("dom_emoji").album.items())
+    pictures = assign.folds(load_recipe("sma_emoji").album.items())
     assert texts == pictures
 
 

@@ -255,7 +255,7 @@ def test_a_manifest_without_provenance_says_nothing_of_what_made_its_examples(ma
 
 
 @pytest.mark.parametrize(
-    ("name", "synthetic"), [("emoji_names", False), ("dom_glyphs", True), ("cns_emoji", True)]
+    ("name", "synthetic"), [("emoji_names", False), ("dom_glyphs", True), ("cns_glyphs", True)]
 )
 def test_content_that_a_program_drew_is_synthetic(name, synthetic):
     assert provenance_of(recipe_of(name)).synthetic is synthetic

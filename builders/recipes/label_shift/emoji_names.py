@@ -20,7 +20,7 @@ RECIPE = embedded(
     released="2026-11-21",
     title="Names of Emoji in Eight Languages",
     summary=(
-        "Names and keywords of the emoji of dom_emoji, in eight languages and five scripts. The class of the "
+        "Names and keywords of the emoji of sma_emoji, in eight languages and five scripts. The class of the "
         "emoji is the target, the language is the domain; all translations of a name are in one split."
     ),
     citation=(

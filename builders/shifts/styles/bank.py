@@ -194,18 +194,8 @@ def encode_folder(
     folder: Path, stylizer: Stylizer, *, on_done: Callable[[int], object] = lambda count: None
 ) -> StyleBank:
     """The codes of a folder's style pictures; a picture that cannot be used is an error that names it."""
-    return encode_pictures(style_pictures(folder), stylizer, on_done=on_done)
-
-
-def encode_pictures(
-    styles: Mapping[str, Sequence[Path]],
-    stylizer: Stylizer,
-    *,
-    on_done: Callable[[int], object] = lambda count: None,
-) -> StyleBank:
-    """The codes of some pictures of each style."""
     codes = {}
-    for style, pictures in styles.items():
+    for style, pictures in style_pictures(folder).items():
         rows = []
         for picture in pictures:
             rows.append(stylizer.encode(style_picture(picture)))

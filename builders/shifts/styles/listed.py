@@ -1,4 +1,4 @@
-"""The table `styles.tsv` of a curated folder of style pictures: what each is, and where it is from."""
+"""The table `styles.tsv` of a folder of style pictures: what each is, and where it is from."""
 
 from __future__ import annotations
 
@@ -56,6 +56,12 @@ def read_listed(folder: Path, *, whole: bool = True) -> tuple[StylePicture, ...]
 def write_listed(folder: Path, pictures: Iterable[StylePicture]) -> None:
     """Write the table of a folder."""
     write_rows(folder / LISTED, COLUMNS, map(astuple, sorted(pictures)))
+
+
+def provenance_of(folder: Path) -> dict[str, list[str]]:
+    """Return the columns that say where the pictures of a folder are from; none without the table."""
+    pictures = read_listed(folder) if (folder / LISTED).is_file() else ()
+    return {name: [getattr(picture, name) for picture in pictures] for name in PROVENANCE if pictures}
 
 
 def read_rows(path: Path, needed: Sequence[str]) -> list[tuple[str, dict[str, str]]]:

@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from builders.shifts.stylizers.weights import Place, natural, read_weights
@@ -100,15 +99,6 @@ class Vgg:
                 if len(found) == len(layers):
                     break
         return found
-
-    def mean_activations(self, picture: Image.Image) -> NDArray[np.float32]:
-        """The mean of each channel of conv1_1, conv2_1 and so on, after the rectifier: one row."""
-        layers = [f"relu{block}_1" for block in range(1, int(self.last[4]) + 1)]
-        found = self(self.read(picture), layers)
-        means: NDArray[np.float32] = np.concatenate(
-            [found[name].float().mean((2, 3))[0].cpu().numpy() for name in layers]
-        )
-        return means
 
 
 class Decoder:
@@ -233,14 +223,6 @@ def shown(y: Tensor, span: Range, size: tuple[int, int]) -> Iterator[Image.Image
     pixels = (y.clamp(0, 1) * 255).round().byte()[..., : size[1], : size[0]]
     for picture in pixels.permute(0, 2, 3, 1).cpu().numpy():
         yield Image.fromarray(np.ascontiguousarray(picture))
-
-
-def middle_square(picture: Image.Image, side: int) -> Image.Image:
-    """The largest square in the middle of a picture, resized to `side` pixels."""
-    short = min(picture.size)
-    left, top = (picture.width - short) // 2, (picture.height - short) // 2
-    square = picture.convert("RGB").crop((left, top, left + short, top + short))
-    return square.resize((side, side), Image.Resampling.LANCZOS)
 
 
 def _names(layout: Layout, last: str) -> list[str]:

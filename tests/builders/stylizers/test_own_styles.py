@@ -1,4 +1,4 @@
-"""`styles get`: what is kept, what is refused and why, the same for any order of the list."""
+"""`styles get` and `styles encode`: what is kept, what is refused and why, codes with their provenance."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ import random
 import zlib
 from pathlib import Path
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from builders.curate import getting
-from builders.curate.getting import MOST_BYTES, get
-from builders.shifts.styles.bank import style_pictures
+from builders.cli.app import main
+from builders.shifts.styles import getting
+from builders.shifts.styles.bank import read_bank, style_picture, style_pictures
+from builders.shifts.styles.getting import MOST_BYTES, get
 from builders.shifts.styles.listed import read_listed
+from builders.shifts.stylizers import Arbitrary
 from shiftdata.errors import InputError, LockedError
 from shiftdata.files import locked
 from tests.bombs import png
-from tests.builders.curate.made import data_of, photographs, texture, tree
+from tests.builders.stylizers.made import data_of, photographs, texture, tree
 
 
 def table(
@@ -246,3 +250,24 @@ def test_nothing_is_written_where_something_else_lies(tmp_path) -> None:
     with pytest.raises(InputError, match="is not a file <style>/<picture> of its style"):
         get(place, out)
     assert (tmp_path / "other/thesis.txt").exists()
+
+
+@pytest.mark.filterwarnings("ignore")  # Pillow's, of a strange header
+def test_a_bank_has_codes_and_where_each_is_from_and_no_picture(tmp_path) -> None:
+    out, bank = tmp_path / "out", tmp_path / "bank.parquet"
+    get(folder_of(tmp_path / "in"), out)
+    assert main(["styles", "encode", str(out), str(bank)]) == 0
+    pictures, rows = read_listed(out), pq.read_table(bank).to_pylist()
+    assert [(row["style"], row["source"], row["sha256"]) for row in rows] == [
+        (picture.style, picture.source, picture.sha256) for picture in pictures
+    ]
+    assert set(rows[0]) == {"style", "index", "code", "source", "sha256", "license", "attribution"}
+    code = Arbitrary().encode(style_picture(out / pictures[3].file))
+    assert np.array_equal(np.float32(rows[3]["code"]), code)
+    assert bank.stat().st_size < 1000 * len(rows)
+    (out / pictures[0].file).unlink()
+    assert main(["styles", "encode", str(out), str(bank)]) == 1
+    (out / "styles.tsv").unlink()  # a folder that somebody made has no provenance
+    assert main(["styles", "encode", str(out), str(bank)]) == 0
+    assert set(pq.read_table(bank).column_names) == {"style", "index", "code"}
+    assert read_bank(bank, Arbitrary()).names == ("dawn", "waves")
