@@ -13,6 +13,7 @@ from builders.publish.publishing import WORK, Publication
 from builders.recipe_files import load_recipe
 from shiftdata.cli.verbs import GOES_ON, progress, quiet_option, read_token, verb
 from shiftdata.data.format.manifest import Manifest
+from shiftdata.data.places.signatures import SecretKey
 
 
 @verb(
@@ -37,6 +38,7 @@ from shiftdata.data.format.manifest import Manifest
 @recipe_option
 @click.option("--allow-license", multiple=True, metavar="ID", help="Also publish rows of this licence.")
 @click.option("--catalog", type=Path, metavar="FILE", help="Add the place to this catalog.")
+@click.option("--sign", type=Path, metavar="KEY", help="Sign the manifest by this secret key of minisign.")
 @click.option("--web", metavar="URL", help="Folder, bucket: where a web server or CDN shows it.")
 @click.option("--private", is_flag=True, help="Hub: make the repo private.")
 @click.option("--gated", type=click.Choice(get_args(Gated)), help="Hub: readers must ask for access.")
@@ -50,6 +52,7 @@ def command(
     allow_license: tuple[str, ...],
     catalog: Path | None,
     token_file: Path | None,
+    sign: Path | None,
     web: str | None,
     quiet: bool,
     **repo: Any,
@@ -63,6 +66,7 @@ def command(
     folder = built_folder(dataset)
     manifest = Manifest.read(folder)
     token = read_token(token_file) if token_file else None
+    secret = SecretKey(sign) if sign else None
     with progress("check", manifest.bytes, "B", quiet=quiet) as bar:
         publication = Publication.prepare(
             folder,
@@ -71,6 +75,7 @@ def command(
             allowed=allow_license,
             options=RepoOptions(token=token, **repo),
             web=web,
+            sign=secret,
             on_file=lambda path: bar.update(manifest.files[path].bytes if path in manifest.files else 0),
         )
     print("\n".join(publication.lines(every_file=dry_run)))

@@ -21,7 +21,7 @@ from shiftdata.data.places.catalog import Catalog, Entry
 from shiftdata.data.places.hubs import HubRepo
 from shiftdata.data.places.remote import filesystem
 from shiftdata.data.places.search import NAMESPACE
-from shiftdata.data.places.signatures import SUFFIX
+from shiftdata.data.places.signatures import SUFFIX, SecretKey
 from shiftdata.data.places.store import OnBytes, is_url
 from shiftdata.errors import InputError
 from shiftdata.files import absolute, locked
@@ -104,6 +104,7 @@ class Publication:
         allowed: Collection[str] = (),
         options: RepoOptions | None = None,
         web: str | None = None,
+        sign: SecretKey | None = None,
         work: Path = WORK,
         on_file: Callable[[str], object] = lambda path: None,
     ) -> Publication:
@@ -111,7 +112,7 @@ class Publication:
 
         A `recipe` is needed if it is not one of this package. Licences in `allowed` are published though they
         are not known to allow it. `web` is where readers find a folder or bucket, if the place itself does
-        not say it.
+        not say it. The key `sign` signs the manifest.
         """
         options = options or RepoOptions()
         built = Manifest.read(folder)
@@ -136,6 +137,7 @@ class Publication:
             notes.append("checked before, and nothing changed since")
         with in_plain_words(target.address, options.token):
             source = source.at(target.web, work)
+            source = source.signed(sign, work) if sign else source
             changes = target.compare(source)
         return cls(source, target, changes, tuple(notes), work, options)
 
@@ -192,5 +194,5 @@ def _list_place(catalog: Path, source: Source, address: str) -> str:
     gone = [place for place in earlier.places if place not in places]
     dropped = f"; dropped, as of another version: {', '.join(gone)}" if gone else ""
     if Path(f"{catalog}{SUFFIX}").exists():
-        dropped += "; its signature is of the earlier one: sign it again"
+        dropped += f"; its signature is of the earlier one: shiftdata catalog sign {catalog} ..."
     return f"{catalog}: {name} is at {', '.join(entries[name].places)}{dropped}"

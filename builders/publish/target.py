@@ -13,7 +13,7 @@ from shiftdata.data.format.addresses import absolute
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import CROISSANT, RENDERINGS
 from shiftdata.data.format.records import FileRecord
-from shiftdata.data.places.signatures import SIGNATURE
+from shiftdata.data.places.signatures import SIGNATURE, SUFFIX, SecretKey
 from shiftdata.data.places.store import FileInfo, MissingFileError, OnBytes, Store
 from shiftdata.errors import IntegrityError, ShiftdataError
 from shiftdata.files import git_blob_id, sha256_of, write_bytes
@@ -21,7 +21,7 @@ from shiftdata.files import git_blob_id, sha256_of, write_bytes
 
 @dataclass(frozen=True)
 class Source:
-    """A built dataset; `files` has everything that the manifest lists, its signature, and the manifest last.
+    """A built dataset; `files` has everything that the manifest lists, and the manifest last.
 
     `written` has the files that a place gets in a form of its own, which then is what `files` says of them.
     """
@@ -35,9 +35,7 @@ class Source:
     def read(cls, folder: Path) -> Source:
         """Read what a folder has; that the data is as the manifest says is for `check` to find out."""
         manifest = Manifest.read(folder)
-        last = [SIGNATURE] if (folder / SIGNATURE).is_file() else []
-        own = {name: _record(folder / name) for name in [*last, FILE_NAME]}
-        return cls(folder, manifest, {**manifest.files, **own})
+        return cls(folder, manifest, {**manifest.files, FILE_NAME: _record(folder / FILE_NAME)})
 
     def at(self, web: str | None, work: Path) -> Source:
         """Return the dataset for a place that readers find at `web`: croissant.json has its addresses."""
@@ -49,6 +47,16 @@ class Source:
         return replace(
             self, files={**self.files, CROISSANT: _record(file)}, written={**self.written, CROISSANT: file}
         )
+
+    def signed(self, key: SecretKey, work: Path) -> Source:
+        """Return the dataset with a signature of its manifest, which comes before the manifest."""
+        data = (self.folder / FILE_NAME).read_bytes()
+        signature = key.sign(data, f"shiftdata manifest {self.manifest.name} {self.manifest.version}")
+        file = work / "signatures" / f"{hashlib.sha256(signature).hexdigest()[:16]}{SUFFIX}"
+        write_bytes(file, signature)
+        files = {**self.files, SIGNATURE: _record(file)}
+        files[FILE_NAME] = files.pop(FILE_NAME)
+        return replace(self, files=files, written={**self.written, SIGNATURE: file})
 
     def file(self, path: str) -> Path:
         """Return the file on this machine that a place gets."""

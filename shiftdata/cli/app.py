@@ -14,6 +14,7 @@ APP = Verbs(
         "load": "Print the first rows of a config.",
         "fetch": "Download a dataset, or a part of it; every byte is checked.",
         "verify": "Check a dataset against its manifest, wherever it is.",
+        "catalog": "Sign catalogs, check them, make and replace keys.",
         "task": "Make a task by a protocol: its sets, keys and filters.",
         "evaluate": "Judge predictions: the official metrics of a task, by name.",
         "train": "Train a reference method on a task, and judge it.",

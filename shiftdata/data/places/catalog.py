@@ -15,13 +15,13 @@ from typing import Any
 
 from shiftdata.data.format.names import is_path_part, line_fault
 from shiftdata.data.format.typed import record
+from shiftdata.data.places.freshness import Statement, check_catalog, read_address
 from shiftdata.data.places.hubs import config_folder
-from shiftdata.data.places.search import NAMESPACE, local_datasets, search_path, store_at
-from shiftdata.data.places.signatures import MOST_BYTES as MOST_SIGNATURE
-from shiftdata.data.places.signatures import SUFFIX, Keys, check_signature, pinned
+from shiftdata.data.places.search import NAMESPACE, local_datasets, search_path
+from shiftdata.data.places.signatures import Keys, pinned
 from shiftdata.data.places.store import SHA256, MissingFileError, is_url
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError, StorageError, not_found
-from shiftdata.files import absolute, write_text
+from shiftdata.files import write_text
 from shiftdata.untrusted.texts import read_json
 
 FILE_NAME = "catalog.json"
@@ -45,19 +45,19 @@ class Entry:
 
 @dataclass(frozen=True)
 class Catalog:
-    """Datasets by name."""
+    """Datasets by name, and what its publisher signed with it, where that was checked."""
 
     entries: Mapping[str, Entry]
+    statement: Statement | None = None
 
     @classmethod
     def read(cls, address: str | Path, keys: Keys = ()) -> Catalog:
-        """Read a catalog from its path or URL; with `keys`, one of them must have signed it."""
+        """Read a catalog from its path or URL; with `keys`, one of them must have signed it (`freshness`)."""
         where = str(address)
         try:
-            data = _bytes_at(where, MOST_BYTES)
-            if keys:
-                check_signature(where, data, _signature(where), keys)
-            return cls.from_json(data.decode(), where)
+            data = read_address(where, MOST_BYTES)
+            statement = check_catalog(where, data, keys) if keys else None
+            return replace(cls.from_json(data.decode(), where), statement=statement)
         except MissingFileError as error:
             raise NotFoundError(f"{where} does not exist: check ${VARIABLE}") from error
         except UnicodeDecodeError as error:
@@ -136,21 +136,6 @@ def look_up(name: str, *, offline: bool = False, keys: Keys = ()) -> tuple[Entry
 def _read(address: str, keys: Keys) -> Catalog:
     """Read a catalog by the pinned keys; the user's own, which lies next to their file, needs none."""
     return Catalog.read(address, () if address == str(config_folder() / FILE_NAME) else keys)
-
-
-def _bytes_at(address: str, most: int, suffix: str = "") -> bytes:
-    """Read a small file by its path or URL, or the one next to it whose name is longer by a suffix."""
-    if address.startswith(("http://", "https://")):  # which may have a query
-        path, mark, query = address.partition("?")
-        return store_at(f"{path}{suffix}{mark}{query}").read("", most)
-    place, _, name = (address if is_url(address) else str(absolute(address))).rpartition("/")
-    return store_at(place or "/").read(name + suffix, most)
-
-
-def _signature(address: str) -> bytes | None:
-    with suppress(MissingFileError):
-        return _bytes_at(address, MOST_SIGNATURE, SUFFIX)
-    return None
 
 
 def catalogued(*, offline: bool = False) -> dict[str, str]:

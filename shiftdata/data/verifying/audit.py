@@ -133,7 +133,7 @@ def _origin(files: Files, keys: Keys) -> Iterator[Problem]:
             text = f"{SIGNATURE} was not checked: it names the key {signer}, whose owner gives it for --key"
             files.progress.report("on_note", text)
         else:
-            raise IntegrityError("is not a signature of minisign: delete it, or sign the manifest again")
+            raise IntegrityError("is not a signature of minisign: delete it, or publish with --sign")
     except MissingFileError:
         pass
     except IntegrityError as error:
