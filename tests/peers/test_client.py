@@ -21,6 +21,7 @@ def read(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env=os.environ | quiet)
 
 
+@pytest.mark.slow
 def test_plain_datasets_reads_every_config(tiny):
     done = read(tiny.parent)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -35,5 +36,6 @@ def test_it_says_what_is_not_as_promised(copy):
     assert "tiny/mini/train, streamed: the labels have other names" in done.stdout
 
 
+@pytest.mark.slow
 def test_nothing_to_read_is_no_success(tmp_path):
     assert read(tmp_path).returncode == 1
