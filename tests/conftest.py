@@ -32,7 +32,7 @@ os.environ["XDG_CACHE_HOME"] = HF_HOME  # not the user's: frozen features are ke
 os.environ["SHIFTDATA_RAW"] = f"{HF_HOME}/raw"  # compressed tars are unpacked there
 
 # The same examples in every run, `make test-slow` takes the long profile; no deadline: machines are shared.
-hypothesis.settings.register_profile("short", derandomize=True, deadline=None, max_examples=40)
+hypothesis.settings.register_profile("short", derandomize=True, deadline=None, max_examples=24)
 hypothesis.settings.register_profile("long", derandomize=True, deadline=None, max_examples=300)
 hypothesis.settings.load_profile("short")
 

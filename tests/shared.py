@@ -33,9 +33,9 @@ def dataset_of(factory: pytest.TempPathFactory, kind: str) -> Path:
 
     def make(folder: Path) -> None:
         (folder / "recipe").mkdir()
-        build(str(prepare(kind, folder / "recipe")), folder, workers=1, quiet=True)
+        build(str(prepare(kind, folder / "recipe")), folder / "out", workers=1, quiet=True)
 
-    (dataset,) = made_once(factory, kind, make).glob("shift/*")
+    (dataset,) = made_once(factory, kind, make).glob("out/shift/*")
     return dataset
 
 

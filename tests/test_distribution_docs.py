@@ -17,6 +17,7 @@ from tests.serve.serving import serving
 DOC = ROOT / "docs" / "distribution.md"
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_docs_run(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     first, second = sd.info(tiny).nuisances[:2]
     words = {"sma_emoji": "tiny", "amber": first, "embers": second, "k=4": "k=2"}

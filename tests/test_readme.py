@@ -37,6 +37,7 @@ def checkout(demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_readme_runs(checkout: Path) -> None:
     for number in range(24):
         folder = checkout / "photos" / ("day", "night")[number % 2] / ("cat", "dog")[number % 3 % 2]

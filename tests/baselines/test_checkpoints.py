@@ -69,7 +69,7 @@ def test_evaluations_change_no_bit_of_a_training(name):
 
 
 @pytest.mark.parametrize("name", ["rs+rw+dann", "rs+rw+tent", "rw+eoa+dare"])
-@pytest.mark.parametrize("stop", [5, 8, 15])
+@pytest.mark.parametrize("stop", [8, *(pytest.param(stop, marks=pytest.mark.slow) for stop in (5, 15))])
 def test_a_training_that_is_resumed_leaves_the_same_history(name, stop):
     whole, first = trained(name), trained(name, until=stop)
     second = trained(name, until=0)

@@ -60,7 +60,7 @@ def vrex(task: sd.Task, network: Any, prepare: Any) -> Iterator[torch.Tensor]:
     [
         ("erm", erm, {}),
         ("group-dro", group_dro, {}),
-        ("vrex", vrex, {"anneal": 0.0, "trade_off": 1}),
+        pytest.param("vrex", vrex, {"anneal": 0.0, "trade_off": 1}, marks=pytest.mark.slow),
     ],
 )
 def test_a_plain_loop_equals_the_trainer(task, method, loop, hyper):

@@ -53,7 +53,7 @@ def forgotten(monkeypatch):
     forget()
 
 
-@pytest.mark.parametrize("kind", ["defaults", "random"])
+@pytest.mark.parametrize("kind", ["defaults", pytest.param("random", marks=pytest.mark.slow)])
 def test_a_finished_sweep_is_finished_for_a_process_that_has_not_imported_its_methods(
     tiny, tmp_path, monkeypatch, forgotten, kind
 ):

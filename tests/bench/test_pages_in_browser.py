@@ -83,6 +83,7 @@ def test_everybody_can_use_the_page_on_every_screen(opened, name, scheme):
             assert accessibility_problems(page) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["report.html", "board.html"])
 def test_hostile_names_are_texts(opened, name):
     page = opened(name)
@@ -90,6 +91,7 @@ def test_hostile_names_are_texts(opened, name):
     assert page.get_by_text(HOSTILE).count() > 0
 
 
+@pytest.mark.slow
 def test_contents_lead_to_sections_by_keyboard(opened):
     page = opened("report.html")
     page.keyboard.press("Tab")

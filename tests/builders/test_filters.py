@@ -361,6 +361,7 @@ def test_the_threshold_is_the_best_of_all(rows, rejection, side):
     assert confusion == outcome(found.threshold)
 
 
+@pytest.mark.slow
 def test_the_script_calibrates_on_published_scores(folder, judged, tmp_path):
     ink = dict(zip(judged["key"].to_pylist(), judged["score_ink"].to_pylist(), strict=True))
     verdicts = [(key, "keep" if ink[key] > 30 else "drop") for key in list(ink)[::7]]

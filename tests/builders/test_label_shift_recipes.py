@@ -27,9 +27,6 @@ SETS = {
 }
 
 
-EVERY = [pytest.param(one, marks=pytest.mark.slow) if one != "breast_cancer_texture" else one for one in SETS]
-
-
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Callable[[str], Path]:
     """Gives the folder of one of them, built when it is first asked for."""
@@ -42,7 +39,8 @@ def built(tmp_path_factory) -> Callable[[str], Path]:
     return of
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETS)
 def test_nothing_is_wrong(built, name):
     assert check(built(name)) == []  # the counts that the recipe expects, too
     assert Manifest.read(built(name)).base("all").dropped == {}

@@ -191,6 +191,7 @@ def test_the_frame_suits_the_pictures(mode, size, options, frame):
     assert new("data", *options).prepare == (frame,)
 
 
+@pytest.mark.slow
 def test_texts_become_a_dataset_as_printed(capsys):
     rows = [
         [
@@ -215,6 +216,7 @@ def test_texts_become_a_dataset_as_printed(capsys):
     run_what_was_printed(capsys)
 
 
+@pytest.mark.slow
 def test_features_get_types_and_what_is_not_one_is_named_with_its_reason(capsys):
     rows = [
         [f"P{at:03}", at, at / 8, ("no", "quit", "NA")[at % 3], f"0{at % 9}", "k",

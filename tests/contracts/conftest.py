@@ -11,7 +11,8 @@ from builders.make.build import build
 from builders.recipe import Recipe
 from builders.recipe_files import load_recipe
 from shiftdata.data.format.manifest import Manifest
-from tests.contracts.kinds import KINDS, prepare
+from tests.contracts.kinds import KINDS
+from tests.shared import dataset_of
 
 #: Recipes are run where their material was made, not where they lie here.
 collect_ignore_glob = ["*/make.py", "*/recipe.py"]
@@ -34,17 +35,25 @@ class Built:
         return Manifest.read(self.folder)
 
 
+#: Pictures as in `stylized`, in the same files: `make test-slow` runs the contract on them.
+SLOW = ("continuous", "domain")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run the contract on every kind, or on the recipe of one's own that `--recipe` names."""
     if "built" in metafunc.fixturenames:
         own = metafunc.config.getoption("--recipe")
-        metafunc.parametrize("built", [own] if own else KINDS, indirect=True, scope="session")
+        every = [pytest.param(kind, marks=pytest.mark.slow) if kind in SLOW else kind for kind in KINDS]
+        metafunc.parametrize("built", [own] if own else every, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Built:
     given = request.param
-    scratch = tmp_path_factory.mktemp("contract")
-    recipe_file = Path(given).resolve() if given.endswith(".py") else prepare(given, scratch)
-    build(str(recipe_file), scratch / "out", workers=1, quiet=True)
-    return Built(recipe_file, load_recipe(str(recipe_file)), scratch / "out")
+    if given.endswith(".py"):
+        recipe_file, out = Path(given).resolve(), tmp_path_factory.mktemp("contract")
+        build(str(recipe_file), out, workers=1, quiet=True)
+    else:
+        out = dataset_of(tmp_path_factory, given).parents[1]
+        recipe_file = out.with_name("recipe") / "recipe.py"
+    return Built(recipe_file, load_recipe(str(recipe_file)), out)

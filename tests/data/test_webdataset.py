@@ -232,9 +232,13 @@ def test_the_tars_are_found_by_the_name_of_the_dataset(copy, tars, monkeypatch):
 # --- verify
 
 
-def test_verify_and_check_find_nothing_wrong(both_formats):
+def test_verify_finds_nothing_wrong(both_formats):
     assert sd.verify(both_formats[1]) == []
     assert sd.verify(both_formats[1], deep=False) == []
+
+
+@pytest.mark.slow
+def test_check_finds_nothing_wrong(both_formats):
     assert check(both_formats[1]) == []
 
 

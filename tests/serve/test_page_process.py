@@ -81,6 +81,7 @@ def test_whoever_kills_it_stops_no_reader(served: Running, tiny: Path, kills: in
     assert get(served, PAGE).status == 200
 
 
+@pytest.mark.slow
 def test_a_page_in_work_outlives_one_kill(served: Running):
     get(served, PAGE)
     first = pid(served)

@@ -16,7 +16,7 @@ from shiftdata.untrusted.arrays import read_array, read_arrays
 from shiftdata.untrusted.limits import raised
 from tests.bombs import growth
 
-ZEROS = bytes(20 << 20)
+ZEROS = bytes(4 << 20)
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
@@ -33,9 +33,7 @@ def test_a_packed_file_that_unpacks_to_far_more_is_refused(pack):
 
 def test_gigabytes_of_zeros_do_not_fill_the_memory(tmp_path):
     path = tmp_path / "x.csv.gz"
-    with gzip.open(path, "wb") as file:
-        for _ in range(100):
-            file.write(ZEROS)
+    path.write_bytes(500 * gzip.compress(ZEROS))  # as many members, which are read as one file
     assert path.stat().st_size < 3 << 20
     before = """
 from pathlib import Path

@@ -145,6 +145,7 @@ def test_unlabelled_sets_have_hashed_keys_in_their_order(tiny, task):
     assert prediction.evaluate(name).accuracy == pytest.approx(right)
 
 
+@pytest.mark.slow
 def test_a_killed_prediction_goes_on_to_equal_bytes(tiny, factory, tmp_path):
     command = [
         sys.executable,

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
-from diffusers import AutoencoderKL, DDIMScheduler, UNet2DConditionModel
-from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
-from transformers.convert_slow_tokenizer import bytes_to_unicode
+
+if (
+    TYPE_CHECKING
+):  # every worker collects the tests of diffusion, and one runs them: imported where it is used
+    from transformers import CLIPTokenizer
 
 LENGTH = 77
 
 
 def tokenizer(folder: Path) -> CLIPTokenizer:
     """Letters and the ends of words, nothing longer."""
+    from transformers import CLIPTokenizer
+    from transformers.convert_slow_tokenizer import bytes_to_unicode
+
     letters = list(bytes_to_unicode().values())
     pieces = [*letters, *(f"{letter}</w>" for letter in letters), "<|startoftext|>", "<|endoftext|>"]
     folder.mkdir(parents=True, exist_ok=True)
@@ -25,6 +31,9 @@ def tokenizer(folder: Path) -> CLIPTokenizer:
 
 def pipeline(folder: Path, *, prediction: str = "v_prediction", seed: int = 0, width: int = 8) -> Path:
     """Write all five parts as diffusers does."""
+    from diffusers import AutoencoderKL, DDIMScheduler, UNet2DConditionModel
+    from transformers import CLIPTextConfig, CLIPTextModel
+
     torch.manual_seed(seed)
     unet = UNet2DConditionModel(
         sample_size=8,

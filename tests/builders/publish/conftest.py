@@ -12,22 +12,28 @@ from builders.__main__ import main
 from builders.publish.checks import refuse_unchecked
 from builders.publish.publishing import WORK
 from tests.builders.publish.versions import PICTURE, edited
+from tests.shared import made_once
 
 
 @pytest.fixture(scope="session")
 def checked(tiny: Path, later: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The notes that the tiny dataset and its later version passed their checks."""
-    work = tmp_path_factory.mktemp("checked")
-    assert not refuse_unchecked(tiny, None, work)
-    assert not refuse_unchecked(later, None, work)
-    return work
+
+    def check(work: Path) -> None:
+        assert not refuse_unchecked(tiny, None, work)
+        assert not refuse_unchecked(later, None, work)
+
+    return made_once(tmp_path_factory, "checked", check)
 
 
 @pytest.fixture(scope="session")
 def later(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A later version of the tiny dataset: another picture, and one that is no more."""
-    folder = tmp_path_factory.mktemp("later") / "tiny"
-    return edited(tiny, folder, write={PICTURE: b"another"}, leave_out="groups.png")
+
+    def make(folder: Path) -> None:
+        edited(tiny, folder / "tiny", write={PICTURE: b"another"}, leave_out="groups.png")
+
+    return made_once(tmp_path_factory, "later", make) / "tiny"
 
 
 @pytest.fixture

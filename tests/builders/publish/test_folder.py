@@ -75,7 +75,7 @@ def test_a_passed_check_holds_until_a_file_changes(publish, copy, home):
     assert "README.md: was edited" in publish(copy, "--to", "place", fails=True)
 
 
-@pytest.mark.parametrize("number", [1, 25])
+@pytest.mark.parametrize("number", [pytest.param(1, marks=pytest.mark.slow), 25])
 def test_killed_while_a_file_is_copied_it_goes_on(publish, tiny, home, number):
     code = f"""
 import builders.publish.folder as f

@@ -10,7 +10,7 @@ from shiftdata.evaluation.verify import verify
 from tests.builders.publish.versions import contents
 
 
-@pytest.mark.parametrize("place", ["place", "memory://signed"])
+@pytest.mark.parametrize("place", ["place", pytest.param("memory://signed", marks=pytest.mark.slow)])
 def test_a_signature_goes_along_and_never_outlives_its_manifest(publish, tiny, later, home, place):
     make_key(home / "lab.key", "")
     make_key(home / "other.key", "")

@@ -80,7 +80,7 @@ def turned(seed, share, n=600, density=False):
 
 
 @pytest.mark.parametrize("density", [False, True])
-@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("share", [0.1, pytest.param(0.5, marks=pytest.mark.slow), 1.0])
 def test_turned_half_planes(share, density):
     rows, _, moved, _ = turned(0, share, 400_000, density)
     truth = [

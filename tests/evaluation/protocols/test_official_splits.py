@@ -85,7 +85,8 @@ def rule(name: str, row: Mapping[str, str]) -> str:
 
 
 @pytest.mark.parametrize(
-    "name", ["camelyon17", "civilcomments", pytest.param("fmow", marks=pytest.mark.slow)]
+    "name",
+    ["civilcomments", *(pytest.param(name, marks=pytest.mark.slow) for name in ("camelyon17", "fmow"))],
 )
 def test_sets_are_those_of_wilds_in_shiftdata_and_in_plain_datasets(built, name):
     place, table = built(name).place, table_of(built(name).raw, name)

@@ -21,6 +21,7 @@ def open_page(page: Any, path: Path) -> None:
     page.wait_for_timeout(300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [360, 1280])
 def test_numbers_are_not_broken_between_lines(page, site, width):
     page.set_viewport_size({"width": width, "height": 800})
@@ -29,6 +30,7 @@ def test_numbers_are_not_broken_between_lines(page, site, width):
         assert broken_numbers(page) == [], path
 
 
+@pytest.mark.slow
 def test_long_names_do_not_widen_a_narrow_page(page, built, tmp_path):
     shutil.copytree(built / "shift" / "tiny", tmp_path / "tiny")
 
@@ -52,6 +54,7 @@ HEATS = """(maps) => maps.map((one) => [one.caption.innerText, [...one.querySele
   .map((cell) => [cell.innerText, cell.className])])"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tiny", "tiny_continuous", "tiny_table"])
 def test_the_first_view_of_tasks_shows_heat_maps_under_whole_captions(page, site, built, name, monkeypatch):
     page.goto((site / name / "index.html").as_uri())
@@ -79,6 +82,7 @@ def test_the_first_task_without_canonical_splits_is_of_the_default_base(built):
     assert tasks_of(replace(manifest, canonical_splits=()))[0] == (manifest.default_base, "")
 
 
+@pytest.mark.slow
 def test_untouched_rows_have_a_column(page, site, built):
     dataset = sd.open_dataset(built / "shift" / "tiny")
     counts = {name: len(rows) for name, rows in sd.task(dataset, None, base="content").sets.items()}
@@ -89,6 +93,7 @@ def test_untouched_rows_have_a_column(page, site, built):
     assert [sum(int(text or 0) for text, _ in squares) for _, squares in shown] == list(counts.values())
 
 
+@pytest.mark.slow
 def test_heat_maps_of_a_task_share_one_scale(page, site):
     page.goto((site / "tiny" / "index.html").as_uri())
     page.wait_for_selector("#heats table")
