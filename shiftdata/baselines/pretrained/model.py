@@ -26,6 +26,8 @@ from shiftdata.stable import content_hash
 #: What a trained model reads.
 Input: TypeAlias = Literal["image", "text"]
 Precision: TypeAlias = Literal["float32", "bfloat16"]
+#: The file of an encoder's weights in the folder of `pretrain`.
+ENCODER = "encoder.pt"
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ import torch
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Data
 from shiftdata.baselines.models import backbone_of
-from shiftdata.baselines.pretrained.model import Pretrained, weights_hash
+from shiftdata.baselines.pretrained.model import ENCODER, Pretrained, weights_hash
 from shiftdata.baselines.run import CHECKPOINT, _identity, _network, _run
 from shiftdata.baselines.sets import SIDE, modality_of, source_of
 from shiftdata.baselines.training import Training
@@ -23,7 +23,6 @@ from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.sampling import FixedRows, Ranks
 from shiftdata.evaluation.tasks import Task
 
-ENCODER = "encoder.pt"
 #: AdamW at a rate that small networks bear, views as MoCo v2 makes them.
 SETTINGS = Training(steps=2000, batch=256, learning_rate=0.003, weight_decay=1e-4, augment="contrastive")
 
