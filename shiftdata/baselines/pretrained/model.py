@@ -26,6 +26,8 @@ from shiftdata.stable import content_hash
 #: What a trained model reads.
 Input: TypeAlias = Literal["image", "text"]
 Precision: TypeAlias = Literal["float32", "bfloat16"]
+#: A module can be fine-tuned, a function cannot.
+Encoder: TypeAlias = nn.Module | Callable[[Tensor], Tensor]
 #: The file of an encoder's weights in the folder of `pretrain`.
 ENCODER = "encoder.pt"
 
@@ -41,7 +43,7 @@ class Pretrained:
     """
 
     name: str  # as the user wrote it: "timm:resnet50.a1_in1k"
-    encoder: nn.Module | Callable[[Tensor], Tensor]  # a module can be fine-tuned, a function cannot
+    encoder: Encoder
     n_features: int
     prepare: Prepare
     weights: str  # sha256 of the weights: of their file, or `weights_hash`

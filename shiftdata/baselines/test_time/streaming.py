@@ -174,6 +174,7 @@ def adapt(
         rows=order.rows[at], scores=scores[at], outputs=task.label_ids, history=history,
         order=order, streamed=streamed,
     )  # fmt: skip
+    about["segments"] = result.segments()
     if folder is not None:
         result.save(folder)
     return result

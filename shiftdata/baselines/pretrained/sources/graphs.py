@@ -99,8 +99,13 @@ class Graph:
         return [torch.from_numpy(np.concatenate(made)).float() for made in zip(*results, strict=True)]
 
     @property
+    def version(self) -> dict[str, str]:
+        """The version of the library, as a record holds it."""
+        return {"onnxruntime": self._library.__version__}
+
+    @property
     def metadata(self) -> dict[str, str]:
-        """The settings as a record holds them."""
+        """Texts that the graph's authors put into its file."""
         return dict(self._session("cpu").get_modelmeta().custom_metadata_map)
 
     def constants(self, names: Sequence[str], x: Tensor) -> list[Tensor]:
@@ -164,25 +169,16 @@ def load(name: str, size: int | None) -> Pretrained:
         return joined
 
     try:
-        parts = [made.flatten(1).shape[1] for made in graph(prepare(torch.zeros(2, 3, *pictures.size)))]
+        count = graph(prepare(torch.zeros(2, 3, *pictures.size)))[-1].flatten(1).shape[1]
     except Exception as error:  # as above
         raise InputError(f"{path} does not read pictures as {path.stem}.toml says: {error}") from error
-    count = parts[-1] if settings.logits else 0
-    if settings.labels and len(settings.labels) != count:
+    if settings.labels and (settings.logits is None or len(settings.labels) != count):
         raise InputError(f"{path.stem}.toml names {len(settings.labels)} labels, and {count} are its logits")
-    return Pretrained(
-        name=f"onnx:{name}",
-        encoder=encoder,
-        n_features=sum(parts),
-        prepare=prepare,
-        weights=sha256_of(path),
-        size=pictures.crop,
-        classifier=(lambda z: z[:, -count:]) if count else None,
-        outputs=tuple(settings.labels),
-        about=pictures.about
-        | {"layout": settings.layout, "channels": settings.channels, "tensors": wanted}
-        | {"onnxruntime": require("onnxruntime", name).__version__},
-    )
+    about = {"layout": settings.layout, "channels": settings.channels, "tensors": wanted}
+    return pictures.model(
+        f"onnx:{name}", encoder, sha256_of(path), about | graph.version, prepare=prepare,
+        classifier=(lambda z: z[:, -count:]) if settings.logits else None, outputs=tuple(settings.labels),
+    )  # fmt: skip
 
 
 def load_rapidocr(name: str, size: int | None) -> Pretrained:
@@ -215,17 +211,10 @@ def load_rapidocr(name: str, size: int | None) -> Pretrained:
         logits: Tensor = z.view(len(z), READ, -1) @ weight.to(z.device) + bias.to(z.device)
         return one_sign(logits)
 
-    return Pretrained(
-        name="rapidocr",
-        encoder=encoder,
-        n_features=READ * len(weight),
-        prepare=prepare,
-        weights=sha256_of(path),
-        size=pictures.crop,
-        classifier=classifier,
-        outputs=(*characters, " "),
-        about=pictures.about | {"width": WIDTH, "onnxruntime": require("onnxruntime", name).__version__},
-    )
+    return pictures.model(
+        "rapidocr", encoder, sha256_of(path), {"width": WIDTH, **graph.version},
+        prepare=prepare, classifier=classifier, outputs=(*characters, " "),
+    )  # fmt: skip
 
 
 def one_sign(logits: Tensor) -> Tensor:

@@ -36,24 +36,8 @@ def load_factory(name: str, size: int | None) -> Pretrained:
     if not isinstance(made, nn.Module):
         raise InputError(f"{name} returned a {type(made).__name__}: return a torch module or a Pretrained")
     side = size or SIDE
-    pictures = Pictures((side, side), (side, side))
-    try:
-        with torch.inference_mode():
-            features = made.eval()(torch.zeros(2, 3, side, side))
-            n_features = features.view(2, -1).shape[1] if features.ndim == 2 else 0
-    except (RuntimeError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{name} cannot encode pictures of 3 x {side} x {side}: {error}") from error
-    if not n_features:
-        raise InputError(f"{name} returned {tuple(features.shape)} for 2 pictures, not 2 x features")
-    return Pretrained(
-        name=f"torch:{name}",
-        encoder=made,
-        n_features=n_features,
-        prepare=pictures.prepare,
-        weights=weights_hash(made),
-        size=pictures.crop,
-        about=pictures.about | {"code": sha256_of(Path(path))},
-    )
+    about = {"code": sha256_of(Path(path))}
+    return Pictures((side, side), (side, side)).model(f"torch:{name}", made, weights_hash(made), about)
 
 
 def _factory(path: Path, name: str) -> Callable[[], Any]:
@@ -75,7 +59,7 @@ def load_run(folder: str, size: int | None) -> Pretrained:
 
     Of a method that predicts by more than its network, only the encoder is left.
     """
-    about, path = _record(Path(folder)), _weights(Path(folder))
+    about = _record(Path(folder))
     backbone, shape = about["backbone"], about["input"]
     if len(shape) != 3:
         why = "it reads features, n-grams or columns, whose scale is that of its training set"
@@ -83,6 +67,7 @@ def load_run(folder: str, size: int | None) -> Pretrained:
     if backbone not in BACKBONES and ":" not in backbone:
         why = f"its network, {backbone}, is a module of your own: give torch:module.py:factory"
         raise InputError(f"run:{folder} cannot predict other tasks: {why}")
+    path = _weights(Path(folder))
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError) as error:
