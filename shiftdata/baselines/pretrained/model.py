@@ -107,8 +107,6 @@ class FeatureEncoder:
         with torch.inference_mode(), autocast:
             features = self._encoder(self.model.prepare(batch).to(self.device))
         if features.ndim != 2 or features.shape[1] != self.model.n_features:
-            raise InputError(
-                f"{self.model.name} returned features of the shape {tuple(features.shape)} for {len(x)} "
-                f"examples, and not {len(x)} x {self.model.n_features}"
-            )
+            shape, wanted = tuple(features.shape), (len(x), self.model.n_features)
+            raise InputError(f"{self.model.name} returned features of the shape {shape}, not {wanted}")
         return features.float().cpu().numpy()

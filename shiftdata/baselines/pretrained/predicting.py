@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -66,7 +66,11 @@ def predict(
         model = load(model, size=size)
     elif size is not None:
         raise InputError("size= is for a model by its name: give the Pretrained its size")
-    _check(task, model, precision)
+    if (modality := modality_of(task.metadata)) != model.modality:
+        reads = f"{model.name} reads examples of the modality {model.modality}"
+        raise InputError(f"{reads}, and {task.metadata.name} has {modality}: take a model of these")
+    if precision not in get_args(Precision):
+        raise InputError(f"precision={precision!r}: give 'float32' or 'bfloat16'")
     chosen = _sets(task, sets)
     encoder = FeatureEncoder(model, device, precision)
 
@@ -102,17 +106,6 @@ def predict(
     if folder is not None and Ranks.of().rank == 0:
         prediction.save(folder)
     return prediction
-
-
-def _check(task: Task, model: Pretrained, precision: str) -> None:
-    modality = modality_of(task.metadata)
-    if modality != model.modality:
-        raise InputError(
-            f"{model.name} reads examples of the modality {model.modality}, and {task.metadata.name} has "
-            f"{modality}: take a model of these"
-        )
-    if precision not in ("float32", "bfloat16"):
-        raise InputError(f"precision={precision!r}: give 'float32' or 'bfloat16'")
 
 
 def _sets(task: Task, given: Iterable[str] | None) -> tuple[str, ...]:

@@ -120,15 +120,13 @@ def adapt(
 
     Args:
         task: a task with a stream, as of sd.task("cns_glyphs", "continuous stream setting=continual").
-        model: a run of `train`, the folder of one, or a pretrained model (or its name, as `predict` takes
-            it) that has a classifier.
+        model: a run of `train` or its folder; or a pretrained model with a classifier, or its name.
         method: a name of `test_time.ADAPTERS`, or an `Adapter` of your own.
         batch_size: rows of a step.
         seed: of views and draws; that of the order is the stream's.
         device: "cpu", "cuda", "cuda:1", "mps".
         threads: of a processor.
         view: makes another view of a batch of pictures, for the adapters that need views.
-        variant: of the adapter.
         folder: the predictions are saved there.
         on_rows: gets the number of rows that were predicted since its last call.
         hyper: hyper-parameters of the adapter.
@@ -181,44 +179,29 @@ def adapt(
 
 
 def _streamed(
-    adapter: Adapter,
-    batches: Sequence[IntArray],
-    read: Callable[[], Iterator[Tensor]],
-    order: Ordered,
-    stream: Stream,
-    seed: int,
-) -> Iterator[tuple[int, IntArray, Floats, dict[str, Any]]]:
+    adapter: Adapter, batches: Sequence[IntArray], read: Callable[[], Iterator[Tensor]], order: Ordered,
+    stream: Stream, seed: int,
+) -> Iterator[tuple[int, IntArray, Floats, dict[str, Any]]]:  # fmt: skip
     """Yield the logits of each batch of each round, with its entry of the history."""
     step = 0
     for number in range(stream.rounds):
         last = None
         for positions, x in zip(batches, read(), strict=True):
-            segment = int(order.segment[positions[0]])
+            segment = order.segments[order.segment[positions[0]]]
             begins = stream.setting == "online" and segment != last
             if step and (begins or stream.setting == "episodic"):
                 adapter.reset()
             torch.manual_seed(hash64(seed, "baselines", "stream", step))
-            logits = _predicted(adapter, x).float().cpu()
+            try:
+                logits = adapter.predict(x).float().cpu()
+            except ValueError as error:
+                if "more than 1 value per channel" not in str(error):
+                    raise
+                why = "batch norm has no statistics of a batch of one row: take a larger batch_size"
+                raise InputError(f"{why}, or a network whose norms are of each row") from error
             if not logits.isfinite().all():
                 raise DivergedError(f"the logits of step {step + 1} are not finite: lower the rate")
-            entry = {
-                "round": number,
-                "segment": order.segments[segment],
-                "rows": len(positions),
-                "entropy": float(losses.tent(logits)),
-                "resets": adapter.resets,
-            }
+            entry = {"round": number, "segment": segment, "rows": len(positions)}
+            entry |= {"entropy": float(losses.tent(logits)), "resets": adapter.resets}
             yield number, positions, logits.numpy(), entry
             last, step = segment, step + 1
-
-
-def _predicted(adapter: Adapter, x: Tensor) -> Tensor:
-    try:
-        return adapter.predict(x)
-    except ValueError as error:
-        if "more than 1 value per channel" not in str(error):
-            raise
-        raise InputError(
-            "batch norm has no statistics of a batch of one row: take a larger batch_size, or a network "
-            "whose norms are of each row"
-        ) from error

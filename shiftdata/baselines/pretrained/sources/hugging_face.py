@@ -106,10 +106,8 @@ def _encoder(library: Any, name: str, model: Any, classifies: bool, size: int | 
         labels = [str(model.config.id2label[number]) for number in range(last.out_features)]
         fields["outputs"] = () if labels[0] == "LABEL_0" else tuple(labels)
     elif classifies:
-        raise InputError(
-            f"hf:{name}: its classifier does not end in a linear layer; save its encoder alone (model."
-            "base_model.save_pretrained) for a probe, or give torch:module.py:factory"
-        )
+        hint = "save its encoder alone (model.base_model.save_pretrained), or give torch:module.py:factory"
+        raise InputError(f"hf:{name}: its classifier does not end in a linear layer; {hint}")
     return fields | {"encoder": _Encoder(model, _logits if classifies else _pooled, padding)}
 
 

@@ -42,10 +42,8 @@ def _timm_pictures(timm: Any, name: str, model: nn.Module) -> Pictures:
     _, height, width = about["input_size"]
     whole = math.floor(height / about["crop_pct"]), math.floor(width / about["crop_pct"])
     if about["crop_mode"] not in ("center", "squash") or (about["crop_mode"] == "center" and height != width):
-        raise InputError(
-            f"timm:{name} cuts {height} x {width} by the mode {about['crop_mode']!r}: give it as "
-            "torch:module.py:factory, with a preprocessing of your own"
-        )
+        mode = f"cuts {height} x {width} by the mode {about['crop_mode']!r}"
+        raise InputError(f"timm:{name} {mode}: give torch:module.py:factory, with your own preprocessing")
     resize = whole[0] if about["crop_mode"] == "center" else whole
     resampling = resampling_of(about["interpolation"])
     return Pictures((height, width), resize, resampling, three(about["mean"]), three(about["std"]))
@@ -93,9 +91,8 @@ def _open_clip_pictures(name: str, model: Any) -> Pictures:
     size = (size, size) if isinstance(size, int) else tuple(size)
     mode = about.get("resize_mode", "shortest")
     if mode not in ("shortest", "squash") or (mode == "shortest" and size[0] != size[1]):
-        raise InputError(
-            f"open_clip:{name} resizes by the mode {mode!r} to {size}: give torch:module.py:factory"
-        )
+        how = f"resizes by the mode {mode!r} to {size}"
+        raise InputError(f"open_clip:{name} {how}: give torch:module.py:factory")
     resize = size[0] if mode == "shortest" else size
     resampling = resampling_of(about.get("interpolation", "bicubic"))
     return Pictures(size, resize, resampling, three(about["mean"]), three(about["std"]))
