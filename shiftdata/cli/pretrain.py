@@ -45,12 +45,7 @@ from shiftdata.extras import require
 @click.option("--folder", metavar="FOLDER", required=True, help="Where run.json and encoder.pt go.")
 @quiet_option
 def command(
-    dataset: str,
-    protocol: tuple[str, ...],
-    hyper: tuple[str, ...],
-    method: str,
-    quiet: bool,
-    **settings: Any,
+    dataset: str, protocol: tuple[str, ...], hyper: tuple[str, ...], method: str, quiet: bool, **settings: Any
 ) -> None:
     """Pretrain an encoder on a task's pictures without labels, for `--backbone run:FOLDER`."""
     require("torch", "training")

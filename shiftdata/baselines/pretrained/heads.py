@@ -215,8 +215,8 @@ def zero_shot(
 class _Rows:
     """The training set of a head, and the validation set by which it chooses, if the task has one."""
 
-    def __init__(self, task: Task, features: Features, name: str | None, by: str) -> None:
-        sets = TaskSets.of(task, make_method("erm"), name)
+    def __init__(self, task: Task, features: Features, by: str) -> None:
+        sets = TaskSets.of(task, make_method("erm"), None)
         rows, self.task, self.by, self.features = sets.drawn(sets.fit), task, by, features
         label = task.metadata.label[rows]
         if len(np.unique(label)) < 2:
@@ -244,13 +244,7 @@ class _Rows:
 
 
 def probe(
-    _: Pretrained,
-    task: Task,
-    features: Features,
-    *,
-    l2: float | Sequence[float] = (),
-    by: str = "accuracy",
-    name: str | None = None,
+    _: Pretrained, task: Task, features: Features, *, l2: float | Sequence[float] = (), by: str = "accuracy"
 ) -> Head:
     """A linear probe (`LinearProbe`) of the training set.
 
@@ -258,13 +252,12 @@ def probe(
         l2: its strength, or strengths to choose from on the validation set; default: `probe.GRID`, and
             `probe.L2` without a validation set.
         by: the figure of the validation set that chooses: "accuracy", or an official one such as "worst".
-        name: the training set; default: the first with the role "fit".
 
     """
     strengths = [l2] if isinstance(l2, int | float) else list(l2)
     if not all(0 < each < np.inf for each in strengths):
         raise InputError(f"l2={l2}: give numbers above 0")
-    rows, chooses = _Rows(task, features, name, by), len(strengths) != 1
+    rows, chooses = _Rows(task, features, by), len(strengths) != 1
 
     def head(weight: Tensor, bias: Tensor, about: Mapping[str, Any]) -> Head:
         return Head("probe", task.label_ids, about, lambda x: x.double() @ weight.T + bias)
@@ -274,26 +267,17 @@ def probe(
     return head(weight, bias, {"l2": chosen, **(rows.choice if chooses else {})})
 
 
-def knn(
-    _: Pretrained,
-    task: Task,
-    features: Features,
-    *,
-    k: int | None = None,
-    by: str = "accuracy",
-    name: str | None = None,
-) -> Head:
+def knn(_: Pretrained, task: Task, features: Features, *, k: int | None = None, by: str = "accuracy") -> Head:
     """The k training rows of the highest cosine, weighted by exp(cosine / .07), as in DINO.
 
     Args:
         k: neighbours; default: of `NEIGHBOURS` the best on the validation set, and 20 without one.
         by: the figure of the validation set that chooses.
-        name: the training set; default: the first with the role "fit".
 
     """
     if k is not None and k < 1:
         raise InputError(f"k={k}: give a number above 0")
-    rows, choice = _Rows(task, features, name, by), {}
+    rows, choice = _Rows(task, features, by), dict[str, Any]()
     bank, y = normalize(torch.from_numpy(rows.x), dim=1), torch.from_numpy(rows.y)
     size = max(1, CHUNK_BYTES // (4 * len(bank)))
 

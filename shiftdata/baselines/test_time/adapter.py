@@ -35,10 +35,8 @@ class Adapter(Configured):
     #: Of stochastic gradient descent, which then replaces Adam.
     sgd_momentum: ClassVar[float | None] = None
 
-    def __init__(
-        self, network: nn.Module, *, view: View | None = None, variant: str = "fixed", **given: float
-    ) -> None:
-        super().__init__(variant=variant, **given)
+    def __init__(self, network: nn.Module, *, view: View | None = None, **given: float) -> None:
+        super().__init__(variant="fixed", **given)
         self.network, self.view = copy.deepcopy(network).requires_grad_(False), view or RandomView()
         self._need("batch-norm", batch_norms(self.network), "batch-norm layers")
         self._need(

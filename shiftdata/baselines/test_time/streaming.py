@@ -107,9 +107,7 @@ def adapt(
     batch_size: int = 64,
     seed: int = 0,
     device: str = "cpu",
-    threads: int = 1,
     view: View | None = None,
-    variant: str = "fixed",
     folder: str | Path | None = None,
     on_rows: Callable[[int], object] = lambda rows: None,
     **hyper: float,
@@ -125,7 +123,6 @@ def adapt(
         batch_size: rows of a step.
         seed: of views and draws; that of the order is the stream's.
         device: "cpu", "cuda", "cuda:1", "mps".
-        threads: of a processor.
         view: makes another view of a batch of pictures, for the adapters that need views.
         folder: the predictions are saved there.
         on_rows: gets the number of rows that were predicted since its last call.
@@ -141,9 +138,9 @@ def adapt(
     streamed = np.empty((stream.rounds, len(order.rows)), np.int64)
     scores = np.empty((len(order.rows), len(task.label_ids)), np.float32)
     history = []
-    with torch_threads(threads), torch.random.fork_rng(devices=[]):
+    with torch_threads(), torch.random.fork_rng(devices=[]):
         network = copy.deepcopy(subject.network).to(device)
-        adapter = kind(network, view=view, variant=variant, **hyper)
+        adapter = kind(network, view=view, **hyper)
         if "source" in kind.needs:
             cuts = range(batch_size, len(subject.known), batch_size)
             known = [part for part in np.split(np.arange(len(subject.known)), cuts) if len(part) > 1]
@@ -157,7 +154,6 @@ def adapt(
         **task_identity(task),
         "stream_id": order.content_id(),
         "method": method if isinstance(method, str) else kind.__name__,
-        "variant": adapter.variant,
         "code_version": kind.code_version,
         "hyper": adapter.hyper,
         **subject.about,

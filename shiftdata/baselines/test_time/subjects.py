@@ -84,12 +84,9 @@ def subject_of(task: Task, model: Run | Pretrained | str | Path) -> Subject:
 
 def _known_rows(task: Task) -> IntArray:
     """Return rows of the source in an order of hashes: of the validation set, else of the training set."""
-    for role in ("select", "fit"):
-        for rows in task.sets.values():
-            if rows.role == role:
-                chosen = np.argsort(task.metadata.hashes(rows.indices, "known"))[:REMEMBERED]
-                return rows.indices[chosen]
-    return np.zeros(0, np.int64)
+    by_role = {rows.role: rows.indices for rows in reversed(task.sets.values())}
+    known = by_role.get("select", by_role.get("fit", np.zeros(0, np.int64)))
+    return known[np.argsort(task.metadata.hashes(known, "known"))[:REMEMBERED]]
 
 
 class Classifier(nn.Module):

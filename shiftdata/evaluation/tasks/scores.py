@@ -37,10 +37,10 @@ def saved_scores(path: Path) -> tuple[Any, FloatArray, Sequence[str]]:
     if not pa.types.is_fixed_size_list(kind) or kind.list_size != len(outputs):
         raise InputError(f"{path}: scores are {kind}, and run.json names {len(outputs)} outputs")
     values = table["scores"].combine_chunks()
-    if values.null_count or values.flatten().null_count:
+    flat = values.flatten()
+    if values.null_count or flat.null_count:
         raise InputError(f"{path}: scores are missing (null) in some rows")
-    flat = values.flatten().to_numpy(zero_copy_only=False).astype(np.float64)
-    return table["key"], flat.reshape(len(table), -1), outputs
+    return table["key"], flat.to_numpy().astype(np.float64).reshape(len(table), -1), outputs
 
 
 def calibrated(task: TaskRows, path: str | Path, name: str | None = None) -> Calibration:
