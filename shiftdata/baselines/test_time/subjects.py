@@ -84,8 +84,8 @@ def subject_of(task: Task, model: Run | Pretrained | str | Path) -> Subject:
 
 def _known_rows(task: Task) -> IntArray:
     """Return rows of the source in an order of hashes: of the validation set, else of the training set."""
-    by_role = {rows.role: rows.indices for rows in reversed(task.sets.values())}
-    known = by_role.get("select", by_role.get("fit", np.zeros(0, np.int64)))
+    roles = {rows.role: rows.indices for rows in [*task.sets.values()][::-1]}  # the first set of each
+    known: IntArray = roles.get("select", roles.get("fit", np.zeros(0, np.int64)))
     return known[np.argsort(task.metadata.hashes(known, "known"))[:REMEMBERED]]
 
 
