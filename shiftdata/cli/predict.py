@@ -41,7 +41,9 @@ HEAD = "How features become labels: auto, labels, zero-shot, probe or knn; none 
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the head.")
 @click.option("--set", "sets", multiple=True, metavar="SET", help="[default: test and validation sets]")
 @click.option("--size", type=click.IntRange(1), help="Pixels of a side.  [default: the model's own]")
-@click.option("--precision", type=click.Choice(["float32", "bfloat16"]), default="float32")
+@click.option(
+    "--precision", type=click.Choice(["float32", "bfloat16"]), default="float32", help="Of the encoder."
+)
 @result_options
 def command(
     dataset: str | None,
