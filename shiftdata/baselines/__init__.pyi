@@ -10,9 +10,9 @@ from .method import method as method
 from .methods import METHODS as METHODS
 from .methods import make_method as make_method
 from .methods import method_class as method_class
+from .prediction import Prediction as Prediction
 from .pretrained.load import load as load
 from .pretrained.model import Pretrained as Pretrained
-from .pretrained.predicting import Prediction as Prediction
 from .pretrained.predicting import predict as predict
 from .run import Model as Model
 from .run import Run as Run

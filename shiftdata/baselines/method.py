@@ -310,6 +310,14 @@ for _name in (
 ):
     setattr(Wrapper, _name, _handed_on(_name))
 
+
+def by_network(method: Method) -> bool:
+    """Return True if a method predicts by its network alone."""
+    while isinstance(method, Wrapper) and type(method).predict is Wrapper.predict:
+        method = method.inner
+    return type(method).predict is Method.predict
+
+
 #: Methods of one's own, by name.
 _OWN: dict[str, type[Method]] = {}
 

@@ -202,14 +202,12 @@ def _small_cnn(factor: str) -> Backbone:
     return Backbone(f"small-cnn:{width:g}", "pixels", make=partial(small_cnn, factor=width))
 
 
-def _own_network(encoder: nn.Module, sample: Tensor, outputs: int) -> Network:
-    """Give an encoder of your own a head that fits the features it makes of a sample."""
-    encoder.eval()
-    name = type(encoder).__name__
+def n_features_of(name: str, encoder: Callable[[Any], Any], sample: Tensor) -> int:
+    """Return how many features an encoder makes of each example of a sample."""
     try:
         with torch.no_grad():
-            features = encoder(sample)
-    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+            features = (encoder.eval() if isinstance(encoder, nn.Module) else encoder)(sample)
+    except (RuntimeError, ValueError, IndexError, TypeError, AttributeError) as error:
         raise InputError(
             f"{name} cannot encode a batch of shape {tuple(sample.shape)} ({error}): take another "
             "backbone, or for pictures of another height and width side=..."
@@ -217,10 +215,9 @@ def _own_network(encoder: nn.Module, sample: Tensor, outputs: int) -> Network:
     if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != len(sample):
         shape = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
         raise InputError(
-            f"{name} returns {shape} for {len(sample)} examples, not rows x features: leave "
-            "out its last layer"
+            f"{name} returns {shape} for {len(sample)} examples, not rows x features: drop its last layer"
         )
-    return Network(encoder, features.shape[1], outputs)
+    return features.shape[1]
 
 
 def backbone_of(name: str) -> Backbone:
@@ -260,7 +257,8 @@ def build(
         raise InputError("texts need a tokenizer: give backbone='hf:owner/name'")
     if isinstance(backbone, nn.Module):
         about = Backbone(type(backbone).__name__, reads, pretraining="a module of your own")
-        return _own_network(backbone, prepare(sample[:2]), outputs), prepare, about
+        n_features = n_features_of(about.name, backbone, prepare(sample[:2]))
+        return Network(backbone, n_features, outputs), prepare, about
     # By default hidden layers for few features, and a linear layer for many, for n-grams and for tables.
     small = "mlp" if lines_are == "features" and width < 1000 else "linear"
     about = backbone_of(backbone or ("small-cnn" if reads == "pixels" else small))

@@ -6,37 +6,32 @@ import io
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 
-from shiftdata import __version__
 from shiftdata.baselines.distributed import from_first
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Data, Method, code_of, no_rows
 from shiftdata.baselines.methods import make_method
 from shiftdata.baselines.models import Backbone, Floats, Prepare, build
 from shiftdata.baselines.networks import Network, batch_norms
+from shiftdata.baselines.prediction import Prediction, pretraining_flag, task_identity
 from shiftdata.baselines.pretrained.model import Pretrained, encoder_of
-from shiftdata.baselines.pretrained.registry import flagged, pretraining_of
 from shiftdata.baselines.sets import TaskSets, check_rows
 from shiftdata.baselines.training import TRAINING, Training
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.loading.encoders import FROZEN, weights_hash
 from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import CellBatches, FixedRows, Ranks, RowSampler
 from shiftdata.evaluation.tasks import Task
-from shiftdata.evaluation.tasks.evaluation import Evaluation
-from shiftdata.evaluation.tasks.predictions import UNKNOWN, predictions_file
+from shiftdata.evaluation.tasks.predictions import UNKNOWN
 from shiftdata.stable import content_hash, hash64
 
 CHECKPOINT = "checkpoint.pt"
@@ -52,11 +47,6 @@ class Model:
     def predict(self, rows: IntArray, source: Source | None = None) -> IntArray:
         """Return the label numbers of rows of the base."""
         predicted: IntArray = self.outputs[self.trainer.scores(rows, source).argmax(axis=1)]
-        return predicted
-
-    def predict_source(self, rows: IntArray) -> IntArray:
-        """Return the same for rows of the source, without what adapts to the target alone."""
-        predicted: IntArray = self.outputs[self.trainer.source_scores(rows).argmax(axis=1)]
         return predicted
 
 
@@ -136,19 +126,14 @@ def _check_network(method: Method, network: Network, source: Source, about: Back
             raise InputError(f"{type(method).__name__} {why}: use {instead} or another of that kind")
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run(Prediction):
     """The result of a training.
 
     `about` has everything that determines it, and its cost, as JSON values; `scores` has a line for each of
     `rows`, the rows of all test sets; `history` an entry for each evaluation on the validation set.
     """
 
-    task: Task
-    about: Mapping[str, Any]
-    rows: IntArray
-    scores: Floats
-    history: list[dict[str, Any]]
     model: Model
 
     @cached_property
@@ -161,62 +146,25 @@ class Run:
         rows = np.unique(np.concatenate([no_rows(), *sets]))
         return rows, self.model.trainer.source_scores(rows)
 
-    @cached_property
-    def predicted(self) -> IntArray:
-        """The predicted label number of each of `rows`."""
-        predicted: IntArray = self.model.outputs[self.scores.argmax(axis=1)]
-        return predicted
-
-    def predictions(self, name: str | None = None) -> dict[str, str]:
-        """Return the name of the predicted label by key, of the test set or of the test set `name`."""
-        name = name or self.task.set_of("test")
-        numbers = self.predicted[np.searchsorted(self.rows, self.task.rows(name))]
-        return dict(zip(self.task.keys(name), names_of_outputs(self.task, numbers), strict=True))
-
-    def evaluate(self, name: str | None = None) -> Evaluation:
-        """Return the task's official metrics on its test set, or on another set.
+    def scores_of(self, name: str | None = None) -> Floats:
+        """Return logits for the rows of a set, by default of the test set.
 
         Training and validation sets are predicted as selection sees them: without what adapts to the target.
         """
         name = name or self.task.set_of("test")
-        rows = self.task.rows(name)
-        if self.task.sets[name].role in ("fit", "select"):
-            return self.task.evaluate(self.model.predict_source(rows), name)
-        if np.isin(rows, self.rows).all():
-            return self.task.evaluate(self.predicted[np.searchsorted(self.rows, rows)], name)
-        return self.task.evaluate(self.model.predict(rows), name)
+        rows, role = self.task.rows(name), self.task.sets[name].role
+        if role == "fit":
+            return self.model.trainer.source_scores(rows)
+        known, scores = self.selecting if role == "select" else (self.rows, self.scores)
+        if np.isin(rows, known).all():
+            found: Floats = scores[np.searchsorted(known, rows)]
+            return found
+        return self.model.trainer.scores(rows)
 
     def save(self, folder: str | Path) -> None:
         """Write run.json, model.pt, and predictions with scores for each test set and validation set."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        outputs = names_of_outputs(self.task, self.model.outputs)
-        for name, rowset in self.task.sets.items():
-            if rowset.role in ("select", "test"):
-                rows, scores = (self.rows, self.scores) if rowset.role == "test" else self.selecting
-                mine = scores[np.searchsorted(rows, self.task.rows(name))]
-                write_predictions(folder, name, self.task.keys(name), mine, outputs)
-        torch.save(self.model.trainer.method.state_dict(), folder / "model.pt")
-        about = {**self.about, "outputs": outputs, "history": self.history}
-        text = json.dumps(about, indent=1, default=torch.Tensor.tolist)
-        (folder / "run.json").write_text(text + "\n", encoding="utf-8")
-
-
-def names_of_outputs(task: Task, numbers: IntArray) -> list[str]:
-    """Return the names of labels by their numbers in the dataset."""
-    names: list[str] = np.array([*task.metadata.labels, "unknown"])[numbers].tolist()  # UNKNOWN is -1
-    return names
-
-
-def write_predictions(
-    folder: Path, name: str, keys: Sequence[str], scores: Floats, outputs: Sequence[str]
-) -> None:
-    """Write a set's predictions: key, prediction, and a list of scores in the order of `outputs`."""
-    predicted = np.array(outputs)[scores.argmax(axis=1)]
-    values = pa.array(np.ascontiguousarray(scores, np.float32).ravel())
-    columns = {"key": list(keys), "prediction": predicted.tolist()}
-    table = pa.table({**columns, "scores": pa.FixedSizeListArray.from_arrays(values, len(outputs))})
-    pq.write_table(table, folder / predictions_file(name))
+        super().save(folder)
+        torch.save(self.model.trainer.method.state_dict(), Path(folder) / "model.pt")
 
 
 def train(
@@ -297,8 +245,11 @@ def train(
     cost = {"seconds": time.monotonic() - begun, "processor_seconds": time.process_time() - used}
     outputs = np.append(task.label_ids, UNKNOWN) if "unknown" in algorithm.needs else task.label_ids
     about_run = {**identity, **cost, "report": algorithm.report()}
-    model = Model(trainer, outputs)
-    run = Run(task, about_run, sets.tested, scores, trainer.progress.history, model)
+    judged = [each for each, rows in task.sets.items() if rows.role in ("select", "test")]
+    run = Run(
+        task=task, about=about_run, sets=judged, rows=sets.tested, scores=scores, outputs=outputs,
+        history=trainer.progress.history, model=Model(trainer, outputs),
+    )  # fmt: skip
     if folder is not None:
         _ = run.selecting  # by all processes, before one of them writes
         if Ranks.of().rank == 0:
@@ -335,27 +286,6 @@ def _run(
             os.replace(unfinished, path)  # atomic: a killed run leaves a whole checkpoint
 
     trainer.run(on_step=step)
-
-
-def pretraining_flag(task: Task, weights: str | Pretrained) -> dict[str, Any]:
-    """Return what is known of a model, or of weights of a name, and whether they saw the task's dataset."""
-    sha256 = weights_hash() if weights == FROZEN else ""
-    dataset = task.metadata.dataset
-    name = task.metadata.name if dataset is None else dataset.manifest.name
-    return flagged(pretraining_of(weights, sha256), name, task.content_id())
-
-
-def task_identity(task: Task) -> dict[str, Any]:
-    """Return what names the rows of a record, and the versions that computed it."""
-    dataset = task.metadata.dataset
-    content = "" if dataset is None else dataset.manifest.base(task.metadata.base).content_id
-    return {
-        "dataset": task.metadata.name,
-        "content_id": content,
-        "task": task.describe(),
-        "task_id": task.content_id(),
-        "versions": {"shiftdata": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
-    }
 
 
 def _identity(

@@ -21,8 +21,9 @@ from shiftdata.baselines import DivergedError, Training, make_method, train
 from shiftdata.baselines.heads import HeadSpec, first_stage, train_grid
 from shiftdata.baselines.method import code_of
 from shiftdata.baselines.models import BACKBONES, TRAINED
+from shiftdata.baselines.prediction import pretraining_flag
 from shiftdata.baselines.pretrained.model import FeatureEncoder, encoder_of
-from shiftdata.baselines.run import Run, pretraining_flag
+from shiftdata.baselines.run import Run
 from shiftdata.baselines.sets import modality_of
 from shiftdata.bench.records import DONE, SCHEMA, evaluated, write_task
 from shiftdata.data.arrays import IntArray
@@ -294,7 +295,7 @@ def _predicted(run: Run, steps: int) -> Iterator[tuple[int, dict[str, IntArray]]
                 predicted[name] = np.full(len(trained), labels[0], np.int64)
                 predicted[name][trained] = labels[entry["predicted"].numpy()]
             yield entry["step"], predicted | tested(labels[entry["tested"].numpy()])
-    source = {name: run.model.predict_source(task.rows(name)) for name in validation}
+    source = {name: labels[run.scores_of(name).argmax(axis=1)] for name in validation}
     yield last, source | tested(run.predicted)
 
 

@@ -43,10 +43,10 @@ class SavedRuns(Records):
         self.task, self._labels, rows = task, [], list[dict[str, Any]]()
         empty: dict[str, Evaluation] = {}
         for folder, name, about in places:
-            results = dict(self._evaluated(folder))
-            empty |= {of: _empty(result) for of, (result, _) in results.items()}
-            self._labels.append({of: labels for of, (_, labels) in results.items()})
-            rows.append(_row(name, about, [evaluated(0, result) for result, _ in results.values()]))
+            results, labels = self._evaluated(folder)
+            empty |= {of: _empty(result) for of, result in results.items()}
+            self._labels.append(labels)
+            rows.append(_row(name, about, [evaluated(0, result) for result in results.values()]))
         seeds = Counter((row["method"], row["seed"]) for row in rows)
         if twice := [f"{name}, seed {seed}" for (name, seed), times in seeds.items() if times > 1]:
             raise InputError(f"two runs are {some(twice)}: give each a name, as in wide={places[-1][0]}")
@@ -76,16 +76,18 @@ class SavedRuns(Records):
         """The severity of each row of a set."""
         return np.asarray(self.task.metadata.columns["severity"][self.task.rows(name)], np.float64)
 
-    def _evaluated(self, folder: Path) -> Any:
+    def _evaluated(self, folder: Path) -> tuple[dict[str, Evaluation], dict[str, IntArray]]:
+        results, labels = dict[str, Evaluation](), dict[str, IntArray]()
         for name, rowset in self.task.sets.items():
             file = folder / predictions_file(name)
             if rowset.role in ("select", "test") and file.is_file():
-                _, labels = predicted_rows(self.task, name, str(file))
-                result = self.task.evaluate(labels, name)
+                _, labels[name] = predicted_rows(self.task, name, str(file))
+                result = self.task.evaluate(labels[name], name)
                 # Its error over origins, which counts of cells do not have.
-                yield name, (replace(result, figures={"overall": result.accuracy, **result.figures}), labels)
+                results[name] = replace(result, figures={"overall": result.accuracy, **result.figures})
             elif rowset.role == "test":
                 raise InputError(f"{folder} has no {file.name}: save the predictions of every test set")
+        return results, labels
 
 
 def _empty(result: Evaluation) -> Evaluation:
@@ -114,24 +116,20 @@ def _names(abouts: Sequence[Mapping[str, Any]]) -> list[str]:
 def _row(name: str, about: Mapping[str, Any], evaluations: list[dict[str, Any]]) -> dict[str, Any]:
     known = {key: value for key, value in about.items() if key not in ("history", "outputs")}
     text = json.dumps(known, sort_keys=True)
-    own = {key: str(about.get(key, "")) for key in IDENTITY}
+    own: dict[str, Any] = {key: str(about.get(key, "")) for key in (*IDENTITY, "variant", "commit")}
+    own |= {key: float(about.get(key, 0)) for key in ("seconds", "processor_seconds")}
+    own |= {key: json.dumps(about.get(key, {})) for key in ("hyper", "training")}
     return own | {
         "id": content_hash(name, text),
         "study": content_hash(own["task_id"], name)[:32],
         "sweep": SAVED,
         "protocol": own["task"],
         "method": name,
-        "variant": str(about.get("variant", "")),
         "backbone": SAVED,
-        "hyper": json.dumps(about.get("hyper", {})),
-        "training": json.dumps(about.get("training", {})),
         "about": text,
         "status": DONE,
-        "commit": str(about.get("commit", "")),
         "trial": 0,
         "seed": int(about.get("seed", 0)),
-        "seconds": float(about.get("seconds", 0)),
-        "processor_seconds": float(about.get("processor_seconds", 0)),
         "evaluations": evaluations,
     }
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
+from typing import Any
 
 import click
 
-from shiftdata.cli.task import protocol_of, task_arguments
-from shiftdata.cli.train import numbers_of, print_needs
-from shiftdata.cli.verbs import device_option, format_option, progress, quiet_option, verb
-from shiftdata.evaluation.tasks import OnEmpty
+from shiftdata.cli.task import task_arguments, task_of
+from shiftdata.cli.train import print_algorithm, print_result, result_options, values_of
+from shiftdata.cli.verbs import progress, verb
+from shiftdata.errors import InputError
 from shiftdata.extras import require
 
 
@@ -26,62 +26,38 @@ from shiftdata.extras import require
     order=iid|correlated seed=0`. With --folder the predictions are saved as a run's are, with stream.parquet.
 """)
 @task_arguments(required=False, none="; none lists the adapters")
-@click.option("--run", metavar="FOLDER", help="The folder of a run of `shiftdata train`.")
+@click.option("--run", "model", metavar="FOLDER", help="A run of `shiftdata train`, or a model of `predict`.")
 @click.option("--method", default="tent", metavar="NAME", help="How it adapts.")
 @click.option("--set", "hyper", multiple=True, metavar="NAME=VALUE", help="A hyper-parameter of the method.")
-@click.option("--batch", type=click.IntRange(1), default=64, help="Rows of a step.")
+@click.option("--batch", "batch_size", type=click.IntRange(1), default=64, help="Rows of a step.")
 @click.option("--seed", default=0, help="Of views and draws; the order has its own, stream seed=...")
-@device_option
-@click.option("--folder", metavar="FOLDER", help="Save the predictions here.")
 @click.option("--picture", metavar="FILE", help="Draw accuracy and entropy over the steps.")
-@format_option("text", "markdown", "json")
-@quiet_option
+@result_options
 def command(
     dataset: str | None,
     protocol: tuple[str, ...],
-    run: str | None,
-    method: str,
+    model: str | None,
     hyper: tuple[str, ...],
-    batch: int,
-    seed: int,
-    device: str,
-    folder: str | None,
     picture: str | None,
-    base: str | None,
-    on_empty: OnEmpty,
     form: str,
     quiet: bool,
+    **settings: Any,
 ) -> None:
     """Adapt a trained network to the test of a task as a stream, and print the official metrics."""
     require("torch", "test-time adaptation")
     from shiftdata.baselines import adapt
-    from shiftdata.evaluation.protocols import task
-
-    if dataset is None:
-        return _print_adapters()
-    if run is None:
-        raise click.UsageError("give --run, the folder of a run of `shiftdata train ... --folder`")
-    chosen = task(dataset, protocol_of(protocol), base=base, on_empty=on_empty)
-    with progress(f"adapt {method}", None, " rows", quiet=quiet) as bar:
-        result = adapt(
-            chosen, run, method, batch_size=batch, seed=seed, device=device, folder=folder,
-            on_rows=bar.update, **numbers_of(hyper),
-        )  # fmt: skip
-    evaluation = result.evaluate()
-    if form == "json":
-        about = {**result.about, "segments": result.segments(), "result": evaluation.to_dict()}
-        print(json.dumps(about, indent=1))
-    else:
-        print(evaluation.to_markdown() if form == "markdown" else evaluation)
-    if picture:
-        result.picture().save(picture)
-    return None
-
-
-def _print_adapters() -> None:
     from shiftdata.baselines.test_time import ADAPTERS, adapter_class
 
-    for name in ADAPTERS:
-        kind = adapter_class(name)
-        print(f"{name}\n    {(kind.__doc__ or '').splitlines()[0]}")
-        print_needs(kind)
+    if dataset is None:
+        for name in ADAPTERS:
+            print_algorithm(name, adapter_class(name))
+        return
+    if model is None:
+        raise InputError("give --run, the folder of a run of `shiftdata train ... --folder`")
+    chosen, given = task_of(dataset, protocol, settings), values_of("--set", hyper, "rate=0.001")
+    with progress(f"adapt {settings['method']}", None, " rows", quiet=quiet) as bar:
+        result = adapt(chosen, model, on_rows=bar.update, **settings, **given)
+    about = result.about
+    print_result(result, form, settings["folder"], f"{about['method']} of {about['model']}")
+    if picture:
+        result.picture().save(picture)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import click
 
-from shiftdata.cli.task import protocol_of, task_arguments
-from shiftdata.cli.train import print_run, processes
-from shiftdata.cli.verbs import GOES_ON, device_option, format_option, progress, quiet_option, verb
+from shiftdata.cli.task import task_arguments, task_of
+from shiftdata.cli.train import print_result, processes, result_options, values_of
+from shiftdata.cli.verbs import GOES_ON, progress, verb
 from shiftdata.errors import InputError
-from shiftdata.evaluation.tasks import OnEmpty
 from shiftdata.extras import require
 
 HEAD = "How features become labels: auto, labels, zero-shot, probe or knn; none of DATASET explains them."
@@ -41,21 +41,17 @@ HEAD = "How features become labels: auto, labels, zero-shot, probe or knn; none 
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the head.")
 @click.option("--set", "sets", multiple=True, metavar="SET", help="[default: test and validation sets]")
 @click.option("--size", type=click.IntRange(1), help="Pixels of a side.  [default: the model's own]")
-@click.option("--precision", type=click.Choice(["float32", "bfloat16"]), default="float32")
-@device_option
-@click.option("--folder", metavar="FOLDER", help="Save the prediction here.")
-@format_option("text", "markdown", "json")
-@quiet_option
+@click.option(
+    "--precision", type=click.Choice(["float32", "bfloat16"]), default="float32", help="Of the encoder."
+)
+@result_options
 def command(
     dataset: str | None,
     protocol: tuple[str, ...],
     model: str | None,
     options: tuple[str, ...],
     sets: tuple[str, ...],
-    device: str,
-    folder: str | None,
-    base: str | None,
-    on_empty: OnEmpty,
+    size: int | None,
     form: str,
     quiet: bool,
     **settings: Any,
@@ -64,48 +60,30 @@ def command(
     require("torch", "a trained model")
     from shiftdata.baselines.pretrained.load import load
     from shiftdata.baselines.pretrained.predicting import predict
-    from shiftdata.evaluation.protocols import task
 
     if dataset is None:
         return _print_models()
     if model is None:
         raise InputError("give --model NAME; `shiftdata predict` lists them")
-    given = _options(options)
-    chosen = task(dataset, protocol_of(protocol), base=base, on_empty=on_empty)
-    loaded = load(model, size=settings.pop("size"))
-    with processes(device) as first, progress("encode", None, " rows", quiet=quiet or not first) as bar:
-        prediction = predict(
-            chosen,
-            loaded,
-            sets=sets or None,
-            device=device,
-            folder=folder,
-            on_rows=bar.update,
-            **settings,
-            **given,
-        )
+    given = values_of("--option", options, "k=20", _number_or_text)
+    chosen, loaded = task_of(dataset, protocol, settings), load(model, size=size)
+    with (
+        processes(settings["device"]) as first,
+        progress("encode", None, " rows", quiet=quiet or not first) as bar,
+    ):
+        result = predict(chosen, loaded, sets=sets or None, on_rows=bar.update, **settings, **given)
     if first:
-        head = prediction.about["head"]
-        why = f": {head['auto']}" if "auto" in head else ""
-        print_run(prediction, form, folder, f"{loaded.name}, head {prediction.about['method']}{why}")
+        about = result.about
+        why = f": {about['head']['auto']}" if "auto" in about["head"] else ""
+        print_result(result, form, settings["folder"], f"{loaded.name}, head {about['method']}{why}")
     return None
 
 
-def _options(words: tuple[str, ...]) -> dict[str, Any]:
-    """Read the words NAME=VALUE of --option; what is a number is one."""
-    options: dict[str, Any] = {}
-    for word in words:
-        name, equals, text = word.partition("=")
-        if not name or not equals:
-            raise InputError(f"--option {word}: give NAME=VALUE, such as k=20")
-        value: Any = text
-        for kind in (float, int):
-            try:
-                value = kind(text)
-            except ValueError:
-                continue
-        options[name.replace("-", "_")] = value
-    return options
+def _number_or_text(text: str) -> Any:
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def _print_models() -> None:

@@ -51,9 +51,7 @@ ENDINGS = {".txt": "text", ".md": "markdown", ".csv": "csv", ".html": "html"}
     metavar="CLEAN SHIFTED",
     help="Set models on a line: two sets or roles (select, test); @SEVERITY takes a set's rows there.",
 )
-@click.option(
-    "--axes", type=click.Choice(["probit", "logit", "linear"]), default="probit", help="Of the line."
-)
+@click.option("--axes", type=click.Choice(["probit", "logit", "linear"]), default="probit", help="Its axes.")
 @click.option("--picture", type=Path, metavar="FILE", help="Draw the first line: .svg, .png or .pdf.")
 @click.option("--dataset", metavar="NAME", help="The dataset of saved runs. [default: as they say]")
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), help="[default: as --out ends, or text]")

@@ -10,7 +10,7 @@ import click
 
 from shiftdata.cli.verbs import verb
 from shiftdata.evaluation.protocols import Protocol, parse_protocol, protocols, task
-from shiftdata.evaluation.tasks import OnEmpty
+from shiftdata.evaluation.tasks import OnEmpty, Task
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 PROTOCOL = "Protocols with their parameters, and conditions; or a canonical split, or a file of --freeze."
@@ -30,6 +30,12 @@ def task_arguments(required: bool, none: str = "") -> Callable[[Function], Funct
     dataset = click.argument("dataset", required=required, help=f"{about}.")
     protocol = click.argument("protocol", nargs=-1, metavar="[PROTOCOL [KEY=VALUE]...]...", help=PROTOCOL)
     return lambda function: dataset(protocol(task_options(function)))
+
+
+def task_of(dataset: str, protocol: Sequence[str], options: dict[str, Any]) -> Task:
+    """Make the task of `task_arguments`; what belongs to it is taken out of the other options."""
+    given = {name: options.pop(name) for name in ("base", "on_empty")}
+    return task(dataset, protocol_of(protocol), **given)
 
 
 @verb("""

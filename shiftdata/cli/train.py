@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import click
 
-from shiftdata.cli.task import protocol_of, task_arguments
+from shiftdata.cli.task import task_arguments, task_of
 from shiftdata.cli.verbs import GOES_ON, device_option, format_option, progress, quiet_option, verb
 from shiftdata.errors import InputError
-from shiftdata.evaluation.tasks import OnEmpty, Task
+from shiftdata.evaluation.tasks import Task
 from shiftdata.extras import require
+
+
+def result_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --device, --folder, --format and --quiet."""
+    folder = click.option("--folder", metavar="FOLDER", help="Save the result here.")
+    return device_option(folder(format_option("text", "markdown", "json")(quiet_option(function))))
 
 
 @verb(
@@ -39,19 +45,14 @@ from shiftdata.extras import require
 @click.option("--variant", default="fixed", help="fixed, or paper or code where a method has them.")
 @click.option("--set", "hyper", multiple=True, metavar="NAME=VALUE", help="A hyper-parameter of the method.")
 @click.option("--backbone", metavar="NAME", help="The network. [default: a small one, from scratch]")
-@click.option(
-    "--encoder", metavar="MODEL", help="A trained model, as in `predict`: linear reads its features."
-)
+@click.option("--encoder", metavar="MODEL", help="A trained model whose features linear reads: see predict.")
 @click.option("--seed", default=0, help="Of weights, order and draws.")
 @click.option("--steps", type=click.IntRange(1), help="[default: 800]")
 @click.option("--batch", type=click.IntRange(1), help="Rows of a step.  [default: 64]")
 @click.option("--rate", "learning_rate", type=float, help="The peak learning rate.  [default: 0.01]")
 @click.option("--decay", "weight_decay", type=float, help="The weight decay.  [default: 0.05]")
 @click.option("--evaluate-every", type=click.IntRange(1), metavar="STEPS", help="Predict the validation set.")
-@device_option
-@click.option("--folder", metavar="FOLDER", help="Save the run here.")
-@format_option("text", "markdown", "json")
-@quiet_option
+@result_options
 def command(
     dataset: str | None,
     protocol: tuple[str, ...],
@@ -59,8 +60,6 @@ def command(
     method: str,
     device: str,
     folder: str | None,
-    base: str | None,
-    on_empty: OnEmpty,
     form: str,
     quiet: bool,
     **settings: Any,
@@ -68,14 +67,13 @@ def command(
     """Train a reference method on a task, and print the official metrics of its test set."""
     require("torch", "training")
     from shiftdata.baselines import Training, train
-    from shiftdata.evaluation.protocols import task
 
     if dataset is None:
         return _print_methods()
     names = ("variant", "backbone", "encoder", "seed")
-    options = {name: settings.pop(name) for name in names} | numbers_of(hyper)
+    options = {name: settings.pop(name) for name in names} | values_of("--set", hyper, "eta=0.1")
+    chosen = task_of(dataset, protocol, settings)
     training = Training(**{name: value for name, value in settings.items() if value is not None})
-    chosen = task(dataset, protocol_of(protocol), base=base, on_empty=on_empty)
     with processes(device) as first, progress("read", None, " rows", quiet=quiet or not first) as bar:
 
         def on_step(done: int, total: int) -> None:
@@ -84,29 +82,24 @@ def command(
             bar.update(0)
 
         run = train(
-            chosen,
-            method,
-            training=training,
-            device=device,
-            folder=folder,
-            on_rows=bar.update,
-            on_step=on_step,
-            **options,
-        )
+            chosen, method, training=training, device=device, folder=folder, on_rows=bar.update,
+            on_step=on_step, **options,
+        )  # fmt: skip
     if first:
-        print_run(
-            run, form, folder, f"{run.about['method']} ({run.about['variant']}), {run.about['seconds']:.0f} s"
-        )
+        about = run.about
+        print_result(run, form, folder, f"{about['method']} ({about['variant']}), {about['seconds']:.0f} s")
     return None
 
 
-def numbers_of(words: tuple[str, ...]) -> dict[str, Any]:
-    """Read the words NAME=NUMBER of --set."""
+def values_of(
+    option: str, words: Sequence[str], example: str, read: Callable[[str], Any] = float
+) -> dict[str, Any]:
+    """Read the words NAME=VALUE of an option, by default numbers."""
     try:
-        pairs = [word.split("=") for word in words]
-        return {name.replace("-", "_"): float(value) for name, value in pairs}
+        pairs = [word.split("=", 1) for word in words]
+        return {name.replace("-", "_"): read(value) for name, value in pairs}
     except ValueError:
-        raise InputError(f"--set {' '.join(words)}: give NAME=NUMBER, such as eta=0.1") from None
+        raise InputError(f"{option} {' '.join(words)}: give NAME=VALUE, such as {example}") from None
 
 
 @contextmanager
@@ -124,15 +117,15 @@ def processes(device: str) -> Iterator[bool]:
     torch.distributed.destroy_process_group()
 
 
-def print_run(run: Any, form: str, folder: str | None, last: str) -> None:
+def print_result(result: Any, form: str, folder: str | None, last: str) -> None:
     """Print the official metrics of a run or a prediction on its test sets; `last` ends the text."""
-    results = {name: run.evaluate(name) for name in _tests(run.task)}
+    tests = {name: result.evaluate(name) for name in _tests(result.task)}
     if form == "json":
-        judged = {name: result.to_dict() for name, result in results.items()}
-        print(json.dumps({"run": dict(run.about), "tests": judged}, indent=1))
+        judged = {name: test.to_dict() for name, test in tests.items()}
+        print(json.dumps({"run": dict(result.about), "tests": judged}, indent=1))
         return
-    for result in results.values():
-        print(result.to_markdown() if form == "markdown" else result)
+    for test in tests.values():
+        print(test.to_markdown() if form == "markdown" else test)
     if form == "text":
         print(last)
     if folder:
@@ -153,16 +146,16 @@ def _print_methods() -> None:
 
     for name in METHODS:
         kind = method_class(name)
-        print(f"{name}{'+' if issubclass(kind, Wrapper) else ''}\n    {(kind.__doc__ or '').splitlines()[0]}")
-        print_needs(kind)
-        if len(kind.variants) > 1:
-            print(f"    variants: {', '.join(kind.variants)}")
+        print_algorithm(f"{name}{'+' if issubclass(kind, Wrapper) else ''}", kind)
     print("\nbackbones:", *(f"    {name:<20}{about.summary}" for name, about in BACKBONES.items()), sep="\n")
 
 
-def print_needs(kind: Any) -> None:
-    """Print what a method or an adapter needs, and its hyper-parameters."""
+def print_algorithm(name: str, kind: Any) -> None:
+    """Print what a method or an adapter is, what it needs, its hyper-parameters and variants."""
+    print(f"{name}\n    {(kind.__doc__ or '').splitlines()[0]}")
     if kind.needs:
         print(f"    needs {', '.join(sorted(kind.needs))}")
     for key, hyper in kind.space().items():
         print(f"    {key}={hyper.default:g}{hyper.range} ({hyper.source})")
+    if len(kind.variants) > 1:
+        print(f"    variants: {', '.join(kind.variants)}")

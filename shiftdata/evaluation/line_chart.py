@@ -40,25 +40,21 @@ def line_figure(line: Line, sides: Sequence[str], width: float) -> Figure:
         )  # fmt: skip
     axes.plot(line.grid, line(line.grid), color=COLOURS[1], zorder=1)
     axes.fill_between(line.grid, *line.band, color=COLOURS[1], alpha=0.15, linewidth=0, zorder=0)
-    limits = [
-        (max(EDGE, float(ends[:, side, 0].min())), min(1 - EDGE, float(ends[:, side, 1].max())))
-        for side in (0, 1)
-    ]
+    low, high = ends[:, :, 0].min(axis=0).clip(EDGE), ends[:, :, 1].max(axis=0).clip(max=1 - EDGE)
     forward, back = AXES[line.axes]
     functions = partial(_inside, forward), back
     axes.set_xscale("function", functions=functions)
     axes.set_yscale("function", functions=functions)
-    for scale, limit, name in zip((axes.xaxis, axes.yaxis), limits, sides, strict=True):
-        coarse, fine = (ticks[(limit[0] <= ticks) & (limit[1] >= ticks)] for ticks in (TICKS, FINE))
+    for scale, least, most, name in zip((axes.xaxis, axes.yaxis), low, high, sides, strict=True):
+        coarse, fine = (ticks[(least <= ticks) & (most >= ticks)] for ticks in (TICKS, FINE))
         within = fine if len(fine) <= MOST_TICKS else coarse
         scale.set_ticks(within, [f"{100 * tick:g}" for tick in within])
         scale.set_ticks([], minor=True)
         scale.set_label_text(f"accuracy, %: {name}")
-    axes.set_xlim(limits[0])
-    axes.set_ylim(limits[1])
-    both = max(limits[0][0], limits[1][0]), min(limits[0][1], limits[1][1])
-    if both[0] < both[1]:  # as high on shifted as on clean rows
-        diagonal = np.linspace(*both, 41)
+    axes.set_xlim(low[0], high[0])
+    axes.set_ylim(low[1], high[1])
+    if low.max() < high.min():  # as high on shifted as on clean rows
+        diagonal = np.linspace(low.max(), high.min(), 41)
         axes.plot(diagonal, diagonal, linestyle=":", color="0.5", linewidth=1, zorder=0)
     if 1 < len(families) <= MOST_FAMILIES:
         axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)

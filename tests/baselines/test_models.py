@@ -87,7 +87,7 @@ def test_a_module_of_ones_own_gets_a_head():
     model = fit(x, np.arange(90), y[:90], backbone=encoder, training=QUICK)
     assert model.trainer.network.head.in_features == 17
     assert (model.predict(np.arange(90, 120)) == y[90:]).mean() > 0.8
-    with pytest.raises(InputError, match="not rows x features: leave out its last layer"):
+    with pytest.raises(InputError, match="not rows x features: drop its last layer"):
         fit(x, np.arange(90), y[:90], backbone=nn.Conv2d(3, 4, 3))
 
 

@@ -181,7 +181,7 @@ def test_the_command_trains_judges_and_keeps(tiny, tmp_path, capsys):
     output = json.loads(capsys.readouterr().out)
     assert output["run"]["hyper"] == {"gamma": 3.0}
     assert cli([*words, "--set", "gamma"]) == 1
-    assert "give NAME=NUMBER" in capsys.readouterr().err
+    assert "give NAME=VALUE" in capsys.readouterr().err
 
 
 def test_the_command_lists_what_there_is(capsys):

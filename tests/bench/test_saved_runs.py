@@ -98,7 +98,7 @@ def test_the_line_and_the_agreement_are_those_of_the_predictions(runs, saved, ta
         predicted = run.predicted[np.searchsorted(run.rows, test)]
         if at is None:
             validation = task.rows("validation")
-            pair = [(validation, run.model.predict_source(validation)), (test, predicted)]
+            pair = [(validation, run.outputs[run.scores_of("validation").argmax(1)]), (test, predicted)]
         else:
             chosen = [severity[test] == float(step) for step in at]
             pair = [(test[mask], predicted[mask]) for mask in chosen]

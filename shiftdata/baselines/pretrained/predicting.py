@@ -2,89 +2,29 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
 
 from shiftdata.baselines.method import code_commit
 from shiftdata.baselines.models import Floats
+from shiftdata.baselines.prediction import Prediction, pretraining_flag, task_identity
 from shiftdata.baselines.pretrained.heads import Head, make_head
 from shiftdata.baselines.pretrained.load import load
 from shiftdata.baselines.pretrained.model import FeatureEncoder, Precision, Pretrained
-from shiftdata.baselines.run import names_of_outputs, pretraining_flag, task_identity, write_predictions
 from shiftdata.baselines.sets import modality_of
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.features import features_of
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import Ranks
 from shiftdata.evaluation.tasks import Task
-from shiftdata.evaluation.tasks.evaluation import Evaluation
 from shiftdata.evaluation.tasks.rows import row_set
-from shiftdata.files import write_text
 
 #: Rows whose features are in memory at a time.
 CHUNK = 1 << 15
-
-
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """The scores of a trained model for sets of a task; `about` has everything that determines them.
-
-    `values` has a line for each of `rows`, the rows of the sets; `outputs` the label number of each column.
-    """
-
-    task: Task
-    about: Mapping[str, Any]
-    sets: tuple[str, ...]
-    rows: IntArray
-    values: Floats
-    outputs: IntArray
-
-    @cached_property
-    def predicted(self) -> IntArray:
-        """The predicted label number of each of `rows`."""
-        predicted: IntArray = self.outputs[self.values.argmax(axis=1)]
-        return predicted
-
-    def scores(self, name: str | None = None) -> Floats:
-        """Return logits for the rows of a set, by default of the test set, in the order of `task.keys`."""
-        name = self._set(name)
-        scores: Floats = self.values[np.searchsorted(self.rows, self.task.rows(name))]
-        return scores
-
-    def predictions(self, name: str | None = None) -> dict[str, str]:
-        """Return the name of the predicted label by key; of an unlabelled set keys are hashes."""
-        name = self._set(name)
-        names = names_of_outputs(self.task, self.outputs[self.scores(name).argmax(axis=1)])
-        return dict(zip(self.task.keys(name), names, strict=True))
-
-    def evaluate(self, name: str | None = None) -> Evaluation:
-        """Return the task's official metrics on a set, by default on its test set."""
-        name = self._set(name)
-        return self.task.evaluate(self.scores(name), name, outputs=self.outputs)
-
-    def save(self, folder: str | Path) -> None:
-        """Write run.json, and a file of predictions with scores for each set."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        outputs = names_of_outputs(self.task, self.outputs)
-        for name in self.sets:
-            write_predictions(folder, name, self.task.keys(name), self.scores(name), outputs)
-        text = json.dumps({**self.about, "outputs": outputs}, indent=1)
-        write_text(folder / "run.json", text + "\n")
-
-    def _set(self, name: str | None) -> str:
-        name = name or self.task.set_of("test")
-        row_set(self.task, name)
-        if name not in self.sets:
-            raise InputError(f"{name} was not predicted: give sets=[{name!r}, ..] to predict")
-        return name
 
 
 def predict(
@@ -126,7 +66,11 @@ def predict(
         model = load(model, size=size)
     elif size is not None:
         raise InputError("size= is for a model by its name: give the Pretrained its size")
-    _check(task, model, precision)
+    if (modality := modality_of(task.metadata)) != model.modality:
+        reads = f"{model.name} reads examples of the modality {model.modality}"
+        raise InputError(f"{reads}, and {task.metadata.name} has {modality}: take a model of these")
+    if precision not in get_args(Precision):
+        raise InputError(f"precision={precision!r}: give 'float32' or 'bfloat16'")
     chosen = _sets(task, sets)
     encoder = FeatureEncoder(model, device, precision)
 
@@ -143,24 +87,25 @@ def predict(
     rows = np.unique(np.concatenate([task.rows(name) for name in chosen]))
     every, at = lines(rows)
     values = [fitted.scores(every[at[start : start + CHUNK]]) for start in range(0, len(rows), CHUNK)]
-    kind = torch.device(device).type
-    about = _about(task, model) | {"method": fitted.name, "head": {**fitted.about, **why}}
-    about |= {"sets": list(chosen), "device": kind, "precision": precision}
-    prediction = Prediction(task, about, chosen, rows, np.concatenate(values), fitted.outputs)
+    about = {
+        **task_identity(task),
+        "model": model.name,
+        "weights": model.weights,
+        "preprocessing": dict(model.about),
+        "pretraining": pretraining_flag(task, model),
+        "commit": code_commit(),
+        "method": fitted.name,
+        "head": {**fitted.about, **why},
+        "sets": list(chosen),
+        "device": torch.device(device).type,
+        "precision": precision,
+    }
+    prediction = Prediction(
+        task=task, about=about, sets=chosen, rows=rows, scores=np.concatenate(values), outputs=fitted.outputs
+    )
     if folder is not None and Ranks.of().rank == 0:
         prediction.save(folder)
     return prediction
-
-
-def _check(task: Task, model: Pretrained, precision: str) -> None:
-    modality = modality_of(task.metadata)
-    if modality != model.modality:
-        raise InputError(
-            f"{model.name} reads examples of the modality {model.modality}, and {task.metadata.name} has "
-            f"{modality}: take a model of these"
-        )
-    if precision not in ("float32", "bfloat16"):
-        raise InputError(f"precision={precision!r}: give 'float32' or 'bfloat16'")
 
 
 def _sets(task: Task, given: Iterable[str] | None) -> tuple[str, ...]:
@@ -188,15 +133,3 @@ def _head(
             return (make_head("labels", model, task, features, **options) if options else found), {}
     name = "zero-shot" if model.caption is not None else "probe"
     return make_head(name, model, task, features, **options), {"auto": why}
-
-
-def _about(task: Task, model: Pretrained) -> dict[str, Any]:
-    """Everything that determines the features of a task's rows."""
-    return {
-        **task_identity(task),
-        "model": model.name,
-        "weights": model.weights,
-        "preprocessing": dict(model.about),
-        "pretraining": pretraining_flag(task, model),
-        "commit": code_commit(),
-    }

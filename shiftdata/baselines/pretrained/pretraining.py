@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Data
 from shiftdata.baselines.models import backbone_of
-from shiftdata.baselines.pretrained.model import Pretrained, weights_hash
+from shiftdata.baselines.pretrained.model import ENCODER, Pretrained, weights_hash
 from shiftdata.baselines.run import CHECKPOINT, _identity, _network, _run
 from shiftdata.baselines.sets import SIDE, modality_of, source_of
 from shiftdata.baselines.training import Training
@@ -22,8 +22,8 @@ from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.sampling import FixedRows, Ranks
 from shiftdata.evaluation.tasks import Task
+from shiftdata.files import write_text
 
-ENCODER = "encoder.pt"
 #: AdamW at a rate that small networks bear, views as MoCo v2 makes them.
 SETTINGS = Training(steps=2000, batch=256, learning_rate=0.003, weight_decay=1e-4, augment="contrastive")
 
@@ -44,22 +44,21 @@ def pretrain(
 ) -> Pretrained:
     """Train an encoder on the pictures of a task's `fit` and `unlabelled` sets, without a label.
 
+    Other arguments are those of `train`; `backbone` is one that reads pixels, also "run:FOLDER", which goes
+    on from its weights. The `flip` of `training` is for things, not for letters.
+
     Args:
         task: from `sd.task`.
         method: "simclr", "moco", or a `Contrastive` of your own.
-        backbone: a name of `BACKBONES` that reads pixels, "timm:NAME", "run:FOLDER" (goes on from its
-            weights), or a torch module that returns rows x features.
-        side: pixels of a picture's height and width; default: the backbone's.
-        training: steps, batch, rate, ..; see `Training`. Its `flip` is for things, not for letters.
-        seed: of weights, order and draws.
-        device: "cpu", "cuda", "cuda:1", "mps".
         folder: run.json and encoder.pt go there, and a checkpoint from which a stopped training goes on.
-        save_every: steps between two checkpoints.
-        on_step: gets the number of steps done, and of all steps.
-        hyper: hyper-parameters of the method.
 
     """
-    algorithm = _method(method, hyper)
+    if not isinstance(method, str):
+        algorithm = method
+    elif method in PRETRAINING:
+        algorithm = PRETRAINING[method](**dict[str, Any](hyper))
+    else:
+        raise not_found("method of pretraining", method, PRETRAINING, "Others: `shiftdata train`.")
     rows, sets = unlabelled_rows(task)
     if modality_of(task.metadata) != "image" or len(rows) < 2:
         raise InputError(f"{len(rows):,} rows of {task.describe()}: pretraining reads pictures, 2 or more")
@@ -72,29 +71,20 @@ def pretrain(
     network, prepare, about = _network(source, rows, 1, backbone, seed)
     trainer = Trainer(algorithm, network, prepare, data, training=training, seed=seed, device=device)
     record = _identity(task, method, algorithm, about, training, seed) | {"input": [*source.shape]}
-    corpus = {
-        "dataset": record["dataset"],
-        "content_id": record["content_id"],
-        "sets": sets,
-        "rows": len(rows),
-    }
+    corpus = {name: record[name] for name in ("dataset", "content_id")} | {"sets": sets, "rows": len(rows)}
     record |= {"supervision": "none", "corpora": [corpus]}
     _run(trainer, folder, record, save_every, on_step)
     encoder = network.encoder.cpu().eval()
     record["weights"] = weights_hash(encoder)
-    name = record["method"]
-    if folder is not None:
-        name = f"run:{folder}"
-        if Ranks.of().rank == 0:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-            torch.save(encoder.state_dict(), Path(folder) / ENCODER)
-            text = json.dumps(record, indent=1) + "\n"
-            (Path(folder) / "run.json").write_text(text, encoding="utf-8")
-            (Path(folder) / CHECKPOINT).unlink(missing_ok=True)
-    size, n_features, maps = source.shape[0], network.n_features, network.maps
+    if folder is not None and Ranks.of().rank == 0:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        torch.save(encoder.state_dict(), Path(folder) / ENCODER)
+        write_text(Path(folder) / "run.json", json.dumps(record, indent=1) + "\n")
+        (Path(folder) / CHECKPOINT).unlink(missing_ok=True)
     return Pretrained(
-        name, encoder, n_features, prepare, record["weights"], size=size, maps=maps, about=record
-    )
+        record["method"] if folder is None else f"run:{folder}", encoder, network.n_features, prepare,
+        record["weights"], size=source.shape[0], maps=network.maps, about=record,
+    )  # fmt: skip
 
 
 def unlabelled_rows(task: Task) -> tuple[IntArray, list[str]]:
@@ -103,11 +93,3 @@ def unlabelled_rows(task: Task) -> tuple[IntArray, list[str]]:
     names = [name for name, role in roles.items() if role]
     rows = [task.rows(name, "unlabelled" if "unlabelled" in roles[name] else "fit") for name in names]
     return np.unique(np.concatenate([np.zeros(0, np.int64), *rows])), names
-
-
-def _method(method: str | Contrastive, hyper: Mapping[str, float]) -> Contrastive:
-    if isinstance(method, Contrastive):
-        return method
-    if method not in PRETRAINING:
-        raise not_found("method of pretraining", method, PRETRAINING, "Others: `shiftdata train`.")
-    return PRETRAINING[method](**dict[str, Any](hyper))

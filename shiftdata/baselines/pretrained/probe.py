@@ -26,22 +26,19 @@ ITERATIONS, TOLERANCE = 500, 1e-6
 class LinearProbe:
     """The minimum over W and b, on standardised features, of cross-entropy and a penalty.
 
-        sum_i w_i CE(W z_i' + b, y_i) / sum_i w_i + l2 / 2 |W|^2        z' = (z - mean) / deviation
+        mean_i CE(W z_i' + b, y_i) + l2 / 2 |W|^2        z' = (z - mean) / deviation
 
-    The bias is free, and w_i = 1; `balanced` has w_i = 1 / (rows of the class of i). scikit-learn's
-    `LogisticRegression(C=1 / (l2 rows))` has the same minimum. The bias of a class without rows falls until
-    the fit ends.
+    scikit-learn's `LogisticRegression(C=1 / (l2 rows))` has the same minimum. The bias is free; that of a
+    class without rows falls until the fit ends.
     """
 
-    def __init__(self, z: NDArray[np.float32], y: IntArray, classes: int, balanced: bool = False) -> None:
+    def __init__(self, z: NDArray[np.float32], y: IntArray, classes: int) -> None:
         if not np.isfinite(z).all():
             raise InputError("a linear probe needs features that are finite numbers, and some are not")
         if len(np.unique(y)) < 2:
             raise InputError(f"{len(z):,} rows of one class: a linear probe needs rows of two")
         self.center, self.deviation = (torch.from_numpy(each) for each in standard(z.astype(np.float64)))
         self.x, self.y = (torch.from_numpy(z).double() - self.center) / self.deviation, torch.from_numpy(y)
-        weight = 1 / torch.bincount(self.y)[self.y].double() if balanced else torch.ones(len(z)).double()
-        self.weight = weight / weight.sum()
         self.theta = torch.zeros(classes, z.shape[1] + 1, dtype=torch.float64)
 
     def fit(self, l2: float) -> tuple[Tensor, Tensor]:
@@ -54,8 +51,7 @@ class LinearProbe:
 
         def closure() -> Tensor:
             descent.zero_grad()
-            logits = self.x @ theta[:, :-1].T + theta[:, -1]
-            fitted = self.weight @ cross_entropy(logits, self.y, reduction="none")
+            fitted = cross_entropy(self.x @ theta[:, :-1].T + theta[:, -1], self.y)
             loss: Tensor = fitted + l2 / 2 * theta[:, :-1].square().sum()
             torch.autograd.backward(loss)
             return loss
@@ -77,9 +73,5 @@ def best_of(
     if judge is None:
         l2 = strengths[0] if strengths else L2
         return *probe.fit(l2), l2
-    fits = []
-    for l2 in sorted(strengths or GRID, reverse=True):
-        fitted = probe.fit(l2)
-        rated = judge(*fitted)
-        fits.append((rated if np.isfinite(rated) else -np.inf, *fitted, l2))
-    return max(fits, key=lambda fit: fit[0])[1:]
+    fits = [(*probe.fit(l2), l2) for l2 in sorted(strengths or GRID, reverse=True)]
+    return max(fits, key=lambda fit: np.nan_to_num(judge(*fit[:2]), nan=-np.inf))

@@ -32,7 +32,12 @@ def prompts_of(task: Task, given: Sequence[str] | str | Path | None = None) -> t
     if given is None:
         return tuple(opened.manifest.prompts) if opened and opened.manifest.prompts else DEFAULT
     if isinstance(given, Path) or (isinstance(given, str) and "{" not in given):
-        given = _lines(Path(given))
+        try:
+            with open_regular(Path(given)) as stream:
+                lines = stream.read(MOST_BYTES).decode("utf-8-sig").splitlines()
+        except (OSError, ValueError) as error:
+            raise InputError(f"the prompts {given} are no file of one a line: {error}") from error
+        given = [line.strip() for line in lines if line.strip()]
     prompts = (given,) if isinstance(given, str) else tuple(given)
     for prompt in prompts:
         if fault := template_fault(prompt):
@@ -40,17 +45,6 @@ def prompts_of(task: Task, given: Sequence[str] | str | Path | None = None) -> t
     if not 0 < len(prompts) <= MOST:
         raise InputError(f"{len(prompts):,} prompts: give 1 to {MOST:,}, such as {DEFAULT[0]!r}")
     return prompts
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        with open_regular(path) as stream:
-            text = stream.read(MOST_BYTES + 1).decode("utf-8-sig")
-    except (OSError, ValueError) as error:
-        raise InputError(f"the prompts {path} cannot be read ({error}): give a file of one a line") from error
-    if len(text) > MOST_BYTES:
-        raise InputError(f"the prompts {path} have more than {MOST_BYTES:,} bytes: give one in each line")
-    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def mapping_of(option: str, given: Mapping[Any, Any] | str | Path | None) -> Mapping[Any, Any]:
@@ -68,18 +62,16 @@ def names_of(task: Task, given: Mapping[str, str | Sequence[str]] | None = None)
     for label in given or ():
         if label not in task.labels:
             raise not_found("label", label, task.labels, "names= has words for the labels of the task.")
-    chosen = [(given or {}).get(label) or _words(label) for label in task.labels]
-    names = [[each] if isinstance(each, str) else each for each in chosen]
-    for label, words in zip(task.labels, names, strict=True):
+    result = []
+    for label in task.labels:
+        number = NUMBERED.match(label)
+        plain = label[number.end() if number else 0 :].replace("_", " ").strip() or label
+        words = (given or {}).get(label) or plain  # "022_bald_eagle" is "bald eagle"
+        words = [words] if isinstance(words, str) else words
         if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
             raise InputError(f"names= gives {label} {words!r:.60}: give words, or a list of them")
-    return [tuple(words) for words in names]
-
-
-def _words(label: str) -> str:
-    """Return a label as words: "022_bald_eagle" is "bald eagle"."""
-    number = NUMBERED.match(label)
-    return label[number.end() if number else 0 :].replace("_", " ").strip() or label
+        result.append(tuple(words))
+    return result
 
 
 def text_weights(model: Pretrained, names: Sequence[Sequence[str]], prompts: Sequence[str]) -> Tensor:
@@ -89,8 +81,7 @@ def text_weights(model: Pretrained, names: Sequence[Sequence[str]], prompts: Seq
     """
     if model.caption is None:
         raise InputError(
-            f"{model.name} encodes no texts: zero-shot needs one of pictures and captions, such as a CLIP; "
-            "others take head='labels', 'probe' or 'knn'"
+            f"{model.name} encodes no texts, as a CLIP does: take head='labels', 'probe' or 'knn'"
         )
     rows = []
     with torch.inference_mode():

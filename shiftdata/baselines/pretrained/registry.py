@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from shiftdata.errors import InputError
-from shiftdata.tables import markdown
 from shiftdata.untrusted.texts import read_json, read_toml
 
 if TYPE_CHECKING:
@@ -152,14 +151,9 @@ def lookup(name: str, sha256: str = "") -> Pretraining:
     if entry is None or (by_hash is None and sha256 and entry.sha256):
         return Pretraining(weights=name, sha256=sha256)
     return Pretraining(
-        weights=name or entry.names[0],
-        sha256=sha256,
-        corpora=tuple(entry.corpora),
-        supervision=entry.supervision,
-        date=entry.date,
-        source=entry.source,
-        by="hash" if by_hash else "name",
-    )
+        weights=name or entry.names[0], sha256=sha256, corpora=tuple(entry.corpora), date=entry.date,
+        supervision=entry.supervision, source=entry.source, by="hash" if by_hash else "name",
+    )  # fmt: skip
 
 
 def _plain(name: str) -> str:
@@ -175,17 +169,17 @@ def pretraining_of(model: Pretrained | str, sha256: str = "") -> Pretraining:
 
     `run:FOLDER`, a training of your own, says so in its run.json. The empty name is a network from scratch.
     """
-    name = model if isinstance(model, str) else model.name
-    if not isinstance(model, str):
-        sha256 = model.weights
+    if isinstance(model, str):
+        name = model
+    else:
+        name, sha256 = model.name, model.weights
         if "task_id" in model.about:  # trained here, and perhaps not saved
             return of_record(model.about, name, sha256)
     if not name.startswith("run:"):
         return lookup(name, sha256)
     path = Path(name.removeprefix("run:")) / "run.json"
     try:
-        record = read_json(path)
-        return of_record(record, name, sha256)
+        return of_record(read_json(path), name, sha256)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} does not tell what {name} was trained on: {error}") from error
 
@@ -199,13 +193,9 @@ def of_record(record: Mapping[str, Any], name: str = "", sha256: str = "") -> Pr
     here = f"run {dataset} {record['content_id'][:16]} {record['task_id'][:16]}"
     supervisions = {record.get("supervision", "labels"), began.get("supervision", "none")}
     return Pretraining(
-        weights=name,
-        sha256=sha256,
-        corpora=(*began.get("corpora", ()), here),
-        supervision=next(each for each in SUPERVISIONS if each in supervisions),
-        source="its run.json",
-        by="record",
-    )
+        weights=name, sha256=sha256, corpora=(*began.get("corpora", ()), here), source="its run.json",
+        supervision=next(each for each in SUPERVISIONS if each in supervisions), by="record",
+    )  # fmt: skip
 
 
 def contamination(pretraining: Pretraining, dataset: str, task_id: str = "") -> Contamination:
@@ -218,9 +208,8 @@ def contamination(pretraining: Pretraining, dataset: str, task_id: str = "") -> 
             "unknown", f"the registry does not know {pretraining.weights or 'these weights'}"
         )
     answers = [_in(corpus, dataset, task_id) for corpus in _included(pretraining.corpora)]
-    return max(
-        answers or [Contamination("no", "trained from scratch")], key=lambda answer: FLAGS.index(answer.flag)
-    )
+    worst = max(answers, key=lambda answer: FLAGS.index(answer.flag), default=None)
+    return worst or Contamination("no", "trained from scratch")
 
 
 def _included(corpora: Iterable[str]) -> Iterator[str]:
@@ -256,18 +245,5 @@ def _in(name: str, dataset: str, task_id: str) -> Contamination:
 def flagged(pretraining: Pretraining, dataset: str, task_id: str = "") -> dict[str, Any]:
     """Return pretraining and contamination as a record holds them, in values of JSON."""
     answer = contamination(pretraining, dataset, task_id)
-    return asdict(pretraining) | {
-        "corpora": list(pretraining.corpora),
-        "contamination": answer.flag,
-        "reason": answer.reason,
-    }
-
-
-def registry_table() -> str:
-    """Return the known weights as a table in Markdown, in the order of their patterns."""
-    rows = [
-        [" ".join(f"`{name}`" for name in of.names), ", ".join(of.corpora), of.supervision, of.date or "-",
-         of.source, ", ".join(each[:12] for each in of.sha256) or "-"]
-        for of in registry().weights
-    ]  # fmt: skip
-    return markdown(["weights", "corpora", "supervision", "date", "source", "sha256"], rows)
+    corpora = list(pretraining.corpora)
+    return asdict(pretraining) | {"corpora": corpora, "contamination": answer.flag, "reason": answer.reason}

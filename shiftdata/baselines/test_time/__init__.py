@@ -11,11 +11,7 @@ from shiftdata.baselines.test_time.adapter import Adapter as Adapter
 from shiftdata.errors import not_found
 
 #: The adapters of each module. The class of "bn-adapt" is `BNAdapt`: the name without dashes, in any case.
-_MODULES = {
-    "adapter": "unadapted",
-    "entropy": "bn-adapt tent eata sar memo",
-    "teachers": "cotta rotta",
-}
+_MODULES = {"adapter": "unadapted", "entropy": "bn-adapt tent eata sar memo", "teachers": "cotta rotta"}
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 ADAPTERS = tuple(_HOMES)
 

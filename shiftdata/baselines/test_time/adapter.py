@@ -32,23 +32,16 @@ class Adapter(Configured):
     """
 
     needs: ClassVar[frozenset[Need]] = frozenset()
+    #: Of stochastic gradient descent, which then replaces Adam.
+    sgd_momentum: ClassVar[float | None] = None
 
-    def __init__(
-        self, network: nn.Module, *, view: View | None = None, variant: str = "fixed", **given: float
-    ) -> None:
-        super().__init__(variant=variant, **given)
+    def __init__(self, network: nn.Module, *, view: View | None = None, **given: float) -> None:
+        super().__init__(variant="fixed", **given)
         self.network, self.view = copy.deepcopy(network).requires_grad_(False), view or RandomView()
-        name = type(self).__name__
-        if "batch-norm" in self.needs and not batch_norms(self.network):
-            raise InputError(
-                f"{name} adapts batch-norm layers, and the network has none: take sar or cotta, or another "
-                "network, such as small-cnn"
-            )
-        if "norm" in self.needs and not norms(self.network):
-            raise InputError(
-                f"{name} adapts layers that normalise (batch, layer, group or instance norm), and the "
-                "network has none: take cotta or memo, or another network, such as small-cnn"
-            )
+        self._need("batch-norm", batch_norms(self.network), "batch-norm layers")
+        self._need(
+            "norm", norms(self.network), "layers that normalise (batch, layer, group or instance norm)"
+        )
         self.trained = list(self.setup())
         for parameter in self.trained:
             parameter.requires_grad_()
@@ -58,10 +51,18 @@ class Adapter(Configured):
             if isinstance(layer, nn.GroupNorm):
                 layer.register_forward_pre_hook(lambda _, inputs: (inputs[0].contiguous(),))
         if "norm" in self.needs and not self.trained:
-            raise InputError(f"{name} adapts weights of layers that normalise, and those here have none")
+            kind = type(self).__name__
+            raise InputError(f"{kind} adapts weights of layers that normalise, and those here have none")
         self._first = copy.deepcopy(self.network.state_dict())
         self.resets = 0
         self.restart()
+
+    def _need(self, need: Need, layers: Sequence[nn.Module], name: str) -> None:
+        if need in self.needs and not layers:
+            raise InputError(
+                f"{type(self).__name__} adapts {name}, and the network has none: take memo or another "
+                "adapter, or another network, such as small-cnn"
+            )
 
     def setup(self) -> Sequence[nn.Parameter]:
         """Change layers of the network, and return the parameters that are moved."""
@@ -73,8 +74,10 @@ class Adapter(Configured):
             self.optimizer = self.make_optimizer(self.trained)
 
     def make_optimizer(self, parameters: Sequence[nn.Parameter]) -> torch.optim.Optimizer:
-        """Return the optimiser: Adam at the hyper-parameter `rate`, unless replaced."""
-        return torch.optim.Adam(parameters, lr=self.hyper["rate"])
+        """Return the optimiser at the hyper-parameter `rate`: SGD where it has a momentum, else Adam."""
+        if self.sgd_momentum is None:
+            return torch.optim.Adam(parameters, lr=self.hyper["rate"])
+        return torch.optim.SGD(parameters, lr=self.hyper["rate"], momentum=self.sgd_momentum)
 
     def remember(self, batches: Iterable[Tensor]) -> None:
         """Before the stream, get batches of the source, without labels; for adapters that need "source"."""

@@ -23,7 +23,7 @@ from shiftdata.baselines.test_time.adapter import (
     affine,
     by_batch,
     replace_batch_norms,
-)
+)  # fmt: skip
 
 
 class BNAdapt(Adapter):
@@ -74,12 +74,10 @@ class EATA(TENT):
     rate = Hyper(2.5e-4, low=1e-5, high=1e-1, log=True, source="Niu et al., ImageNet; CIFAR-10: 0.005")
     margin = Hyper(0.4, low=0.2, high=0.6, source="Niu et al., a share of log K")
     similarity = Hyper(0.05, low=0.05, high=0.5, source="Niu et al., ImageNet; CIFAR-10: 0.4")
+    sgd_momentum = 0.9
     anchor = Hyper(2000, low=1, high=5000, log=True, source="Niu et al., ImageNet; CIFAR-10: 1")
 
     fisher: Sequence[Tensor] = ()
-
-    def make_optimizer(self, parameters: Sequence[nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.SGD(parameters, lr=self.rate, momentum=0.9)
 
     def restart(self) -> None:
         super().restart()
@@ -112,11 +110,9 @@ class EATA(TENT):
         return logits.detach()
 
     def _forgotten(self) -> Tensor:
-        parts = [
-            (fisher * (weight - source).square()).sum()
-            for fisher, weight, source in zip(self.fisher, self.trained, self.source, strict=True)
-        ]
-        return self.anchor * torch.stack(parts).sum()
+        parts = zip(self.fisher, self.trained, self.source, strict=True)
+        moved = [(fisher * (weight - source).square()).sum() for fisher, weight, source in parts]
+        return self.anchor * torch.stack(moved).sum()
 
 
 class SAR(TENT):
@@ -130,6 +126,7 @@ class SAR(TENT):
     rate = Hyper(2.5e-4, low=1e-5, high=1e-1, log=True, source="Niu et al., ResNet; ViT: 0.001")
     margin = Hyper(0.4, low=0.2, high=0.6, source="Niu et al., a share of log K")
     radius = Hyper(0.05, low=0.01, high=0.2, log=True, source="Niu et al.")
+    sgd_momentum = 0.9
     collapse = Hyper(0.2, low=0.05, high=0.4, source="Niu et al., of 1,000 classes")
 
     def setup(self) -> Sequence[nn.Parameter]:
@@ -137,9 +134,6 @@ class SAR(TENT):
         top = set(maps[-1].modules()) if len(maps) > 1 else set()
         layers = norms(self.network)
         return affine([layer for layer in layers if layer not in top] or layers)
-
-    def make_optimizer(self, parameters: Sequence[nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.SGD(parameters, lr=self.rate, momentum=0.9)
 
     def restart(self) -> None:
         super().restart()
@@ -192,15 +186,13 @@ class MEMO(Adapter):
 
     needs: ClassVar[frozenset[Need]] = frozenset({"pixels"})
     rate = Hyper(2.5e-4, low=1e-5, high=1e-2, log=True, source="Zhang et al., ImageNet; CIFAR-10: 0.005")
+    sgd_momentum = 0.0
     views = Hyper(32, low=8, high=64, source="Zhang et al., CIFAR-10; ImageNet: 64")
     prior = Hyper(16, low=1, high=256, log=True, source="Zhang et al.")
 
     def setup(self) -> Sequence[nn.Parameter]:
         replace_batch_norms(self.network, lambda layer: BlendedNorm(layer, self.prior, count=1))
         return list(self.network.parameters())
-
-    def make_optimizer(self, parameters: Sequence[nn.Parameter]) -> torch.optim.Optimizer:
-        return torch.optim.SGD(parameters, lr=self.rate)
 
     def predict(self, x: Tensor) -> Tensor:
         return torch.cat([self._predicted(picture) for picture in torch.split(x, 1)])

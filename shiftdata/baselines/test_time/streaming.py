@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from shiftdata import __version__
 from shiftdata.baselines import losses
 from shiftdata.baselines.models import Floats
+from shiftdata.baselines.prediction import Prediction, task_identity
 from shiftdata.baselines.pretrained.model import Pretrained
 from shiftdata.baselines.run import Run
 from shiftdata.baselines.test_time import Adapter, adapter_class
@@ -30,7 +30,6 @@ from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols.stream import Ordered, Stream, stream_of
 from shiftdata.evaluation.tasks import Task
-from shiftdata.evaluation.tasks.evaluation import Evaluation
 from shiftdata.stable import hash64
 from shiftdata.tables import Block, Table
 from shiftdata.threads import torch_threads
@@ -42,57 +41,39 @@ if TYPE_CHECKING:
 POINTS = 40
 
 
-@dataclass(frozen=True, eq=False)
-class Adaptation:
-    """The predictions of a stream. `about` is the record.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Adaptation(Prediction):
+    """The predictions of the last round of a stream, and its course.
 
-    `predicted` has a line a round of label numbers, in the order of the stream; `scores` are the logits of
-    the last round; `history` has an entry a batch: round, segment, rows, mean entropy, and how often the
-    network has begun again.
+    `streamed` has a line a round of label numbers, in the order of the stream; `history` an entry a batch:
+    round, segment, rows, mean entropy, and how often the network has begun again.
     """
 
-    task: Task
-    about: Mapping[str, Any]
     order: Ordered
-    predicted: IntArray
-    scores: Floats
-    history: list[dict[str, Any]]
+    streamed: IntArray
 
-    def predictions(self, name: str | None = None) -> dict[str, str]:
-        """Return the name of the label that the last round predicts, by key, of a test set."""
-        name = name or self.task.set_of("test")
-        labels = np.array(self.task.metadata.labels)[self.predicted[-1][self._places(name)]]
-        return dict(zip(self.task.keys(name), labels.tolist(), strict=True))
-
-    def evaluate(self, name: str | None = None) -> Evaluation:
-        """Return the task's official metrics of the last round, on its test set or the test set `name`."""
-        name = name or self.task.set_of("test")
-        return self.task.evaluate(self.predicted[-1][self._places(name)], name)
+    @cached_property
+    def correct(self) -> NDArray[np.bool_]:
+        """Return for each round and row of the stream True if it is right."""
+        mask: NDArray[np.bool_] = self.streamed == self.task.metadata.label[self.order.rows]
+        return mask
 
     def curve(self) -> list[dict[str, Any]]:
         """Return `history` with the accuracy of each batch, of its segment so far, and of all so far."""
-        correct = (self.predicted == self.task.metadata.label[self.order.rows]).ravel()
-        result: list[dict[str, Any]] = []
-        begin = first = 0
+        correct, result, begin, first, last = self.correct.ravel(), list[dict[str, Any]](), 0, 0, None
         for entry in self.history:
-            if (
-                not result
-                or entry["segment"] != result[-1]["segment"]
-                or entry["round"] != result[-1]["round"]
-            ):
-                first = begin
+            if (entry["segment"], entry["round"]) != last:
+                first, last = begin, (entry["segment"], entry["round"])
             end = begin + entry["rows"]
             shares = {"accuracy": (begin, end), "segment_so_far": (first, end), "so_far": (0, end)}
-            result.append(
-                entry | {name: float(correct[slice(*ends)].mean()) for name, ends in shares.items()}
-            )
+            means = {name: float(correct[slice(*ends)].mean()) for name, ends in shares.items()}
+            result.append({**entry, **means})
             begin = end
         return result
 
     def segments(self) -> dict[str, float]:
         """Return the accuracy of each segment in the last round."""
-        correct = self.predicted[-1] == self.task.metadata.label[self.order.rows]
-        hits, rows = np.bincount(self.order.segment, correct), np.bincount(self.order.segment)
+        hits, rows = np.bincount(self.order.segment, self.correct[-1]), np.bincount(self.order.segment)
         return dict(zip(self.order.segments, (hits / rows).tolist(), strict=True))
 
     def picture(self) -> Image.Image:
@@ -103,42 +84,19 @@ class Adaptation:
         curve, cells = self.curve(), {}
         for name in ("accuracy", "so_far", "entropy"):
             for steps in stretches:
-                rows = np.array([curve[step]["rows"] for step in steps])
-                values = np.array([curve[step][name] for step in steps])
-                cells[name, str(steps[-1] + 1)] = f"{(rows * values).sum() / rows.sum():.4f}"
+                values, rows = zip(*((curve[step][name], curve[step]["rows"]) for step in steps), strict=True)
+                cells[name, str(steps[-1] + 1)] = f"{np.average(values, weights=rows):.4f}"
         block = Block.of("step", cells)
         title = f"{self.about['method']}: {self.task.describe()} of {self.task.metadata.name}"
         return drawn_figure(chart([Table(title, (block,), drawn=(block,))]))
 
     def save(self, folder: str | Path) -> None:
         """Write run.json, stream.parquet, and keys, predictions and scores of each test set."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in (name for name, rows in self.task.sets.items() if rows.role == "test"):
-            predicted, scores = self.predictions(name), self.scores[self._places(name)]
-            lists = pa.FixedSizeListArray.from_arrays(pa.array(scores.ravel()), scores.shape[1])
-            table = {"key": list(predicted), "prediction": list(predicted.values()), "scores": lists}
-            pq.write_table(pa.table(table), folder / f"predictions-{name.replace('/', '-')}.parquet")
-        rounds = len(self.predicted)
-        stream = pa.concat_tables([self.order.table()] * rounds)
+        super().save(folder)
+        stream = pa.concat_tables([self.order.table()] * len(self.streamed))
         stream = stream.set_column(0, "position", pa.array(np.arange(len(stream))))
-        labels = pa.array(self.task.metadata.labels).take(pa.array(self.predicted.ravel()))
-        pq.write_table(stream.append_column("prediction", labels), folder / "stream.parquet")
-        text = json.dumps({**self.about, "history": self.history}, indent=1)
-        (folder / "run.json").write_text(text + "\n", encoding="utf-8")
-
-    @cached_property
-    def _sorted(self) -> IntArray:
-        return np.argsort(self.order.rows)
-
-    def _places(self, name: str) -> IntArray:
-        """Return where the rows of a set are in the stream."""
-        rows = self.task.rows(name)
-        if self.task.sets[name].role != "test":
-            raise InputError(
-                f"{name} has the role {self.task.sets[name].role}: a stream is of the test alone"
-            )
-        return self._sorted[np.searchsorted(self.order.rows[self._sorted], rows)]
+        labels = pa.array(self.task.metadata.labels).take(pa.array(self.streamed.ravel()))
+        pq.write_table(stream.append_column("prediction", labels), Path(folder) / "stream.parquet")
 
 
 def adapt(
@@ -149,9 +107,7 @@ def adapt(
     batch_size: int = 64,
     seed: int = 0,
     device: str = "cpu",
-    threads: int = 1,
     view: View | None = None,
-    variant: str = "fixed",
     folder: str | Path | None = None,
     on_rows: Callable[[int], object] = lambda rows: None,
     **hyper: float,
@@ -162,14 +118,12 @@ def adapt(
 
     Args:
         task: a task with a stream, as of sd.task("cns_glyphs", "continuous stream setting=continual").
-        model: a run of `train`, the folder of one, or a pretrained model that has a classifier.
+        model: a run of `train` or its folder; or a pretrained model with a classifier, or its name.
         method: a name of `test_time.ADAPTERS`, or an `Adapter` of your own.
         batch_size: rows of a step.
         seed: of views and draws; that of the order is the stream's.
         device: "cpu", "cuda", "cuda:1", "mps".
-        threads: of a processor.
         view: makes another view of a batch of pictures, for the adapters that need views.
-        variant: of the adapter.
         folder: the predictions are saved there.
         on_rows: gets the number of rows that were predicted since its last call.
         hyper: hyper-parameters of the adapter.
@@ -181,83 +135,69 @@ def adapt(
     if "pixels" in kind.needs and not subject.source.is_pictures:
         raise InputError(f"{kind.__name__} makes views of pictures, and the model reads features or texts")
     batches, begun = order.batches(batch_size), time.monotonic()
-    predicted = np.empty((stream.rounds, len(order.rows)), np.int64)
+    streamed = np.empty((stream.rounds, len(order.rows)), np.int64)
     scores = np.empty((len(order.rows), len(task.label_ids)), np.float32)
     history = []
-    with torch_threads(threads), torch.random.fork_rng(devices=[]):
+    with torch_threads(), torch.random.fork_rng(devices=[]):
         network = copy.deepcopy(subject.network).to(device)
-        adapter = kind(network, view=view, variant=variant, **hyper)
+        adapter = kind(network, view=view, **hyper)
         if "source" in kind.needs:
             cuts = range(batch_size, len(subject.known), batch_size)
             known = [part for part in np.split(np.arange(len(subject.known)), cuts) if len(part) > 1]
             adapter.remember(subject.read(subject.known, known, device))
         read = partial(subject.read, order.rows, batches, device)
         for number, at, logits, entry in _streamed(adapter, batches, read, order, stream, seed):
-            predicted[number, at], scores[at] = task.label_ids[logits.argmax(1)], logits
+            streamed[number, at], scores[at] = task.label_ids[logits.argmax(1)], logits
             history.append(entry)
             on_rows(len(at))
     about = {
-        "dataset": task.metadata.name,
-        "task": task.describe(),
-        "task_id": task.content_id(),
+        **task_identity(task),
         "stream_id": order.content_id(),
         "method": method if isinstance(method, str) else kind.__name__,
-        "variant": adapter.variant,
         "code_version": kind.code_version,
         "hyper": adapter.hyper,
         **subject.about,
-        "outputs": list(task.labels),
         "batch": batch_size,
         "seed": seed,
         "resets": adapter.resets,
-        "versions": {"shiftdata": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
         "seconds": time.monotonic() - begun,
     }
-    result = Adaptation(task, about, order, predicted, scores, history)
+    at = np.argsort(order.rows)
+    result = Adaptation(
+        task=task, about=about, sets=[name for name, rows in task.sets.items() if rows.role == "test"],
+        rows=order.rows[at], scores=scores[at], outputs=task.label_ids, history=history,
+        order=order, streamed=streamed,
+    )  # fmt: skip
+    about["segments"] = result.segments()
     if folder is not None:
         result.save(folder)
     return result
 
 
 def _streamed(
-    adapter: Adapter,
-    batches: Sequence[IntArray],
-    read: Callable[[], Iterator[Tensor]],
-    order: Ordered,
-    stream: Stream,
-    seed: int,
-) -> Iterator[tuple[int, IntArray, Floats, dict[str, Any]]]:
+    adapter: Adapter, batches: Sequence[IntArray], read: Callable[[], Iterator[Tensor]], order: Ordered,
+    stream: Stream, seed: int,
+) -> Iterator[tuple[int, IntArray, Floats, dict[str, Any]]]:  # fmt: skip
     """Yield the logits of each batch of each round, with its entry of the history."""
     step = 0
     for number in range(stream.rounds):
         last = None
         for positions, x in zip(batches, read(), strict=True):
-            segment = int(order.segment[positions[0]])
+            segment = order.segments[order.segment[positions[0]]]
             begins = stream.setting == "online" and segment != last
             if step and (begins or stream.setting == "episodic"):
                 adapter.reset()
             torch.manual_seed(hash64(seed, "baselines", "stream", step))
-            logits = _predicted(adapter, x).float().cpu()
+            try:
+                logits = adapter.predict(x).float().cpu()
+            except ValueError as error:
+                if "more than 1 value per channel" not in str(error):
+                    raise
+                why = "batch norm has no statistics of a batch of one row: take a larger batch_size"
+                raise InputError(f"{why}, or a network whose norms are of each row") from error
             if not logits.isfinite().all():
                 raise DivergedError(f"the logits of step {step + 1} are not finite: lower the rate")
-            entry = {
-                "round": number,
-                "segment": order.segments[segment],
-                "rows": len(positions),
-                "entropy": float(losses.tent(logits)),
-                "resets": adapter.resets,
-            }
+            entry = {"round": number, "segment": segment, "rows": len(positions)}
+            entry |= {"entropy": float(losses.tent(logits)), "resets": adapter.resets}
             yield number, positions, logits.numpy(), entry
             last, step = segment, step + 1
-
-
-def _predicted(adapter: Adapter, x: Tensor) -> Tensor:
-    try:
-        return adapter.predict(x)
-    except ValueError as error:
-        if "more than 1 value per channel" not in str(error):
-            raise
-        raise InputError(
-            "batch norm has no statistics of a batch of one row: take a larger batch_size, or a network "
-            "whose norms are of each row"
-        ) from error

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
-from shiftdata.baselines.method import Method, Wrapper
-from shiftdata.baselines.methods import make_method
+from shiftdata.baselines.method import by_network
+from shiftdata.baselines.prediction import pretraining_flag
+from shiftdata.baselines.pretrained.load import load
 from shiftdata.baselines.pretrained.model import Pretrained, weights_hash
-from shiftdata.baselines.run import Run, _network
-from shiftdata.baselines.sets import TaskSets
+from shiftdata.baselines.run import Run
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.order import EpochSampler, Ranks
 from shiftdata.data.loading.sources import Source
 from shiftdata.errors import InputError
 from shiftdata.evaluation.tasks import Task
 from shiftdata.stable import content_hash
-from shiftdata.untrusted.texts import read_json
 
 #: Rows of the source at most that an adapter remembers, as EATA's code has them.
 REMEMBERED = 2000
@@ -63,76 +60,33 @@ class GivenBatches(EpochSampler[list[int]]):
 
 def subject_of(task: Task, model: Run | Pretrained | str | Path) -> Subject:
     """Return what adapts, and check that its outputs are the labels of the task."""
-    if isinstance(model, Pretrained):
-        return _of_pretrained(task, model)
-    if isinstance(model, Run):
-        trainer = model.model.trainer
-        _check_run(task, trainer.method, model.task.labels)
-        return _of_run(task, trainer.network, trainer.prepared, trainer.data.source, model.about)
-    return _of_folder(task, Path(model))
-
-
-def _of_folder(task: Task, folder: Path) -> Subject:
-    """Build the network of a saved run again, over the training set of the task, and load its weights."""
-    if not (folder / "run.json").is_file() or not (folder / "model.pt").is_file():
-        raise InputError(f"{folder} is not the folder of a run: `shiftdata train ... --folder` writes one")
-    about = read_json(folder / "run.json")
-    content = task.metadata.dataset and task.metadata.dataset.manifest.base(task.metadata.base).content_id
-    if about["content_id"] != (content or ""):
-        raise InputError(f"{folder} was trained on {about['dataset']}, not on this {task.metadata.name}")
-    method = make_method(about["method"])
-    _check_run(task, method, about.get("outputs", task.labels))
-    side = about["input"][0] if len(about["input"]) == 3 else None
-    sets = TaskSets.of(task, make_method("erm"), None)
-    source = sets.source(about["backbone"], side)
-    rows, classes = task.rows(sets.fit), len(task.label_ids)
-    network, prepare, _ = _network(source, rows, classes, about["backbone"], about["seed"])
-    state = torch.load(io.BytesIO((folder / "model.pt").read_bytes()), weights_only=True)
-    weights = {
-        name.removeprefix("network."): value for name, value in state.items() if "network." in name[:8]
-    }
-    try:
-        network.load_state_dict(weights)
-    except RuntimeError as error:
-        raise InputError(f"the weights of {folder} do not fit this task: {error}") from error
-    return _of_run(task, network, prepare, source, about)
-
-
-def _check_run(task: Task, method: Method, labels: Sequence[str]) -> None:
-    if tuple(labels) != task.labels:
+    if not isinstance(model, Run):
+        if not isinstance(model, Pretrained):
+            model = load(f"run:{model}" if (Path(model) / "run.json").is_file() else str(model))
+        about = {"model": model.name, "weights": model.weights, "pretraining": pretraining_flag(task, model)}
+        about["preprocessing"] = dict(model.about)
+        source = Source(metadata=task.metadata, size=model.size)
+        return Subject(Classifier(model, task.labels), model.prepare, source, _known_rows(task), about)
+    if model.task.labels != task.labels:
         raise InputError(
-            f"the run predicts {len(labels)} labels that are not the {len(task.labels)} of {task.describe()}"
+            f"the run predicts {', '.join(model.task.labels)}, not the labels of {task.describe()}"
         )
-    inner = method
-    while isinstance(inner, Wrapper) and type(inner).predict is Wrapper.predict:
-        inner = inner.inner
-    if type(inner).predict is not Method.predict:
+    trainer = model.model.trainer
+    if not by_network(trainer.method):
         raise InputError(
-            f"{type(inner).__name__} predicts by more than its network, which adapts alone: take a run "
+            f"{model.about['method']} predicts by more than its network, which adapts alone: take a run "
             "of erm or another method that does not"
         )
-
-
-def _of_run(
-    task: Task, network: nn.Module, prepare: Callable[[Any], Tensor], source: Source, run: Mapping[str, Any]
-) -> Subject:
-    about = {
-        "model": run["backbone"],
-        "weights": weights_hash(network),
-        "pretraining": run["pretraining"],
-        "trained": {name: run[name] for name in ("method", "variant", "hyper", "seed", "task", "task_id")},
-    }
-    return Subject(network, prepare, source, _known_rows(task), about)
+    about = {"model": model.about["backbone"], "weights": weights_hash(trainer.network)}
+    about |= {"pretraining": model.about["pretraining"], "trained": dict(model.about)}
+    return Subject(trainer.network, trainer.prepared, trainer.data.source, _known_rows(task), about)
 
 
 def _known_rows(task: Task) -> IntArray:
     """Return rows of the source in an order of hashes: of the validation set, else of the training set."""
-    for role in ("select", "fit"):
-        for rows in task.sets.values():
-            if rows.role == role:
-                chosen = np.argsort(task.metadata.hashes(rows.indices, "known"))[:REMEMBERED]
-                return rows.indices[chosen]
-    return np.zeros(0, np.int64)
+    roles = {rows.role: rows.indices for rows in [*task.sets.values()][::-1]}  # the first set of each
+    known: IntArray = roles.get("select", roles.get("fit", np.zeros(0, np.int64)))
+    return known[np.argsort(task.metadata.hashes(known, "known"))[:REMEMBERED]]
 
 
 class Classifier(nn.Module):
@@ -151,10 +105,3 @@ class Classifier(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.classify(self.encoder(x))[:, self.columns]
-
-
-def _of_pretrained(task: Task, model: Pretrained) -> Subject:
-    about = {"model": model.name, "weights": model.weights, "pretraining": "", "about": dict(model.about)}
-    size = model.size if isinstance(model.size, int | None) else model.size[0]
-    source = Source(metadata=task.metadata, size=size)
-    return Subject(Classifier(model, task.labels), model.prepare, source, _known_rows(task), about)

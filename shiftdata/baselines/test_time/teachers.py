@@ -34,8 +34,7 @@ class Teaching(Adapter):
     def average(self) -> None:
         """Move the teacher's weights towards the network's; its statistics are its own."""
         with torch.no_grad():
-            pairs = zip(self.teacher.parameters(), self.network.parameters(), strict=True)
-            for slow, fast in pairs:
+            for slow, fast in zip(self.teacher.parameters(), self.network.parameters(), strict=True):
                 slow.mul_(self.keep).add_((1 - self.keep) * fast)
 
 
@@ -69,9 +68,8 @@ class CoTTA(Teaching):
         self.average()
         with torch.no_grad():
             for weight, source in zip(self.trained, self._source, strict=True):
-                weight.copy_(
-                    torch.where(torch.rand(weight.shape).to(x.device) < self.restore, source, weight)
-                )
+                back = torch.rand(weight.shape).to(x.device) < self.restore
+                weight.copy_(torch.where(back, source, weight))
         return taught
 
     def restart(self) -> None:
@@ -180,18 +178,14 @@ class RoTTA(Teaching):
         rows = bank.rows()
         x, ages = torch.stack([row.x for row in rows]), torch.tensor([row.age / bank.size for row in rows])
         weights = (torch.exp(-ages) / (1 + torch.exp(-ages))).to(x)
-        for network in (self.network, self.teacher):
-            _train_norms(network, True)
+        norms = [part for network in (self.network, self.teacher) for part in network.modules()]
+        norms = [part for part in norms if isinstance(part, RobustNorm)]
+        for norm in norms:
+            norm.training = True
         seen = self.view(x)
         with torch.no_grad():
             taught = self.teacher(x)
         self.descend((consistency(self.network(seen), taught) * weights).mean())
         self.average()
-        for network in (self.network, self.teacher):
-            _train_norms(network, False)
-
-
-def _train_norms(network: nn.Module, mode: bool) -> None:
-    for layer in network.modules():
-        if isinstance(layer, RobustNorm):
-            layer.training = mode
+        for norm in norms:
+            norm.training = False

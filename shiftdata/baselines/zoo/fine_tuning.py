@@ -26,13 +26,10 @@ def probe_head(trainer: Trainer, l2: float = 0.0) -> float:
     0: the strength whose accuracy is highest on the validation set, or a default without one.
     """
     data, head = trainer.data, trainer.network.head
-    select, select_y = (
-        torch.from_numpy(trainer.features(data.select)).double(),
-        torch.from_numpy(data.select_y),
-    )
+    select = torch.from_numpy(trainer.features(data.select)).double()
 
     def accuracy(weight: Tensor, bias: Tensor) -> float:
-        return float(((select @ weight.T + bias).argmax(1) == select_y).double().mean())
+        return float(((select @ weight.T + bias).argmax(1).numpy() == data.select_y).mean())
 
     probe = LinearProbe(trainer.features(data.rows), data.y, data.classes)
     chooses = not l2 and len(data.select)

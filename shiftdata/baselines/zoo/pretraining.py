@@ -34,18 +34,14 @@ class Contrastive(Method):
     strong_views = 2
 
     def predict(self, x: Tensor) -> Tensor:
-        raise InputError(
-            f"{type(self).__name__} has no classifier: use pretrain(..., folder=F), then "
-            "train(task, backbone='run:F')"
-        )
+        then = "use pretrain(..., folder=F), then train(task, backbone='run:F')"
+        raise InputError(f"{type(self).__name__} has no classifier: {then}")
 
 
 class SimCLR(Contrastive):
     """Two views of a picture are alike, those of the batch's other pictures are not."""
 
-    temperature = Hyper(
-        0.5, low=0.05, high=1.0, log=True, source="Chen et al.: .5 on CIFAR-10, .1 on ImageNet"
-    )
+    temperature = Hyper(0.5, low=0.05, high=1.0, log=True, source="Chen et al., CIFAR-10; ImageNet: .1")
 
     def setup(self, network: Network, data: Data) -> None:
         super().setup(network, data)
@@ -88,11 +84,8 @@ class MoCo(Contrastive):
         return loss
 
     def after_step(self, batch: Batch) -> None:
-        for own, keys in (
-            (self.network.encoder, self.key_network.encoder),
-            (self.projection, self.key_projection),
-        ):
-            losses.ema_(keys.parameters(), own.parameters(), self.momentum)
+        losses.ema_(self.key_network.encoder.parameters(), self.network.encoder.parameters(), self.momentum)
+        losses.ema_(self.key_projection.parameters(), self.projection.parameters(), self.momentum)
 
     @torch.no_grad()
     def _keys(self, x: Tensor) -> Tensor:

@@ -131,9 +131,9 @@ def _share(
     if not n:
         raise InputError(f"{side} has no rows: take another set or severity")
     right = records.correct(places)[:, mine].sum() / (n * len(places))
-    figure = f"accuracy@{side.severity}" if side.severity else "overall"
-    known = {each["name"]: each for each in records.figures(places[:1]).to_pylist()}.get(figure, {})
-    share, error = known.get("value"), known.get("sem")
+    name = f"accuracy@{side.severity}" if side.severity else "overall"
+    figures = {each["name"]: each for each in records.figures(places[:1]).to_pylist()}
+    share, error = (figures.get(name, {}).get(key) for key in ("value", "sem"))
     size = 1 + share * (1 - share) / error**2 if share and error else cells.origins or n
     return float(right), float(n), float(min(n, size))
 

@@ -207,7 +207,11 @@ class Pixels:
 
     size: int | tuple[int, int] | None = None
     modality = "image"
-    fingerprint = f"pixels {DECODING}"
+
+    @property
+    def fingerprint(self) -> str:
+        """The decoder and how a model cuts its pictures; plain sizes are known to the cache."""
+        return f"pixels {DECODING}{f' {self.size}' if isinstance(self.size, tuple) else ''}"
 
     def __call__(self, pictures: NDArray[np.uint8]) -> NDArray[np.uint8]:
         return pictures

@@ -100,22 +100,19 @@ class Calibration(Record):
         named = {"ECE": self.ece, "ECE, equal mass": self.ece_mass, "Brier": self.brier, "NLL": self.nll}
         body = [[name, *map(number, (of.estimate, of.low, of.high))] for name, of in named.items()]
         notes = [f"n = {self.n:,}; accuracy {number(self.accuracy)}, confidence {number(self.confidence)}."]
-        figures = Table.plain("Calibration", ["figure", "value", "low", "high"], body, notes)
         edges = np.linspace(0, 1, len(self.reliability) + 1)
         bins = [
             [f"{low:.2f} to {high:.2f}", f"{int(n):,}", number(confidence), number(accuracy)]
             for low, high, (n, confidence, accuracy) in zip(edges, edges[1:], self.reliability, strict=False)
             if n
         ]
-        header = ["confidence", "rows", "mean confidence", "accuracy"]
         selective = [[f"{of:.0%} of rows", "", number(self.curve.risk_at(of))] for of in COVERAGES]
         selective += [[f"risk {of:.0%}", number(self.curve.coverage_at(of)), ""] for of in RISKS]
+        area = [f"AURC {number(self.aurc)}."]
         return (
-            figures,
-            Table.plain("Reliability", header, bins),
-            Table.plain(
-                "Selective prediction", ["at", "coverage", "risk"], selective, [f"AURC {number(self.aurc)}."]
-            ),
+            Table.plain("Calibration", ["figure", "value", "low", "high"], body, notes),
+            Table.plain("Reliability", ["confidence", "rows", "mean confidence", "accuracy"], bins),
+            Table.plain("Selective prediction", ["at", "coverage", "risk"], selective, area),
         )
 
     def __str__(self) -> str:
@@ -144,23 +141,26 @@ def measure_calibration(
     gap = confidence - right
     squares = (probabilities**2).sum(axis=1) - 2 * probabilities[rows, true] + 1
 
-    def mean(of: FloatArray) -> Callable[[IntArray], float]:
-        return lambda drawn: float(of[drawn].mean())
+    def interval(statistic: Callable[[IntArray], Any]) -> Interval:
+        return bootstrap_rows(lambda drawn: float(statistic(drawn)), n, resampling, clusters=origins)
 
-    def ece(place: IntArray) -> Callable[[IntArray], float]:
+    def ece(place: IntArray) -> Interval:
         # The bins stay those of all rows: a replicate draws rows, and not edges.
-        return lambda drawn: float(np.abs(np.bincount(place[drawn], gap[drawn])).sum() / len(drawn))
+        return interval(lambda drawn: np.abs(np.bincount(place[drawn], gap[drawn])).sum() / len(drawn))
 
-    statistics = ece(wide), ece(heavy), mean(squares), mean(-logs[rows, true])
-    ece_wide, ece_mass, brier, nll = (
-        bootstrap_rows(of, n, resampling, clusters=origins) for of in statistics
-    )
     sizes = np.bincount(wide, minlength=bins)
     sums = [np.bincount(wide, of, bins) for of in (confidence, right)]
-    reliability = np.stack([sizes, *(accuracies(of, sizes) for of in sums)], axis=1)
-    curve = risk_coverage(confidence, right.astype(np.int64))
-    means = float(right.mean()), float(confidence.mean())
-    return Calibration(n, *means, ece_wide, ece_mass, brier, nll, reliability, curve)
+    return Calibration(
+        n,
+        float(right.mean()),
+        float(confidence.mean()),
+        ece(wide),
+        ece(heavy),
+        interval(lambda drawn: squares[drawn].mean()),
+        interval(lambda drawn: -logs[rows[drawn], true[drawn]].mean()),
+        np.stack([sizes, *(accuracies(of, sizes) for of in sums)], axis=1),
+        risk_coverage(confidence, right.astype(np.int64)),
+    )
 
 
 def _probabilities(scores: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -122,15 +122,14 @@ class Line(Record):
 
     def table(self, title: str = "Accuracy on the line", sides: Sequence[str] = SIDES) -> Table:
         """A line for each model, the highest above the line first."""
+        rows = zip(self.points, self.fitted, self.expected.tolist(), self.robustness, strict=True)
         body = []
-        for place in np.argsort([-each.estimate for each in self.robustness], kind="stable").tolist():
-            point, above = self.points[place], self.robustness[place]
-            numbers = point.clean, point.shifted, *point.intervals[1], self.expected[place]
-            cells = [number(100 * value, 1) for value in numbers]
+        for point, fitted, expected, above in sorted(rows, key=lambda row: -row[3].estimate):
+            numbers = point.clean, point.shifted, *point.intervals[1], expected
+            clean, shifted, low, high, line = (number(100 * value, 1) for value in numbers)
             rho = [f"{100 * value:+.1f}" for value in (above.estimate, above.low, above.high)]
-            interval, between = f"{cells[2]} to {cells[3]}", f"{rho[1]} to {rho[2]}"
-            name = point.name if self.fitted[place] else f"{point.name} (not in the fit)"
-            body.append([name, cells[0], cells[1], interval, cells[4], rho[0], between])
+            name = point.name if fitted else f"{point.name} (not in the fit)"
+            body.append([name, clean, shifted, f"{low} to {high}", line, rho[0], f"{rho[1]} to {rho[2]}"])
         header = ["model", *sides, "95 % interval", "on the line", "above it", "95 % interval of that"]
         return Table.plain(title, header, body, self.notes, figure=partial(self.figure, sides))
 
@@ -190,7 +189,9 @@ def accuracy_line(
     x, y = AXES[axes][0](clipped).T
     slope, intercept = _least_squares(x[fitted], y[fitted])
     grid = np.linspace(clipped[:, 0].min(), clipped[:, 0].max(), 41)
-    slopes, intercepts = _drawn_lines(x[fitted], y[fitted], resampling)
+    count = int(fitted.sum())
+    draws = rng(resampling.seed, "metrics", "line").integers(0, count, (resampling.replicates, count))
+    slopes, intercepts = _least_squares(x[fitted][draws], y[fitted][draws])
     heights, band = _drawn_heights(points, sizes, slopes, intercepts, AXES[axes], grid, resampling)
     expected = AXES[axes][1](slope * x + intercept)
     method = f"models and rows drawn, {resampling.replicates:,} replicates"
@@ -199,19 +200,12 @@ def accuracy_line(
         low, high = _quantiles(drawn, resampling.level).tolist()
         return Interval(float(value), low, high, method, resampling.level)
 
+    r2 = float(np.corrcoef(x[fitted], y[fitted])[0, 1] ** 2) if np.ptp(y[fitted]) else math.nan
     return Line(
-        axes,
-        tuple(points),
-        tuple(fitted.tolist()),
-        interval(slope, slopes),
-        interval(intercept, intercepts),
-        float(np.corrcoef(x[fitted], y[fitted])[0, 1] ** 2) if np.ptp(y[fitted]) else math.nan,
-        expected,
-        tuple(map(interval, shares[:, 1] - expected, heights.T)),
-        grid,
-        _quantiles(band, resampling.level),
-        int((clipped != shares).sum()),
-    )
+        axes, tuple(points), tuple(fitted.tolist()), interval(slope, slopes), interval(intercept, intercepts),
+        r2, expected, tuple(map(interval, shares[:, 1] - expected, heights.T)), grid,
+        _quantiles(band, resampling.level), int((clipped != shares).sum()),
+    )  # fmt: skip
 
 
 def _clipped(shares: FloatArray, sizes: FloatArray) -> FloatArray:
@@ -222,26 +216,15 @@ def _least_squares(x: FloatArray, y: FloatArray) -> tuple[Any, Any]:
     """Slope and intercept along the last axis; nan where x does not vary."""
     centred = x - x.mean(-1, keepdims=True)
     squares = (centred**2).sum(-1)
-    slope = np.divide(
-        (centred * y).sum(-1), squares, out=np.full(np.shape(squares), np.nan), where=squares > 1e-12
-    )
+    unknown = np.full(np.shape(squares), np.nan)
+    slope = np.divide((centred * y).sum(-1), squares, out=unknown, where=squares > 1e-12)
     return slope, y.mean(-1) - slope * x.mean(-1)
 
 
-def _drawn_lines(x: FloatArray, y: FloatArray, resampling: Resampling) -> tuple[FloatArray, FloatArray]:
-    draws = rng(resampling.seed, "metrics", "line").integers(0, len(x), (resampling.replicates, len(x)))
-    return _least_squares(x[draws], y[draws])
-
-
 def _drawn_heights(
-    points: Sequence[Point],
-    sizes: FloatArray,
-    slopes: FloatArray,
-    intercepts: FloatArray,
-    functions: tuple[Function, Function],
-    grid: FloatArray,
-    resampling: Resampling,
-) -> tuple[FloatArray, FloatArray]:
+    points: Sequence[Point], sizes: FloatArray, slopes: FloatArray, intercepts: FloatArray,
+    functions: tuple[Function, Function], grid: FloatArray, resampling: Resampling,
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
     """Replicates of each model's height above the line, and of the line over the grid."""
     effective = np.array([point.sizes for point in points])
     right = np.array([(point.clean, point.shifted) for point in points]) * effective
@@ -334,17 +317,10 @@ def agreement_line(
     halves = np.zeros((len(x), models))
     halves[np.arange(len(x)), first] = halves[np.arange(len(x)), second] = 0.5
     solved = np.linalg.lstsq(halves, y + slope * (halves @ z - x), rcond=None)[0]
-    return Agreement(
-        tuple(names) or tuple(f"model {place}" for place in range(1, models + 1)),
-        axes,
-        slope,
-        intercept,
-        float(np.corrcoef(x, y)[0, 1] ** 2) if np.ptp(y) else math.nan,
-        accuracy,
-        back(slope * z + intercept),
-        back(solved),
-        truth,
-    )
+    names = tuple(names) or tuple(f"model {place}" for place in range(1, models + 1))
+    r2 = float(np.corrcoef(x, y)[0, 1] ** 2) if np.ptp(y) else math.nan
+    of_lines = back(slope * z + intercept), back(solved)
+    return Agreement(names, axes, slope, intercept, r2, accuracy, *of_lines, truth)
 
 
 def _agreements(predicted: Any) -> FloatArray:

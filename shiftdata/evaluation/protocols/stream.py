@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +19,7 @@ from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.sets import Indices
 from shiftdata.stable import content_hash, rng
 
-Setting: TypeAlias = Literal["episodic", "online", "continual", "mixed"]
-Order: TypeAlias = Literal["iid", "correlated"]
+SETTINGS, ORDERS = ("episodic", "online", "continual", "mixed"), ("iid", "correlated")
 #: Slots among which the rows of a class are cut at most, where labels are correlated.
 MOST_SLOTS = 100
 
@@ -94,10 +93,9 @@ class Stream(Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        words: Mapping[str, object] = {"setting": Setting, "order": Order}
-        for name, allowed in words.items():
-            if getattr(self, name) not in get_args(allowed):
-                raise not_found(f"{name} of a stream", getattr(self, name), get_args(allowed))
+        for name, allowed in (("setting", SETTINGS), ("order", ORDERS)):
+            if getattr(self, name) not in allowed:
+                raise not_found(f"{name} of a stream", getattr(self, name), allowed)
         if self.rounds < 1 or not 0 < self.alpha < math.inf:
             raise InputError(f"{self} has no order: rounds are at least 1, and alpha is above 0")
         if self.rounds > 1 and self.setting not in ("continual", "mixed"):

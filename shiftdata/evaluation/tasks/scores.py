@@ -37,10 +37,10 @@ def saved_scores(path: Path) -> tuple[Any, FloatArray, Sequence[str]]:
     if not pa.types.is_fixed_size_list(kind) or kind.list_size != len(outputs):
         raise InputError(f"{path}: scores are {kind}, and run.json names {len(outputs)} outputs")
     values = table["scores"].combine_chunks()
-    if values.null_count or values.flatten().null_count:
+    flat = values.flatten()
+    if values.null_count or flat.null_count:
         raise InputError(f"{path}: scores are missing (null) in some rows")
-    flat = values.flatten().to_numpy(zero_copy_only=False).astype(np.float64)
-    return table["key"], flat.reshape(len(table), -1), outputs
+    return table["key"], flat.to_numpy().astype(np.float64).reshape(len(table), -1), outputs
 
 
 def calibrated(task: TaskRows, path: str | Path, name: str | None = None) -> Calibration:
@@ -53,18 +53,17 @@ def calibrated(task: TaskRows, path: str | Path, name: str | None = None) -> Cal
         rows, scores = np.repeat(rows, counts), np.repeat(scores, counts, axis=0)
     place = _places(task, outputs)[task.metadata.label[rows]]
     if (place < 0).any():
-        lost = sorted(
-            {task.metadata.labels[label] for label in task.metadata.label[rows[place < 0]].tolist()}
-        )
+        lost = sorted({task.metadata.labels[label] for label in task.metadata.label[rows[place < 0]]})
         raise InputError(f"labels of {name} are no outputs of the model ({some(lost)}): none is right there")
     return measure_calibration(scores, place, origins=task.metadata.origin[rows])
 
 
 def _places(task: TaskRows, outputs: Sequence[str]) -> IntArray:
     """The output of each label of the dataset; in universal adaptation "unknown" is that of new labels."""
+    new = UNKNOWN
+    if "universal" in task.history.metrics and "unknown" in outputs:
+        new = outputs.index("unknown")
+    known = set(task.labels) if new != UNKNOWN else set(task.metadata.labels)
     numbers = {output: place for place, output in enumerate(outputs)}
-    places = [numbers.get(label, UNKNOWN) for label in task.metadata.labels]
-    if "universal" in task.history.metrics and "unknown" in numbers:
-        known = set(task.label_ids.tolist())
-        places = [of if label in known else numbers["unknown"] for label, of in enumerate(places)]
-    return np.array(places, np.int64)
+    labels = task.metadata.labels
+    return np.array([numbers.get(label, UNKNOWN) if label in known else new for label in labels], np.int64)

@@ -18,10 +18,10 @@ from shiftdata.baselines.pretrained.registry import (
     of_record,
     pretraining_of,
     registry,
-    registry_table,
 )
 from shiftdata.data.loading.encoders import weights_hash
 from shiftdata.errors import InputError
+from shiftdata.tables import markdown
 from tests.paths import ROOT
 
 LITE = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
@@ -248,6 +248,15 @@ def datasets_table() -> str:
         if not name.endswith("_remade"):
             lines.append([f"`{name}`", *(flag(corpus, name) for corpus in corpora)])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def registry_table() -> str:
+    rows = [
+        [" ".join(f"`{name}`" for name in of.names), ", ".join(of.corpora), of.supervision, of.date or "-",
+         of.source, ", ".join(each[:12] for each in of.sha256) or "-"]
+        for of in registry().weights
+    ]  # fmt: skip
+    return markdown(["weights", "corpora", "supervision", "date", "source", "sha256"], rows)
 
 
 def test_the_docs_have_the_tables():

@@ -321,7 +321,7 @@ def test_a_factory_of_your_own(tmp_path):
         pixels[:16, :16, 0].mean() / 255, abs=1e-5
     )
     assert load(f"torch:{file}:whole").n_features == 3
-    for name, reason in (("maps", "not 2 x features"), ("none", "no function"), ("text", "no function")):
+    for name, reason in (("maps", "not rows x features"), ("none", "no function"), ("text", "no function")):
         with pytest.raises(InputError, match=reason):
             load(f"torch:{file}:{name}")
     with pytest.raises(InputError, match=r"give FILE\.py:FACTORY"):

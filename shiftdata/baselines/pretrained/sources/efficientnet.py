@@ -36,17 +36,12 @@ def load(name: str, size: int | None) -> Pretrained:
         raise not_found("EfficientNet-Lite", name, map(str, SIZES))
     number = int(name)
     side, maps = SIZES[number]
-    pictures = Pictures((side, side), side + PADDING, mean=(127 / 255,) * 3, std=(128 / 255,) * 3).at(size)
+    pictures = Pictures((side, side), side + PADDING, mean=(127 / 255,) * 3, std=(128 / 255,) * 3)
     encoder = EfficientNet(number)
-    return Pretrained(
-        name=f"efficientnet-lite{number}",
-        encoder=encoder,
-        n_features=1280,
+    return pictures.at(size).model(
+        f"efficientnet-lite{number}", encoder, weights_hash(number), {},
         prepare=partial(pixels, centre=127, scale=128),  # its weights expect pixels from -1 to 1
-        weights=weights_hash(number),
-        size=pictures.crop,
         classifier=getattr(encoder.network, "_fc", None),
         outputs=tuple(map(str, range(1000))),
         maps=tuple(encoder.network._blocks[block] for block in maps),
-        about=pictures.about,
-    )
+    )  # fmt: skip

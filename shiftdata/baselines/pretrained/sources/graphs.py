@@ -23,6 +23,8 @@ from shiftdata.untrusted.texts import read_toml
 
 #: The tensors of rapidocr's recogniser: rows x steps x features, and the layer that makes signs of these.
 STEPS, SIGNS = "transpose_51.tmp_0", ("linear_85.w_0", "linear_85.b_0")
+#: Types of a graph's input.
+KINDS = {"float": np.float32, "float16": np.float16, "uint8": np.uint8}
 #: The height and the width of its pictures; of its steps of 8 pixels each those that a sign can reach.
 HEIGHT, WIDTH, READ = 48, 320, 8
 
@@ -77,30 +79,32 @@ class Graph:
         self._library = require("onnxruntime", f"the graph {path.name}")
         self.path, self.outputs = path, list(outputs)
         self._sessions: dict[str, Any] = {}
-        session = self._session("cpu")
-        inputs = session.get_inputs()
-        if len(inputs) != 1 or inputs[0].type not in ("tensor(float)", "tensor(float16)", "tensor(uint8)"):
+        inputs = self._session("cpu").get_inputs()
+        if [each.type for each in inputs] not in ([f"tensor({kind})"] for kind in KINDS):
             shown = ", ".join(f"{each.name} {each.type}" for each in inputs)
             raise InputError(f"{path} reads {shown}, and not one tensor of pictures")
-        self.input, first = inputs[0], inputs[0].shape[0] if inputs[0].shape else None
+        self.input, first = inputs[0], (*inputs[0].shape, None)[0]
         self.batch = first if isinstance(first, int) else None
 
     def __call__(self, x: Tensor) -> list[Tensor]:
         """Return the tensors of a batch; a graph for a fixed number of pictures gets that many at a time."""
         session, count = self._session(x.device.type), self.batch or len(x)
-        kind = {"tensor(float16)": np.float16, "tensor(uint8)": np.uint8}.get(self.input.type, np.float32)
-        array, results = x.cpu().numpy().astype(kind), []
+        array, results = x.cpu().numpy().astype(KINDS[self.input.type[7:-1]]), []
         for start in range(0, len(array), count):
             part = array[start : start + count]
             filled = np.concatenate([part, np.repeat(part[-1:], count - len(part), axis=0)])
-            results.append(
-                [made[: len(part)] for made in session.run(self.outputs, {self.input.name: filled})]
-            )
+            made = session.run(self.outputs, {self.input.name: filled})
+            results.append([each[: len(part)] for each in made])
         return [torch.from_numpy(np.concatenate(made)).float() for made in zip(*results, strict=True)]
 
     @property
+    def version(self) -> dict[str, str]:
+        """The version of the library, as a record holds it."""
+        return {"onnxruntime": self._library.__version__}
+
+    @property
     def metadata(self) -> dict[str, str]:
-        """The settings as a record holds them."""
+        """Texts that the graph's authors put into its file."""
         return dict(self._session("cpu").get_modelmeta().custom_metadata_map)
 
     def constants(self, names: Sequence[str], x: Tensor) -> list[Tensor]:
@@ -109,23 +113,19 @@ class Graph:
         return [torch.from_numpy(value) for value in values]
 
     def _session(self, device: str) -> Any:
-        if device not in self._sessions:
-            options = self._library.SessionOptions()
-            options.intra_op_num_threads = 1
-            options.log_severity_level = 3
-            here = self._library.get_available_providers()
-            providers = ["CUDAExecutionProvider"] if device == "cuda" else []
-            providers = [name for name in (*providers, "CPUExecutionProvider") if name in here]
-            try:
-                data = self.path.read_bytes() + _exposed(self.outputs)
-                made = self._library.InferenceSession(data, options, providers=providers)
-            except OSError as error:
-                raise InputError(f"{self.path} cannot be read: {error.strerror or error}") from error
-            except Exception as error:  # the library has a class of its own for each status
-                raise InputError(
-                    f"{self.path} is no graph with {', '.join(self.outputs)}: {error}"
-                ) from error
-            self._sessions[device] = made
+        if device in self._sessions:
+            return self._sessions[device]
+        options = self._library.SessionOptions()
+        options.intra_op_num_threads, options.log_severity_level = 1, 3
+        wanted = ["CUDAExecutionProvider"] * (device == "cuda") + ["CPUExecutionProvider"]
+        providers = [name for name in wanted if name in self._library.get_available_providers()]
+        try:
+            data = self.path.read_bytes() + _exposed(self.outputs)
+            self._sessions[device] = self._library.InferenceSession(data, options, providers=providers)
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        except Exception as error:  # the library has a class of its own for each status
+            raise InputError(f"{self.path} is no graph with {', '.join(self.outputs)}: {error}") from error
         return self._sessions[device]
 
 
@@ -164,25 +164,16 @@ def load(name: str, size: int | None) -> Pretrained:
         return joined
 
     try:
-        parts = [made.flatten(1).shape[1] for made in graph(prepare(torch.zeros(2, 3, *pictures.size)))]
+        count = graph(prepare(torch.zeros(2, 3, *pictures.size)))[-1].flatten(1).shape[1]
     except Exception as error:  # as above
         raise InputError(f"{path} does not read pictures as {path.stem}.toml says: {error}") from error
-    count = parts[-1] if settings.logits else 0
-    if settings.labels and len(settings.labels) != count:
+    if settings.labels and (settings.logits is None or len(settings.labels) != count):
         raise InputError(f"{path.stem}.toml names {len(settings.labels)} labels, and {count} are its logits")
-    return Pretrained(
-        name=f"onnx:{name}",
-        encoder=encoder,
-        n_features=sum(parts),
-        prepare=prepare,
-        weights=sha256_of(path),
-        size=pictures.crop,
-        classifier=(lambda z: z[:, -count:]) if count else None,
-        outputs=tuple(settings.labels),
-        about=pictures.about
-        | {"layout": settings.layout, "channels": settings.channels, "tensors": wanted}
-        | {"onnxruntime": require("onnxruntime", name).__version__},
-    )
+    about = {"layout": settings.layout, "channels": settings.channels, "tensors": wanted}
+    return pictures.model(
+        f"onnx:{name}", encoder, sha256_of(path), about | graph.version, prepare=prepare,
+        classifier=(lambda z: z[:, -count:]) if settings.logits else None, outputs=tuple(settings.labels),
+    )  # fmt: skip
 
 
 def load_rapidocr(name: str, size: int | None) -> Pretrained:
@@ -192,9 +183,8 @@ def load_rapidocr(name: str, size: int | None) -> Pretrained:
     """
     found = find_spec("rapidocr_onnxruntime")
     if found is None or found.origin is None:
-        raise MissingExtraError(
-            "rapidocr needs its package: pip install --no-deps rapidocr-onnxruntime==1.4.4"
-        )
+        hint = "pip install --no-deps rapidocr-onnxruntime==1.4.4"
+        raise MissingExtraError(f"rapidocr needs its package: {hint}")
     path = Path(found.origin).parent / "models" / "ch_PP-OCRv4_rec_infer.onnx"
     if size not in (None, HEIGHT):
         raise InputError(f"size={size}: rapidocr reads pictures of {HEIGHT} x {HEIGHT} pixels: leave it out")
@@ -215,17 +205,10 @@ def load_rapidocr(name: str, size: int | None) -> Pretrained:
         logits: Tensor = z.view(len(z), READ, -1) @ weight.to(z.device) + bias.to(z.device)
         return one_sign(logits)
 
-    return Pretrained(
-        name="rapidocr",
-        encoder=encoder,
-        n_features=READ * len(weight),
-        prepare=prepare,
-        weights=sha256_of(path),
-        size=pictures.crop,
-        classifier=classifier,
-        outputs=(*characters, " "),
-        about=pictures.about | {"width": WIDTH, "onnxruntime": require("onnxruntime", name).__version__},
-    )
+    return pictures.model(
+        "rapidocr", encoder, sha256_of(path), {"width": WIDTH, **graph.version},
+        prepare=prepare, classifier=classifier, outputs=(*characters, " "),
+    )  # fmt: skip
 
 
 def one_sign(logits: Tensor) -> Tensor:

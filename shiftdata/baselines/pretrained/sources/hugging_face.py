@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from shiftdata.baselines.models import Prepare
+from shiftdata.baselines.models import Prepare, n_features_of
 from shiftdata.baselines.pretrained.model import Pretrained, weights_hash
-from shiftdata.baselines.pretrained.sources.pictures import Pictures, resampling_of, three
+from shiftdata.baselines.pretrained.sources.pictures import Pictures, three
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 
@@ -34,23 +34,19 @@ def load(name: str, size: int | None) -> Pretrained:
             loader = getattr(library, f"AutoModel{auto}")
             model = loader.from_pretrained(name, trust_remote_code=False)
             fields = _encoder(library, name, model, bool(auto), size)
-        weights = weights_hash(model)
+        about = {"transformers": library.__version__}
+        if revision := getattr(config, "_commit_hash", None):
+            about["revision"] = revision
+        own, encoder, weights = f"hf:{name}", fields.pop("encoder"), weights_hash(model)
         if fields["modality"] == "image":
-            pictures = _pictures(library, name).at(size)
-            fields |= {"prepare": pictures.prepare, "size": pictures.crop, "about": pictures.about}
-            fields["n_features"] = _width(name, fields["encoder"], torch.zeros(1, 3, *pictures.size))
-        else:
-            ids = fields["prepare"](["a"])
-            fields["n_features"] = _width(name, fields["encoder"], ids)
-            fields |= {"size": None, "about": {"tokens": int(ids.shape[1])}}
+            return _pictures(library, name).at(size).model(own, encoder, weights, about, **fields)
+        ids = fields["prepare"](["a"])
+        about |= {"tokens": int(ids.shape[1])}
+        width = n_features_of(own, encoder, ids)
+        return Pretrained(own, encoder, width, weights=weights, size=None, about=about, **fields)
     except (OSError, ValueError, KeyError, ImportError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(f"hf:{name} cannot be loaded: {lines[0]}") from error
-    revision = getattr(config, "_commit_hash", None)
-    versions = {"transformers": library.__version__} | ({"revision": revision} if revision else {})
-    return Pretrained(
-        name=f"hf:{name}", weights=weights, **{**fields, "about": {**fields["about"], **versions}}
-    )
 
 
 #: Ends of the names of architectures whose last layer is a classifier.
@@ -110,27 +106,20 @@ def _encoder(library: Any, name: str, model: Any, classifies: bool, size: int | 
         labels = [str(model.config.id2label[number]) for number in range(last.out_features)]
         fields["outputs"] = () if labels[0] == "LABEL_0" else tuple(labels)
     elif classifies:
-        raise InputError(
-            f"hf:{name}: its classifier does not end in a linear layer; save its encoder alone (model."
-            "base_model.save_pretrained) for a probe, or give torch:module.py:factory"
-        )
+        hint = "save its encoder alone (model.base_model.save_pretrained), or give torch:module.py:factory"
+        raise InputError(f"hf:{name}: its classifier does not end in a linear layer; {hint}")
     return fields | {"encoder": _Encoder(model, _logits if classifies else _pooled, padding)}
 
 
 def _without_last(model: nn.Module, outputs: int) -> nn.Linear | None:
     """Take the last linear layer with as many outputs out of a classifier, and return it."""
-    found = [
-        name
-        for name, part in model.named_modules()
-        if isinstance(part, nn.Linear) and part.out_features == outputs
-    ]
+    linear = {name: part for name, part in model.named_modules() if isinstance(part, nn.Linear)}
+    found = [name for name, part in linear.items() if part.out_features == outputs]
     if not found:
         return None
-    last = model.get_submodule(found[-1])
     parent, _, place = found[-1].rpartition(".")
     setattr(model.get_submodule(parent), place, nn.Identity())
-    assert isinstance(last, nn.Linear)
-    return last
+    return linear[found[-1]]
 
 
 def _towers(library: Any, name: str, model: Any) -> dict[str, Any]:
@@ -164,15 +153,6 @@ def _tokens(library: Any, name: str, config: Any, size: int | None) -> tuple[Pre
     return prepare, int(tokenizer.pad_token_id or 0)
 
 
-def _width(name: str, encoder: nn.Module, x: Tensor) -> int:
-    """Return the number of features by encoding one example."""
-    try:
-        with torch.inference_mode():
-            return int(encoder.eval()(x).shape[1])
-    except (RuntimeError, IndexError) as error:
-        raise InputError(f"hf:{name} cannot encode {tuple(x.shape)}: {error}") from error
-
-
 def _pictures(library: Any, name: str) -> Pictures:
     """Read the preprocessing of a repository, as its image processor does it."""
     about = library.AutoImageProcessor.from_pretrained(name, trust_remote_code=False)
@@ -194,4 +174,4 @@ def _pictures(library: Any, name: str) -> Pictures:
     # Values are scaled by 1 / 255 first, or by another factor.
     factor = 255 * about.rescale_factor if about.do_rescale else 255.0
     mean, std = (tuple(each / factor for each in three(value)) for value in (mean, std))
-    return Pictures(cut, resize, resampling_of(int(about.resample)), mean, std)
+    return Pictures(cut, resize, int(about.resample), mean, std)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -27,20 +28,13 @@ def load_timm(name: str, size: int | None) -> Pretrained:
     pictures, weights = _timm_pictures(timm, name, model).at(size), weights_hash(model)
     last = model.get_classifier()
     model.reset_classifier(0)
-    with torch.inference_mode():
-        width = int(model(torch.zeros(1, 3, *pictures.size)).shape[1])
-    classifier = last if isinstance(last, nn.Linear) and last.in_features == width else None
-    return Pretrained(
-        name=f"timm:{name}",
-        encoder=model,
-        n_features=width,
-        prepare=pictures.prepare,
-        weights=weights,
-        size=pictures.crop,
-        classifier=classifier,
-        outputs=() if classifier is None else _timm_outputs(timm, model, classifier.out_features),
-        about=pictures.about | {"timm": timm.__version__},
-    )
+    made = pictures.model(f"timm:{name}", model, weights, {"timm": timm.__version__})
+    if not isinstance(last, nn.Linear) or last.in_features != made.n_features:
+        return made
+    subset = timm.data.infer_imagenet_subset(model)
+    names = timm.data.ImageNetInfo(subset).index_to_description if subset else None
+    outputs = tuple(map(names, range(last.out_features))) if names else ()
+    return replace(made, classifier=last, outputs=outputs)
 
 
 def _timm_pictures(timm: Any, name: str, model: nn.Module) -> Pictures:
@@ -48,22 +42,11 @@ def _timm_pictures(timm: Any, name: str, model: nn.Module) -> Pictures:
     _, height, width = about["input_size"]
     whole = math.floor(height / about["crop_pct"]), math.floor(width / about["crop_pct"])
     if about["crop_mode"] not in ("center", "squash") or (about["crop_mode"] == "center" and height != width):
-        raise InputError(
-            f"timm:{name} cuts {height} x {width} by the mode {about['crop_mode']!r}: give it as "
-            "torch:module.py:factory, with a preprocessing of your own"
-        )
+        mode = f"cuts {height} x {width} by the mode {about['crop_mode']!r}"
+        raise InputError(f"timm:{name} {mode}: give torch:module.py:factory, with your own preprocessing")
     resize = whole[0] if about["crop_mode"] == "center" else whole
     resampling = resampling_of(about["interpolation"])
     return Pictures((height, width), resize, resampling, three(about["mean"]), three(about["std"]))
-
-
-def _timm_outputs(timm: Any, model: nn.Module, count: int) -> tuple[str, ...]:
-    """Return the names of ImageNet's classes, where the library knows that these are the outputs."""
-    subset = timm.data.infer_imagenet_subset(model)
-    if not subset:
-        return ()
-    info = timm.data.ImageNetInfo(subset)
-    return tuple(info.index_to_description(number) for number in range(count))
 
 
 def load_open_clip(name: str, size: int | None) -> Pretrained:
@@ -86,20 +69,10 @@ def load_open_clip(name: str, size: int | None) -> Pretrained:
             features: Tensor = model.encode_text(tokens).float().cpu()
             return features
 
-    pictures, encoder = _open_clip_pictures(name, model).at(size), _Images(model)
-    with torch.inference_mode():
-        width = int(encoder(torch.zeros(1, 3, *pictures.size)).shape[1])
-    return Pretrained(
-        name=f"open_clip:{name}",
-        encoder=encoder,
-        n_features=width,
-        prepare=pictures.prepare,
-        weights=weights_hash(model),
-        size=pictures.crop,
-        caption=caption,
-        scale=float(model.logit_scale.detach().exp()),
-        about=pictures.about | {"open_clip": library.__version__},
-    )
+    return _open_clip_pictures(name, model).at(size).model(
+        f"open_clip:{name}", _Images(model), weights_hash(model), {"open_clip": library.__version__},
+        caption=caption, scale=float(model.logit_scale.detach().exp()),
+    )  # fmt: skip
 
 
 class _Images(nn.Module):
@@ -118,9 +91,8 @@ def _open_clip_pictures(name: str, model: Any) -> Pictures:
     size = (size, size) if isinstance(size, int) else tuple(size)
     mode = about.get("resize_mode", "shortest")
     if mode not in ("shortest", "squash") or (mode == "shortest" and size[0] != size[1]):
-        raise InputError(
-            f"open_clip:{name} resizes by the mode {mode!r} to {size}: give torch:module.py:factory"
-        )
+        how = f"resizes by the mode {mode!r} to {size}"
+        raise InputError(f"open_clip:{name} {how}: give torch:module.py:factory")
     resize = size[0] if mode == "shortest" else size
     resampling = resampling_of(about.get("interpolation", "bicubic"))
     return Pictures(size, resize, resampling, three(about["mean"]), three(about["std"]))

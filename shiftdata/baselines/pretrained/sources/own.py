@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from shiftdata.baselines.method import by_network
+from shiftdata.baselines.methods import METHODS, make_method
 from shiftdata.baselines.models import BACKBONES, build
-from shiftdata.baselines.pretrained.model import Pretrained, weights_hash
+from shiftdata.baselines.pretrained.model import ENCODER, Pretrained, weights_hash
 from shiftdata.baselines.pretrained.sources.pictures import Pictures
 from shiftdata.errors import InputError
 from shiftdata.files import sha256_of
@@ -34,31 +36,13 @@ def load_factory(name: str, size: int | None) -> Pretrained:
     if not isinstance(made, nn.Module):
         raise InputError(f"{name} returned a {type(made).__name__}: return a torch module or a Pretrained")
     side = size or SIDE
-    pictures = Pictures((side, side), (side, side))
-    try:
-        with torch.inference_mode():
-            features = made.eval()(torch.zeros(2, 3, side, side))
-            n_features = features.view(2, -1).shape[1] if features.ndim == 2 else 0
-    except (RuntimeError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{name} cannot encode pictures of 3 x {side} x {side}: {error}") from error
-    if not n_features:
-        raise InputError(f"{name} returned {tuple(features.shape)} for 2 pictures, not 2 x features")
-    return Pretrained(
-        name=f"torch:{name}",
-        encoder=made,
-        n_features=n_features,
-        prepare=pictures.prepare,
-        weights=weights_hash(made),
-        size=pictures.crop,
-        about=pictures.about | {"code": sha256_of(Path(path))},
-    )
+    about = {"code": sha256_of(Path(path))}
+    return Pictures((side, side), (side, side)).model(f"torch:{name}", made, weights_hash(made), about)
 
 
 def _factory(path: Path, name: str) -> Callable[[], Any]:
     if path.suffix != ".py" or not path.is_file() or not name:
-        raise InputError(
-            f"{path}:{name}: give FILE.py:FACTORY, a function without arguments in a Python file"
-        )
+        raise InputError(f"{path}:{name}: give FILE.py:FACTORY, a function without arguments")
     spec = spec_from_file_location(path.stem, path)
     assert spec is not None  # of a file that ends in .py
     assert spec.loader is not None
@@ -71,69 +55,62 @@ def _factory(path: Path, name: str) -> Callable[[], Any]:
 
 
 def load_run(folder: str, size: int | None) -> Pretrained:
-    """Return the network of a run that `train` or `pretrain` saved."""
-    about, state = _record(Path(folder)), None
+    """Return the network of a run that `train` or `pretrain` saved.
+
+    Of a method that predicts by more than its network, only the encoder is left.
+    """
+    about = _record(Path(folder))
     backbone, shape = about["backbone"], about["input"]
-    named = backbone in BACKBONES or ":" in backbone
-    if len(shape) != 3 or not named:
-        why = f"its network, {backbone}, is a module of your own: give torch:module.py:factory"
-        if len(shape) != 3:
-            why = "it reads features, n-grams or columns, whose scale is that of its training set"
+    if len(shape) != 3:
+        why = "it reads features, n-grams or columns, whose scale is that of its training set"
         raise InputError(f"run:{folder} cannot predict other tasks: {why}")
-    state, path = _state(Path(folder))
-    head = {name: state.pop(name) for name in ("head.weight", "head.bias") if name in state}
-    outputs = len(head.get("head.bias", (0, 0)))
-    network, prepare, _ = build(backbone, torch.zeros(2, *_chw(shape), dtype=torch.uint8), outputs)
+    if backbone not in BACKBONES and ":" not in backbone:
+        why = f"its network, {backbone}, is a module of your own: give torch:module.py:factory"
+        raise InputError(f"run:{folder} cannot predict other tasks: {why}")
+    path = _weights(Path(folder))
     try:
-        network.load_state_dict(state | (head or dict(network.head.state_dict(prefix="head."))))
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, pickle.UnpicklingError, EOFError) as error:
+        raise InputError(f"{path} is no file of weights: {error}") from error
+    # A wrapper such as rs+erm has the network at its own name too.
+    start, prefix = ("", "encoder.") if path.name == ENCODER else ("network.", "")
+    state = {prefix + name.removeprefix(start): of for name, of in state.items() if name.startswith(start)}
+    classes = len(state.get("head.bias", ()))
+    sample = torch.zeros(2, shape[2], *shape[:2], dtype=torch.uint8)
+    network, prepare, _ = build(backbone, sample, classes or 2)
+    try:
+        network.load_state_dict(state if classes else state | network.head.state_dict(prefix="head."))
     except RuntimeError as error:
         raise InputError(f"{path} has other weights than a {backbone}: {error}") from error
-    side = size or shape[0]
+    side, method = size or shape[0], str(about.get("method", ""))
+    predicts = classes > 0 and (method.split("+")[-1] not in METHODS or by_network(make_method(method)))
     return Pretrained(
         name=f"run:{folder}",
         encoder=network.encoder,
         n_features=network.n_features,
         prepare=prepare,
-        weights=weights_hash(network if head else network.encoder),
+        weights=weights_hash(network if classes else network.encoder),
         size=side,
-        classifier=network.head if head else None,
-        outputs=tuple(map(str, about.get("outputs", ()))) if head else (),
+        classifier=network.head if predicts else None,
+        outputs=tuple(map(str, about.get("outputs", ()))) if predicts else (),
         maps=tuple(network.maps),
         about={"pictures": f"{side} x {side}", "backbone": backbone},
     )
-
-
-def _chw(shape: list[int]) -> tuple[int, int, int]:
-    return shape[2], shape[0], shape[1]
 
 
 def _record(folder: Path) -> dict[str, Any]:
     path = folder / "run.json"
     try:
         about = read_json(path)
-        shape = about["input"]
-        if not isinstance(about["backbone"], str) or not all(type(side) is int for side in shape):
+        if not isinstance(about["backbone"], str) or not all(type(side) is int for side in about["input"]):
             raise ValueError("its network is not named")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{path} is not the record of a run that `shiftdata train` saved: {error}"
-        ) from error
+        raise InputError(f"{path} is not the record of a run of `shiftdata train`: {error}") from error
     return dict(about)
 
 
-def _state(folder: Path) -> tuple[dict[str, Tensor], Path]:
-    """Read the network's weights: of encoder.pt, or out of the method's in model.pt."""
-    path = next((folder / name for name in ("encoder.pt", "model.pt") if (folder / name).is_file()), None)
+def _weights(folder: Path) -> Path:
+    path = next((folder / name for name in (ENCODER, "model.pt") if (folder / name).is_file()), None)
     if path is None:
-        raise InputError(f"{folder} has neither model.pt nor encoder.pt: give the folder of a run that ended")
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, pickle.UnpicklingError, EOFError) as error:
-        raise InputError(f"{path} is no file of weights: {error}") from error
-    if path.name == "encoder.pt":
-        return {f"encoder.{name}": value for name, value in state.items()}, path
-    # A wrapper such as rs+erm has the network at its own name too.
-    prefix = "network."
-    return {
-        name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)
-    }, path
+        raise InputError(f"{folder} has neither model.pt nor {ENCODER}: give the folder of a run that ended")
+    return path

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
-from shiftdata.baselines.models import Scaled
+from shiftdata.baselines.models import Scaled, n_features_of
+from shiftdata.baselines.pretrained.model import Encoder, Pretrained
 from shiftdata.data.loading.batches.decode import CenterCrop
 from shiftdata.errors import InputError, not_found
 
 #: Pillow's filters by the names that libraries use.
 RESAMPLING: Mapping[str, int] = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4}
-#: Parts of a model's name: of these its size is not a choice.
-Side = int | tuple[int, int]
+Side: TypeAlias = int | tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,15 @@ class Pictures:
         mean, std = (255 * torch.tensor(value).view(3, 1, 1) for value in (self.mean, self.std))
         return Scaled(mean, 1 / std)
 
-    @property
-    def about(self) -> dict[str, Any]:
-        """The preprocessing as a record has it."""
-        scale = {"mean": list(self.mean), "std": list(self.std)}
-        return {"pictures": str(self.crop), **scale}
+    def model(
+        self, name: str, encoder: Encoder, weights: str, about: Mapping[str, Any], **fields: Any
+    ) -> Pretrained:
+        """Return a model that reads such pictures, whose record has them, and `about`."""
+        prepare = fields.pop("prepare", self.prepare)
+        sample = prepare(torch.zeros(2, 3, *self.size, dtype=torch.uint8))
+        about = {"pictures": str(self.crop), "mean": [*self.mean], "std": [*self.std], **about}
+        given = {"n_features": n_features_of(name, encoder, sample), "prepare": prepare, "size": self.crop}
+        return Pretrained(name=name, encoder=encoder, weights=weights, about=about, **given, **fields)
 
     def at(self, side: int | None) -> Pictures:
         """Return the same for another size, in the same proportion of the cut to the whole."""
@@ -61,10 +65,8 @@ class Pictures:
         return replace(self, size=(side, side), resize=(height, width))
 
 
-def resampling_of(name: str | int) -> int:
+def resampling_of(name: str) -> int:
     """Return Pillow's number of a filter."""
-    if isinstance(name, int):
-        return int(name)
     if name not in RESAMPLING:
         raise not_found("interpolation", name, RESAMPLING)
     return RESAMPLING[name]
