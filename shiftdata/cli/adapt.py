@@ -21,12 +21,15 @@ from shiftdata.extras import require
       shiftdata adapt cns_glyphs continuous stream setting=continual order=correlated --run runs/erm \\
           --method rotta --folder runs/rotta --picture curve.png
       shiftdata evaluate cns_glyphs continuous runs/rotta
+      shiftdata adapt imagenette continuous@paper severities=5 stream --model efficientnet-lite0 --size 160
 
     The stream is a protocol after those of the task: `stream setting=episodic|online|continual|mixed
     order=iid|correlated seed=0`. With --folder the predictions are saved as a run's are, with stream.parquet.
 """)
 @task_arguments(required=False, none="; none lists the adapters")
 @click.option("--run", metavar="FOLDER", help="The folder of a run of `shiftdata train`.")
+@click.option("--model", metavar="NAME", help="Or a trained model with classes of its own: timm:NAME, ..")
+@click.option("--size", type=click.IntRange(1), help="Pixels of a side.  [default: the model's own]")
 @click.option("--method", default="tent", metavar="NAME", help="How it adapts.")
 @click.option("--set", "hyper", multiple=True, metavar="NAME=VALUE", help="A hyper-parameter of the method.")
 @click.option("--batch", type=click.IntRange(1), default=64, help="Rows of a step.")
@@ -40,6 +43,8 @@ def command(
     dataset: str | None,
     protocol: tuple[str, ...],
     run: str | None,
+    model: str | None,
+    size: int | None,
     method: str,
     hyper: tuple[str, ...],
     batch: int,
@@ -55,16 +60,22 @@ def command(
     """Adapt a trained network to the test of a task as a stream, and print the official metrics."""
     require("torch", "test-time adaptation")
     from shiftdata.baselines import adapt
+    from shiftdata.baselines.pretrained.load import load
     from shiftdata.evaluation.protocols import task
 
     if dataset is None:
         return _print_adapters()
-    if run is None:
-        raise click.UsageError("give --run, the folder of a run of `shiftdata train ... --folder`")
+    if (run is None) == (model is None):
+        raise click.UsageError(
+            "give --run, the folder of a run of `shiftdata train ... --folder`, or --model"
+        )
+    if run and size:
+        raise click.UsageError("--size is for a --model: a run has its own")
     chosen = task(dataset, protocol_of(protocol), base=base, on_empty=on_empty)
+    trained = run or load(str(model), size=size)
     with progress(f"adapt {method}", None, " rows", quiet=quiet) as bar:
         result = adapt(
-            chosen, run, method, batch_size=batch, seed=seed, device=device, folder=folder,
+            chosen, trained, method, batch_size=batch, seed=seed, device=device, folder=folder,
             on_rows=bar.update, **numbers_of(hyper),
         )  # fmt: skip
     evaluation = result.evaluate()

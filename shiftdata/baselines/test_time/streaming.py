@@ -17,11 +17,10 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
-from shiftdata import __version__
 from shiftdata.baselines import losses
 from shiftdata.baselines.models import Floats
 from shiftdata.baselines.pretrained.model import Pretrained
-from shiftdata.baselines.run import Run
+from shiftdata.baselines.run import Run, task_identity
 from shiftdata.baselines.test_time import Adapter, adapter_class
 from shiftdata.baselines.test_time.adapter import View
 from shiftdata.baselines.test_time.subjects import subject_of
@@ -197,9 +196,7 @@ def adapt(
             history.append(entry)
             on_rows(len(at))
     about = {
-        "dataset": task.metadata.name,
-        "task": task.describe(),
-        "task_id": task.content_id(),
+        **task_identity(task),
         "stream_id": order.content_id(),
         "method": method if isinstance(method, str) else kind.__name__,
         "variant": adapter.variant,
@@ -210,7 +207,6 @@ def adapt(
         "batch": batch_size,
         "seed": seed,
         "resets": adapter.resets,
-        "versions": {"shiftdata": __version__, "torch": str(torch.__version__), "numpy": np.__version__},
         "seconds": time.monotonic() - begun,
     }
     result = Adaptation(task, about, order, predicted, scores, history)

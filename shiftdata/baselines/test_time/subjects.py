@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from shiftdata.baselines.method import Method, Wrapper
 from shiftdata.baselines.methods import make_method
+from shiftdata.baselines.pretrained.heads import highest, labels_of_outputs
 from shiftdata.baselines.pretrained.model import Pretrained, weights_hash
-from shiftdata.baselines.run import Run, _network
+from shiftdata.baselines.run import Run, _network, pretraining_flag
 from shiftdata.baselines.sets import TaskSets
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.loading.order import EpochSampler, Ranks
@@ -136,25 +137,38 @@ def _known_rows(task: Task) -> IntArray:
 
 
 class Classifier(nn.Module):
-    """A pretrained model as one network, whose logits are of the labels of a task."""
+    """A pretrained model as one network, whose logits are of the labels of a task: those of `label_map`."""
 
-    def __init__(self, model: Pretrained, labels: Sequence[str]) -> None:
+    column: Tensor
+
+    def __init__(self, model: Pretrained, task: Task) -> None:
         super().__init__()
-        lacking = [label for label in labels if label not in model.outputs]
-        if not isinstance(model.encoder, nn.Module) or model.classifier is None or lacking:
+        try:
+            label = labels_of_outputs(model, task)
+        except InputError as error:
+            raise InputError(f"{model.name} cannot adapt: {str(error).partition(': ')[0]}") from error
+        lacking = [task.metadata.labels[number] for number in task.label_ids if number not in label]
+        if not isinstance(model.encoder, nn.Module) or lacking:
             raise InputError(
-                f"{model.name} cannot adapt: its encoder must be a torch module, with a classifier whose "
-                f"outputs are named and have every label{f'; they lack {lacking[0]!r}' if lacking else ''}"
+                f"{model.name} cannot adapt: its encoder must be a torch module, with a classifier that has "
+                f"an output for every label{f', and lacks {lacking[0]!r}' if lacking else ''}"
             )
         self.encoder, self.classify, self.maps = model.encoder, model.classifier, model.maps
-        self.columns = [model.outputs.index(label) for label in labels]
+        self.labels = len(task.label_ids)
+        column = np.where(label >= 0, task.remapped[label], self.labels)
+        self.register_buffer("column", torch.from_numpy(column), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.classify(self.encoder(x))[:, self.columns]
+        logits: Tensor = self.classify(self.encoder(x))
+        return highest(logits, self.column, self.labels + 1)[:, : self.labels]
 
 
 def _of_pretrained(task: Task, model: Pretrained) -> Subject:
-    about = {"model": model.name, "weights": model.weights, "pretraining": "", "about": dict(model.about)}
-    size = model.size if isinstance(model.size, int | None) else model.size[0]
-    source = Source(metadata=task.metadata, size=size)
-    return Subject(Classifier(model, task.labels), model.prepare, source, _known_rows(task), about)
+    about = {
+        "model": model.name,
+        "weights": model.weights,
+        "preprocessing": dict(model.about),
+        "pretraining": pretraining_flag(task, model),
+    }
+    source = Source(metadata=task.metadata, size=model.size)
+    return Subject(Classifier(model, task), model.prepare, source, _known_rows(task), about)

@@ -37,7 +37,7 @@ class Source:
 
     array: NDArray[Any] | None = None
     metadata: Metadata | None = None
-    size: int | None = None
+    size: int | tuple[int, int] | None = None
     pretraining: str = ""
     line_of: IntArray | None = None
     lines_are: LinesAre = "features"
@@ -84,7 +84,8 @@ class Source:
         """The shape of a row's x, in the order of its storage; of texts empty."""
         if self.array is not None:
             return self.array.shape[1:]
-        return () if self.size is None else (self.size, self.size, 3)
+        height, width = self.size if isinstance(self.size, tuple) else (self.size, self.size)
+        return () if height is None or width is None else (height, width, 3)
 
     @property
     def chunk(self) -> int:
