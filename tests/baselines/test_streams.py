@@ -433,7 +433,7 @@ def test_a_pretrained_classifier_reads_and_maps_as_predict_does(run, tmp_path):
     adapted = adapt(stream, model, "tent", batch_size=20, rate=0.05, folder=tmp_path / "tent")
     assert not np.allclose(adapted.scores, ours.scores)
     assert ours.about["pretraining"]["weights"] == "own"
-    records = SavedRuns.read(tmp_path / "ours", tmp_path / "tent")
+    records = SavedRuns.read(tmp_path / "ours", tmp_path / "tent", dataset=str(task.metadata.dataset.address))
     assert records.column("method") == ["unadapted", "tent"]
     with pytest.raises(InputError, match=r"no validation or training set: .* anchor=0"):
         adapt(sd.task(task.metadata, "evaluate-only stream"), model, "eata", batch_size=20)

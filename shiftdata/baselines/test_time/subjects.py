@@ -45,6 +45,8 @@ class Subject:
 
     def read(self, rows: IntArray, batches: Sequence[IntArray], device: str) -> Iterator[Tensor]:
         """Yield batches of rows in the form that the network reads; nothing but x leaves the loader."""
+        if not len(batches):
+            return
         for x, _ in self.source.loader(rows, GivenBatches(batches), batch_size=1, rank=0, world=1):
             x = x.to(device) if isinstance(x, Tensor) else x
             yield self.prepare(x).to(device)
