@@ -2,6 +2,8 @@
 
     python scripts/findings.py              print them
     python scripts/findings.py --write      write them to docs/findings.md
+    python scripts/findings.py --photographs all/lite0=FOLDER task/lite0=FOLDER ...
+                                            keep which rows saved predictions have right
 
 Each claim is a contrast: one difference per task (the mean over its seeds), and Student's 95 % interval of
 their mean. It "holds here" or "does not hold" if the interval excludes 0; a claim that methods are alike
@@ -14,21 +16,25 @@ import argparse
 import json
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from shiftdata.bench import Records
 from shiftdata.bench.records import runs_of
 from shiftdata.bench.reporting.scores import scores_of
+from shiftdata.bench.saved import SavedRuns
 from shiftdata.bench.selection import RULES, run_scores
 from shiftdata.bench.sweep import PRESETS
 from shiftdata.evaluation.metrics import selection_leakage
-from shiftdata.evaluation.metrics.differences import student_test
+from shiftdata.evaluation.metrics.differences import holm, student_test
 from shiftdata.tables import markdown
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -220,6 +226,65 @@ def starts(probe: Records, tuned: Records) -> list[list[str]]:
     return body
 
 
+#: Which rows of `imagenette continuous@paper` a family of models has right, by what competes.
+PHOTOGRAPHS = RECORDS / "imagenette.parquet"
+COMPETE = {"all": "among 1,000 classes", "task": "among the ten"}
+AXES = ("compete", "model", "photograph", "shift", "severity")
+
+
+def keep(places: Sequence[str]) -> None:
+    """Write which rows each of some saved predictions, COMPETE/MODEL=FOLDER, has right."""
+    saved = SavedRuns.read(*places)
+    task, columns = saved.task, saved.task.metadata.columns
+    rows = task.rows("test")
+    photograph = np.unique(task.metadata.origin[rows], return_inverse=True)[1]
+    tables = []
+    for number, name in enumerate(saved.column("method")):
+        compete, _, model = name.partition("/")
+        right = saved.predicted(number) == task.metadata.label[rows]
+        shift = np.array(task.metadata.nuisances)[task.metadata.nuisance[rows]]
+        values = [[compete] * len(rows), [model] * len(rows), photograph, shift, columns["severity"][rows]]
+        tables.append(pa.table([*values, right], [*AXES, "right"]))
+    table = pa.concat_tables(tables).sort_by([(axis, "ascending") for axis in AXES])
+    pq.write_table(table, PHOTOGRAPHS, compression="zstd")
+
+
+def places(right: Differences, axis: int, name: str) -> list[str]:
+    """Return a line on whether each of a pair of models is ahead somewhere along an axis, by Holm."""
+    others = tuple(each for each in (2, 3) if each != axis)
+    accuracy = right.mean(axis=others)  # model, photograph, place
+    pairs = list(combinations(range(len(right)), 2))
+    leads = np.array([(accuracy[a] - accuracy[b]).T for a, b in pairs])  # pair, place, photograph
+    tests = [student_test(lead)[2] for pair in leads for lead in pair]
+    sure = np.array(holm(tests)).reshape(leads.shape[:2]) < 0.05  # nan, where all photographs agree, is not
+    ahead, behind = sure & (leads.mean(-1) > 0), sure & (leads.mean(-1) < 0)
+    changed = (ahead.any(1) & behind.any(1)).sum()
+    kept = (ahead.all(1) | behind.all(1)).all()
+    verdict = "holds here" if changed else "does not hold" if kept else "inconclusive"
+    contrast = f"pairs of which each is surely ahead at some of the {name}, {len(tests)} comparisons by Holm"
+    return ["CNS-Bench", f"models change places between {name}", contrast, f"{changed} of {len(pairs)}",
+            "-", f"{right.shape[1]}", verdict]  # fmt: skip
+
+
+def photographs() -> list[list[str]]:
+    """Return lines on CNS-Bench's claims, each difference of one photograph under all corruptions."""
+    table = pq.read_table(PHOTOGRAPHS)
+    shape = [len(table[axis].unique()) for axis in AXES]
+    body = []
+    for compete, right in zip(
+        sorted(COMPETE), table["right"].to_numpy().astype(float).reshape(shape), strict=True
+    ):
+        where = f", {COMPETE[compete]}"
+        drop = 100 * (right[..., 0] - right[..., -1]).mean(2)
+        for a, b in ((0, 2), (0, 1), (1, 2)):
+            contrast = f"drop at severity 5, lite{a} - lite{b}{where}"
+            body.append(line("CNS-Bench", "larger models of a family drop less", contrast, drop[a] - drop[b]))
+        for axis, name in ((2, "shifts"), (3, "severities")):
+            cells = places(right, axis, name)
+            body.append([*cells[:2], cells[2] + where, *cells[3:]])
+    return body
+
+
 def claims(records: Mapping[str, Records]) -> list[list[str]]:
     """Return a line for every claim."""
     means_by: dict[tuple[str, str], Means] = {}
@@ -239,7 +304,7 @@ def claims(records: Mapping[str, Records]) -> list[list[str]]:
     text = "an oracle of two test domains gains less"
     gains = leakage(records["dg-leakage"])
     body.append(line("DomainBed-v2", text, "its gain for one - for two", gains))
-    return [*body, *starts(records[PROBE], records[TUNED])]
+    return [*body, *starts(records[PROBE], records[TUNED]), *photographs()]
 
 
 def costs(folder: Path, records: Records) -> list[str]:
@@ -271,7 +336,10 @@ def written() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--photographs", nargs="+", metavar="COMPETE/MODEL=FOLDER")
     given = parser.parse_args()
+    if given.photographs:
+        keep(given.photographs)
     text, path = written(), DOCS / "findings.md"
     if not given.write:
         print(text)

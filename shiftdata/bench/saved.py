@@ -82,7 +82,7 @@ class SavedRuns(Records):
             file = folder / predictions_file(name)
             if rowset.role in ("select", "test") and file.is_file():
                 _, labels[name] = predicted_rows(self.task, name, str(file))
-                result = self.task.evaluate(labels[name], name)
+                result = self.task.evaluate(str(file), name)  # also of outputs that are no label
                 # Its error over origins, which counts of cells do not have.
                 results[name] = replace(result, figures={"overall": result.accuracy, **result.figures})
             elif rowset.role == "test":

@@ -17,16 +17,20 @@ from shiftdata.extras import require
     examples:
       shiftdata adapt                                              list the adapters with their numbers
       shiftdata train cns_glyphs continuous --folder runs/erm
-      shiftdata adapt cns_glyphs continuous stream --run runs/erm --method tent
-      shiftdata adapt cns_glyphs continuous stream setting=continual order=correlated --run runs/erm \\
+      shiftdata adapt cns_glyphs continuous stream --model runs/erm --method tent
+      shiftdata adapt cns_glyphs continuous stream setting=continual order=correlated --model runs/erm \\
           --method rotta --folder runs/rotta --picture curve.png
       shiftdata evaluate cns_glyphs continuous runs/rotta
+      shiftdata adapt imagenette continuous@paper severities=5 stream --model efficientnet-lite0 --size 160
 
     The stream is a protocol after those of the task: `stream setting=episodic|online|continual|mixed
     order=iid|correlated seed=0`. With --folder the predictions are saved as a run's are, with stream.parquet.
 """)
 @task_arguments(required=False, none="; none lists the adapters")
-@click.option("--run", "model", metavar="FOLDER", help="A run of `shiftdata train`, or a model of `predict`.")
+@click.option(
+    "--model", metavar="NAME", help="The folder of a run of `shiftdata train`, or a model of `predict`."
+)
+@click.option("--size", type=click.IntRange(1), help="Pixels of a side.  [default: the model's own]")
 @click.option("--method", default="tent", metavar="NAME", help="How it adapts.")
 @click.option("--set", "hyper", multiple=True, metavar="NAME=VALUE", help="A hyper-parameter of the method.")
 @click.option("--batch", "batch_size", type=click.IntRange(1), default=64, help="Rows of a step.")
@@ -53,7 +57,9 @@ def command(
             print_algorithm(name, adapter_class(name))
         return
     if model is None:
-        raise InputError("give --run, the folder of a run of `shiftdata train ... --folder`")
+        raise InputError(
+            "give --model: the folder of a run of `shiftdata train ... --folder`, or a model's name"
+        )
     chosen, given = task_of(dataset, protocol, settings), values_of("--set", hyper, "rate=0.001")
     with progress(f"adapt {settings['method']}", None, " rows", quiet=quiet) as bar:
         result = adapt(chosen, model, on_rows=bar.update, **settings, **given)

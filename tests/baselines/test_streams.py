@@ -22,7 +22,9 @@ from shiftdata.baselines.test_time.entropy import marginal_entropy
 from shiftdata.baselines.test_time.streaming import adapt
 from shiftdata.baselines.test_time.teachers import Memory
 from shiftdata.baselines.test_time.views import RandomView
+from shiftdata.bench.saved import SavedRuns
 from shiftdata.cli.app import main as cli
+from shiftdata.data.loading.batches.decode import CenterCrop
 from shiftdata.errors import InputError, NotFoundError
 from tests.evaluation.protocols.made import metadata
 
@@ -405,8 +407,37 @@ def test_a_pretrained_classifier_adapts(run):
     theirs, ours = adapt(stream, model, batch_size=20), adapt(stream, made, batch_size=20)
     assert (theirs.predicted == ours.predicted).mean() > 0.98  # the output that is no label counts in entropy
     assert theirs.about["model"] == "own"
-    with pytest.raises(InputError, match="they lack"):
+    with pytest.raises(InputError, match="cannot adapt: own has no output named"):
         adapt(stream, Pretrained(**{**vars(model), "outputs": ("a", "b")}))
+
+
+def test_a_pretrained_classifier_reads_and_maps_as_predict_does(run, tmp_path):
+    task, made, _ = run
+    network = made.model.trainer.network
+    torch.manual_seed(0)
+    outputs = (*task.labels, "other", *reversed(task.labels))  # each label by two outputs
+    model = Pretrained(
+        "own",
+        network.encoder,
+        network.n_features,
+        lambda x: x.float().div(63.75).sub(2),
+        weights_hash(network),
+        size=CenterCrop((16, 20), 28),
+        classifier=nn.Linear(network.n_features, len(outputs)),
+        outputs=outputs,
+    )
+    stream = sd.task(task.metadata, "stream setting=continual")
+    ours = adapt(stream, model, "unadapted", batch_size=20, folder=tmp_path / "ours")
+    theirs = sd.predict(task, model, cache=tmp_path / "cache")
+    assert ours.scores[np.argsort(ours.order.rows)] == pytest.approx(theirs.scores("test"), abs=1e-4)
+    adapted = adapt(stream, model, "tent", batch_size=20, rate=0.05, folder=tmp_path / "tent")
+    assert not np.allclose(adapted.scores, ours.scores)
+    assert ours.about["pretraining"]["weights"] == "own"
+    records = SavedRuns.read(tmp_path / "ours", tmp_path / "tent", dataset=str(task.metadata.dataset.address))
+    assert records.column("method") == ["unadapted", "tent"]
+    with pytest.raises(InputError, match=r"no validation or training set: .* anchor=0"):
+        adapt(sd.task(task.metadata, "evaluate-only stream"), model, "eata", batch_size=20)
+    assert adapt(sd.task(task.metadata, "evaluate-only stream"), model, "eata", batch_size=20, anchor=0)
 
 
 def test_the_verb_adapts_lists_and_refuses(run, capsys, tmp_path):
@@ -414,7 +445,18 @@ def test_the_verb_adapts_lists_and_refuses(run, capsys, tmp_path):
     place = task.metadata.dataset.address
     assert cli(["adapt"]) == 0
     assert "tent\n    A step on the entropy" in capsys.readouterr().out
-    words = ["adapt", str(place), "stream", "--run", folder, "--batch", "20", "--set", "rate=0.01", "--quiet"]
+    words = [
+        "adapt",
+        str(place),
+        "stream",
+        "--model",
+        folder,
+        "--batch",
+        "20",
+        "--set",
+        "rate=0.01",
+        "--quiet",
+    ]
     assert cli([*words, "--folder", str(tmp_path / "t"), "--picture", str(tmp_path / "curve.png")]) == 0
     assert "overall" in capsys.readouterr().out
     assert (tmp_path / "curve.png").stat().st_size > 1000
@@ -422,4 +464,9 @@ def test_the_verb_adapts_lists_and_refuses(run, capsys, tmp_path):
     assert json.loads(capsys.readouterr().out)["run"]["hyper"] == {"rate": 0.01}
     assert cli(["evaluate", str(place), "stream", str(tmp_path / "t")]) == 0
     assert cli(["adapt", str(place), "stream"]) == 1
-    assert "give --run" in capsys.readouterr().err
+    assert "give --model" in capsys.readouterr().err
+    assert cli(["adapt", str(place), "stream", "--model", f"run:{folder}"]) == 1
+    assert "cannot adapt: run:" in (error := capsys.readouterr().err)
+    assert "has no classifier" in error
+    assert cli([*words, "--size", "8"]) == 2
+    assert "--size is for a --model" in capsys.readouterr().err

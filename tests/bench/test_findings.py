@@ -54,6 +54,18 @@ def test_a_contrast_is_of_the_tasks_it_names(findings):
     assert replace(claim, rule="oracle").contrast == f"{claim.contrast}, selected by oracle"
 
 
+def test_models_change_places_where_each_is_surely_ahead(findings):
+    draws = np.random.default_rng(0)
+    right = np.zeros((2, 200, 3, 2))  # model, photograph, shift, severity
+    for model, shares in enumerate([(0.9, 0.5, 0.5), (0.6, 0.5, 0.8)]):
+        right[model] = draws.random((200, 3, 2)) < np.array(shares)[:, None]
+    changed = findings["places"](right, 2, "shifts")
+    assert (changed[3], changed[-1]) == ("1 of 1", "holds here")
+    assert "3 comparisons" in changed[2]
+    assert findings["places"](right[:, :, :2], 2, "shifts")[-1] == "inconclusive"  # the second knows no order
+    assert findings["places"](right[:, :, :1], 3, "severities")[-1] == "does not hold"
+
+
 def of_the_recipe(dataset: str, patterns: str | list[str]) -> list[str]:
     """The canonical splits that fit a pattern, from the recipe: the dataset is not built here."""
     wanted = [patterns] if isinstance(patterns, str) else patterns

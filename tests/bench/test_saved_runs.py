@@ -56,6 +56,17 @@ def section(made, start):
     return next(section for section in made.sections if section.title.startswith(start))
 
 
+def test_outputs_that_are_no_label_are_wrong(runs, dataset, task, tmp_path):
+    shutil.copytree(next(iter(runs)), tmp_path / "run")
+    file = tmp_path / "run/predictions-test.parquet"
+    table = pq.read_table(file)
+    names = ["unknown"] * len(table)
+    pq.write_table(table.set_column(1, "prediction", [names]), file)
+    made = SavedRuns.read(tmp_path / "run", dataset=str(dataset))
+    assert made.evaluation(0, "test", 0).accuracy == 0
+    assert (made.predicted(0) == -1).all()
+
+
 def test_a_folder_has_scores_of_the_test_set_and_of_the_validation_set(runs, task):
     for folder, run in runs.items():
         about = json.loads((folder / "run.json").read_text())

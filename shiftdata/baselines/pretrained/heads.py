@@ -103,32 +103,43 @@ def label_map(
             CNS-Bench, and a row that they win is `UNKNOWN`: wrong.
 
     """
-    classifier = model.classifier
-    if classifier is None:
-        raise InputError(
-            f"{model.name} has no classifier of its own: take head='zero-shot', 'probe' or 'knn'"
-        )
     if compete not in ("task", "all"):
         raise not_found("compete", compete, ("task", "all"))
-    with torch.inference_mode():
-        count = _applied(classifier, torch.zeros(1, model.n_features)).shape[1]
-    given = mapping_of("labels", labels)
-    label = _explicit(model, task, count, given) if given else _by_name_or_number(model, task, count)
+    label = labels_of_outputs(model, task, labels)
     ids = np.unique(label[label >= 0])
     if len(ids) < 2:
         raise InputError(f"the outputs of {model.name} are of {len(ids)} labels of the task: map two or more")
     column = torch.from_numpy(np.where(label >= 0, np.searchsorted(ids, label), len(ids)))
-    outputs = np.append(ids, UNKNOWN) if compete == "all" and (label < 0).any() else ids
+    others = compete == "all" and bool((label < 0).any())
+    outputs, classifier = np.append(ids, UNKNOWN) if others else ids, model.classifier
+    assert classifier is not None  # it has outputs
 
     def logits(x: Tensor) -> Tensor:
-        z = _applied(classifier, x)
-        best = z.new_full((len(z), len(ids) + 1), -torch.inf)
-        best.scatter_reduce_(1, column.expand(len(z), -1), z, "amax")
-        return best[:, : len(outputs)]
+        return highest(_applied(classifier, x), column, len(ids) + 1)[:, : len(outputs)]
 
     absent = [name for name, number in zip(task.labels, task.label_ids, strict=True) if number not in ids]
     about = {"compete": compete, "outputs": int((label >= 0).sum()), "labels_without_output": absent}
     return Head("labels", outputs, about, logits)
+
+
+def labels_of_outputs(
+    model: Pretrained, task: Task, labels: Mapping[str | int, str | int] | str | Path | None = None
+) -> IntArray:
+    """Return the label number of each output of a model's classifier, -1 of none; see `label_map`."""
+    if model.classifier is None:
+        raise InputError(
+            f"{model.name} has no classifier of its own: take head='zero-shot', 'probe' or 'knn'"
+        )
+    with torch.inference_mode():
+        count = _applied(model.classifier, torch.zeros(1, model.n_features)).shape[1]
+    given = mapping_of("labels", labels)
+    return _explicit(model, task, count, given) if given else _by_name_or_number(model, task, count)
+
+
+def highest(logits: Tensor, column: Tensor, columns: int) -> Tensor:
+    """Return for each of some columns the highest of the logits that are mapped to it."""
+    best = logits.new_full((len(logits), columns), -torch.inf)
+    return best.scatter_reduce(1, column.expand(len(logits), -1), logits, "amax")
 
 
 def _applied(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:

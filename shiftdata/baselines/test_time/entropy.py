@@ -24,6 +24,7 @@ from shiftdata.baselines.test_time.adapter import (
     by_batch,
     replace_batch_norms,
 )  # fmt: skip
+from shiftdata.errors import InputError
 
 
 class BNAdapt(Adapter):
@@ -91,6 +92,11 @@ class EATA(TENT):
             gradients = torch.autograd.grad(loss, self.trained)
             total = [old + gradient.square() for old, gradient in zip(total, gradients, strict=True)]
             count += 1
+        if not count and self.anchor:
+            raise InputError(
+                "EATA holds weights near those of the source by its rows, and the task has no validation or "
+                "training set: take a task with one, or anchor=0, which its authors call ETA"
+            )
         self.fisher = [square / max(1, count) for square in total]
         self.network.load_state_dict(self._first)  # the running statistics have moved
         self.source = [weight.detach().clone() for weight in self.trained]

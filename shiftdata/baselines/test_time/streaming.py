@@ -104,6 +104,7 @@ def adapt(
     model: Run | Pretrained | str | Path,
     method: str | type[Adapter] = "tent",
     *,
+    size: int | None = None,
     batch_size: int = 64,
     seed: int = 0,
     device: str = "cpu",
@@ -120,6 +121,7 @@ def adapt(
         task: a task with a stream, as of sd.task("cns_glyphs", "continuous stream setting=continual").
         model: a run of `train` or its folder; or a pretrained model with a classifier, or its name.
         method: a name of `test_time.ADAPTERS`, or an `Adapter` of your own.
+        size: pixels of a side, of a pretrained model by its name.
         batch_size: rows of a step.
         seed: of views and draws; that of the order is the stream's.
         device: "cpu", "cuda", "cuda:1", "mps".
@@ -130,7 +132,7 @@ def adapt(
 
     """
     stream = stream_of(task)
-    subject, order = subject_of(task, model), stream.order_of(task)
+    subject, order = subject_of(task, model, size), stream.order_of(task)
     kind = adapter_class(method)
     if "pixels" in kind.needs and not subject.source.is_pictures:
         raise InputError(f"{kind.__name__} makes views of pictures, and the model reads features or texts")

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from shiftdata.baselines.method import by_network
 from shiftdata.baselines.prediction import pretraining_flag
+from shiftdata.baselines.pretrained.heads import highest, labels_of_outputs
 from shiftdata.baselines.pretrained.load import load
 from shiftdata.baselines.pretrained.model import Pretrained, weights_hash
 from shiftdata.baselines.run import Run
@@ -41,6 +43,8 @@ class Subject:
 
     def read(self, rows: IntArray, batches: Sequence[IntArray], device: str) -> Iterator[Tensor]:
         """Yield batches of rows in the form that the network reads; nothing but x leaves the loader."""
+        if not len(batches):
+            return
         for x, _ in self.source.loader(rows, GivenBatches(batches), batch_size=1, rank=0, world=1):
             x = x.to(device) if isinstance(x, Tensor) else x
             yield self.prepare(x).to(device)
@@ -58,15 +62,18 @@ class GivenBatches(EpochSampler[list[int]]):
         yield from (batch.tolist() for batch in self.given[start:])
 
 
-def subject_of(task: Task, model: Run | Pretrained | str | Path) -> Subject:
+def subject_of(task: Task, model: Run | Pretrained | str | Path, size: int | None = None) -> Subject:
     """Return what adapts, and check that its outputs are the labels of the task."""
+    if size is not None and isinstance(model, Run | Pretrained):
+        raise InputError("size= is for a model by its name: a run has its own")
     if not isinstance(model, Run):
         if not isinstance(model, Pretrained):
-            model = load(f"run:{model}" if (Path(model) / "run.json").is_file() else str(model))
+            name = f"run:{model}" if (Path(model) / "run.json").is_file() else str(model)
+            model = load(name, size=size)
         about = {"model": model.name, "weights": model.weights, "pretraining": pretraining_flag(task, model)}
         about["preprocessing"] = dict(model.about)
         source = Source(metadata=task.metadata, size=model.size)
-        return Subject(Classifier(model, task.labels), model.prepare, source, _known_rows(task), about)
+        return Subject(Classifier(model, task), model.prepare, source, _known_rows(task), about)
     if model.task.labels != task.labels:
         raise InputError(
             f"the run predicts {', '.join(model.task.labels)}, not the labels of {task.describe()}"
@@ -90,18 +97,28 @@ def _known_rows(task: Task) -> IntArray:
 
 
 class Classifier(nn.Module):
-    """A pretrained model as one network, whose logits are of the labels of a task."""
+    """A pretrained model as one network, whose logits are of the labels of a task: those of `label_map`."""
 
-    def __init__(self, model: Pretrained, labels: Sequence[str]) -> None:
+    column: Tensor
+    classify: Any  # it has outputs
+
+    def __init__(self, model: Pretrained, task: Task) -> None:
         super().__init__()
-        lacking = [label for label in labels if label not in model.outputs]
-        if not isinstance(model.encoder, nn.Module) or model.classifier is None or lacking:
+        try:
+            label = labels_of_outputs(model, task)
+        except InputError as error:
+            raise InputError(f"{model.name} cannot adapt: {str(error).partition(': ')[0]}") from error
+        lacking = [task.metadata.labels[number] for number in task.label_ids if number not in label]
+        if not isinstance(model.encoder, nn.Module) or lacking:
             raise InputError(
-                f"{model.name} cannot adapt: its encoder must be a torch module, with a classifier whose "
-                f"outputs are named and have every label{f'; they lack {lacking[0]!r}' if lacking else ''}"
+                f"{model.name} cannot adapt: its encoder must be a torch module, with a classifier that has "
+                f"an output for every label{f', and lacks {lacking[0]!r}' if lacking else ''}"
             )
         self.encoder, self.classify, self.maps = model.encoder, model.classifier, model.maps
-        self.columns = [model.outputs.index(label) for label in labels]
+        self.labels = len(task.label_ids)
+        column = np.where(label >= 0, task.remapped[label], self.labels)
+        self.register_buffer("column", torch.from_numpy(column), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.classify(self.encoder(x))[:, self.columns]
+        logits: Tensor = self.classify(self.encoder(x))
+        return highest(logits, self.column, self.labels + 1)[:, : self.labels]

@@ -256,7 +256,7 @@ def features_of(
         raise InputError(f"no rows of {metadata.name} were given: give rows, such as task.rows('train')")
     lines = np.unique(metadata.picture[rows])
     if cache is not False and metadata.dataset is not None:
-        about = {"encoder": encoder.fingerprint, "size": encoder.size}
+        about = {"encoder": encoder.fingerprint, "size": str(encoder.size)}  # a crop says how, a tuple not
         store = LineCache.of(metadata.dataset, metadata.base, about, cache)
         ranks = Ranks.of() if share else Ranks()
         return _on_disk(metadata, lines, encoder, store, ranks, on_rows)
