@@ -37,8 +37,8 @@ def processor() -> Iterator[None]:
     """Let `.cuda()` stay on the processor, and import what is not installed as a mock."""
     names = ("torchvision", "torchvision.transforms", "torchvision.transforms.functional", "my_transforms")
     names += ("torchvision.models", "torchvision.datasets", "yacs", "yacs.config", "utils.third_party")
-    for name in names:
-        sys.modules.setdefault(name, MagicMock())
+    missing = [name for name in names if name not in sys.modules]
+    sys.modules.update((name, MagicMock()) for name in missing)
     cuda, print_of = Tensor.cuda, sys.stdout
     Tensor.cuda = lambda self, *_, **__: self  # type: ignore[method-assign]
     sys.stdout = open("/dev/null", "w")  # noqa: SIM115 - the authors' code prints
@@ -47,6 +47,8 @@ def processor() -> Iterator[None]:
     finally:
         sys.stdout.close()
         Tensor.cuda, sys.stdout = cuda, print_of  # type: ignore[method-assign]
+        for name in missing:
+            sys.modules.pop(name, None)
 
 
 def view(x: Tensor) -> Tensor:
