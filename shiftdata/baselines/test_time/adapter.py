@@ -122,7 +122,7 @@ def affine(layers: Iterable[nn.Module]) -> list[nn.Parameter]:
 
 
 def replace_batch_norms(network: nn.Module, make: Callable[[_BatchNorm], nn.Module]) -> None:
-    """Put another layer in the place of each batch norm that has running statistics."""
+    """Put another layer instead of each batch norm that has running statistics."""
     for parent in list(network.modules()):
         for name, layer in list(parent.named_children()):
             if isinstance(layer, _BatchNorm) and layer.running_mean is not None:

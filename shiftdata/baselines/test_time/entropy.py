@@ -185,7 +185,7 @@ def marginal_entropy(logits: Tensor) -> Tensor:
 
 
 class MEMO(Adapter):
-    """A step on the entropy of the mean prediction over views of a picture; each picture begins anew.
+    """A step on the entropy of the mean prediction over views; each picture starts from the source weights.
 
     Batch norm's statistics are N / (N + 1) the source's, as in the code for ImageNet.
     """

@@ -246,7 +246,7 @@ def _quantiles(drawn: FloatArray, level: float) -> FloatArray:
 class Agreement(Record):
     """Shifted accuracy estimated from how often pairs of models agree, without labels of shifted rows.
 
-    `aline_s` puts the line of the pairs' agreement in the place of that of accuracy, `aline_d` also corrects
+    `aline_s` takes the line of the pairs' agreement for that of accuracy, `aline_d` also corrects
     each model by its pairs. Both are trusted by their authors where `r2` of the pairs is above .95.
     """
 
