@@ -20,6 +20,8 @@ FINE = np.array([0.1, 0.5, 1, 2, 3, *range(5, 91, 5), 92, 94, 96, 97, 98, 99, 99
 MOST_TICKS = 10
 #: A legend of more families leaves no room for the points.
 MOST_FAMILIES = 12
+#: More names than these would lie on each other.
+MOST_NAMES = 20
 #: Nearer to 0 and 1 the axes do not go.
 EDGE = 5e-4
 
@@ -53,6 +55,12 @@ def line_figure(line: Line, sides: Sequence[str], width: float) -> Figure:
         scale.set_label_text(f"accuracy, %: {name}")
     axes.set_xlim(low[0], high[0])
     axes.set_ylim(low[1], high[1])
+    for point in line.points if len(line.points) <= MOST_NAMES else ():
+        right = point.clean > (low[0] + high[0]) / 2  # names stay inside of the axes
+        axes.annotate(
+            point.name, (point.clean, point.shifted), (-5 if right else 5, -9),
+            textcoords="offset points", ha="right" if right else "left", fontsize=8,
+        )  # fmt: skip
     if low.max() < high.min():  # as high on shifted as on clean rows
         diagonal = np.linspace(low.max(), high.min(), 41)
         axes.plot(diagonal, diagonal, linestyle=":", color="0.5", linewidth=1, zorder=0)
