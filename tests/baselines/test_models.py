@@ -15,6 +15,7 @@ import shiftdata as sd
 from builders.make.build import build as build_dataset
 from shiftdata.baselines import Training, fit, models, train
 from shiftdata.baselines.models import build
+from shiftdata.baselines.pretrained.registry import registry
 from shiftdata.baselines.sets import source_of
 from shiftdata.data.loading.encoders import Grams
 from shiftdata.errors import InputError
@@ -220,6 +221,10 @@ def test_the_record_says_what_frozen_features_have_seen(tiny, monkeypatch):
             return x.mean((1, 2), dtype=np.float32) / 255
 
     monkeypatch.setattr("shiftdata.baselines.sets.FrozenFeatures", Means)
+    (known,) = registry().weights[0].sha256
+    monkeypatch.setattr(
+        "shiftdata.baselines.prediction.weights_hash", lambda: known
+    )  # its package is an extra
     task = sd.task(tiny, "group-fairness", k=4, mu=0.2)
     run = train(task, backbone="linear", training=Training(steps=2))
     seen = run.about["pretraining"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +55,8 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         recipe_file, out = Path(given).resolve(), tmp_path_factory.mktemp("contract")
         build(str(recipe_file), out, workers=1, quiet=True)
     else:
-        out = dataset_of(tmp_path_factory, given).parents[1]
-        recipe_file = out.with_name("recipe") / "recipe.py"
+        shared = dataset_of(tmp_path_factory, given).parents[1]
+        recipe_file = shared.with_name("recipe") / "recipe.py"
+        # A copy: exports go next to the dataset.
+        out = shutil.copytree(shared, tmp_path_factory.mktemp("contract") / "out")
     return Built(recipe_file, load_recipe(str(recipe_file)), out)

