@@ -57,10 +57,11 @@ def line_figure(line: Line, sides: Sequence[str], width: float) -> Figure:
     axes.set_ylim(low[1], high[1])
     for point in line.points if len(line.points) <= MOST_NAMES else ():
         right = point.clean > (low[0] + high[0]) / 2  # names stay inside of the axes
-        axes.annotate(
+        label = axes.annotate(
             point.name, (point.clean, point.shifted), (-5 if right else 5, -9),
             textcoords="offset points", ha="right" if right else "left", fontsize=8,
         )  # fmt: skip
+        label.set_in_layout(False)  # a long name must not shrink the axes
     if low.max() < high.min():  # as high on shifted as on clean rows
         diagonal = np.linspace(low.max(), high.min(), 41)
         axes.plot(diagonal, diagonal, linestyle=":", color="0.5", linewidth=1, zorder=0)

@@ -162,7 +162,7 @@ def test_severities_are_judged_one_by_one(tmp_path):
 @pytest.mark.parametrize("kind", ["text", "table"])
 def test_texts_and_tables_are_trained_from_scratch_alone(kind, tmp_path):
     folder = build(str(prepare(kind, tmp_path)), tmp_path / "out", workers=1, quiet=True)
-    with pytest.raises(InputError, match="is for pictures"):
+    with pytest.raises(InputError, match="encodes images, and"):
         calibrate(folder, tmp_path / "c.json", modes=["frozen"])
     made = calibrate(folder, tmp_path / "c.json", training=Training(steps=5))
     assert {measure.mode for measure in made.measures} == {"scratch"}
