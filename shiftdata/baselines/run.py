@@ -72,15 +72,16 @@ def fit(
     y, zero = np.searchsorted(outputs, targets).astype(np.int64), np.zeros(len(rows), np.int64)
     sampler = sampler or FixedRows(np.arange(len(rows)), seed=seed)
     data = Data(source, rows, y, len(outputs), group=zero, domain=zero, sampler=sampler)
-    network, prepare, _ = _network(source, rows, len(outputs), backbone, seed)
+    network, prepare, _ = network_for(source, rows, len(outputs), backbone, seed)
     trainer = Trainer(make_method("erm"), network, prepare, data, training=training, seed=seed)
     trainer.run()
     return Model(trainer, outputs)
 
 
-def _network(
+def network_for(
     source: Source, rows: IntArray, classes: int, backbone: str | torch.nn.Module | None, seed: int
 ) -> tuple[Network, Prepare, Backbone]:
+    """Build the network of a training from the form of its first rows."""
     # The first rows show the form of an example; numbers are standardised by the whole training set.
     sample = next(iter(source.loader(rows[:2], batch_size=2, rank=0, world=1)))[0]
     with torch.random.fork_rng(devices=[]):
@@ -103,7 +104,7 @@ def initial_network(
     """
     sets = TaskSets.of(task, make_method("erm"), name)
     source = Source(features) if features is not None else sets.source(backbone, side)
-    return _network(source, task.rows(sets.fit), len(task.label_ids), backbone, seed)[:2]
+    return network_for(source, task.rows(sets.fit), len(task.label_ids), backbone, seed)[:2]
 
 
 def _check_network(method: Method, network: Network, source: Source, about: Backbone) -> None:
@@ -232,15 +233,15 @@ def train(
         source = sets.source(backbone, side, on_rows, encodes)
     data = sets.data(source, training, seed, test_steps=test_steps)
     begun, used = time.monotonic(), time.process_time()
-    network, prepare, about = _network(source, data.rows, data.classes, backbone, seed)
+    network, prepare, about = network_for(source, data.rows, data.classes, backbone, seed)
     _check_network(algorithm, network, source, about)
     trainer = Trainer(algorithm, network, prepare, data, training=training, seed=seed, device=device)
     about = replace(about, pretraining=about.pretraining or source.pretraining)
-    identity = _identity(task, method, algorithm, about, training, seed) | {"input": [*source.shape]}
+    identity = run_identity(task, method, algorithm, about, training, seed) | {"input": [*source.shape]}
     if encodes is not None:
         identity["pretraining"] = pretraining_flag(task, encodes.model)
         identity["encoder"] = {"name": encodes.model.name, "weights": encodes.model.weights}
-    _run(trainer, folder, identity, save_every, on_step)
+    train_steps(trainer, folder, identity, save_every, on_step)
     scores = trainer.scores(sets.tested)
     cost = {"seconds": time.monotonic() - begun, "processor_seconds": time.process_time() - used}
     outputs = np.append(task.label_ids, UNKNOWN) if "unknown" in algorithm.needs else task.label_ids
@@ -258,7 +259,7 @@ def train(
     return run
 
 
-def _run(
+def train_steps(
     trainer: Trainer,
     folder: str | Path | None,
     identity: Mapping[str, Any],
@@ -288,7 +289,7 @@ def _run(
     trainer.run(on_step=step)
 
 
-def _identity(
+def run_identity(
     task: Task, name: str | Method, method: Method, about: Backbone, training: Training, seed: int
 ) -> dict[str, Any]:
     """Everything that determines a run."""

@@ -35,7 +35,7 @@ from shiftdata.untrusted.texts import read_json
 
 #: Bytes that the process may allocate, without the libraries that it maps; seconds for one page.
 MEMORY, SECONDS = 800_000_000, 20.0
-#: Requests that wait, those of one address, and for how many seconds; others are told to ask again.
+#: Requests that wait, those of one address, and for how many seconds; others are answered 503.
 QUEUE, SHARE, WAIT = 64, 16, 10.0
 #: Seconds before the process starts again where it keeps ending: twice as many each time, up to the last.
 BACKOFF, MOST_BACKOFF = 0.1, 5.0

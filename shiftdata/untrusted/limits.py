@@ -34,7 +34,6 @@ LIMITS: Mapping[str, Limit] = {
     "json_depth": Limit(100, "levels", "parsers and writers recurse"),
     "json_digits": Limit(400, "digits", "the time to read a number grows with the square of its digits"),
     "raw_json_bytes": Limit(1 << 30, "bytes", "annotations of a raw dataset that its user downloaded"),
-    "json_line": Limit(4 << 20, "bytes", "a line of NDJSON is in memory as a whole"),
     "toml_bytes": Limit(1 << 20, "bytes", "settings are written by hand"),
     "toml_depth": Limit(50, "levels", "tomllib's memory grows with the square of them"),
     "csv_bytes": Limit(4 << 30, "bytes", "a table is in memory as a whole"),

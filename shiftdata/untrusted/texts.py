@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -84,15 +84,6 @@ def _decoder(name: str, constants: bool, pairs: Pairs | None) -> json.JSONDecode
         parse_float=finite,
         parse_constant=float if constants else _no_constant,
     )
-
-
-def read_json_lines(stream: BinaryIO, name: str) -> Iterator[Any]:
-    """Parse NDJSON line by line."""
-    longest = most("json_line")
-    while line := stream.readline(longest + 1):
-        check("json_line", len(line), name, f"has a line of {longest:,} bytes or more")
-        if line.strip():
-            yield read_json(line, name)
 
 
 def _depth(bare: str) -> int:

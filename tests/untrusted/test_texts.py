@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
 
 import pytest
@@ -13,7 +12,6 @@ from shiftdata.untrusted.texts import (
     read_csv,
     read_csv_table,
     read_json,
-    read_json_lines,
     read_toml,
 )
 
@@ -66,12 +64,6 @@ def test_honest_json_is_read(tmp_path):
     path = tmp_path / "x.json"
     path.write_text('\ufeff{"a": "é"}', encoding="utf-8")
     assert read_json(path) == {"a": "é"}
-
-
-def test_lines_of_json_are_read_one_by_one():
-    assert list(read_json_lines(io.BytesIO(b'{"a": 1}\n\n[2]'), "x.ndjson")) == [{"a": 1}, [2]]
-    with raised(json_line=10), pytest.raises(LimitError, match="has a line of 10 bytes or more"):
-        list(read_json_lines(io.BytesIO(b'"' + b"x" * 20), "x.ndjson"))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from shiftdata.baselines.engine import Trainer
 from shiftdata.baselines.method import Data
 from shiftdata.baselines.models import backbone_of
 from shiftdata.baselines.pretrained.model import ENCODER, Pretrained, weights_hash
-from shiftdata.baselines.run import CHECKPOINT, _identity, _network, _run
+from shiftdata.baselines.run import CHECKPOINT, network_for, run_identity, train_steps
 from shiftdata.baselines.sets import SIDE, modality_of, source_of
 from shiftdata.baselines.training import Training
 from shiftdata.baselines.zoo.pretraining import PRETRAINING, Contrastive
@@ -68,12 +68,12 @@ def pretrain(
     nothing = np.zeros(len(rows), np.int64)
     sampler = FixedRows(np.arange(len(rows)), seed=seed)
     data = Data(source, rows, nothing, 1, group=nothing, domain=nothing, sampler=sampler)
-    network, prepare, about = _network(source, rows, 1, backbone, seed)
+    network, prepare, about = network_for(source, rows, 1, backbone, seed)
     trainer = Trainer(algorithm, network, prepare, data, training=training, seed=seed, device=device)
-    record = _identity(task, method, algorithm, about, training, seed) | {"input": [*source.shape]}
+    record = run_identity(task, method, algorithm, about, training, seed) | {"input": [*source.shape]}
     corpus = {name: record[name] for name in ("dataset", "content_id")} | {"sets": sets, "rows": len(rows)}
     record |= {"supervision": "none", "corpora": [corpus]}
-    _run(trainer, folder, record, save_every, on_step)
+    train_steps(trainer, folder, record, save_every, on_step)
     encoder = network.encoder.cpu().eval()
     record["weights"] = weights_hash(encoder)
     if folder is not None and Ranks.of().rank == 0:
