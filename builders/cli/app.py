@@ -18,6 +18,7 @@ APP = Verbs(
         "card": "Print the card of a recipe before anything is built.",
         "styles": "Styles of your own: get pictures, encode them.",
         "sliders": "Train the sliders of a diffusion model.",
+        "hide": "Copy a dataset without its test labels, to judge predictions by.",
         "publish": "Put a built dataset where others find it.",
     },
     help="Make distribution-shift datasets from recipes.",

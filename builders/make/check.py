@@ -37,7 +37,7 @@ def check(
         fault = f"is a part of {manifest.name} ({manifest.part.content_id[:12]}): publish the whole"
         return [*problems, Problem(path=FILE_NAME, what=fault, kind="part")]
     name = manifest.name.removesuffix("_wds")
-    recipe = recipe or recipe_of(name)
+    recipe = None if manifest.hidden else recipe or recipe_of(name)
     if all(problem.path != FILE_NAME or problem.kind == "form" for problem in problems):
         # Of a manifest that contradicts itself there are none. They say more than a hash that is wrong.
         edited = list(_rendering_problems(folder, manifest))

@@ -56,6 +56,8 @@ def measure(folder: Path, manifest: Manifest, album: Album | None = None) -> Sho
     """
     if manifest.roles.modality != "image" or manifest.is_webdataset or manifest.withheld:
         return None
+    if manifest.hidden is not None:  # the test's labels
+        return None
     stated = manifest.shortcuts
     fit, test = (_drawn(folder, manifest, split) for split in ("train", "test"))
     items = {item.key: item for item in album.items()} if album else {}

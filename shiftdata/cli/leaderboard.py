@@ -16,6 +16,7 @@ from shiftdata.files import write_text
       shiftdata leaderboard submissions                                on the datasets of this machine
       shiftdata leaderboard submissions --data build/shift --out page.html
       shiftdata leaderboard submissions > board.md
+      shiftdata leaderboard submissions --data public --labels birds.labels.parquet      hidden labels
       shiftdata leaderboard mine.parquet --check                       exit status 1 if it is refused
 
     Every number is computed again from predictions.
@@ -24,13 +25,16 @@ from shiftdata.files import write_text
     "places", nargs=-1, required=True, metavar="PLACE...", help="Files of submissions, or folders."
 )
 @click.option("--data", type=Path, metavar="FOLDER", help="Where the datasets are, by name.")
+@click.option("--labels", type=Path, multiple=True, metavar="FILE", help="Labels that a dataset hides.")
 @click.option("--out", type=Path, metavar="FILE", help="Write there instead of printing; .html is a page.")
 @click.option("--check", is_flag=True, help="Exit with 1 if a submission is refused.")
-def command(places: tuple[str, ...], data: Path | None, out: Path | None, check: bool) -> int:
+def command(
+    places: tuple[str, ...], data: Path | None, labels: tuple[Path, ...], out: Path | None, check: bool
+) -> int:
     """Rank submissions on each task by their predictions, and list the refused ones."""
     from shiftdata.bench.leaderboard import leaderboard
 
-    board = leaderboard(*places, data=data)
+    board = leaderboard(*places, data=data, labels=labels)
     if out is None:
         print(board.to_markdown(), end="")
     else:

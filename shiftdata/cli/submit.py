@@ -88,5 +88,5 @@ def command(
     for entry in entries:
         scores = ", ".join(f"{name} {cell(score)}" for name, score in entry.scores.items() if "@" not in name)
         print(f"{entry.card.method} on {entry.task}, {entry.set}, {len(entry.seeds)} seeds")
-        print(f"    {scores}")
+        print(f"    {scores or 'its labels are hidden: their owner judges the file'}")
     print(f"{out}: {submission.rows.num_rows:,} rows")

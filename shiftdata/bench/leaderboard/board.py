@@ -15,6 +15,7 @@ from pathlib import Path
 from shiftdata.bench.leaderboard.judging import HEADLINES, Entry, Score, judge, task_named
 from shiftdata.bench.leaderboard.submission import Submission
 from shiftdata.data.dataset import open_dataset
+from shiftdata.data.format.hidden import read_labels
 from shiftdata.data.format.names import shown
 from shiftdata.data.metadata import Metadata, read_metadata
 from shiftdata.errors import InputError
@@ -154,11 +155,15 @@ class Board:
     __str__ = to_markdown
 
 
-def leaderboard(*places: str | Path, data: str | Path | None = None) -> Board:
+def leaderboard(
+    *places: str | Path, data: str | Path | None = None, labels: Sequence[str | Path] = ()
+) -> Board:
     """Judge every submission in files of `shiftdata submit` or folders of them, and rank them on each task.
 
     `data` is a folder with datasets by name, such as build/shift; by default they are looked for by name.
+    `labels` are the files of what datasets hide, which only their owners have.
     """
+    hidden = {answers.dataset: answers for answers in map(read_labels, map(Path, labels))}
 
     @cache
     def metadata_of(name: str, base: str) -> Metadata:
@@ -173,7 +178,11 @@ def leaderboard(*places: str | Path, data: str | Path | None = None) -> Board:
             submission = Submission.read(path)
             method = submission.card.method
             metadata = metadata_of(submission.card.dataset, submission.card.base)
-            entries += judge(submission, name, metadata, tasks)
+            answers = hidden.get(submission.card.dataset)
+            judged = judge(submission, name, metadata, tasks, answers)
+            if not all(entry.scores for entry in judged):
+                raise InputError("its test labels are hidden: whoever has the file of them gives --labels")
+            entries += judged
         except InputError as error:
             refused.append(Refused(name, method, shown(str(error))))
     return Board(tables_of(entries), tuple(refused))

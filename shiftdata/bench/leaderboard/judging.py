@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from shiftdata.baselines.pretrained.registry import Contamination, contamination
 from shiftdata.bench.leaderboard.submission import Card, Submission, tests_of
 from shiftdata.data.arrays import FloatArray
+from shiftdata.data.format.hidden import Answers
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.metrics.records import some
@@ -84,8 +85,12 @@ def judge(
     file: str,
     metadata: Metadata,
     named: Callable[[Metadata, str, str], Task] = task_named,
+    answers: Answers | None = None,
 ) -> list[Entry]:
-    """Return a result for each test set of its tasks; any fault is an `InputError`."""
+    """Return a result for each test set of its tasks; any fault is an `InputError`.
+
+    Without the `answers` that a dataset hides, predictions are checked, and nothing has a score.
+    """
     card = submission.card
     assert metadata.dataset is not None  # it was opened by a name
     here = metadata.dataset.manifest.base(card.base).content_id
@@ -93,6 +98,7 @@ def judge(
         build = f"another build of {card.dataset}, {card.base}: content_id {card.content_id[:16]}"
         hint = "predict this build, or judge it where that build is"
         raise InputError(f"it is for {build}, here {here[:16]}: {hint}")
+    answered = metadata if answers is None else metadata.with_answers(answers)
     given = {part.task_id for part in submission.parts}
     if unnamed := sorted(given - set(card.tasks)):
         raise InputError(f"it predicts the task {unnamed[0]!r:.80}, which its card does not name")
@@ -103,6 +109,8 @@ def judge(
             tasks = f"is the task {here[:16]}, and the submission has {task_id[:16]!r}"
             hint = "the protocol has another version, or its rows were changed"
             raise InputError(f"{name.protocol} of this dataset {tasks}: {hint}")
+        if answers is not None:  # the task is that of the public rows: labels would cut some in other ways
+            task = replace(task, metadata=answered)
         entries += _entries(submission, file, task_id, task)
     return entries
 
@@ -136,7 +144,7 @@ def _entries(submission: Submission, file: str, task_id: str, task: Task) -> lis
             contamination=seen,
             rows=len(task.sets[name]),
             seeds=tuple(sorted(every)),
-            scores=scores_of([_evaluated(task, name, seed, of[seed]) for seed in sorted(every)]),
+            scores=scores_of(_evaluated(task, name, of)),
         )
         for name, of in seeds.items()
     ]
@@ -160,12 +168,18 @@ def _admitted(card: Card, task: Task) -> Contamination:
     )
 
 
-def _evaluated(task: Task, name: str, seed: int, rows: pa.Table) -> Evaluation:
-    try:
-        _check_names(task, rows["prediction"])
-        return task.evaluate(predicted_rows(task, name, rows)[1], name)
-    except InputError as error:
-        raise InputError(f"{name}, seed {seed}: {error}") from error
+def _evaluated(task: Task, name: str, seeds: Mapping[int, pa.Table]) -> list[Evaluation]:
+    """Evaluate each seed; none where the labels are hidden."""
+    hidden = (task.metadata.label[task.rows(name)] < 0).any()
+    results = []
+    for seed, rows in sorted(seeds.items()):
+        try:
+            _check_names(task, rows["prediction"])
+            predicted = predicted_rows(task, name, rows)[1]
+            results += [] if hidden else [task.evaluate(predicted, name)]
+        except InputError as error:
+            raise InputError(f"{name}, seed {seed}: {error}") from error
+    return results
 
 
 def _check_names(task: Task, names: pa.ChunkedArray) -> None:
@@ -182,7 +196,7 @@ def _check_names(task: Task, names: pa.ChunkedArray) -> None:
 def scores_of(results: Sequence[Evaluation]) -> dict[str, Score]:
     """Each official figure over seeds; the ends of intervals are means over seeds."""
     scores = {}
-    for name, first in results[0].figures.items():
+    for name, first in results[0].figures.items() if results else ():
         figures = [result.figures[name] for result in results]
         values = np.array([figure.value for figure in figures])
         low, high = np.mean([figure.interval for figure in figures], axis=0).tolist()

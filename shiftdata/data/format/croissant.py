@@ -342,6 +342,9 @@ def _meanings_of(manifest: Manifest) -> dict[str, str]:
     if roles.modality == "table":
         for column, feature in roles.example.items():
             meanings[column] = MEANINGS["feature" if isinstance(feature, str) else "category"]
+    if manifest.hidden is not None:
+        for column in manifest.hidden.columns:
+            meanings[column] += f" Null in {manifest.hidden.split}: the publisher keeps it."
     values = {"nuisance": roles.nuisance, "nuisances": len(manifest.nuisances), "base": manifest.default_base}
     return {column: text.format(column=column, **values) for column, text in meanings.items()}
 

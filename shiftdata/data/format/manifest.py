@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeAlias
 
+from shiftdata.data.format.hidden import HIDES
 from shiftdata.data.format.names import (
     COLUMN,
     is_path_part,
@@ -28,6 +29,7 @@ from shiftdata.data.format.records import (
     Credit,
     EqualContent,
     FileRecord,
+    Hidden,
     Part,
     Provenance,
     Shortcuts,
@@ -55,6 +57,8 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 HASHES = ("recipe_id", "content_id", "manifest", "sha256")
 PROSE = ("summary", "citation", "datasheet", "left_out", "how", "dropped", "notes", "reason", "features")
 SHARES = ("accuracy", "chance", "alone", "noise", "mean", "worst", "by_nuisance")
+#: The fields that are written only where a dataset has them, with what they are elsewhere.
+OPTIONAL: Mapping[str, Any] = {"prompts": [], "hidden": None}
 UNCHECKED = ("roles", "sample", "severities", "seed", "filters", "conditions")
 
 Text: TypeAlias = str | bytes
@@ -80,8 +84,8 @@ class Manifest:
         shortcuts: measured by the build on pictures; None for a part, for texts and for tables.
         calibration: the results of a small trainer on the canonical splits, if they were measured.
         provenance: how the recipe makes the examples.
-        prompts: templates of captions, such as "a sketch of a {}.", for zero-shot classifiers; written only
-            where there are any.
+        prompts: templates of captions, such as "a sketch of a {}.", for zero-shot classifiers.
+        hidden: what the publisher keeps of the test split, such as its labels, to judge predictions by.
 
     """
 
@@ -121,6 +125,7 @@ class Manifest:
     calibration: Calibration | None = None
     provenance: Provenance | None = None
     prompts: Sequence[str] = ()
+    hidden: Hidden | None = None
 
     @property
     def pixels_included(self) -> bool:
@@ -154,6 +159,10 @@ class Manifest:
     def is_webdataset(self) -> bool:
         """True if the examples are in tars (WebDataset format) and not in Parquet files."""
         return any(map(is_tar, self.files))
+
+    def hides(self, column: str, split: str) -> bool:
+        """Return True for a column that is null in all rows of a split, as its publisher keeps it."""
+        return self.hidden is not None and split == self.hidden.split and column in self.hidden.columns
 
     def base(self, name: str) -> Base:
         """Return the base of that name."""
@@ -228,14 +237,14 @@ class Manifest:
     def to_json(self) -> str:
         """Return the text of `manifest.json`: equal manifests give equal bytes."""
         raw = asdict(self)
-        return checksummed(raw if self.prompts else {key: raw[key] for key in raw if key != "prompts"})
+        return checksummed({key: value for key, value in raw.items() if value or key not in OPTIONAL})
 
     @classmethod
     def from_json(cls, data: Text, where: str = FILE_NAME) -> Manifest:
         """Read the text of a `manifest.json`; `where` names it in errors."""
         raw = undamaged(data, where)
         try:
-            manifest = record(cls, {"prompts": [], **raw})
+            manifest = record(cls, {**OPTIONAL, **raw})
         except ValueError as error:
             raise IntegrityError(f"{where} is not a shiftdata manifest: {error}") from error
         for fault in faults(manifest):
@@ -323,6 +332,9 @@ def faults(manifest: Manifest) -> Iterator[str]:
         if fault := template_fault(prompt):
             yield f"has the prompt {prompt[:60]!a}, which {fault}"
     yield from _column_faults(manifest.roles)
+    if manifest.hidden is not None:
+        yield from _unknown("hidden split", [manifest.hidden.split], ["test"])
+        yield from _unknown("hidden columns", manifest.hidden.columns, [*HIDES, manifest.roles.nuisance])
     for base in manifest.bases:
         yield from _base_faults(manifest, base)
     for split in manifest.canonical_splits:

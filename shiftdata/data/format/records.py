@@ -211,6 +211,18 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Hidden:
+    """The columns of a split that are null here, and only in a file of the publisher's.
+
+    `sha256` identifies the file's answers; it is salted, so that nobody finds them by trying.
+    """
+
+    split: str
+    columns: Sequence[str]
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Trace:
     """The accuracy with which a trivial trace of pictures, such as their corners, predicts label or nuisance.
 

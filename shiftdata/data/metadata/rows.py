@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
 from shiftdata.data.format.conditions import number_of
+from shiftdata.data.format.hidden import Answers
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import TaskOf
 from shiftdata.data.format.schema import SPLITS
@@ -68,6 +69,8 @@ class Metadata:
         nuisance_column: the name of the nuisance: `style`, `domain`, `shift`.
         origins_shared: an origin may have several nuisances.
         dataset: has the examples, row by row in this order; None for your own table.
+        hidden: the columns that the publisher of the dataset keeps of some rows.
+        answers: of these columns, the rows and their values, for whoever has them.
 
     """
 
@@ -79,6 +82,8 @@ class Metadata:
     name: str = "rows"
     dataset: OpenDataset | None = None
     base: str = ""
+    hidden: tuple[str, ...] = ()
+    answers: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -173,7 +178,9 @@ class Metadata:
     def numbers_of(self, column: str) -> Array:
         """Read a column of `NUMBERS`."""
         dtype, missing = NUMBERS[column]
-        if self.task is not None and missing is None:  # of an unlabelled set
+        if missing is None and (
+            self.task is not None or column in (*self.hidden, *self.answers)
+        ):  # of an unlabelled set
             missing = -1
         if column == "split" and isinstance(self.source, FileRows) and self.task is None:
             numbers = [list(SPLITS).index(split) for split in self.source.splits]
@@ -196,7 +203,27 @@ class Metadata:
                     given = f"metadata/{self.base} has {name} {lowest if lowest < 0 else highest}"
                     raise self.dataset.damaged(f"{given}, and the manifest lists {limit}")
             result[at] = block
+        if column in self.answers:
+            rows, values = self.answers[column]
+            result[rows] = values
         return result
+
+    def with_answers(self, answers: Answers) -> Metadata:
+        """Return the metadata with what its publisher hides, from the file of it."""
+        hidden = self.dataset.manifest.hidden if self.dataset is not None else None
+        if hidden is None or answers.sha256 != hidden.sha256:
+            raise InputError(
+                f"{self.name} hides nothing: leave its labels out"
+                if hidden is None
+                else f"these labels are not those that {self.name} hides: another file, or another copy"
+            )
+        mine = answers.rows.filter(pc.equal(answers.rows["base"], self.base))
+        rows = self.rows_of(mine["key"].combine_chunks())
+        known = {"nuisance" if name == self.nuisance_column else name for name in hidden.columns} & {*NUMBERS}
+        values = {
+            name: as_array(mine[self.nuisance_column if name == "nuisance" else name]) for name in known
+        }
+        return replace(self, hidden=(), answers={name: (rows, of) for name, of in values.items()})
 
     def with_examples(self) -> OpenDataset:
         """Return the dataset that has the examples of these rows."""
@@ -404,4 +431,5 @@ def metadata_of(
         f"{manifest.name}/{base}",
         dataset,
         base,
+        tuple(manifest.hidden.columns) if manifest.hidden else (),
     )

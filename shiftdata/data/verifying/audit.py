@@ -114,6 +114,8 @@ def _summary(dataset: OpenDataset, checked: Counter[str], *, deep: bool) -> Iter
     yield f"checked: {counts}" if deep else f"checked: {counts}; rows and examples were not read"
     if deep and dataset.manifest.part is not None:
         yield "not checked: whether the part has every row of its whole that it should have; fetch it again"
+    if deep and (hidden := dataset.manifest.hidden) is not None:
+        yield f"not checked: canonical splits by their protocols; labels of {hidden.split} are hidden"
     yield from leak_warnings(dataset.manifest)
     yield (
         f"manifest.json has the sha256 {dataset.sha256}: compare it with a catalog or the publisher's, since "
@@ -247,7 +249,7 @@ class _Audit:
         self.whole &= len(tables) == len(base.splits)
         self.left -= {*paths, *(shard.path for shard in shards)}
         yield from problems
-        sound = not problems and manifest.part is None
+        sound = not problems and manifest.part is None and manifest.hidden is None
         yield from self._canonical(base, tables, sizes if sound else {}, sources)
 
     def _canonical(

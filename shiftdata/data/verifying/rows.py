@@ -60,6 +60,11 @@ class BaseRows:
         """True for untouched content, without a nuisance."""
         return all(record.groups == 0 for record in self.base.splits.values())
 
+    def hidden(self, column: str) -> NDArray[np.bool_]:
+        """Mark the rows whose publisher keeps a column."""
+        hides = [self.manifest.hides(column, split) for split in self.splits]
+        return np.repeat(hides, [len(table) for table in self.splits.values()])
+
     def path(self, row: int) -> str:
         """Return the file that has a row."""
         return metadata_file(self.base.name, str(self.split_of_file[row]))
@@ -93,6 +98,9 @@ def _of_all(rows: BaseRows) -> Iterator[Broken]:
     yield null | (fold < 0) | (fold > 99) | (of_fold != split), "fold", rule
     yield rows.split_of_file != split, "split", "its file is that of another split"
     yield _unnamed(rows, "label", rows.manifest.labels)
+    for column in rows.manifest.hidden.columns if rows.manifest.hidden else ():
+        given = rows.hidden(column) & rows.table[column].is_valid().to_numpy()
+        yield given, column, "the manifest says that its publisher keeps it"
     blank = pa.array({term for pair in rows.terms for term in pair if not (term or "").strip()}, pa.string())
     for column in TERMS if len(blank) else ():
         mask = pc.is_in(rows.table[column].cast(pa.string()), value_set=blank).to_numpy()
@@ -113,7 +121,8 @@ def _of_nuisance(rows: BaseRows) -> Iterator[Broken]:
     yield _unnamed(rows, name, rows.manifest.nuisances)
     expected = integers(rows.table["label"])[0] * count + integers(rows.table[name])[0]
     group, null = integers(rows.table["group"])
-    yield null | (group != expected), "group", f"it must be label * {count} + {name}"
+    wrong = (null | (group != expected)) & ~rows.hidden("group")
+    yield wrong, "group", f"it must be label * {count} + {name}"
     allowed, severity = list(rows.manifest.severities), rows.table["severity"]
     fine = pc.is_in(severity, value_set=pa.array(allowed, pa.float64())) if allowed else pc.is_null(severity)
     listed = ", ".join(map(str, allowed)) or "none, for this shift has no scale"
@@ -123,7 +132,7 @@ def _of_nuisance(rows: BaseRows) -> Iterator[Broken]:
 def _unnamed(rows: BaseRows, column: str, names: Sequence[str]) -> Broken:
     value, null = integers(rows.table[column])
     rule = f"the manifest names {len(names)}, from 0 to {len(names) - 1}"
-    return null | (value < 0) | (value >= len(names)), column, rule
+    return (null | (value < 0) | (value >= len(names))) & ~rows.hidden(column), column, rule
 
 
 def _of_quantiles(rows: BaseRows) -> Iterator[Broken]:
@@ -140,7 +149,7 @@ def _of_quantiles(rows: BaseRows) -> Iterator[Broken]:
         twice = (np.diff(ordered, prepend=np.nan) == 0) & (np.diff(codes[order], prepend=-1) == 0)
         wrong[order] = twice | ~((ordered >= 0) & (ordered < 1))
         rule = "quantiles are from 0 to below 1, and each occurs once in a split, group and severity"
-    yield wrong, "quantile", rule
+    yield wrong & ~rows.hidden("quantile"), "quantile", rule
 
 
 def _cells(table: pa.Table, names: Sequence[str]) -> NDArray[np.int64]:

@@ -96,7 +96,8 @@ def task(
         return published(metadata, split) if split and has_rows else canonical_task(metadata)
     words = of.words()
     split = _canonical_split(metadata, lambda split: split.protocol == words)
-    if split is not None and metadata.dataset is not None and metadata.dataset.manifest.part is not None:
+    manifest = metadata.dataset.manifest if metadata.dataset is not None else None
+    if split is not None and manifest is not None and (manifest.part or manifest.hidden):
         return published(metadata, split)  # of the whole's rows: a share of the part's would be another
     return of(canonical_task(metadata), on_empty=on_empty)
 

@@ -207,8 +207,11 @@ def evaluate(
     true = true_labels(task, rows)
     if metadata.label[rows].min() < 0:
         raise InputError(
-            f"{name} is an unlabelled set, and these tars have no labels of it: evaluate on the task of the "
-            "Parquet dataset, with the same keys"
+            f"the publisher of {metadata.name} keeps the labels of {name}: `shiftdata submit` writes the "
+            "file by which predictions are judged"
+            if "label" in metadata.hidden
+            else f"{name} is an unlabelled set, and these tars have no labels of it: evaluate on the task of "
+            "the Parquet dataset, with the same keys"
         )
     cells = cells_of(task, name, rows, true == predicted)
     judged = Judged(metadata, rows, cells, true, predicted, task.label_ids)

@@ -105,13 +105,14 @@ def dataset(
         from shiftdata.data.loading.features import pixels_of
 
         features = pixels_of(metadata, task.rows(name, role), size=size, cache=decoded)
+    remapped = np.append(task.remapped, -1)  # a label that the publisher keeps is -1, as on the Hub
     if features is None:
         return Examples(
             metadata,
             task.rows(name, role),
             counts_of(task, name, role),
             hashes=hashes_of(task, name) if hidden else None,
-            remapped=task.remapped if remap else None,
+            remapped=remapped if remap else None,
             reader=reader,
             transform=transform,
             seed=seed,
@@ -134,7 +135,7 @@ def dataset(
     return Lines(
         features,
         lines,
-        labels=None if hidden else task.remapped[y] if remap else y,
+        labels=None if hidden else remapped[y] if remap else y,
         keys=None if hidden else metadata.keys(rows),
         known=columns,
         names=names,

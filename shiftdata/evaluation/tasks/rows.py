@@ -181,7 +181,9 @@ def counts_of(task: TaskRows, name: str, role: Role | None = None) -> Indices | 
 
 
 def empty_groups(task: TaskRows, rows: RowSet) -> Indices:
-    """Return the numbers of the groups that a set should have and does not."""
+    """Return the numbers of the groups that a set should have and does not; none where groups are hidden."""
+    if "group" in task.metadata.hidden and (task.metadata.group[rows.indices] < 0).any():
+        return np.empty(0, np.int64)
     present = np.zeros(len(rows.expected) + 1, bool)
     present[task.metadata.group[rows.indices]] = True  # the last is for rows without a group
     return np.flatnonzero(rows.expected & ~present[:-1])
