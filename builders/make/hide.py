@@ -142,7 +142,7 @@ class _Hiding:
 
     @cached_property
     def answers(self) -> pa.Table:
-        """What the copy hides of each hidden row of any base, by public key."""
+        """The hidden values of each hidden row of any base, by public key."""
         tables = []
         for base in self.manifest.bases:
             rows = self.rows_of(base.name)

@@ -26,7 +26,7 @@ MOST_ROWS = 20_000_000
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What is hidden of each row of each base, and the salt of public keys."""
+    """The hidden values of each row of each base, and the salt of public keys."""
 
     dataset: str
     salt: bytes
@@ -38,7 +38,7 @@ class Answers:
 
 
 def labels_table(keys: pa.Array, rows: pa.Table, columns: Sequence[str], base: str) -> pa.Table:
-    """Return what is hidden of rows, by public key, with the key of the owner's own dataset."""
+    """Return the hidden values of rows, by public key, with the key of the owner's own dataset."""
     hidden = {name: rows[name] for name in columns}
     return pa.table({"base": pa.repeat(base, len(rows)), "key": keys, **hidden, "own_key": rows["key"]})
 
