@@ -472,10 +472,15 @@ def test_every_picture_is_drawn():
         many.evaluate(truth(many)).picture()
 
 
-def test_untouched_content_is_not_judged_by_group(tiny):
+def test_the_groups_of_untouched_content_are_its_labels(tiny):
     content = sd.task(tiny, base="content")
-    with pytest.raises(InputError, match="untouched content has no accuracy by group"):
-        content.evaluate(truth(content))
+    labels = truth(content)
+    wrong = np.where(labels == 0, 1, labels)
+    result = content.evaluate(wrong)
+    assert result.worst == 0.0
+    assert result.groups.worst_group == f"{content.labels[0]} / untouched"
+    assert result.accuracy == pytest.approx(np.mean(labels != 0))
+    assert type(result).from_dict(result.to_dict()).by("label").worst == 0.0
 
 
 # --- the command line

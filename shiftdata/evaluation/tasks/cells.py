@@ -16,6 +16,9 @@ from shiftdata.evaluation.metrics.severity import severity_steps
 from shiftdata.evaluation.metrics.statistics import accuracies
 from shiftdata.evaluation.tasks.rows import TaskRows
 
+#: The nuisance of content without any.
+UNTOUCHED = "untouched"
+
 
 @dataclass(frozen=True, eq=False)
 class Cells:
@@ -69,11 +72,16 @@ class Cells:
 
 
 def cells_of(task: TaskRows, name: str, rows: IntArray, right: np.ndarray[Any, Any]) -> Cells:
-    """Count each group and severity; a promised group without rows is there too."""
-    metadata, expected = task.metadata, task.sets[name].expected
+    """Count each group and severity; a promised group without rows is there too.
+
+    The groups of untouched content are its labels.
+    """
+    metadata, expected, nuisances = task.metadata, task.sets[name].expected, task.metadata.nuisances
     group = metadata.group[rows]
-    if group.min() < 0:
-        raise InputError(f"{name} has rows without a group: untouched content has no accuracy by group")
+    if group.max() < 0:
+        group, nuisances, expected = metadata.label[rows], (UNTOUCHED,), np.zeros(len(metadata.labels), bool)
+    elif group.min() < 0:
+        raise InputError(f"{name} has untouched rows among others: evaluate a set of either")
     origin, severity = metadata.origin[rows], metadata.columns["severity"][rows]
     low, high = severity.min(), severity.max()
     steps, step = (
@@ -85,8 +93,8 @@ def cells_of(task: TaskRows, name: str, rows: IntArray, right: np.ndarray[Any, A
     n, correct = counted.sum(axis=1), counted[:, 1]
     promised = np.repeat(expected & (n.reshape(-1, count).sum(axis=1) == 0), count)
     shown = np.flatnonzero((n > 0) | promised)
-    label, nuisance = np.divmod(shown // count, len(metadata.nuisances))
-    names = {"label": metadata.labels, metadata.nuisance_column: metadata.nuisances}
+    label, nuisance = np.divmod(shown // count, len(nuisances))
+    names = {"label": metadata.labels, metadata.nuisance_column: nuisances}
     codes = {"label": label, metadata.nuisance_column: nuisance}
     if steps is not None:
         names["severity"], codes["severity"] = tuple(f"{value:g}" for value in steps), shown % count
