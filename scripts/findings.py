@@ -309,7 +309,8 @@ def claims(records: Mapping[str, Records]) -> list[list[str]]:
 
 def costs(folder: Path, records: Records) -> list[str]:
     """Return a line on a sweep and its cost; a preset that has changed since is described too."""
-    about = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))["about"]
+    plan = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
+    about = plan["about"]
     ships = tomllib.loads((PRESETS / f"{folder.name}.toml").read_text(encoding="utf-8"))["about"]
     if ships != about:
         about = f"{about}. The preset that ships is another: {ships}"
@@ -318,7 +319,10 @@ def costs(folder: Path, records: Records) -> list[str]:
     ids = zip(records.column("dataset"), records.column("content_id"), strict=True)
     content = sorted({f"{name.partition('/')[0]} {content_id[:12]}" for name, content_id in ids})
     commits = ", ".join(sorted(set(records.column("commit"))))
-    size = f"{done:,} of {len(records):,}"
+    studies = math.prod(len(plan[name]) for name in ("tasks", "methods", "backbones"))
+    trials, seeds = plan["search"]["trials"], plan["search"]["seeds"]
+    of_study = trials * seeds if plan["search"]["seeds_of"] == "each" else trials + seeds - 1
+    size = f"{done:,} of {studies * of_study:,}"
     return [f"`shiftdata sweep {folder.name}`", about, size, f"{hours:.2f}", ", ".join(content), commits]
 
 
