@@ -1,0 +1,80 @@
+"""What authors published about their runs, as records: `report` reads them as it reads sweeps.
+
+Imported records say so: their content_id is a hash of the authors' files, and no commit made them. What
+judges predictions by a dataset's rows (leaderboards, `submit`) refuses them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shiftdata.bench.importing import domainbed, pictures, rlsbench
+from shiftdata.bench.importing.files import Files
+from shiftdata.bench.importing.logged import Logged
+from shiftdata.bench.records import DONE, RECORDS, SWEEP, Records, evaluated, write_runs, write_task
+from shiftdata.errors import InputError
+from shiftdata.evaluation.tasks import Evaluation
+from shiftdata.files import write_text
+from shiftdata.stable import content_hash
+from shiftdata.untrusted.texts import read_json
+
+#: What each format reads, by whom, and the rules by which its authors choose.
+FORMATS: Mapping[str, tuple[str, Callable[[Files], Iterator[Logged]], tuple[str, ...]]] = {
+    "domainbed": ("results.jsonl of each run", domainbed.read, ("iid-mean-domain", "lodo-cv", "oracle-last")),
+    "rlsbench": ("eval.csv of each run", rlsbench.read, ("iid", "oracle")),
+    "cns-bench": ("<model>__<shift>.csv", pictures.read_cns_bench, ("last",)),
+    "cifar-10.1": (f"its repository, and {pictures.CIFAR_TEST}", pictures.read_cifar101, ("last",)),
+}
+
+
+def import_records(form: str, path: Path, out: Path, on_file: Callable[[], object] = lambda: None) -> Records:
+    """Write the runs in authors' files to a folder of records; the same files give the same records."""
+    about, read, rules = FORMATS[form]
+    about = f"{about}; imported, not rerun"
+    asked = {"name": f"imported {form}", "about": about, "rules": [*rules], "imports": []}
+    if (out / SWEEP).exists() and read_json(out / SWEEP) != asked:
+        raise InputError(f"{out} has the records of another sweep: give a folder of its own as --out")
+    files = Files(path, on_file)
+    runs, tasks = list(read(files)), defaultdict[tuple[str, str], dict[str, Evaluation]](dict)
+    for run in runs:
+        for result in chain.from_iterable(run.results.values()):
+            tasks[run.dataset, run.task][result.set] = replace(result, task=run.task, dataset=run.dataset)
+    ids = {}
+    for place, sets in tasks.items():
+        cells = [(name, {**result.to_dict()["cells"], "correct": 0}) for name, result in sets.items()]
+        ids[place] = content_hash(form, json.dumps([place, cells]))
+        write_task(out, ids[place], sets)
+    rows = [_row(run, form, ids[run.dataset, run.task], files.content_id) for run in runs]
+    write_runs(out / RECORDS / f"{files.content_id[-32:]}.parquet", rows)
+    write_text(out / SWEEP, json.dumps(asked, indent=1) + "\n")
+    return Records.read(out)
+
+
+def _row(run: Logged, form: str, task_id: str, content_id: str) -> dict[str, Any]:
+    about = {
+        "sweep": f"imported {form}", "dataset": run.dataset, "content_id": content_id, "protocol": run.task,
+        "task": run.task, "task_id": task_id, "method": run.method, "variant": "", "backbone": "as imported",
+        "trial": run.trial, "seed": run.seed,
+    }  # fmt: skip
+    text = json.dumps({**about, "hyper": run.hyper}, sort_keys=True)
+    evaluations = [evaluated(step, result) for step, results in run.results.items() for result in results]
+    labels = run.predicted and [of.astype(np.int16) for of in run.predicted]
+    known: dict[str, Any] = {
+        "id": content_hash(text),
+        "study": content_hash(form, task_id, run.method)[:32],
+        "hyper": json.dumps(run.hyper, sort_keys=True),
+        "training": "{}",
+        "about": text,
+        "status": DONE,
+        "evaluations": evaluations,
+        "predicted": labels,
+    }
+    return about | known
