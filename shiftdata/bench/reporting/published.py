@@ -61,7 +61,8 @@ def _continuous(scores: Sequence[Score]) -> Iterator[Pair]:
     """CNS-Bench: accuracies and drops by scale, and the shares of first failures, as shares of 1."""
     of_method = {score.method: score for score in scores if score.kind.name == "continuous shift"}
     names = {"accuracy": "accuracy@", "accuracy drop": "drop@", "failure share": "failures@"}
-    for row in published("cns-bench", method=list(of_method)) if of_method else ():
+    rows = (row for row in published("cns-bench") if row["method"] in of_method)
+    for row in rows if of_method else ():
         figures = of_method[row["method"]].figures
         steps = [of.mean() for name, of in figures.items() if name.startswith("accuracy@")]
         averages = {"accuracy@avg": np.array(steps), "drop@avg": figures.get("mean_drop")}
