@@ -1,4 +1,4 @@
-"""What authors published about their runs, as records: `report` reads them as it reads sweeps.
+"""Import what authors published about their runs as records, which `report` reads as those of sweeps.
 
 Imported records say so: their content_id is a hash of the authors' files, and no commit made them. What
 judges predictions by a dataset's rows (leaderboards, `submit`) refuses them.

@@ -60,15 +60,18 @@ def _table(title: str, pairs: Sequence[Pair]) -> Table:
 def _continuous(scores: Sequence[Score]) -> Iterator[Pair]:
     """CNS-Bench: accuracies and drops by scale, and the shares of first failures, as shares of 1."""
     of_method = {score.method: score for score in scores if score.kind.name == "continuous shift"}
-    names = {"accuracy": "accuracy@", "accuracy drop": "drop@", "failure share": "failures@"}
-    rows = (row for row in published("cns-bench") if row["method"] in of_method)
-    for row in rows if of_method else ():
-        figures = of_method[row["method"]].figures
-        steps = [of.mean() for name, of in figures.items() if name.startswith("accuracy@")]
-        averages = {"accuracy@avg": np.array(steps), "drop@avg": figures.get("mean_drop")}
-        values = {**figures, **averages}.get(f"{names.get(row['metric'])}{row['column']}")
-        if values is not None:
-            yield row, float(values.mean()) / 100
+    chosen = (row for row in published("cns-bench") if row["method"] in of_method) if of_method else ()
+    for row in chosen:
+        figures = {name: float(of.mean()) / 100 for name, of in of_method[row["method"]].figures.items()}
+        values = {name.removeprefix("rows@"): of for name, of in figures.items() if name.startswith("rows@")}
+        values["avg"] = sum(values.values()) / max(1, len(values))
+        value = values.get(row["column"])
+        if row["metric"] == "failure share":
+            value = figures.get(f"failures@{row['column']}")
+        elif row["metric"] == "accuracy drop" and value is not None:
+            value = values["0"] - value
+        if value is not None:
+            yield row, value
 
 
 def _label_shift(scores: Sequence[Score]) -> Iterator[Pair]:
