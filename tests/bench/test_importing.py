@@ -220,7 +220,7 @@ def test_files_of_another_form_are_named(sweep, tmp_path: Path):
     refused("rlsbench", "eval.csv has another form: .*its folders do not say dataset")
     results(tmp_path, "a", seeds=2)
     results(tmp_path, "b", seeds=2, pictures="x")
-    refused("cns-bench", "b was tested on other pictures than a")
+    refused("cns-bench", "b was tested on other pictures than the first")
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("m__s.csv", bytes(66 << 20))
     refused("cns-bench", "would unpack", LimitError, tmp_path / "bomb.zip")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import PurePosixPath
 
 import numpy as np
@@ -18,6 +20,7 @@ from shiftdata.data.metadata import metadata_from_table
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.evaluation.protocols import task as make_task
+from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.official import Figure
 from shiftdata.untrusted.arrays import read_array
 from shiftdata.untrusted.texts import read_csv_table, read_json
@@ -39,25 +42,14 @@ def read_cns_bench(files: Files) -> Iterator[Logged]:
     At each severity `rows@` is the share of right rows, whatever their shift, which table 2 prints, and
     `failures@` the share of first failures (table 3).
     """
-    tables: dict[str, list[pa.Table]] = defaultdict(list)
-    for model, table in files.parsed("*__*.csv", _shift_of_model):
-        tables[model].append(table)
-    models = {
-        model: pa.concat_tables(parts).sort_by([(name, "ascending") for name in PICTURE])
-        for model, parts in sorted(tables.items())
-    }
-    first = next(iter(models.values()))
-    metadata = metadata_from_table(
-        first.append_column("key", pc.binary_join_element_wise(*(first[name] for name in PICTURE), "/"))
-        .append_column("origin", pc.binary_join_element_wise(first["class_str"], first["seed"], "/")),
-        label="class_str", nuisance="shift", origin="origin", severity="scale", name="cns_bench",
-    )  # fmt: skip
-    task = make_task(metadata, parse_protocol("continuous@paper"))
-    outputs = np.full(1000, -1)
-    outputs[first["gt_class"].to_numpy()] = metadata.label
-    for model, table in models.items():
+    first: pa.Table = None
+    for model, parts in groupby(files.parsed("*__*.csv", _shift_of_model), itemgetter(0)):
+        table = pa.concat_tables(part for _, part in parts)
+        table = table.sort_by([(name, "ascending") for name in PICTURE])
+        if first is None:
+            first, (task, outputs) = table, _cns_task(table)
         if not table.select(TRUTH).equals(first.select(TRUTH)):
-            raise InputError(f"{files.path}: {model} was tested on other pictures than {next(iter(models))}")
+            raise InputError(f"{files.path}: {model} was tested on other pictures than the first model")
         result = task.evaluate(table["pred_class"].to_numpy(), "test", outputs=outputs)
         by = result.by("severity")
         pairs = zip(by.names or (), by.accuracy.tolist(), by.n.tolist(), strict=True)
@@ -67,6 +59,21 @@ def read_cns_bench(files: Files) -> Iterator[Logged]:
             shares |= {f"failures@{at:g}": Figure(n / total, total, "first failures") for at, n in steps}
         result = replace(result, figures={**result.figures, **shares})
         yield Logged("cns_bench", task.describe(), model, 0, 0, {0: [result]})
+
+
+def _cns_task(table: pa.Table) -> tuple[Task, IntArray]:
+    """Return the task of the pictures, and the label of each output of the models."""
+    key, origin = (
+        pc.binary_join_element_wise(*(table[name] for name in names), "/")
+        for names in (PICTURE, ("class_str", "seed"))
+    )
+    metadata = metadata_from_table(
+        table.append_column("key", key).append_column("origin", origin),
+        label="class_str", nuisance="shift", origin="origin", severity="scale", name="cns_bench",
+    )  # fmt: skip
+    outputs = np.full(1000, -1)
+    outputs[table["gt_class"].to_numpy()] = metadata.label
+    return make_task(metadata, parse_protocol("continuous@paper")), outputs
 
 
 def _shift_of_model(name: str, data: bytes) -> tuple[str, pa.Table]:

@@ -69,7 +69,7 @@ def _continuous(scores: Sequence[Score]) -> Iterator[Pair]:
         if row["metric"] == "failure share":
             value = figures.get(f"failures@{row['column']}")
         elif row["metric"] == "accuracy drop" and value is not None:
-            value = values["0"] - value
+            value = values["0"] - value if "0" in values else None
         if value is not None:
             yield row, value
 
