@@ -135,6 +135,10 @@ def test_rlsbench_takes_the_first_best_epoch_on_source_and_weights_as_its_code(t
     source_only.mkdir(parents=True)
     (source_only / "eval.csv").write_text("epoch,source_acc\n5,80.0\n")
     records = import_records("rlsbench", tmp_path, tmp_path / "runs")
+    task = "cifar10_split:71_alpha:0.5_seed:42"
+    shutil.copytree(tmp_path / task, tmp_path / "again" / task)
+    with pytest.raises(InputError, match="has two runs of"):
+        import_records("rlsbench", tmp_path, tmp_path / "again")
     scores, _ = scores_of(records, "iid")
     found = {score.method: round(score.main[0] * score.n / 100) for score in scores}
     assert found == {"erm": 1781, "rw": 1787, "rs+dann": 1500, "rs+rw+dann": 1600}
@@ -214,6 +218,9 @@ def test_files_of_another_form_are_named(sweep, tmp_path: Path):
     refused("cns-bench", r"has no \*__\*.csv: give the folder")
     (tmp_path / "results.jsonl").write_text('{"step": 1}\n')
     refused("domainbed", "results.jsonl has another form: KeyError.*args")
+    args = {"dataset": "D", "algorithm": "ERM", "hparams_seed": 0, "trial_seed": 0, "test_envs": [5]}
+    (tmp_path / "results.jsonl").write_text(json.dumps({"args": args, "step": 1, "hparams": {}}))
+    refused("domainbed", "a file has another form: KeyError")
     refused("rlsbench", "neither a folder nor a whole zip", path=tmp_path / "results.jsonl")
     (tmp_path / "a_split:1_seed:2").mkdir()
     (tmp_path / "a_split:1_seed:2/eval.csv").write_text("epoch\n5\n")

@@ -6,8 +6,9 @@ judges predictions by a dataset's rows (leaderboards, `submit`) refuses them.
 
 from __future__ import annotations
 
+import csv
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
@@ -15,17 +16,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from shiftdata.bench.importing import domainbed, pictures, rlsbench
-from shiftdata.bench.importing.files import Files
-from shiftdata.bench.importing.logged import Logged
+from shiftdata.bench.importing.logged import Files, Logged
 from shiftdata.bench.records import DONE, RECORDS, SWEEP, Records, evaluated, write_runs, write_task
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, ShiftdataError
 from shiftdata.evaluation.tasks import Evaluation
 from shiftdata.files import write_text
 from shiftdata.stable import content_hash
 from shiftdata.untrusted.texts import read_json
 
+#: What files of another form raise.
+FAULTS = (ValueError, LookupError, TypeError, AttributeError, csv.Error, pa.ArrowException)
 #: What each format reads, by whom, and the rules by which its authors choose.
 FORMATS: Mapping[str, tuple[str, Callable[[Files], Iterator[Logged]], tuple[str, ...]]] = {
     "domainbed": ("results.jsonl of each run", domainbed.read, ("iid-mean-domain", "lodo-cv", "oracle-last")),
@@ -42,8 +45,13 @@ def import_records(form: str, path: Path, out: Path, on_file: Callable[[], objec
     asked = {"name": f"imported {form}", "about": about, "rules": [*rules], "imports": []}
     if (out / SWEEP).exists() and read_json(out / SWEEP) != asked:
         raise InputError(f"{out} has the records of another sweep: give a folder of its own as --out")
-    files = Files(path, on_file)
-    runs, tasks = list(read(files)), defaultdict[tuple[str, str], dict[str, Evaluation]](dict)
+    files, tasks = Files(path, on_file), defaultdict[tuple[str, str], dict[str, Evaluation]](dict)
+    try:
+        runs = list(read(files))
+    except ShiftdataError:
+        raise
+    except FAULTS as error:
+        raise InputError(f"{path}: {files.name or 'a file'} has another form: {error!r:.200}") from error
     for run in runs:
         for result in chain.from_iterable(run.results.values()):
             tasks[run.dataset, run.task][result.set] = replace(result, task=run.task, dataset=run.dataset)
@@ -53,6 +61,8 @@ def import_records(form: str, path: Path, out: Path, on_file: Callable[[], objec
         ids[place] = content_hash(form, json.dumps([place, cells]))
         write_task(out, ids[place], sets)
     rows = [_row(run, form, ids[run.dataset, run.task], files.content_id) for run in runs]
+    if repeated := [id_ for id_, times in Counter(row["about"] for row in rows).items() if times > 1]:
+        raise InputError(f"{path} has two runs of {repeated[0]:.300}: import their folders apart")
     write_runs(out / RECORDS / f"{files.content_id[-32:]}.parquet", rows)
     write_text(out / SWEEP, json.dumps(asked, indent=1) + "\n")
     return Records.read(out)
@@ -67,14 +77,6 @@ def _row(run: Logged, form: str, task_id: str, content_id: str) -> dict[str, Any
     text = json.dumps({**about, "hyper": run.hyper}, sort_keys=True)
     evaluations = [evaluated(step, result) for step, results in run.results.items() for result in results]
     labels = run.predicted and [of.astype(np.int16) for of in run.predicted]
-    known: dict[str, Any] = {
-        "id": content_hash(text),
-        "study": content_hash(form, task_id, run.method)[:32],
-        "hyper": json.dumps(run.hyper, sort_keys=True),
-        "training": "{}",
-        "about": text,
-        "status": DONE,
-        "evaluations": evaluations,
-        "predicted": labels,
-    }
-    return about | known
+    ids = {"id": content_hash(text), "study": content_hash(form, task_id, run.method)[:32]}
+    settings = {"hyper": json.dumps(run.hyper, sort_keys=True), "training": "{}", "about": text}
+    return about | ids | settings | {"status": DONE, "evaluations": evaluations, "predicted": labels}

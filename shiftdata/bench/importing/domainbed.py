@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from shiftdata.bench.importing.files import Files
-from shiftdata.bench.importing.logged import Logged, counted, rows_of
+from shiftdata.bench.importing.logged import Files, Logged, counted, rows_of
 from shiftdata.bench.reporting.comparisons import NAMES
 from shiftdata.bench.selection import CROSS
 from shiftdata.errors import InputError
@@ -73,11 +72,11 @@ def _sets(key: Key, step: int, runs: dict[Key, Steps], rows: dict[Any, int]) -> 
         return {_domain(key[0], domain): (steps[step][domain, part], rows[key[0], domain, part])}
 
     others = sorted({domain for domain, _ in runs[key][step]} - {held_out})
-    outs = (of(runs[key], domain, "out") for domain in others)
-    yield counted("validation", "select", {name: pair for out in outs for name, pair in out.items()})
+    outs = [pair for domain in others for pair in of(runs[key], domain, "out").items()]
+    yield counted("validation", "select", dict(outs))
     yield counted("test", "test", of(runs[key], held_out, "in"))
     yield counted("oracle", "test", of(runs[key], held_out, "out"))
     folds = {domain: runs.get((*start, tuple(sorted((domain, held_out)))), {}) for domain in others}  # type: ignore[arg-type]
     if all(step in steps for steps in folds.values()):
-        ins = (of(steps, domain, "in") for domain, steps in folds.items())
-        yield counted(CROSS, "select", {name: pair for fold in ins for name, pair in fold.items()})
+        ins = [pair for domain, steps in folds.items() for pair in of(steps, domain, "in").items()]
+        yield counted(CROSS, "select", dict(ins))

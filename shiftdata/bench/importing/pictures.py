@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shiftdata.bench.importing.files import Files
-from shiftdata.bench.importing.logged import Logged
+from shiftdata.bench.importing.logged import Files, Logged
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.metadata import metadata_from_table
 from shiftdata.errors import InputError
@@ -63,12 +62,11 @@ def read_cns_bench(files: Files) -> Iterator[Logged]:
 
 def _cns_task(table: pa.Table) -> tuple[Task, IntArray]:
     """Return the task of the pictures, and the label of each output of the models."""
-    key, origin = (
-        pc.binary_join_element_wise(*(table[name] for name in names), "/")
-        for names in (PICTURE, ("class_str", "seed"))
-    )
+    for name, parts in (("key", PICTURE), ("origin", ("class_str", "seed"))):
+        joined = pc.binary_join_element_wise(*(table[part] for part in parts), "/")
+        table = table.append_column(name, joined)
     metadata = metadata_from_table(
-        table.append_column("key", key).append_column("origin", origin),
+        table,
         label="class_str", nuisance="shift", origin="origin", severity="scale", name="cns_bench",
     )  # fmt: skip
     outputs = np.full(1000, -1)

@@ -6,8 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from shiftdata.bench.importing.files import Files
-from shiftdata.bench.importing.logged import Logged, counted, rows_of
+from shiftdata.bench.importing.logged import Files, Logged, counted, rows_of
 from shiftdata.bench.reporting.comparisons import NAMES
 from shiftdata.errors import InputError
 from shiftdata.evaluation.tasks.official import Figure
@@ -15,19 +14,14 @@ from shiftdata.untrusted.texts import read_csv
 
 PLACE = re.compile(
     r"(?:.*/)?(?P<dataset>\w+?)_split:(?P<target>[^_/]+)(?:_alpha:(?P<alpha>[\d.e+-]+))?_seed:(?P<seed>\d+)/"
-    r"(?P<algorithm>[\w-]+?)_(?P<estimator>MLLS|true|RLLS|None|baseline)_source_bal:[^/]*/"
-    r"(?P<settings>lr:[^/]*)/eval\.csv"
+    r"(?P<algorithm>[\w-]+?)_(?P<settings>(?:MLLS|true|RLLS|None|baseline)_source_bal:[^/]*/lr:[^/]*)/eval\.csv"
 )
-#: From here on their code draws no label shift.
-NO_SHIFT = 50
 #: The source-only model of the paper's tables: with strong augmentation, but for texts and tables.
 UNAUGMENTED = ("civilcomments", "amazon", "retiring_adult", "mimic_readmission")
 ALGORITHMS = {"PseudoLabel": "pseudo-label", "BN_adapt": "bn-adapt", "ERM-aug": "erm"}
 SOURCE, PLAIN, WEIGHTED = "source_acc", "target_acc_no_im", "target_acc_RLLS"
 #: After a balanced source, outputs are weighted by the target's shares alone.
 BALANCED = "multarget_acc_RLLS"
-#: Where a run stood, and its accuracies (as shares) and RLLS's error at each epoch.
-Run = tuple[Mapping[str, str], Mapping[int, Mapping[str, float]]]
 
 
 def read(files: Files) -> Iterator[Logged]:
@@ -60,7 +54,8 @@ def read(files: Files) -> Iterator[Logged]:
             yield Logged(place["dataset"], task, method, trial, int(place["seed"]), results, place)
 
 
-def _run(name: str, data: bytes) -> Run | None:
+def _run(name: str, data: bytes) -> tuple[dict[str, str], dict[int, dict[str, float]]] | None:
+    """Read what the folders say, and at each epoch the accuracies (as shares) and RLLS's error."""
     match = PLACE.fullmatch(name)
     if match is None and "_split:" not in name:  # trained on the source alone
         return None
@@ -79,9 +74,9 @@ def _source(place: Mapping[str, str]) -> str:
 
 
 def _task(place: Mapping[str, str]) -> str:
-    alpha = float(place["alpha"] or NO_SHIFT)
+    alpha = float(place["alpha"] or "inf")
+    shift = alpha if alpha < 50 else None  # their code draws no shift from there on
     of = f"source={place['dataset']!r}, target={place['target']!r}"
-    shift = None if alpha >= NO_SHIFT else alpha
     return f"label-shift@1(variant='code', {of}, alpha={shift}, seed={place['seed']})"
 
 
