@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from shiftdata.bench import Records
-from shiftdata.bench.importing import FORMATS, import_records
+from shiftdata.bench.importing import import_records
 from shiftdata.bench.reporting.scores import scores_of
 
 
@@ -25,7 +25,7 @@ def main(clone: Path) -> None:
     misc = clone / "domainbed/misc"
     with TemporaryDirectory() as folder:
         records = import_records("domainbed", misc / "test_sweep_data", Path(folder))
-        found = [row for rule in FORMATS["domainbed"].rules for row in rows(records, rule)]
+        found = [row for rule in records.sweeps[0]["rules"] for row in rows(records, rule)]
     text = (misc / "test_sweep_results.txt").read_text()
     printed = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines() if line.startswith("ERM")]
     print(*map("  ".join, found), sep="\n")
