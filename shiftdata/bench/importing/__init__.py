@@ -21,7 +21,7 @@ import pyarrow as pa
 from shiftdata.bench.importing import domainbed, pictures, rlsbench
 from shiftdata.bench.importing.logged import Files, Logged
 from shiftdata.bench.records import DONE, RECORDS, SWEEP, Records, evaluated, write_runs, write_task
-from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.errors import InputError, ShiftdataError, not_found
 from shiftdata.evaluation.tasks import Evaluation
 from shiftdata.files import write_text
 from shiftdata.stable import content_hash
@@ -40,6 +40,8 @@ FORMATS: Mapping[str, tuple[str, Callable[[Files], Iterator[Logged]], tuple[str,
 
 def import_records(form: str, path: Path, out: Path, on_file: Callable[[], object] = lambda: None) -> Records:
     """Write the runs in authors' files to a folder of records; the same files give the same records."""
+    if form not in FORMATS:
+        raise not_found("format", form, FORMATS)
     about, read, rules = FORMATS[form]
     about = f"{about}; imported, not rerun"
     asked = {"name": f"imported {form}", "about": about, "rules": [*rules], "imports": []}

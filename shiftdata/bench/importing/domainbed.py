@@ -66,7 +66,7 @@ def _domain(dataset: str, number: int) -> str:
 
 
 def _sets(key: Key, step: int, runs: dict[Key, Steps], rows: dict[Any, int]) -> Iterator[Evaluation]:
-    *start, (held_out,) = key
+    (held_out,) = key[4]
 
     def of(steps: Steps, domain: int, part: str) -> dict[str, tuple[float, int]]:
         return {_domain(key[0], domain): (steps[step][domain, part], rows[key[0], domain, part])}
@@ -76,7 +76,8 @@ def _sets(key: Key, step: int, runs: dict[Key, Steps], rows: dict[Any, int]) -> 
     yield counted("validation", "select", dict(outs))
     yield counted("test", "test", of(runs[key], held_out, "in"))
     yield counted("oracle", "test", of(runs[key], held_out, "out"))
-    folds = {domain: runs.get((*start, tuple(sorted((domain, held_out)))), {}) for domain in others}  # type: ignore[arg-type]
+    pairs = {domain: tuple(sorted((domain, held_out))) for domain in others}
+    folds = {domain: runs.get((*key[:4], pair), {}) for domain, pair in pairs.items()}
     if all(step in steps for steps in folds.values()):
         ins = [pair for domain, steps in folds.items() for pair in of(steps, domain, "in").items()]
         yield counted(CROSS, "select", dict(ins))
