@@ -31,6 +31,8 @@ from shiftdata.untrusted.texts import read_json
 
 RECORDS, TASKS, SWEEP = "records", "tasks", "sweep.json"
 DONE = "done"
+#: How the content_id begins of records that were imported and not run: a hash of the authors' files follows.
+IMPORTED = "imported:"
 #: Another process may merge files while they are read: they are then listed again.
 RETRIES = 20
 

@@ -3,7 +3,7 @@
 Rules read evaluations of validation sets; only oracles read those of test sets. Each seed takes its own best
 step, and a trial's score is the mean over the seeds that all trials of the study have: with one seed per
 trial this is DomainBed-v2's search, with several BalancingGroups'. Among equals the first trial's earliest
-step wins (DomainBed, DomainBed-v2, RLSbench).
+step wins (DomainBed-v2, RLSbench; DomainBed takes the last trial).
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from shiftdata.evaluation.tasks.cells import Cells
 GROUP = ("label", "nuisance")
 #: The groups whose accuracies "iid-worst-m" averages: SMA's m.
 WORST_M = 3
+#: A set that `Rule.reads` alone: domains that were held out from other runs of the trial.
+CROSS = "cross-validation"
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class Rule:
     """A figure of the sets with a role, compared at every step or at the last one.
 
     The figure is the mean, the worst, or the mean of the three worst accuracies over labels, nuisances or
-    groups (`over`; empty: over all rows). A rule without a figure takes the last step.
+    groups (`over`; empty: over all rows). A rule without a figure takes the last step. `reads` names the one
+    set that a rule reads, instead of all with the role.
     """
 
     about: str
@@ -43,6 +46,7 @@ class Rule:
     over: tuple[str, ...] = ()
     role: Role = "select"
     last_step: bool = False
+    reads: str = ""
 
     @property
     def oracle(self) -> bool:
@@ -103,6 +107,7 @@ RULES: Mapping[str, Rule] = {
     "iid": Rule("share of right rows (DomainBed-v2, RLSbench)"),
     "iid-mean-class": Rule("mean over classes", over=("label",)),
     "iid-mean-domain": Rule("mean over domains (DomainBed)", over=("nuisance",)),
+    "lodo-cv": Rule("mean over domains that were held out too (DomainBed)", over=("nuisance",), reads=CROSS),
     "iid-mean-group": Rule("mean over groups (SMA's code)", over=GROUP),
     "iid-worst": Rule("worst group (BalancingGroups, SMA)", "worst", GROUP),
     "iid-worst-m": Rule("mean of the 3 worst groups (SMA)", "worst-m", GROUP),
@@ -136,9 +141,11 @@ def run_scores(records: Records, runs: Sequence[int], rule: Rule) -> dict[int, d
     names = records.sets_of(runs[0], rule.role)
     if rule.oracle and "oracle" in names:
         names = ["oracle"]
+    names = [name for name in names if (name == rule.reads if rule.reads else name != CROSS)]
     if not names:
         sets = sorted({name for name, _ in records.places[runs[0]]})
-        raise InputError(f"a rule needs a set with the role {rule.role!r}, runs have {', '.join(sets)}")
+        needed = f"the set {rule.reads}" if rule.reads else f"a set with the role {rule.role!r}"
+        raise InputError(f"a rule needs {needed}, runs have {', '.join(sets)}")
     steps = [(run, step) for run in runs for step in records.steps(run)[-1 if rule.last_step else 0 :]]
     places = [[records.places[run].get((name, step), -1) for run, step in steps] for name in names]
     if any(-1 in rows for rows in places):

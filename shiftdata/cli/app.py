@@ -23,6 +23,7 @@ APP = Verbs(
         "adapt": "Adapt a trained network to the test of a task as a stream.",
         "calibrate": "Measure what a small network reaches on the canonical splits.",
         "sweep": "Train many methods on many tasks, with a search, into records.",
+        "import": "Read what authors published about their runs, as records.",
         "report": "Report on sweeps: tables, comparisons, a page; compare two.",
         "submit": "Write predictions and a method card for a leaderboard.",
         "leaderboard": "Judge submissions again from their predictions, and rank them.",

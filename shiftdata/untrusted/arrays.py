@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 from collections.abc import Sequence
@@ -15,8 +16,10 @@ from shiftdata.files import open_regular
 from shiftdata.untrusted.archives import open_zip
 
 
-def read_array(path: Path, *, mapped: bool = False) -> NDArray[Any]:
+def read_array(path: Path | bytes, *, mapped: bool = False) -> NDArray[Any]:
     """Read or map a .npy file without objects; fewer bytes than its header says are a `ValueError`."""
+    if isinstance(path, bytes):
+        return _array(io.BytesIO(path), len(path))
     if mapped:  # which compares them too
         return npy.open_memmap(path, "r")
     with open_regular(path) as file:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from shiftdata.bench.leaderboard.judging import task_named
 from shiftdata.bench.leaderboard.submission import Part, Submission, read_card_file, rows_of, tests_of
-from shiftdata.bench.records import Records
+from shiftdata.bench.records import IMPORTED, Records
 from shiftdata.bench.selection import Selected, select
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError
@@ -67,6 +67,8 @@ def dataset_of(records: Records) -> tuple[str, str]:
     """Return name and base of the dataset of records; refuse records of several methods or datasets."""
     if not len(records):
         raise InputError("there are no runs to submit")
+    if any(of.startswith(IMPORTED) for of in records.column("content_id")):
+        raise InputError("these records are imported: a leaderboard judges predictions by a dataset's rows")
     for name in ("dataset", "content_id", "method", "variant", "backbone", "sweep"):
         if len(values := sorted(set(records.column(name)))) > 1:
             option = "" if name in ("content_id", "sweep") else f" with --{name}"

@@ -283,22 +283,22 @@ def boards(kind: Kind, family: str) -> Iterator[tuple[str, Results]]:
     if kind.name == "domain generalization":
         if "classic-dg" in family:
             for part in ("test S, Wi, O, Da", "test A, Wi, Da, Di"):
-                yield f"nico++ 2, {part}", _renamed(published("nico++", 2, part=part, column="Avg."))
+                yield f"nico++ 2, {part}", renamed(published("nico++", 2, part=part, column="Avg."))
         elif "flexible-dg" in family:
-            yield "nico++ 3", _renamed(published("nico++", 3, row=["Rand.", "Comp."]))
+            yield "nico++ 3", renamed(published("nico++", 3, row=["Rand.", "Comp."]))
         else:
             for part in PRETRAINED:
                 results = published("domainbed-v2", 5, part=part, column=DATASETS)
-                yield f"domainbed-v2 5, {part}", _renamed(results)
+                yield f"domainbed-v2 5, {part}", renamed(results)
     elif kind.name == "domain adaptation":
-        yield "sma 4 to 8, means", _renamed(published("sma", row="mean", metric="accuracy"))
+        yield "sma 4 to 8, means", renamed(published("sma", row="mean", metric="accuracy"))
     elif kind.name == "universal domain adaptation":
-        yield "sma 9 to 13, means", _renamed(published("sma", row="mean", metric="H-score"))
+        yield "sma 9 to 13, means", renamed(published("sma", row="mean", metric="H-score"))
     elif kind.name == "label shift":
-        yield "rlsbench 5, average", _renamed(published("rlsbench", 5, row="Avg"))
+        yield "rlsbench 5, average", renamed(published("rlsbench", 5, row="Avg"))
 
 
-def _renamed(results: Results) -> Results:
+def renamed(results: Results) -> Results:
     """The numbers by our names of methods, one row each; RLSbench's corrections are methods."""
     rows = []
     for row in results:

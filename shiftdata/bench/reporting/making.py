@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shiftdata.bench.records import Records
+from shiftdata.bench.records import IMPORTED, Records
 from shiftdata.bench.reporting.comparisons import (
     baseline_of,
     comparison_section,
@@ -17,10 +17,10 @@ from shiftdata.bench.reporting.comparisons import (
 )
 from shiftdata.bench.reporting.forms import stability_section, tables_of
 from shiftdata.bench.reporting.on_line import line_section
+from shiftdata.bench.reporting.published import published_section
 from shiftdata.bench.reporting.scores import (
     KINDS,
     OTHER,
-    SHORT,
     Group,
     Kind,
     Score,
@@ -30,6 +30,7 @@ from shiftdata.bench.reporting.scores import (
     family_of,
     rule_label,
     scores_of,
+    short,
     standard_error,
     unit_of,
 )
@@ -103,6 +104,7 @@ def report(
         _selection(list(dict.fromkeys(group.rule for group in groups))),
         *findings,
         comparison_section(pools),
+        published_section(groups),
         ranking_section(groups),
         line_section(records, groups, line, axes),
         stability_section(records, pools),
@@ -126,7 +128,10 @@ def groups_of(records: Records, rules: Sequence[str], baseline: str) -> tuple[li
         first = baseline_of(places[key], baseline)
         ordered = sorted(places[key], key=lambda score: score.method != first)
         commits, versions = _code(records, [at.run for score in ordered for at in score.selected.runs])
-        groups.append(Group(*key, tuple(ordered), first, f"commit {commits}; shiftdata {versions}"))
+        code = f"commit {commits}; shiftdata {versions}"
+        if any(score.selected.study.content_id.startswith(IMPORTED) for score in ordered):
+            code = "imported from the authors' files, not rerun"
+        groups.append(Group(*key, tuple(ordered), first, code))
     return groups, refused
 
 
@@ -191,7 +196,7 @@ def _runs(records: Records) -> Section:
     )
     cost = f"{_hours(sum(seconds))}, {_hours(sum(processor))} of processors, {sum(examples):,.0f} examples"
     rows = [
-        ["datasets", "; ".join(f"{clean(name)} ({content_id[:SHORT]})" for name, content_id in contents)],
+        ["datasets", "; ".join(f"{clean(name)} ({short(content_id)})" for name, content_id in contents)],
         ["tasks", f"{len(tasks):,}: {'; '.join(tasks[:MOST_TASKS])}{more}"],
         ["methods", ", ".join(map(clean, methods))],
         ["backbones", ", ".join(map(clean, _distinct(records, "backbone")))],

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from shiftdata.bench.records import Records
+from shiftdata.bench.records import IMPORTED, Records
 from shiftdata.bench.selection import Selected, rule_of, select
 from shiftdata.data.arrays import FloatArray
 from shiftdata.evaluation.metrics.statistics import accuracies, spread
@@ -207,7 +207,7 @@ class Group:
         of = "" if origins in (sizes, "0") else f" of {origins} origins"
         seeds = span(len(score.seeds) for score in self.scores)
         models = span(score.selected.among for score in self.scores)
-        ids = sorted({score.selected.study.content_id[:SHORT] for score in self.scores})
+        ids = sorted({short(score.selected.study.content_id) for score in self.scores})
         lines = [
             f"n = {sizes} test rows{of} per task; {seeds} seeds per number; {spread}",
             f"Selected by {rule_label(self.rule)}: {rule_of(self.rule).about}, "
@@ -217,6 +217,15 @@ class Group:
         if failed := sum(score.selected.failed for score in self.scores):
             lines.append(f"{failed:,} runs of chosen trials failed: their seeds are not in these numbers.")
         return tuple(lines)
+
+
+def short(content_id: str) -> str:
+    """Shorten a content_id; that of imported records still says so.
+
+    >>> short("imported:" + 64 * "a"), short(64 * "b")
+    ('imported:aaaaaaaaaaaa', 'bbbbbbbbbbbb')
+    """
+    return content_id[: SHORT + content_id.startswith(IMPORTED) * len(IMPORTED)]
 
 
 def alike(groups: Iterable[Group], *names: str) -> list[list[Group]]:
