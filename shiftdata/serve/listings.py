@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 
 from shiftdata.data.format.benchmark import LEADERBOARD
 from shiftdata.data.format.manifest import FILE_NAME
@@ -181,7 +182,7 @@ def catalog(request: Request) -> JSONResponse:
 MOST_LEADERBOARD = 1 << 20
 
 
-def leaderboard(request: Request) -> JSONResponse:
+def leaderboard(request: Request) -> Response:
     """`/api/datasets/<owner>/<name>/leaderboard`: of the task `task_id`, by default the first."""
     repo, task = repo_of(request), request.query_params.get("task_id")
     commit = repo.commit("main")
@@ -197,14 +198,14 @@ def leaderboard(request: Request) -> JSONResponse:
     task = next(iter(tasks), "") if task is None else task
     if task not in tasks:
         raise Refusal(404, "the leaderboard has no such task", "EntryNotFound")
-    return JSONResponse(tasks[task])
+    return Response(tasks[task], media_type="application/json")
 
 
 @lru_cache(maxsize=16)
-def _leaderboard(data: bytes) -> tuple[str, dict[str, list[Json]]]:
-    """Return the hash of the manifest that submissions were judged on, and the entries of each task."""
+def _leaderboard(data: bytes) -> tuple[str, dict[str, bytes]]:
+    """Return the hash of the manifest that submissions were judged on, and the answer for each task."""
     board = read_json(data, "the leaderboard")
-    return board["manifest"], {str(task): list(entries) for task, entries in board["tasks"].items()}
+    return board["manifest"], {task: json.dumps(of).encode() for task, of in board["tasks"].items()}
 
 
 TITLE = "The folder as it is"

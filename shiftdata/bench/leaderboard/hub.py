@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
-from huggingface_hub.utils import yaml_dump
+from huggingface_hub.utils import yaml_dump  # type: ignore[attr-defined]  # a name of its own cards
 
 from shiftdata.bench.leaderboard.board import Board, Table
 from shiftdata.bench.leaderboard.judging import Entry, Score
@@ -115,9 +115,10 @@ def hub_results(board: Board) -> dict[str, dict[str, list[Result]]]:
 def hub_task(entry: Entry) -> str:
     """Return the canonical split that an entry's task is, if `eval.yaml` names it; else an empty text."""
     manifest, name = entry.dataset.manifest, entry.card.tasks[entry.task_id]
-    words = name.protocol
-    with suppress(InputError):
-        words = parse_protocol(words).words()
+    protocol = None
+    with suppress(InputError):  # the name of a canonical split is none of a protocol
+        protocol = parse_protocol(name.protocol)
+    words = protocol.words() if protocol else name.protocol
     for task in () if name.unlabelled else benchmark_tasks(manifest):
         split = manifest.canonical(task)
         if split and split.base == entry.card.base and (task == name.protocol or split.protocol == words):

@@ -88,6 +88,13 @@ def test_odd_names_come_back(odd, layout, tmp_path):
     assert read(layout, tmp_path / "out", record) == expected
 
 
+def test_tars_have_no_gap_in_their_numbers(fair, tmp_path):
+    rows, counts = fair.sets["test"].indices[:5], np.array([100, 1, 1, 1, 1])
+    task = choose(fair, "test", rows, "one row most of the time", counts=counts)
+    record = sd.export(task, "clip-benchmark", tmp_path / "out").record
+    assert read("clip-benchmark", tmp_path / "out", record) == rows_of(task, nuisance=False)
+
+
 def test_lists_of_domains_name_the_set_as_their_readers_do(drawn, tmp_path):
     record = sd.export(drawn, "lists", tmp_path / "out").record
     domains = [domain["folder"] for domain in record["domain_to_nuisance"]]
