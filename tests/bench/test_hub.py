@@ -10,7 +10,6 @@ from pathlib import Path
 import huggingface_hub.constants
 import pytest
 import yaml
-from datasets import load_dataset
 from huggingface_hub import HfApi, parse_eval_result_entries
 from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, RepositoryNotFoundError
 
@@ -59,15 +58,11 @@ def served(tiny: Path, submissions: Path, tmp_path: Path, monkeypatch: pytest.Mo
     return tmp_path / "shift"
 
 
-def test_a_task_of_eval_yaml_is_the_test_set_of_a_canonical_split(tiny):
+def test_eval_yaml_has_the_fields_of_the_hub(tiny):
     benchmark = yaml.safe_load((tiny / "eval.yaml").read_text(encoding="utf-8"))
-    assert set(benchmark) == {"name", "description", "evaluation_framework", "tasks"}
+    assert list(benchmark) == ["name", "description", "evaluation_framework", "tasks"]
     assert benchmark["evaluation_framework"] == "shiftdata"
-    assert len(benchmark["tasks"]) == 2
-    task = benchmark["tasks"][0]
-    assert task == {"id": TASK, "config": TASK, "split": "test"}
-    rows = load_dataset(str(tiny), task["config"], split=task["split"], columns=["key"], streaming=True)
-    assert {row["key"] for row in rows} == set(sd.task(tiny, TASK).keys("test"))
+    assert benchmark["tasks"][0] == {"id": TASK, "config": TASK, "split": "test"}
 
 
 def test_where_each_set_is_a_config_the_test_set_is_named(tiny):
