@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 from huggingface_hub.utils import yaml_dump  # type: ignore[attr-defined]  # a name of its own cards
 
 from shiftdata.bench.leaderboard.board import Board, Table
@@ -22,7 +21,7 @@ from shiftdata.bench.leaderboard.judging import Entry, Score
 from shiftdata.data.exporting.folders.contents import folder_names
 from shiftdata.data.format.benchmark import LEADERBOARD, benchmark_tasks
 from shiftdata.data.places.search import NAMESPACE
-from shiftdata.errors import InputError
+from shiftdata.errors import InputError, MissingExtraError
 from shiftdata.evaluation.metrics.records import number
 from shiftdata.evaluation.protocols import parse_protocol
 
@@ -87,18 +86,18 @@ class Result:
             "notes": self.notes,
         }
 
-    def in_repo(self, task: str, owner: str) -> EvalResultEntry:
-        """Return the entry for the model repo."""
+    def in_repo(self, task: str, owner: str) -> Json:
+        """Return the fields of the entry for the model repo, as huggingface_hub names them."""
         card = self.entry.card
-        return EvalResultEntry(
-            dataset_id=f"{owner}/{card.dataset}",
-            task_id=task,
-            value=self.score.value,
-            dataset_revision=self.entry.dataset.store.revision,
-            source_url=card.url or None,
-            source_name=card.method if card.url else None,
-            notes=self.notes,
-        )
+        return {
+            "dataset_id": f"{owner}/{card.dataset}",
+            "task_id": task,
+            "value": self.score.value,
+            "dataset_revision": self.entry.dataset.store.revision,
+            "source_url": card.url or None,
+            "source_name": card.method if card.url else None,
+            "notes": self.notes,
+        }
 
 
 def hub_results(board: Board) -> dict[str, dict[str, list[Result]]]:
@@ -134,16 +133,22 @@ def _results(table: Table) -> Iterator[Result]:
 
 def eval_results(board: Board, owner: str = NAMESPACE) -> dict[str, str]:
     """Return the files for model repos by their paths, a folder for each model; of a task its best result."""
-    best: dict[tuple[str, str], dict[tuple[str, str], Result]] = defaultdict(dict)
-    for dataset, tasks in hub_results(board).items():
+    try:
+        from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+    except ImportError as error:
+        raise MissingExtraError("this huggingface_hub knows no evaluation results: upgrade it") from error
+    best: dict[tuple[str, str], dict[str, Result]] = defaultdict(dict)
+    for tasks in hub_results(board).values():
         for task, results in tasks.items():
             for result in results:
-                best[result.model, result.file].setdefault((dataset, task), result)
+                best[result.model, result.file].setdefault(task, result)
     models = list(dict.fromkeys(model for model, _ in best))
     folders = dict(zip(models, folder_names(models), strict=True))
     return {
         f"{folders[model]}/{file}": yaml_dump(
-            eval_result_entries_to_yaml([result.in_repo(task, owner) for (_, task), result in of.items()])
+            eval_result_entries_to_yaml(
+                [EvalResultEntry(**result.in_repo(task, owner)) for task, result in of.items()]
+            )
         )
         for (model, file), of in best.items()
     }
