@@ -10,6 +10,7 @@ build of torch, give the folder of its unpacked wheel, of which only the Python 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib
 import importlib.util
 import os
@@ -155,12 +156,43 @@ def nico(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
         yield seen, expected(task, [name])
 
 
+def clip_benchmark(task: sd.Task, out: Path) -> Iterator[tuple[Seen, Seen]]:
+    """CLIP_benchmark: `build_dataset` of `wds/`, read by four workers as its command does.
+
+    It gives no keys, so that pictures are known by their pixels.
+    """
+    from torch.utils.data import DataLoader
+
+    peer = importlib.import_module("clip_benchmark.datasets.builder")
+    sd.export(task, "clip-benchmark", out)
+    for name, rows in task.sets.items():
+        data = peer.build_dataset("wds/ours", root=str(out), split=name, transform=pixels)
+        assert all("{c}" in template for template in data.templates)
+        batches = DataLoader(data.batched(64), batch_size=None, num_workers=4)
+        pairs = (pair for batch in batches for pair in zip(*batch, strict=True))
+        seen = Counter((name, picture, data.classes[number], None) for picture, number in pairs)
+        assert rows.counts is None
+        examples, labels = task.dataset(name), task.metadata.label[rows.indices].tolist()
+        named = ((examples[at][0], task.metadata.labels[label]) for at, label in enumerate(labels))
+        yield seen, Counter((name, pixels(x), label, None) for x, label in named)
+
+
+def pixels(picture: Any) -> str:
+    """Hash the pixels of a picture."""
+    import numpy as np
+    from PIL import Image
+
+    array = np.asarray(picture.convert("RGB") if isinstance(picture, Image.Image) else picture)
+    return hashlib.sha256(repr(array.shape).encode() + array.tobytes()).hexdigest()
+
+
 PEERS: dict[str, Callable[[sd.Task, Path], Iterator[tuple[Seen, Seen]]]] = {
     "torchvision": torchvision_folder,
     "wilds": wilds,
     "domainbed": domainbed,
     "tllib": tllib,
     "nico": nico,
+    "clip-benchmark": clip_benchmark,
 }
 #: Files of a checkout that are loaded by themselves, under a name of our own.
 FILES = {

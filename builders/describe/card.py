@@ -20,6 +20,7 @@ from shiftdata.data.format.front_matter import (
     check_size,
     linked,
     loading_entries,
+    tags,
     task_category,
     yaml_lines,
 )
@@ -34,7 +35,9 @@ from shiftdata.extras import require
 CARDS = Path(__file__).resolve().parents[2] / "cards"
 TEMPLATE = "dataset.md.jinja"
 MOST_NAMES = 60
+#: The Hub's names of sizes, by the most rows of each.
 SIZES = {10**3: "n<1K", 10**4: "1K<n<10K", 10**5: "10K<n<100K", 10**6: "100K<n<1M", 10**7: "1M<n<10M"}
+SIZES |= {10**8: "10M<n<100M", 10**9: "100M<n<1B", 10**10: "1B<n<10B"}
 
 
 def render_card(manifest: Manifest, picture: str | None = None) -> str:
@@ -99,11 +102,11 @@ def front_matter(manifest: Manifest) -> dict[str, Any]:
         "pretty_name": manifest.title,
         **hub_terms(manifest.license.split(" AND ")),
         "task_categories": [task_category(manifest.roles.modality)],
-        "tags": ["distribution-shift", manifest.family, "shiftdata", "croissant"],
+        "tags": tags(manifest, "croissant"),
     }
     if manifest.files:
         rows = manifest.base(manifest.default_base).rows
-        front["size_categories"] = [next((name for most, name in SIZES.items() if rows < most), "n>10M")]
+        front["size_categories"] = [next(name for most, name in SIZES.items() if rows < most)]
     front |= loading_entries(manifest)
     check_size(list(yaml_lines(front)), sum(len(split.configs) for split in manifest.canonical_splits))
     return front

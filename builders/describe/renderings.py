@@ -1,4 +1,4 @@
-"""Render README.md and croissant.json from a manifest alone, or from a recipe before a build."""
+"""Render README.md, croissant.json and eval.yaml from a manifest alone, or from a recipe before a build."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from builders.describe.provenance import provenance_of
 from builders.recipe import Recipe
 from shiftdata.data.exporting.webdataset.card import renderings as renderings_of_tars
 from shiftdata.data.format.attribution import credited, terms
+from shiftdata.data.format.benchmark import render_benchmark
 from shiftdata.data.format.croissant import render_croissant
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.paths import CROISSANT, README, RENDERINGS
+from shiftdata.data.format.paths import BENCHMARK, CROISSANT, README, RENDERINGS
 from shiftdata.data.format.records import Base, CanonicalSplit, by_reason
 from shiftdata.data.format.written import write_renderings
 from shiftdata.errors import InputError
@@ -79,7 +80,9 @@ def renderings(manifest: Manifest) -> dict[str, str]:
     """The text of each rendering, by file name; none depends on the records of renderings in the manifest."""
     if manifest.is_webdataset:
         return renderings_of_tars(manifest)
-    return {README: render_card(manifest), CROISSANT: render_croissant(manifest)}
+    texts = {README: render_card(manifest), CROISSANT: render_croissant(manifest)}
+    benchmark = render_benchmark(manifest)
+    return texts | ({BENCHMARK: benchmark} if benchmark else {})
 
 
 def describe(folder: Path, manifest: Manifest) -> Manifest:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from shiftdata.cli.verbs import verb
+from shiftdata.data.places.search import NAMESPACE
 from shiftdata.files import write_text
 
 
@@ -18,6 +19,8 @@ from shiftdata.files import write_text
       shiftdata leaderboard submissions > board.md
       shiftdata leaderboard submissions --data public --labels birds.labels.parquet      hidden labels
       shiftdata leaderboard mine.parquet --check                       exit status 1 if it is refused
+      shiftdata leaderboard submissions --eval-results models          for model repos on the Hub
+      shiftdata leaderboard submissions --data /srv/shift --served /srv/shift
 
     Every number is computed again from predictions.
 """)
@@ -27,21 +30,43 @@ from shiftdata.files import write_text
 @click.option("--data", type=Path, metavar="FOLDER", help="Where the datasets are, by name.")
 @click.option("--labels", type=Path, multiple=True, metavar="FILE", help="Labels that a dataset hides.")
 @click.option("--out", type=Path, metavar="FILE", help="Write there instead of printing; .html is a page.")
+@click.option(
+    "--eval-results", type=Path, metavar="FOLDER", help="Write MODEL/.eval_results/DATASET.yaml there."
+)
+@click.option("--owner", default=NAMESPACE, show_default=True, help="Of the datasets in --eval-results.")
+@click.option(
+    "--served", type=Path, metavar="FOLDER", help="Write DATASET.leaderboard.json for `serve` there."
+)
 @click.option("--check", is_flag=True, help="Exit with 1 if a submission is refused.")
 def command(
-    places: tuple[str, ...], data: Path | None, labels: tuple[Path, ...], out: Path | None, check: bool
+    places: tuple[str, ...],
+    data: Path | None,
+    labels: tuple[Path, ...],
+    out: Path | None,
+    eval_results: Path | None,
+    owner: str,
+    served: Path | None,
+    check: bool,
 ) -> int:
     """Rank submissions on each task by their predictions, and list the refused ones."""
-    from shiftdata.bench.leaderboard import leaderboard
+    from shiftdata.bench.leaderboard import hub, leaderboard
 
     board = leaderboard(*places, data=data, labels=labels)
-    if out is None:
-        print(board.to_markdown(), end="")
-    else:
+    files: dict[Path, str] = {}
+    if eval_results:
+        files |= {eval_results / name: text for name, text in hub.eval_results(board, owner).items()}
+    if served:
+        files |= {served / name: text for name, text in hub.served_leaderboards(board).items()}
+    for path, text in files.items():
+        write_text(path, text)
+        print(path)
+    if out:
         write_text(out, board.to_html() if out.suffix == ".html" else board.to_markdown())
         accepted = {entry.file for table in board.tables for entry in table.entries}
         print(f"{out}: {len(accepted):,} submissions, {len(board.refused):,} refused")
-    if board.refused and (check or out):
+    elif not (eval_results or served):
+        print(board.to_markdown(), end="")
+    if board.refused and (check or out or eval_results or served):
         for refused in board.refused:
             print(f"refused: {refused.file}: {refused.reason}", file=sys.stderr)
     return int(check and bool(board.refused))

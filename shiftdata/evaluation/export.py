@@ -34,7 +34,7 @@ def export(
 
     Args:
         task: any task over a dataset of pictures.
-        layout: imagefolder, wilds, domainbed or lists.
+        layout: imagefolder, wilds, domainbed, lists or clip-benchmark.
         out: the folder to make.
         overwrite: replace an earlier export of other content.
         on_images: called with how many more pictures are in their places.

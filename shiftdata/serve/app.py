@@ -75,6 +75,7 @@ ROUTES = [
     Route(API, listings.dataset_info),
     Route(f"{API}/revision/{{revision}}", listings.dataset_info),
     Route(f"{API}/auth-check", listings.auth_check),
+    Route(f"{API}/leaderboard", listings.leaderboard),
     Route(f"{API}/tree/{{revision}}", listings.tree),
     Route(f"{API}/tree/{{revision}}/{{path:path}}", listings.tree),
     Route(f"{API}/paths-info/{{revision}}", listings.paths_info, methods=["POST"]),

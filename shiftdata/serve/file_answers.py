@@ -28,6 +28,7 @@ ONE_RANGE = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)[ \t]*", re.IGNORECASE | r
 #: Types that a browser may show; everything else, HTML above all, is only downloaded.
 TYPES = {
     ".md": "text/plain; charset=utf-8",
+    ".yaml": "text/plain; charset=utf-8",
     ".json": "application/json",
     ".jpg": "image/jpeg",
     ".png": "image/png",

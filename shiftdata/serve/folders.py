@@ -231,6 +231,21 @@ class Repo:
     def _open(self, path: str) -> int:
         return open_below(self.root, (*self.parts, *path.split("/")))
 
+    def read_next_to(self, ending: str, most: int) -> bytes | None:
+        """Read `<name><ending>` next to the folder; None if there is no such file of at most `most` bytes."""
+        if not self.parts:  # the served folder itself is the dataset
+            return None
+        *parents, name = self.parts
+        try:
+            with open(open_below(self.root, (*parents, name + ending)), "rb") as stream:
+                is_small = (now := os.fstat(stream.fileno())).st_size <= most and stat.S_ISREG(now.st_mode)
+                data = stream.read(most + 1) if is_small else b""
+        except OSError as error:
+            if error.errno in EXHAUSTED:
+                raise
+            return None
+        return data if 0 < len(data) <= most else None
+
     def _current(self) -> Listing:
         """The listing, made again where it may be out of date."""
         listing = self.listing

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 
+from shiftdata.data.format.benchmark import LEADERBOARD
 from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.files import git_blob_id
 from shiftdata.serve.file_answers import as_listed
 from shiftdata.serve.folders import OWNER, Commit, FileRecord, Repo
 from shiftdata.serve.names import Refusal, no_entry
 from shiftdata.serve.request import base_url, check_reader, part, repo_of, visible_repos
+from shiftdata.untrusted.texts import read_json
 
 Json: TypeAlias = dict[str, Any]
 
@@ -172,6 +176,36 @@ def catalog(request: Request) -> JSONResponse:
             place = f"hf+{base_url(request)}/datasets/{repo.owner}/{repo.name}"
             datasets[repo.name] = {"manifest": manifest.sha256, "places": [place]}
     return JSONResponse(dict(sorted(datasets.items())))
+
+
+#: Bytes of a leaderboard at most: readers of files wait while it is parsed.
+MOST_LEADERBOARD = 1 << 20
+
+
+def leaderboard(request: Request) -> Response:
+    """`/api/datasets/<owner>/<name>/leaderboard`: of the task `task_id`, by default the first."""
+    repo, task = repo_of(request), request.query_params.get("task_id")
+    commit = repo.commit("main")
+    data = repo.read_next_to(LEADERBOARD, MOST_LEADERBOARD)
+    if data is None:
+        raise Refusal(404, f"{repo.owner}/{repo.name} has no leaderboard here", "EntryNotFound")
+    try:
+        manifest, tasks = _leaderboard(data)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise Refusal(404, "the leaderboard cannot be read: make it again", "EntryNotFound") from None
+    if FILE_NAME not in commit.files or commit.files[FILE_NAME].sha256 != manifest:
+        raise Refusal(404, "the leaderboard is of another build of this dataset", "EntryNotFound")
+    task = next(iter(tasks), "") if task is None else task
+    if task not in tasks:
+        raise Refusal(404, "the leaderboard has no such task", "EntryNotFound")
+    return Response(tasks[task], media_type="application/json")
+
+
+@lru_cache(maxsize=16)
+def _leaderboard(data: bytes) -> tuple[str, dict[str, bytes]]:
+    """Return the hash of the manifest that submissions were judged on, and the answer for each task."""
+    board = read_json(data, "the leaderboard")
+    return board["manifest"], {task: json.dumps(of).encode() for task, of in board["tasks"].items()}
 
 
 TITLE = "The folder as it is"

@@ -17,6 +17,7 @@ import polars as pl
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from datasets.utils.metadata import DatasetInfosDict, MetadataConfigs
 from huggingface_hub import DatasetCard
 
@@ -54,6 +55,21 @@ def test_datasets_reads_every_config_as_promised(built, streaming):
             assert len(keys) == len(set(keys)) == promised.rows
             assert loaded[split].features["label"].names == list(manifest.labels)
             assert loaded[split].features[manifest.roles.nuisance].names == list(manifest.nuisances)
+
+
+def test_a_task_of_eval_yaml_loads_the_test_set_of_its_canonical_split(built):
+    file, splits = (
+        built.folder / "eval.yaml",
+        {split.name: split for split in built.manifest.canonical_splits},
+    )
+    benchmark = yaml.safe_load(file.read_text(encoding="utf-8")) if file.exists() else {"tasks": []}
+    assert {task["id"] for task in benchmark["tasks"]} == {name for name in splits if splits[name].configs}
+    for task in benchmark["tasks"]:
+        rows = datasets.load_dataset(str(built.folder), task["config"], split=task["split"], streaming=True)
+        frozen = pq.read_table(built.folder / f"protocols/{task['id']}.parquet")
+        keys = frozen.filter(pc.equal(frozen["split"], task["split"]))["key"].to_pylist()
+        assert splits[task["id"]].sets[task["split"]].roles[0] == "test"
+        assert sorted(row["key"] for row in rows.select_columns(["key"])) == sorted(keys)
 
 
 def test_the_filters_of_a_canonical_split_give_its_frozen_keys_in_every_client(built):

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from shiftdata.baselines.pretrained.registry import Contamination, contamination
 from shiftdata.bench.leaderboard.submission import Card, Submission, tests_of
 from shiftdata.data.arrays import FloatArray
+from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.hidden import Answers
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError, not_found
@@ -57,6 +58,8 @@ class Score:
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """The result of a submission on a test set; `main` marks the first test set of its task."""
+
+    dataset: OpenDataset = field(repr=False, compare=False)
 
     file: str
     card: Card
@@ -131,9 +134,12 @@ def _entries(submission: Submission, file: str, task_id: str, task: Task) -> lis
                 f"{task.describe()} is tested on {', '.join(tests)}, and predictions for seed {min(missing)} "
                 f"of {name} are missing: give a label for each key"
             )
+    dataset = task.metadata.dataset
+    assert dataset is not None
     leaky = task.history.leaky or task.report().leaks > 0  # a task from a file of keys has no history
     return [
         Entry(
+            dataset=dataset,
             file=file,
             card=submission.card,
             task_id=task_id,

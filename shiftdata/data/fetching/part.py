@@ -25,6 +25,7 @@ from shiftdata.data.format.front_matter import (
     Entry,
     linked,
     loading_entries,
+    tags,
     task_category,
     virtual_configs,
     yaml_lines,
@@ -286,7 +287,7 @@ def part_card(manifest: Manifest, words: str) -> str:
         "pretty_name": f"{manifest.title}: a part",
         **hub_terms(manifest.license.split(" AND ")),
         "task_categories": [task_category(manifest.roles.modality)],
-        "tags": ["distribution-shift", manifest.family, "shiftdata"],
+        "tags": tags(manifest),
         **loading_entries(manifest),
     }
     return TEMPLATE.read_text(encoding="utf-8").format(

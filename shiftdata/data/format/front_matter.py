@@ -21,7 +21,7 @@ SPLIT_NAME = re.compile(r"\w+(\.\w+)*")  # as `datasets` takes it
 ARXIV = re.compile(r"arXiv:([0-9]{4}\.[0-9]{4,5})(?:v[0-9]+)?")
 
 #: The keys whose entries are written one a line.
-LISTS = ("configs", "dataset_info")
+LISTS = ("configs", "dataset_info", "tasks")
 
 
 def config_entry(manifest: Manifest, name: str) -> Entry:
@@ -90,6 +90,12 @@ def task_category(modality: str) -> str:
     return f"{'tabular' if modality == 'table' else modality}-classification"
 
 
+def tags(manifest: Manifest, *more: str) -> list[str]:
+    """Return the tags of a card: those by which the Hub finds datasets, and the papers that it cites."""
+    papers = dict.fromkeys(f"arxiv:{paper}" for paper in ARXIV.findall(manifest.citation))
+    return ["distribution-shift", manifest.family, "shiftdata", *more, *papers]
+
+
 def yaml_lines(front: Mapping[str, Any]) -> Iterator[str]:
     """Yield the front matter, in which JSON is YAML."""
     for key, value in front.items():
@@ -101,7 +107,7 @@ def yaml_lines(front: Mapping[str, Any]) -> Iterator[str]:
 
 
 def linked(citation: str) -> str:
-    """Return a citation in which each arXiv id links to its paper: the Hub makes `arxiv:` tags of the links.
+    """Return a citation in which each arXiv id links to its paper.
 
     >>> linked("A. Author. A paper. arXiv:2305.15253v2.")
     'A. Author. A paper. [arXiv:2305.15253v2](https://arxiv.org/abs/2305.15253).'

@@ -20,7 +20,6 @@ from shiftdata.data.dataset import DatasetName, OpenDataset, check_origin, open_
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import (
     ATTRIBUTION,
-    CROISSANT,
     DROPPED,
     README,
     RENDERINGS,
@@ -37,11 +36,12 @@ from shiftdata.data.places.signatures import MOST_BYTES, SIGNATURE, Keys, signer
 from shiftdata.data.places.store import MissingFileError, Store
 from shiftdata.data.verifying.files import Files, Listeners, LocalFile, Problem, Progress
 from shiftdata.data.verifying.manifest import (
+    RENDERED,
     attribution_problems,
     card_problems,
-    croissant_problems,
     dropped_problems,
     manifest_problems,
+    rendering_problems,
     sample_problems,
 )
 from shiftdata.data.verifying.rows import (
@@ -201,8 +201,8 @@ class _Audit:
             yield from local.problems
             if local.path == DROPPED:
                 yield from dropped_problems(self.manifest, local)
-            elif local.path == CROISSANT:
-                yield from croissant_problems(self.manifest, local)
+            elif local.path in RENDERED:
+                yield from rendering_problems(self.manifest, local)
             elif local.path == README:
                 yield from card_problems(self.manifest, local)
             elif local.path == ATTRIBUTION and self.whole:

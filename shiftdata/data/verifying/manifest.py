@@ -15,11 +15,14 @@ import pyarrow.compute as pc
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.addresses import relative
 from shiftdata.data.format.attribution import attribution_text, credited
+from shiftdata.data.format.benchmark import render_benchmark
 from shiftdata.data.format.croissant import render_croissant
 from shiftdata.data.format.front_matter import loading_entries, yaml_lines
 from shiftdata.data.format.identity import dataset_content_id
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import (
+    BENCHMARK,
+    CROISSANT,
     DROPPED,
     data_file,
     data_files,
@@ -128,16 +131,21 @@ def _by_key(front: str) -> dict[str, str]:
     return {} if "?" in lines else lines
 
 
-def croissant_problems(manifest: Manifest, local: LocalFile) -> Iterator[Problem]:
-    """Check that the description for machines is the one that the manifest gives."""
+#: The renderings for machines, which have no word that the manifest does not determine.
+RENDERED = {CROISSANT: render_croissant, BENCHMARK: render_benchmark}
+
+
+def rendering_problems(manifest: Manifest, local: LocalFile) -> Iterator[Problem]:
+    """Check that a description for machines is the one that the manifest gives."""
     if local.file is None:
         return
     try:
-        same = relative(_start(local.file)) == render_croissant(manifest).encode()
+        same = relative(_start(local.file)) == RENDERED[local.path](manifest).encode()
     except Exception:  # a manifest can contradict itself in many ways
         same = False
     if not same:
-        yield Problem(local.path, "does not describe the manifest: build the dataset again", "croissant")
+        kind = local.path.partition(".")[0]
+        yield Problem(local.path, "does not describe the manifest: build the dataset again", kind)
 
 
 def attribution_problems(

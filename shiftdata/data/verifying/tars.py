@@ -15,7 +15,7 @@ from shiftdata.data.format.paths import CROISSANT, data_files, index_file, is_ta
 from shiftdata.data.format.records import Base
 from shiftdata.data.format.schema import features_as_bytes, index_schema, json_columns
 from shiftdata.data.verifying.files import Files, LocalFile, Problem
-from shiftdata.data.verifying.manifest import croissant_problems
+from shiftdata.data.verifying.manifest import rendering_problems
 from shiftdata.data.verifying.tables import read_table
 from shiftdata.untrusted.texts import read_json
 
@@ -52,7 +52,7 @@ def tar_problems(files: Files) -> Iterator[Problem]:
     for local in files.each(sorted(set(manifest.files) - done)):
         yield from local.problems
         if local.path == CROISSANT:
-            yield from croissant_problems(manifest, local)
+            yield from rendering_problems(manifest, local)
 
 
 def _content_id(sets: Mapping[str, Sequence[pa.Table]], manifest: Manifest, base: Base) -> str:

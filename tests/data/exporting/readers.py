@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -11,9 +12,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
+import webdataset as wds
 
 import shiftdata as sd
 from shiftdata.tables import from_csv_cell
+
+#: Layouts that do not say the nuisance of a picture.
+WITHOUT_NUISANCE = ("imagefolder", "clip-benchmark")
 
 #: By set: key, label, nuisance (empty where the layout does not say it) and the hash of the picture.
 Rows = dict[str, Counter[tuple[str, str, str, str]]]
@@ -46,7 +51,7 @@ def read(layout: str, folder: Path, record: Mapping[str, Any]) -> Rows:
 
 
 def key_and_hash(path: Path) -> tuple[str, str]:
-    return path.name.partition(".")[0], hashlib.sha256(path.read_bytes()).hexdigest()
+    return re.split(r"[.+]", path.name)[0], hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 Found = Iterator[tuple[str, Path, str, str]]
@@ -95,11 +100,28 @@ def _lists(folder: Path, record: Mapping[str, Any]) -> Found:
             yield name, folder / path, labels[number], domains.get(path, "")
 
 
+def _clip_benchmark(folder: Path, record: Mapping[str, Any]) -> Found:
+    """Take the files that its loader takes, and unpack each tar where `keys.csv` has its pictures."""
+    names = (folder / "classnames.txt").read_text(encoding="utf-8").splitlines()
+    labels = [of["name"] for of in record["class_to_label"]]
+    assert names == [" ".join(name.split()) for name in labels]
+    for name, of in record["sets"].items():
+        number = int((folder / of["folder"] / "nshards.txt").read_text())
+        tars = str(folder / of["folder"] / f"{{0..{number - 1}}}.tar")
+        for sample in wds.WebDataset(tars, shardshuffle=False):
+            (member,) = {"webp", "png", "jpg", "jpeg"} & set(sample)
+            path = Path(sample["__url__"]).with_suffix("") / f"{sample['__key__']}.{member}"
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(sample[member])
+            yield name, path, labels[int(sample["cls"])], ""
+
+
 READERS: dict[str, Callable[[Path, Mapping[str, Any]], Found]] = {
     "imagefolder": _imagefolder,
     "domainbed": _domainbed,
     "wilds": _wilds,
     "lists": _lists,
+    "clip-benchmark": _clip_benchmark,
 }
 
 

@@ -17,8 +17,11 @@ from shiftdata.data.exporting.folders import LAYOUTS
 from shiftdata.data.exporting.webdataset import export as export_tars
 from shiftdata.errors import InputError
 from shiftdata.evaluation.tasks.making import choose
-from tests.data.exporting.readers import Rows, cells, key_and_hash, pairs, read, rows_of
+from tests.data.exporting.readers import WITHOUT_NUISANCE, Rows, cells, key_and_hash, pairs, read, rows_of
 from tests.properties import share
+
+#: A plain pipeline leaves tars open until it is collected.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -26,7 +29,7 @@ from tests.properties import share
 def test_a_layout_has_the_rows_of_the_task(layout, of, request, tmp_path):
     task = request.getfixturevalue(of)
     record = sd.export(task, layout, tmp_path / "out").record
-    assert read(layout, tmp_path / "out", record) == rows_of(task, nuisance=layout != "imagefolder")
+    assert read(layout, tmp_path / "out", record) == rows_of(task, nuisance=layout not in WITHOUT_NUISANCE)
     assert record["task_id"] == task.content_id()
     seen: Rows = {name: Counter() for name in task.sets}
     for row in cells(tmp_path / "out/keys.csv"):
@@ -49,7 +52,7 @@ def test_any_rows_drawn_any_number_of_times(tiny, data, layout):
         task = choose(task, name, rows[counts > 0], "drawn", counts=counts[counts > 0])
     with tempfile.TemporaryDirectory() as folder:
         made = sd.export(task, layout, f"{folder}/out")
-        expected = rows_of(task, nuisance=layout != "imagefolder")
+        expected = rows_of(task, nuisance=layout not in WITHOUT_NUISANCE)
         assert read(layout, Path(folder, "out"), made.record) == expected
 
 
@@ -77,11 +80,19 @@ def test_sets_and_classes_that_are_named_like_splits_stay_what_they_are(odd, tmp
     assert any("target_train is unlabelled" in note for note in record["notes"])
 
 
-@pytest.mark.parametrize("layout", ["wilds", "domainbed", "lists"])
+@pytest.mark.parametrize("layout", ["wilds", "domainbed", "lists", "clip-benchmark"])
 def test_odd_names_come_back(odd, layout, tmp_path):
     task = sd.task(odd)
     record = sd.export(task, layout, tmp_path / "out").record
-    assert read(layout, tmp_path / "out", record) == rows_of(task)
+    expected = rows_of(task, nuisance=layout not in WITHOUT_NUISANCE)
+    assert read(layout, tmp_path / "out", record) == expected
+
+
+def test_tars_have_no_gap_in_their_numbers(fair, tmp_path):
+    rows, counts = fair.sets["test"].indices[:5], np.array([100, 1, 1, 1, 1])
+    task = choose(fair, "test", rows, "one row most of the time", counts=counts)
+    record = sd.export(task, "clip-benchmark", tmp_path / "out").record
+    assert read("clip-benchmark", tmp_path / "out", record) == rows_of(task, nuisance=False)
 
 
 def test_lists_of_domains_name_the_set_as_their_readers_do(drawn, tmp_path):
@@ -114,7 +125,7 @@ def test_where_classes_are_missing_readers_of_folders_are_warned_or_refused(fair
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_untouched_content_goes_where_no_domain_is_needed(tiny, layout, tmp_path):
     task = sd.task(tiny, base="content")
-    if layout in ("imagefolder", "lists"):
+    if not LAYOUTS[layout].needs_domains:
         record = sd.export(task, layout, tmp_path / "out").record
         assert read(layout, tmp_path / "out", record) == rows_of(task)
     else:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, groupby
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from shiftdata.data.exporting.folders.contents import CLASSES, Contents, Entry, folder_names
+from shiftdata.data.exporting.webdataset.tar import write_tar
 from shiftdata.data.format.paths import README
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.errors import InputError
+from shiftdata.files import remove
 from shiftdata.tables import csv_lines
 
 #: Text files by their paths, with their lines.
 Texts: TypeAlias = Iterator[tuple[str, Iterable[str]]]
 #: The entries of each set, each with the path of every copy.
 Placed: TypeAlias = Mapping[str, Sequence[tuple[Entry, Sequence[str]]]]
+
+#: CLIP_benchmark: the pictures that it decodes, the samples of a tar at most, and how many workers it starts.
+CLIP_IMAGES, MOST_SAMPLES, WORKERS = ("webp", "png", "jpg", "jpeg"), 10_000, 4
+#: Prompts where the dataset has none.
+PROMPTS = ("a photo of a {}.",)
 
 #: What readers of one list per domain call the set.
 PHASES = {"validation": "val"}
@@ -37,9 +46,20 @@ class Layout:
         """Return the path of an entry's file without its ending."""
         return f"images/{contents.classes[entry.label].folder}/{entry.key}"
 
+    def stems(self, contents: Contents) -> list[list[str]]:
+        """Return the path of each copy of each entry: a file each, or in lists the same path again."""
+        stems = [(self.stem(contents, entry), entry.times) for entry in contents.entries]
+        if not self.in_folders:
+            return [[stem] * times for stem, times in stems]
+        # Keys have no dot, so no two are equal.
+        return [[stem, *(f"{stem}.{number}" for number in range(2, times + 1))] for stem, times in stems]
+
     def texts(self, contents: Contents, placed: Placed) -> Texts:
         """Yield the lists."""
         raise NotImplementedError
+
+    def finish(self, placed: Placed, work: Path) -> None:
+        """Bring the pictures in a folder into their last form."""
 
     def check(self, contents: Contents) -> list[str]:
         """Note what readers of this layout cannot see; raise an error where they would see it wrongly."""
@@ -179,6 +199,59 @@ class Lists(Layout):
                     yield f"lists/{lists[name, at]}.txt", _lines(of_domain)
 
 
+class ClipBenchmark(Layout):
+    """Tars of each set, next to the names of classes and the prompts.
+
+    While it is written, the pictures of `<set>/0.tar` are files in the folder `<set>/0`, where unpacking it
+    puts them, and where `keys.csv` has them.
+    """
+
+    about = "<set>/<n>.tar, nshards.txt, classnames.txt, prompts: CLIP_benchmark's `wds/`"
+
+    def stems(self, contents: Contents) -> list[list[str]]:
+        total = Counter[str]()
+        for entry in contents.entries:
+            total[entry.set] += entry.times
+        tars = {name: _tars(samples) for name, samples in total.items()}
+        seen, stems = Counter[str](), []
+        numbers: dict[str, dict[int, int]] = defaultdict(dict)  # without gaps
+        for entry in contents.entries:  # a row and its copies share a tar
+            share = seen[entry.set] * tars[entry.set] // total[entry.set]
+            tar = numbers[entry.set].setdefault(share, len(numbers[entry.set]))
+            stem = f"{contents.folders[entry.set]}/{tar}/{entry.key}"
+            stems.append([stem, *(f"{stem}+{number}" for number in range(2, entry.times + 1))])
+            seen[entry.set] += entry.times
+        return stems
+
+    def texts(self, contents: Contents, placed: Placed) -> Texts:
+        yield "classnames.txt", [" ".join(label.name.split()) for label in contents.classes]
+        prompts = contents.manifest.prompts or PROMPTS
+        yield "zeroshot_classification_templates.txt", [prompt.replace("{}", "{c}") for prompt in prompts]
+        for name, entries in placed.items():
+            tars = {path.rpartition("/")[0] for _, paths in entries for path in paths}
+            yield f"{contents.folders[name]}/nshards.txt", [str(len(tars))]
+
+    def finish(self, placed: Placed, work: Path) -> None:
+        for entries in placed.values():
+            samples = ((path, entry.label) for entry, paths in entries for path in paths)
+            for folder, of_tar in groupby(samples, lambda sample: sample[0].rpartition("/")[0]):
+                write_tar(work / f"{folder}.tar", _samples(work, of_tar))
+                remove(work / folder)
+
+
+def _samples(work: Path, samples: Iterable[tuple[str, int]]) -> Iterator[tuple[str, dict[str, bytes]]]:
+    for path, label in samples:
+        key, _, extension = path.rpartition("/")[2].rpartition(".")
+        if extension not in CLIP_IMAGES:
+            raise InputError(f"{path}: CLIP_benchmark reads {', '.join(CLIP_IMAGES)}, no {extension}")
+        yield key, {extension: (work / path).read_bytes(), "cls": str(label).encode()}
+
+
+def _tars(samples: int) -> int:
+    """Return the number of tars of a set: its readers share whole ones, and a worker without one fails."""
+    return max(-(-samples // MOST_SAMPLES), min(WORKERS, samples))
+
+
 def _lines(entries: Iterable[tuple[Entry, Sequence[str]]]) -> Iterator[str]:
     return (f"{path} {entry.label}" for entry, paths in entries for path in paths)
 
@@ -188,4 +261,5 @@ LAYOUTS: dict[str, Layout] = {
     "wilds": Wilds(),
     "domainbed": DomainBed(),
     "lists": Lists(),
+    "clip-benchmark": ClipBenchmark(),
 }

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from shiftdata.data.exporting.folders.contents import KEYS, RECORD, Contents, Entry, Name, contents_of
-from shiftdata.data.exporting.folders.layouts import LAYOUTS, Layout
+from shiftdata.data.exporting.folders.layouts import LAYOUTS
 from shiftdata.data.exporting.sets import NamedSets, batches, ending_of
 from shiftdata.data.format.attribution import attribution_text, credited
 from shiftdata.data.format.paths import ATTRIBUTION
@@ -73,7 +73,7 @@ def export(
     record = _record(contents, layout, rules.check(contents))
     if _is_there(out, record, overwrite):
         return Exported(out, record, None)
-    stems = [_stems(rules, contents, entry) for entry in contents.entries]
+    stems = rules.stems(contents)
 
     def write(work: Path) -> None:
         endings = _write_images(contents, stems, work, on_images)
@@ -82,6 +82,7 @@ def export(
             placed[entry.set].append((entry, [f"{stem}{endings[entry.row]}" for stem in of_entry]))
         for name, lines in rules.texts(contents, placed):
             _write(work / name, lines)
+        rules.finish(placed, work)
         paths = [of_entry[0] for entries in placed.values() for _, of_entry in entries]
         _write(work / KEYS, csv_lines(chain([KEY_COLUMNS], _key_rows(contents, paths))))
         write_text(work / ATTRIBUTION, _attribution(contents))
@@ -102,15 +103,6 @@ def _check_domains(contents: Contents, layout: str) -> None:
             f"{contents.nuisance} (untouched content has none), and {layout} needs one for each row: choose "
             "another base or task, or the layout imagefolder or lists"
         )
-
-
-def _stems(rules: Layout, contents: Contents, entry: Entry) -> list[str]:
-    """Return the path of each copy of a row: a file each, or in lists the same path again."""
-    stem = rules.stem(contents, entry)
-    if not rules.in_folders:
-        return [stem] * entry.times
-    # Keys have no dot, so no two are equal.
-    return [stem, *(f"{stem}.{number}" for number in range(2, entry.times + 1))]
 
 
 def _is_there(out: Path, record: Record, overwrite: bool) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from shiftdata.data.format.croissant import render_croissant
-from shiftdata.data.format.front_matter import cell, linked, split_entries, task_category, yaml_lines
+from shiftdata.data.format.front_matter import cell, linked, split_entries, tags, task_category, yaml_lines
 from shiftdata.data.format.licenses import hub_terms
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import ATTRIBUTION, CROISSANT, README, data_files, data_prefix
@@ -83,7 +83,7 @@ def _front_matter(manifest: Manifest) -> Json:
         "pretty_name": f"{manifest.title}, as WebDataset",
         **hub_terms(manifest.license.split(" AND ")),
         "task_categories": [task_category(manifest.roles.modality)],
-        "tags": ["distribution-shift", manifest.family, "shiftdata", "webdataset"],
+        "tags": tags(manifest, "webdataset"),
         "configs": configs,
         "dataset_info": [
             {"config_name": base.name, "features": features, "splits": split_entries(base.splits)}
