@@ -299,6 +299,7 @@ def test_each_iteration_is_the_next_epoch(tars):
 
 @pytest.mark.parametrize("persistent", [False, True])
 def test_workers_share_whole_batches_and_any_epoch_resumes(tars, persistent):
+    pytest.importorskip("torch")
     from torch.utils.data import DataLoader
 
     stream = pipeline(tars, batch_size=7).to_tuple("__key__").batched(7)

@@ -40,6 +40,7 @@ def noise(x, generator):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_transform_makes_the_same_pixels_in_a_loader_and_in_torchs(task, workers):
+    pytest.importorskip("torch")
     from torch.utils.data import DataLoader
 
     examples = task.dataset(transform=noise, seed=3, size=8)
@@ -56,6 +57,7 @@ def test_a_transform_makes_the_same_pixels_in_a_loader_and_in_torchs(task, worke
 
 @pytest.mark.parametrize(("workers", "persistent"), [(0, False), (1, False), (1, True)])
 def test_without_set_epoch_each_epoch_is_transformed_anew(task, workers, persistent):
+    pytest.importorskip("torch")
     from torch.utils.data import DataLoader
 
     loader = DataLoader(
