@@ -18,4 +18,4 @@ END
 python -m pip install --quiet --constraint constraints.txt --requirement build/reading.txt
 python -m pip install --quiet --no-deps --no-build-isolation --editable .
 python -m pytest -n auto --dist loadfile \
-    {tests,shiftdata}/{data,evaluation,untrusted} "$@"
+    --ignore tests/untrusted/test_banned.py {tests,shiftdata}/{data,evaluation,untrusted} "$@"  # that is of ruff's rules

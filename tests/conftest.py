@@ -140,7 +140,7 @@ def _as_tars(parquet: Path, factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The name of a bucket on an S3 server of our own, which the environment names."""
-    import s3fs
+    s3fs = pytest.importorskip("s3fs")
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(port=0)

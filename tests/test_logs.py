@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import subprocess
 import sys
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+
+import pytest
 
 import shiftdata as sd
 from shiftdata.data.loading.byte_ranges import ExampleReader
-from shiftdata.data.places.client import Client
-from shiftdata.data.places.store import persistently
+from shiftdata.data.places.client import Client, HttpError
 from shiftdata.files import cache_folder
 from shiftdata.logs import VARIABLE, Printable
 from shiftdata.serve.logs import start_log
-from tests.web import answering
+from tests.data.byte_ranges.server import ranges
 
 OPEN = "from shiftdata.data.dataset import open_dataset; open_dataset(sys.argv[1])"
 
@@ -43,10 +42,8 @@ def test_an_application_with_handlers_shows_each_line_once(tiny):
 def test_a_level_that_does_not_exist_is_an_error_with_the_choice():
     command = [sys.executable, "-m", "shiftdata", "list"]
     done = subprocess.run(command, env=os.environ | {VARIABLE: "loud"}, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert done.stderr == (
-        "error: SHIFTDATA_VERBOSITY is 'loud': give debug, info, warning, error, or leave it out\n"
-    )
+    text = "error: SHIFTDATA_VERBOSITY is 'loud': give debug, info, warning, error, or leave it out\n"
+    assert (done.returncode, done.stderr) == (1, text)
 
 
 def test_no_terminal_runs_a_name():
@@ -54,60 +51,30 @@ def test_no_terminal_runs_a_name():
     assert Printable("%(message)s").format(record) == r"a\x1b[31m\nb\u202e é"
 
 
-def test_a_fetch_says_which_place_gave_what_and_why_another_did_not(tiny, tmp_path, caplog):
-    damaged = Path(shutil.copytree(tiny, tmp_path / "damaged"))
+def test_a_fetch_says_which_place_gave_what_and_why_another_did_not(tiny, copy, tmp_path, caplog):
     name = next(path for path in sd.info(tiny).files if path.startswith("data/mini"))
-    (damaged / name).write_bytes(b"damaged")
+    (copy / name).write_bytes(b"damaged")
     with caplog.at_level("DEBUG", "shiftdata"):
-        sd.fetch(tiny, places=[damaged], out=tmp_path / "out")
-    assert f"{damaged}: {name}: {damaged / name} has 7 bytes" in caplog.text
-    assert f"{name} came from {tiny}" in caplog.text
-    assert f"README.md came from {damaged}" in caplog.text
+        sd.fetch(tiny, places=[copy], out=tmp_path / "out")
+    for text in (f"{copy}: {name}: {copy / name} has 7 bytes", f"{name} came from {tiny}"):
+        assert text in caplog.text
+    assert f"README.md came from {copy}" in caplog.text
 
 
-def test_ranges_tries_and_rows_are_logged(tiny, caplog, monkeypatch):
+def test_requests_tries_and_rows_are_logged_without_what_signs_a_request(tiny, caplog, monkeypatch):
     monkeypatch.setattr("time.sleep", lambda seconds: None)
-    answers = iter([OSError("a gap"), None])
-
-    def act() -> None:
-        if error := next(answers):
-            raise error
-
-    with caplog.at_level("DEBUG", "shiftdata"):
-        persistently(act)
-        task = sd.task(tiny, "group-fairness", k=2, mu=0.1)
-    assert "trying again in 0.5 s: OSError: a gap" in caplog.text
-    count = len(task.rows("train"))
-    assert f"group-fairness@1(k=2, mu=0.1, seed=0): {count} of {len(task.metadata)} rows" in caplog.text
-
-
-def test_requests_are_logged_without_what_signs_them(tiny, caplog):
-    class Ranges(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            data = (tiny / self.path.partition("?")[0][1:]).read_bytes()
-            first, _, last = self.headers.get("Range", "bytes=0-").removeprefix("bytes=").partition("-")
-            part = data[int(first) : int(last or len(data)) + 1]
-            self.send_response(206 if "Range" in self.headers else 200)
-            self.send_header("Content-Range", f"bytes {first}-{int(first) + len(part) - 1}/{len(data)}")
-            self.send_header("Content-Length", str(len(part)))
-            self.end_headers()
-            self.wfile.write(b"" if self.command == "HEAD" else part)
-
-        do_HEAD = do_GET  # noqa: N815
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with answering(Ranges) as url, caplog.at_level("DEBUG", "shiftdata"):
-        Client(url).get(f"{url}/README.md?X-Signature=secret", 99, first=1)
-        with ExampleReader(url, "mini") as reader:
-            reader.read([0, 1, 2])
-    assert f"206 GET {url}/README.md bytes=1-99" in caplog.text
-    assert (
-        f"3 examples by {reader.stats['requests']} ranges of {reader.stats['fetched']} bytes" in caplog.text
-    )
+    with ranges(tiny) as served, caplog.at_level("DEBUG", "shiftdata"):
+        task = sd.task(served.url, "group-fairness", k=2, mu=0.1)
+        served.faults.extend(["error", "flipped"])
+        with ExampleReader(task.metadata.dataset, "mini", verify=True) as reader:
+            reader.read([0])
+        with pytest.raises(HttpError):
+            Client(served.url).get(f"{served.url}/file?X-Signature=secret", 9)
+    expected = f"mu=0.1, seed=0): {len(task.rows('train'))} of {len(task.metadata)} rows are train"
+    sizes = f"1 examples by 1 ranges of {reader.stats['fetched']} bytes from {served.url}"
+    for text in (expected, "trying again in 0.5 s: HttpError: status 500", sizes, "asking again: "):
+        assert text in caplog.text
+    assert f"404 GET {served.url}/file " in caplog.text
     assert "secret" not in caplog.text
 
 

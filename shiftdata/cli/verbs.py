@@ -81,7 +81,7 @@ class Verbs(Verb, click.Group):
 
     def run(self, arguments: Sequence[str] | None) -> int:
         """Run a command line (None: that of the process), and return its exit status."""
-        if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":  # Windows lacks letters
+        if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":  # of Windows
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
             return int(self.main(None if arguments is None else list(arguments), standalone_mode=False))

@@ -130,7 +130,7 @@ def examples_of(task, name):
         keys = batch[-1]["key"] if isinstance(batch[-1]["key"], list) else batch[-1]["key"].tolist()
         labels = batch[1].tolist() if len(batch) == 3 else [None] * len(keys)
         for key, x, label in zip(keys, batch[0], labels, strict=True):
-            found.setdefault(key, []).append((x.numpy().tobytes(), label))
+            found.setdefault(key, []).append((np.asarray(x).tobytes(), label))
     return found
 
 
