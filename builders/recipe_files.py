@@ -48,7 +48,9 @@ def recipe_of(dataset: str) -> Recipe | None:
     """The recipe of this package for a dataset of that name; None for one whose raw data is elsewhere."""
     recipe = load_recipe(dataset) if dataset in recipe_names() else None
     album = recipe.album if recipe else None
-    return None if isinstance(album, Raw) and not album.is_here else recipe
+    if isinstance(album, Raw) and not album.is_here:
+        return None
+    return recipe
 
 
 def load_recipe(reference: str) -> Recipe:

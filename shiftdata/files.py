@@ -32,8 +32,9 @@ def absolute(path: str | Path) -> Path:
 
 
 def cache_folder(name: str) -> Path:
-    """`shiftdata/<name>` in $XDG_CACHE_HOME, or else in `~/.cache`: for what can be computed again."""
-    return absolute(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "shiftdata" / name
+    """`shiftdata/<name>` in $HF_HOME, $XDG_CACHE_HOME or `~/.cache`: for what can be computed again."""
+    root = os.environ.get("HF_HOME") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return absolute(root) / "shiftdata" / name
 
 
 def sha256_of(path: Path) -> str:

@@ -26,9 +26,8 @@ from tests.shared import dataset_of, made_once, make_demo
 from tests.tiny import SMALL_TAR, write_recipe
 
 HF_HOME = tempfile.mkdtemp(prefix="shiftdata-tests-")
-# Read when `datasets` is first imported, which no module above does.
+# Read when `datasets` is first imported, which no module above does; our own caches are in it too.
 os.environ |= {"HF_HOME": HF_HOME, "HF_HUB_OFFLINE": "1", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
-os.environ["XDG_CACHE_HOME"] = HF_HOME  # not the user's: frozen features are kept there
 os.environ["SHIFTDATA_RAW"] = f"{HF_HOME}/raw"  # compressed tars are unpacked there
 
 # The same examples in every run, `make test-slow` takes the long profile; no deadline: machines are shared.
@@ -141,7 +140,7 @@ def _as_tars(parquet: Path, factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The name of a bucket on an S3 server of our own, which the environment names."""
-    import s3fs
+    s3fs = pytest.importorskip("s3fs")
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(port=0)

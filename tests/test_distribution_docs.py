@@ -109,6 +109,17 @@ def lines_of(title: str) -> list[str]:
     return rest.partition("\n##")[0].splitlines()
 
 
+def test_each_environment_variable_has_a_row():
+    files = [*(ROOT / "shiftdata").rglob("*.py"), *(ROOT / "builders").rglob("*.py")]
+    read = set(
+        re.findall(
+            r'"((?:SHIFTDATA|XDG)_\w+|HF_HOME)"', "".join(f.read_text(encoding="utf-8") for f in files)
+        )
+    )
+    assert len(read) >= 10
+    assert read - set(re.findall(r"`(\w+)`", "".join(lines_of("## Environment variables")))) == set()
+
+
 def test_the_page_on_security_leads_to_the_promises():
     page = (DOC.parent.parent / "SECURITY.md").read_text(encoding="utf-8")
     assert "docs/distribution.md#trust-who-may-do-what" in page

@@ -77,7 +77,7 @@ class FolderAlbum:
             raise InputError(f"there is no folder {self.root}: give the folder with the pictures")
         check_license(self.license, f"the album {self.root}")
         named = sorted(level for level in self.layout if level != SKIPPED)
-        if isinstance(self.layout, str) or named not in (["label"], ["domain", "label"]):
+        if named not in (["label"], ["domain", "label"]):
             raise InputError(
                 f"a layout names each level of folders: ('label',), ('domain', 'label') or "
                 f"('label', 'domain'), with '{SKIPPED}' for a level that says nothing, got {self.layout!r}"

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -69,7 +69,8 @@ class Columns:
                 "name the columns of an example: text='a column', or features={'a column': 'int64', ...}, "
                 f"and not both; got text={self.text!r}, features={self.features!r}"
             )
-        if isinstance(self.keep, str) or set(self.keep) & RESERVED:
+        keep: Any = self.keep
+        if isinstance(keep, str) or set(keep) & RESERVED:
             raise InputError(
                 f"keep is a tuple of columns, none of them named {' or '.join(sorted(RESERVED))}, which "
                 f"params already have; got {self.keep!r}"

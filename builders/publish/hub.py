@@ -75,7 +75,7 @@ class HubTarget(Target):
         try:
             info = self.api.dataset_info(self.repo.repo_id)
         except RepositoryNotFoundError as error:
-            if error.response is not None and error.response.status_code == 401 and not self._token:
+            if getattr(error.response, "status_code", None) == 401 and not self._token:
                 raise
             seen = "private" if self.options.private else "public"
             note = f"there is no such repo, or you may not see it: it will be made, {seen}"
@@ -136,7 +136,7 @@ class HubTarget(Target):
                 self.repo.repo_id, operations, commit_message=message, repo_type=DATASET, parent_commit=head
             )
         except HfHubHTTPError as error:
-            if error.response is None or error.response.status_code not in CONFLICTS:
+            if getattr(error.response, "status_code", None) not in CONFLICTS:
                 raise
             raise StorageError(
                 f"{self.address} was changed by somebody else since this run looked at it: publish again, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -80,6 +81,8 @@ class Verbs(Verb, click.Group):
 
     def run(self, arguments: Sequence[str] | None) -> int:
         """Run a command line (None: that of the process), and return its exit status."""
+        if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":  # of Windows
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             return int(self.main(None if arguments is None else list(arguments), standalone_mode=False))
         except click.Abort:  # a second Ctrl-C

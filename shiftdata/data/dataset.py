@@ -20,9 +20,11 @@ from shiftdata.data.places.search import find, is_offline, no_manifest, store_at
 from shiftdata.data.places.signatures import MOST_BYTES, SIGNATURE, Keys, check_signature, pinned
 from shiftdata.data.places.store import MissingFileError, Store, in_a_line, is_url
 from shiftdata.errors import ChangedError, IntegrityError, MissingExtraError, StorageError
+from shiftdata.logs import logger
 
 #: Seconds for which a remote place without versions is believed to be unchanged.
 BELIEVED = 10.0
+LOG = logger(__name__)
 
 T = TypeVar("T")
 
@@ -151,6 +153,7 @@ def _open_by_name(name: str, hub: Hub) -> OpenDataset:
             dataset, written = open_store(store)
         except (StorageError, MissingExtraError) as error:
             reasons.append(f"{store.address}: {in_a_line(error)}")
+            LOG.info("%s is not at %s", name, reasons[-1])
             continue
         if entry is None and keys:
             check_origin(dataset, written, keys, short)
@@ -191,4 +194,6 @@ def check_origin(dataset: OpenDataset, written: bytes, keys: Keys, name: str | N
 def opened(store: Store, written: bytes, version: str | None = None) -> OpenDataset:
     """Make the dataset whose manifest was just read."""
     manifest = Manifest.from_json(written, f"{store.address}/{FILE_NAME}")
-    return OpenDataset(store, manifest, hashlib.sha256(written).hexdigest(), version)
+    dataset = OpenDataset(store, manifest, hashlib.sha256(written).hexdigest(), version)
+    LOG.info("opened %r", dataset)
+    return dataset

@@ -6,6 +6,8 @@ import logging
 import sys
 import time
 
+from shiftdata.logs import ROOT, verbosity
+
 #: Lines a second, and lines at once, for requests and for everything else (some are tracebacks).
 REQUESTS = (50.0, 500.0)
 OTHERS = (1.0, 100.0)
@@ -34,7 +36,10 @@ class Bounded(logging.Filter):
 
 
 def start_log(*, quiet: bool) -> None:
-    """Print a line for each request, unless quiet, and what goes wrong."""
+    """Print a line for each request, unless quiet, and what goes wrong, or what SHIFTDATA_VERBOSITY says."""
+    level = max(verbosity() or logging.INFO, logging.WARNING if quiet else logging.DEBUG)
+    for handler in ROOT.handlers:
+        handler.addFilter(Bounded(*REQUESTS))
     for name, limits, stream in (
         ("shiftdata.access", REQUESTS, sys.stdout),
         ("shiftdata.serve", OTHERS, sys.stderr),
@@ -45,4 +50,4 @@ def start_log(*, quiet: bool) -> None:
         handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(logging.WARNING if quiet or name == "asyncio" else logging.INFO)
+        logger.setLevel(max(level, logging.WARNING) if name == "asyncio" else level)

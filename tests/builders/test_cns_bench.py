@@ -108,7 +108,7 @@ class TestImageNetModels:
         assert "chooses among logits" in capsys.readouterr().err
 
     def test_the_example_of_the_page_runs(self, folder, monkeypatch, tmp_path):
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        monkeypatch.setenv("HF_HOME", str(tmp_path))
         page = (ROOT / "docs/raw/cns_bench.md").read_text(encoding="utf-8")
         (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
         always = torch.zeros(1000)

@@ -234,6 +234,7 @@ def test_a_place_where_no_server_answers_is_said_to_be_unreachable(form, at_once
 def test_a_bucket_that_refuses_or_fails_is_told_from_one_without_a_dataset(
     status, message, at_once, monkeypatch
 ):
+    pytest.importorskip("s3fs")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "key")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")

@@ -94,7 +94,7 @@ OF_TASK = logits(FAIR.remapped[PREDICTED], 3)
 BY_KEY = {"key": [KEYS[at] for at in SHUFFLED], "prediction": PREDICTED[SHUFFLED]}
 FORMS = {
     "list": lambda: PREDICTED.tolist(),
-    "tensor": lambda: importlib.import_module("torch").tensor(PREDICTED),
+    "tensor": lambda: pytest.importorskip("torch").tensor(PREDICTED),
     "series": lambda: series(PREDICTED),
     "names in a list": lambda: NAMES.tolist(),
     "names, loosely": lambda: [f" {name.upper()} " for name in NAMES],

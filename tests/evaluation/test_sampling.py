@@ -120,7 +120,7 @@ def test_resuming_yields_the_rest(name, batch_size):
 @pytest.mark.parametrize("name", SAMPLERS)
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_torch_loader_takes_them_and_each_epoch_is_drawn_anew(name, workers):
-    import torch
+    torch = pytest.importorskip("torch")
     from torch.utils.data import DataLoader, TensorDataset
 
     data = TensorDataset(torch.arange(N))
@@ -138,7 +138,7 @@ def test_a_torch_loader_takes_them_and_each_epoch_is_drawn_anew(name, workers):
 @pytest.mark.parametrize("batched", [False, True])
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_an_epoch_left_early_is_not_drawn_again_and_any_epoch_resumes(batched, workers):
-    import torch
+    torch = pytest.importorskip("torch")
     from torch.utils.data import DataLoader, TensorDataset
 
     data = TensorDataset(torch.arange(N))
@@ -214,7 +214,7 @@ def test_a_state_is_of_one_world_and_any_rank():
 
 
 def test_ranks_are_those_of_torch_distributed(monkeypatch):
-    import torch
+    torch = pytest.importorskip("torch")
 
     assert Ranks.of() == Ranks(0, 1)
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
@@ -317,7 +317,7 @@ def test_more_groups_than_eight_or_sixteen_bits_number(groups):
 )
 def test_reweighting_draws_each_row_as_its_weight_says(name, codes):
     # The weights of BalancingGroups, WILDS and RLSbench are all 1 / (rows of the group), up to a factor.
-    import torch
+    torch = pytest.importorskip("torch")
     from scipy import stats
 
     sampler = sampler_of(name)

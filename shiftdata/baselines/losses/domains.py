@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import cycle
 from statistics import NormalDist
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -298,7 +299,8 @@ def mldg(
     parts = [next(network.parameters()).new_zeros(())]
     for i, j in domain_pairs(torch.randperm(len(rows)).tolist(), meta_test):
         own = risk(i, copied() if released else {})
-        inner = torch.autograd.grad(own, list(moved.values()), retain_graph=True, allow_unused=True)
+        # None where the risk does not depend on a weight, which its type does not say.
+        inner: Any = torch.autograd.grad(own, list(moved.values()), retain_graph=True, allow_unused=True)
         gradients = {name: g for name, g in zip(moved, inner, strict=True) if g is not None}
         share(gradients.values())
         # G_i is a constant here: the gradient of risk(j) reaches theta as G_j', without second derivatives.

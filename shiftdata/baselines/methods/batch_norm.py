@@ -97,7 +97,7 @@ class TENT(BNAdapt):
         if stage.name != "tent":
             return super().trained(stage)
         layers = batch_norms(self.network)
-        return [weight for layer in layers for weight in (layer.weight, layer.bias) if weight is not None]
+        return [weight for layer in layers for weight in layer.parameters(recurse=False)]
 
     def step(self, batch: Batch, trainer: Trainer) -> Tensor:
         if batch.stage == "tent":

@@ -98,7 +98,7 @@ class _Worker:
         self.process.kill()
         self.process.join()
         code = self.process.exitcode or 0
-        if code == -signal.SIGKILL:
+        if code == -9:  # no name: Windows has no SIGKILL
             return "by SIGKILL, most likely for lack of memory: use fewer --workers"
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with status {code}"
         return f'{how}: see what it printed, and use `if __name__ == "__main__":` in a script'

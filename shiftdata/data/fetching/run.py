@@ -33,6 +33,8 @@ from shiftdata.errors import InputError, NotFoundError, StorageError
 from shiftdata.files import absolute, refuse_links, write_bytes
 
 MOST_LISTED = 10
+#: What may be a name on a Hub; anything else is a folder or a URL.
+NAME = re.compile(r"(?!\.)[\w.@-]+(/[\w.@-]+)?", re.ASCII)
 #: Comparisons in the name of a folder.
 SIGNS = {"!=": "-not-", "<=": "-to-", ">=": "-from-", "<": "-below-", ">": "-above-"}
 
@@ -238,7 +240,7 @@ def _by_name(given: str, more: bool) -> list[str]:
 
 
 def _is_name(given: str) -> bool:
-    return not is_url(given) and not given.startswith((".", "/", "~")) and given.count("/") <= 1
+    return NAME.fullmatch(given) is not None
 
 
 def short_name(given: str) -> str:
@@ -248,8 +250,8 @@ def short_name(given: str) -> str:
     ['toy', 'toy', 'toy']
     """
     text = given.rstrip("/").removesuffix("/manifest.json")
-    if not is_url(text) and (text.startswith((".", "/", "~")) or text.count("/") > 1):
-        text = str(absolute(text))  # such as `.`
+    if not is_url(text) and not _is_name(text):
+        text = absolute(text).name  # such as `.`
     return text.rpartition("/")[2].partition("@")[0]
 
 

@@ -17,6 +17,7 @@ from shiftdata.data.places.signatures import Keys
 from shiftdata.data.places.store import OnBytes, Store, in_a_line
 from shiftdata.errors import ChangedError, IntegrityError, MissingExtraError, ShiftdataError, StorageError
 from shiftdata.files import OUT_OF_SPACE
+from shiftdata.logs import logger
 from shiftdata.threads import in_threads
 
 #: Failures in a row after which a place is asked last; if it was slow, not at all.
@@ -25,6 +26,7 @@ FAILURES = 3
 NEVER = 1 << 30
 #: Seconds after which a failure is a slow one.
 SLOW = 10.0
+LOG = logger(__name__)
 
 T = TypeVar("T")
 
@@ -158,6 +160,7 @@ class Sources:
             problems = self.problems.setdefault(store.address, [])
             if why not in problems:  # several threads may report the same
                 problems.append(why)
+                LOG.info("%s: %s", store.address, why)
 
 
 def fetch_files(
@@ -188,6 +191,7 @@ def _fetch_file(sources: Sources, work: Path, path: str, record: FileRecord, on_
     """Fetch one file; one that came before stays, and one that was begun goes on."""
     file = work / path
     if is_right(file, record):
+        LOG.debug("%s came before", path)
         return
     part = _part(file)
     part.parent.mkdir(parents=True, exist_ok=True)
@@ -207,6 +211,7 @@ def _fetch_file(sources: Sources, work: Path, path: str, record: FileRecord, on_
     _, store = sources.first(path, act)
     part.replace(file)
     sources.count(store, record.bytes)
+    LOG.debug("%s came from %s", path, store.address)
 
 
 def _part(file: Path) -> Path:

@@ -95,7 +95,7 @@ def resolve(
     return column, operator, sorted(set(map(str, values)))
 
 
-def numbers_in(values: Iterable[float]) -> list[float]:
+def numbers_in(values: Iterable[int | float]) -> list[int | float]:
     """Return numbers as the values of "in", each once and in their order.
 
     Statistics give a row group of zeros the range -0.0 to 0.0, and Arrow skips it unless -0.0 is listed too.

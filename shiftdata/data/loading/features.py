@@ -27,6 +27,7 @@ from shiftdata.data.loading.order import Ranks
 from shiftdata.data.metadata import Metadata
 from shiftdata.errors import InputError, StorageError
 from shiftdata.files import absolute, cache_folder, locked, whole_file
+from shiftdata.logs import logger
 from shiftdata.stable import content_hash
 from shiftdata.threads import torch_threads
 from shiftdata.untrusted.arrays import read_array
@@ -35,6 +36,7 @@ from shiftdata.untrusted.arrays import read_array
 CACHE_VERSION = 4
 #: Seconds to wait for another process that writes.
 LOCK_TIMEOUT = 10.0
+LOG = logger(__name__)
 ROWS, CHECKS, ABOUT, LOCK = "rows.npy", "checks.npy", "about.json", ".lock"
 
 
@@ -294,6 +296,7 @@ def _on_disk(
         store.refresh()
     ready += fill(lines)
     missing = store.missing(lines)
+    LOG.info("%s: of %d lines, %d were computed now", store.folder, len(lines), ready + int(missing.sum()))
     if store.x is not None and not missing.any():
         on_rows(len(lines) - ready)
         return store.x

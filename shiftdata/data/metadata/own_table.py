@@ -194,7 +194,7 @@ def _coded(kind: str, column: pa.ChunkedArray, names: Sequence[str] | None) -> t
 def _placed(read: Mapping[str, pa.ChunkedArray], groups: list[tuple[str, str, str]]) -> list[int]:
     """Return the fold of each (label, nuisance, origin): as given, or by stable hash in the given split."""
     if "fold" in read:
-        given: list[int] = read["fold"].to_pylist()
+        given: list[Any] = read["fold"].to_pylist()
         if "split" in read or not all(isinstance(fold, int) and 0 <= fold < 100 for fold in given):
             raise InputError("folds are whole numbers from 0 to 99, and give the split: name no split too")
         return given

@@ -22,6 +22,7 @@ from shiftdata.data.places.signatures import Keys, pinned
 from shiftdata.data.places.store import SHA256, MissingFileError, is_url
 from shiftdata.errors import InputError, NotFoundError, ShiftdataError, StorageError, not_found
 from shiftdata.files import write_text
+from shiftdata.logs import logger
 from shiftdata.untrusted.texts import read_json
 
 FILE_NAME = "catalog.json"
@@ -33,6 +34,7 @@ NETWORK = ("https", "http", "hf", "hf+https", "hf+http", "s3", "s3a", "gs", "gcs
 NEARBY = ("file", "local", "memory")
 MOST_BYTES = 4 << 20
 LONGEST = 2000
+LOG = logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -120,9 +122,11 @@ def look_up(name: str, *, offline: bool = False, keys: Keys = ()) -> tuple[Entry
                 raise  # the user's own file, or an attack
             away.append(str(error))
             notes.append(str(error))
+            LOG.info("a catalog is left out: %s", error)
             continue
         entry = entries.get(name) or entries.get(short)
         if entry is not None:
+            LOG.debug("%s is in the catalog %s: manifest %s", name, address, entry.manifest[:12])
             faults = {place: place_fault(place, far=is_url(address)) for place in entry.places}
             notes += [f"{address}: {place[:100]!a} {fault}" for place, fault in faults.items() if fault]
             return replace(entry, places=tuple(place for place in entry.places if not faults[place])), notes

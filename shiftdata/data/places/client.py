@@ -25,6 +25,7 @@ from urllib.request import getproxies, proxy_bypass
 from shiftdata.data.places.hubs import check_token, is_private, origin_of
 from shiftdata.data.places.store import ConnectTimeout
 from shiftdata.errors import IntegrityError, StorageError
+from shiftdata.logs import logger
 
 #: Seconds for a connection, for the head of an answer, and between two checks of how fast a body comes.
 CONNECT, HEAD, WINDOW = 10.0, 30.0, 15.0
@@ -40,6 +41,7 @@ PIECE = 1 << 20
 TOO_SLOW = "the server is too slow, or does not end its answer"
 #: Headers that a Hub gives in the redirect to a file, not in the answer that has it.
 LINKED = ("x-repo-commit", "x-linked-etag", "x-linked-size")
+LOG = logger(__name__)
 
 Method = Literal["GET", "HEAD"]
 Sink: TypeAlias = Callable[[bytes], object]
@@ -112,6 +114,8 @@ class Client:
             if self._token and origin == self._origin:
                 wanted["Authorization"] = f"Bearer {self._token}"
             connection, answer = self._ask(origin, method, url, wanted)
+            # Not its query, which may be a signature.
+            LOG.debug("%d %s %s %s", answer.status, method, url.partition("?")[0], wanted.get("Range", ""))
             try:
                 headers = {name.lower(): value for name, value in answer.getheaders()}
                 if origin == self._origin:

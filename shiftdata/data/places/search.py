@@ -13,8 +13,10 @@ from shiftdata.data.places.hubs import HubRepo
 from shiftdata.data.places.remote import Remote, filesystem
 from shiftdata.data.places.store import Folder, Store, is_url
 from shiftdata.errors import InputError, NotFoundError
+from shiftdata.logs import logger
 
 NAMESPACE = "shift"
+LOG = logger(__name__)
 
 
 def search_path() -> list[Path]:
@@ -52,6 +54,7 @@ def find(name: str | Path) -> Store:
                 return Folder(root / short)
     if folder.is_absolute() or text.startswith(".") or text.count("/") > 1:
         raise no_manifest(text)
+    LOG.debug("%s is in none of the folders %s", text, ", ".join(map(str, search_path())))
     return Hub(HubRepo(text if owner else f"{NAMESPACE}/{text}"))
 
 

@@ -28,6 +28,7 @@ from shiftdata.data.format.paths import CROISSANT
 from shiftdata.data.format.records import FileRecord
 from shiftdata.errors import IntegrityError, ShiftdataError, StorageError
 from shiftdata.files import OUT_OF_SPACE, absolute, open_new, open_regular, read_at
+from shiftdata.logs import logger
 
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*(::|://)")
 SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -42,6 +43,7 @@ TOOLS = (".git/", ".cache/huggingface/")
 PAUSES = (0.5, 2.0)
 #: Errors of a server that cannot be reached: another try gives the same.
 UNREACHABLE = (errno.ECONNREFUSED, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL)
+LOG = logger(__name__)
 
 T = TypeVar("T")
 #: Called with how many more bytes came; a negative number takes back what has to come again.
@@ -188,6 +190,7 @@ def persistently(act: Callable[[], T]) -> T:
         except Exception as error:  # each backend has its own
             if _is_final(error):
                 raise
+            LOG.info("trying again in %g s: %s", pause, in_a_line(error))
             time.sleep(pause)
     return act()
 

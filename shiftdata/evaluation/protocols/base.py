@@ -19,9 +19,11 @@ from shiftdata.evaluation.sampling.cells import narrowest
 from shiftdata.evaluation.tasks import OnEmpty, Task
 from shiftdata.evaluation.tasks.making import ADVICE, check_empty, check_whole, of_trajectories, restrict
 from shiftdata.evaluation.tasks.rows import check_leaks
+from shiftdata.logs import logger
 
 #: The default of a parameter that must be given.
 REQUIRED = "(required)"
+LOG = logger(__name__)
 
 
 class Stage(IntEnum):
@@ -106,7 +108,10 @@ class Protocol(ABC):
         if on_empty not in get_args(OnEmpty):
             raise InputError(f'on_empty is "error" or "report", got {on_empty!r}')
         try:
-            return self._checked(task, on_empty)
+            result = self._checked(task, on_empty)
+            for name, rows in result.sets.items():
+                LOG.info("%s: %d of %d rows are %s", self, len(rows.indices), len(task.metadata), name)
+            return result
         except InputError as error:
             steps = task.history.steps
             names = [text.partition("@")[0] for text in (*steps, str(self))]

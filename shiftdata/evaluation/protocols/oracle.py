@@ -91,5 +91,6 @@ class OracleStar(Oracle):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.test, str) or not self.test:
+        test: object = self.test
+        if not isinstance(test, str) or not test:
             raise InputError(f"oracle* needs test=, the name of one domain, got {self.test!r}")

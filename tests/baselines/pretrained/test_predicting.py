@@ -63,7 +63,7 @@ def factory(tmp_path_factory) -> str:
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
@@ -161,7 +161,7 @@ def test_a_killed_prediction_goes_on_to_equal_bytes(tiny, factory, tmp_path):
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
 
     def run(name: str, cache: str, **extra: str) -> int:
-        known = environment | {"XDG_CACHE_HOME": str(tmp_path / cache), **extra}
+        known = environment | {"HF_HOME": str(tmp_path / cache), **extra}
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         return subprocess.run([*command, str(tmp_path / name)], env=known, **quiet, check=False).returncode
 

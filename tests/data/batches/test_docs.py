@@ -6,11 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-import torch
 
 import shiftdata as sd
 from shiftdata.data.exporting.webdataset import export
 from tests.paths import ROOT
+
+torch = pytest.importorskip("torch")
 
 DOC = ROOT / "docs" / "loading.md"
 

@@ -7,7 +7,6 @@ import json
 
 import numpy as np
 import pytest
-import torch
 
 import shiftdata as sd
 from shiftdata.data.loading.batches import arrays
@@ -15,6 +14,8 @@ from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.evaluation.protocols import protocol
 from tests.data.batches.test_decode import encoded, picture
+
+torch = pytest.importorskip("torch")
 
 
 def seen(loader) -> list[tuple]:

@@ -6,12 +6,13 @@ import json
 
 import numpy as np
 import pytest
-import torch
 
 import shiftdata as sd
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.loading.plain_datasets import load_dataset
 from shiftdata.errors import InputError, IntegrityError
+
+torch = pytest.importorskip("torch")
 
 
 @pytest.fixture(params=["text", "mixed", "table"])

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
-from torch.utils.data import DataLoader
 
 import shiftdata as sd
 from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import SAMPLERS
+
+torch = pytest.importorskip("torch")
+DataLoader = pytest.importorskip("torch.utils.data").DataLoader
 
 POISON = -77
 HIDDEN_RULES = sorted(rule for rule, one in SAMPLERS.items() if one.needs in ("label", "group"))

@@ -129,6 +129,8 @@ def test_plain_datasets_reads_a_set_without_labels(tars, adapted):
 
 def test_the_plain_library_reads_every_sample_once_an_epoch_in_other_orders(tars, monkeypatch):
     import webdataset as wds
+
+    pytest.importorskip("torch")
     from torch.utils.data import DataLoader
 
     paths = data_files(Manifest.read(tars).files, "mini", "train")

@@ -84,7 +84,7 @@ def publisher(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pu
     published = Publisher(tmp_path / "lab", tiny)
     published.write()
     published.sign(version=5)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("SHIFTDATA_CATALOG", str(published.catalog))
     monkeypatch.setenv("SHIFTDATA_KEY", published.public())
     return published

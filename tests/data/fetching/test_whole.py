@@ -7,12 +7,13 @@ import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 import fsspec
 import pytest
 
 import shiftdata as sd
+from shiftdata.data.fetching.run import short_name
 from shiftdata.data.fetching.staging import staging
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.places import store
@@ -320,3 +321,12 @@ def test_a_name_without_a_catalog_is_asked_of_the_hub_of_the_environment(tiny, m
     assert done.returncode == 0, done.stderr
     assert "from hf://datasets/shift/tiny" in done.stdout
     assert same(home / "shift/tiny", tiny)
+
+
+def test_a_folder_whose_name_no_hub_allows_is_a_folder(tiny, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(tiny, "my data")
+    assert sd.verify(sd.fetch("my data")) == []
+    assert (tmp_path / "shift" / "my data").is_dir()
+    monkeypatch.setattr("shiftdata.data.fetching.run.absolute", PureWindowsPath)
+    assert short_name(r"C:\data\tiny") == "tiny"

@@ -113,7 +113,7 @@ def test_another_encoder_or_size_is_another_folder(task, tmp_path):
 
 
 def test_the_users_folder_is_the_default_and_memory_is_filled_only_where_asked(task, monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
     rows = task.rows("train")[:3]
     x = features_of(task.metadata, rows, Pixels(), cache=False)
     assert not any(tmp_path.iterdir())

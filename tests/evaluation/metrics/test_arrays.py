@@ -75,7 +75,7 @@ def test_what_cannot_be_used_is_refused_with_reasons(labels, predictions, groups
     "options", [{"requires_grad": True}, {"dtype": "bfloat16"}, {"device": "meta"}], ids=str
 )
 def test_a_tensor_that_numpy_cannot_read_is_refused_with_the_way_out(options):
-    import torch
+    torch = pytest.importorskip("torch")
 
     options = {name: getattr(torch, value) if name == "dtype" else value for name, value in options.items()}
     tensor = torch.ones(2, **options)

@@ -227,7 +227,7 @@ class _Hash(ISeedSequence):
 
 def _size(given: int | tuple[int, int] | None, what: str) -> Size | None:
     size = (given, given) if isinstance(given, int) else given
-    if size is not None and (len(size) != 2 or min(size) < 1):
+    if size is not None and (len([*size]) != 2 or min(size) < 1):
         raise InputError(f"size is a height and a width in pixels, or one number for both; got {given}")
     if size is not None and what != "image":
         raise InputError(f"size is for pictures that are decoded, and these are {what}: leave it out")

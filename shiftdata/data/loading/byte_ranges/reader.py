@@ -23,6 +23,7 @@ from shiftdata.data.loading.byte_ranges.layout import Layout, Piece, Shard, Span
 from shiftdata.data.places.client import NoRangesError, PoorAnswerError
 from shiftdata.data.places.store import Store
 from shiftdata.errors import InputError, StorageError
+from shiftdata.logs import logger
 from shiftdata.threads import in_threads
 from shiftdata.untrusted.parquet import ParquetReader, read_footer
 
@@ -32,6 +33,7 @@ _CARRIED = ("ahead", "_verify", "_cache", "_layout", "_store")
 CONNECTIONS = 16
 #: Requests for an image that arrives with another hash, or in an answer that is not right.
 TRIES = 3
+LOG = logger(__name__)
 
 
 class ExampleReader:
@@ -205,6 +207,8 @@ class ExampleReader:
 
         tars = bool(self._layout.members)
         jobs = [(shard, span) for shard, pieces in parts for span in spans(pieces, neighbours=tars)]
+        count, size = sum(len(pieces) for _, pieces in parts), sum(span.end - span.start for _, span in jobs)
+        LOG.debug("%d examples by %d ranges of %d bytes from %s", count, len(jobs), size, self._store.address)
         return in_threads(fetch, jobs, self._connections)
 
     def _fetched(self, shard: Shard, span: Span) -> list[bytes]:
@@ -218,6 +222,7 @@ class ExampleReader:
             except StorageError as error:
                 passing = PoorAnswerError if not self.stats["requests"] else (PoorAnswerError, NoRangesError)
                 if left and isinstance(error, passing):
+                    LOG.info("asking again: %s", error)
                     continue
                 rows = " to ".join(map(str, sorted({span.pieces[0].row, span.pieces[-1].row})))
                 raise StorageError(f"{error} (row {rows})") from error
@@ -225,6 +230,7 @@ class ExampleReader:
             wrong = self._wrong(span.pieces, images)
             if not wrong:
                 return images
+            LOG.info("asking again: %s", wrong_hash(self._store, shard, wrong[0]))
         raise wrong_hash(self._store, shard, wrong[0])
 
     def _wrong(self, pieces: Sequence[Piece], images: Sequence[bytes]) -> list[int]:
@@ -242,6 +248,7 @@ class ExampleReader:
                 if self._layout.fits(piece, data):
                     images[piece.position] = data
         self._count(cache_hits=len(images))
+        LOG.debug("%d of %d examples of %s are in %s", len(images), len(pieces), shard.path, self._cache)
         return images
 
     def _place(self, shard: Shard, piece: Piece) -> Path:
