@@ -1,4 +1,4 @@
-"""`python -m builders card`: the card of a recipe, before anything is built."""
+"""`shiftdata card`: the card of a recipe, before anything is built."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from shiftdata.files import write_text
 
 @verb("""
     examples:
-      python -m builders card my_birds.py
-      python -m builders card                 in a checkout: cards/<name>.md of every recipe without raw data
+      shiftdata card my_birds.py
+      shiftdata card                 in a checkout: cards/<name>.md of every recipe without raw data
 """)
 @click.argument("recipe", required=False, help="A name or a .py file; none, in a checkout: write cards/.")
 def command(recipe: str | None) -> None:

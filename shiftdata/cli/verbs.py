@@ -110,7 +110,12 @@ class Verbs(Verb, click.Group):
         tables = [*self.added, self.table]
         roles = dict.fromkeys(role for table in reversed(tables) for role in table.roles)
         return {
-            role: {name: text for table in tables for name, text in table.roles.get(role, {}).items()}
+            role: {
+                name: text
+                for table in tables
+                for name, text in table.roles.get(role, {}).items()
+                if self.find(name) is table
+            }
             for role in roles
         }
 
