@@ -49,8 +49,7 @@ def test_a_package_adds_verbs_and_replaces_none(packages, capsys):
     assert make < text.index("\n  paint        Paint it.\n") < look < text.index("\n  peek ")
     assert packages.find("info") is APP.table
     assert text.count("\n  info ") == 1
-    assert warned == "warning: the verbs of broken:TABLE are left out: No module named 'no_such_module'
-"
+    assert warned == "warning: the verbs of broken:TABLE are left out: No module named 'no_such_module'\n"
 
 
 def test_a_mistyped_verb_is_answered_with_those_of_other_packages(packages, capsys):
