@@ -41,7 +41,7 @@ APP = Verbs(
             },
         },
     ),
-    group="shiftdata.verbs",
+    points="shiftdata.verbs",
     name="shiftdata",
     help="Distribution-shift datasets: find and read them, train and evaluate, make and publish them.",
     epilog="""

@@ -80,16 +80,16 @@ class Table:
 class Verbs(Verb, click.Group):
     """The verbs of a table and of those that other packages add, each imported when it is used."""
 
-    def __init__(self, table: Table, group: str = "", **options: Any) -> None:
+    def __init__(self, table: Table, points: str = "", **options: Any) -> None:
         settings = {"show_default": True, "max_content_width": 100, "help_option_names": ["-h", "--help"]}
         super().__init__(context_settings=settings, **options)
-        self.table, self.group = table, group
+        self.table, self.points = table, points
 
     @cached_property
     def added(self) -> list[Table]:
         """The tables of other packages; one that cannot be imported is named and left out."""
         tables = []
-        for point in _entry_points(self.group) if self.group else ():
+        for point in _entry_points(self.points) if self.points else ():
             try:
                 tables.append(point.load())
             except Exception as error:  # anybody's package
@@ -135,7 +135,8 @@ class Verbs(Verb, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         table = self.find(args[0])
         if table is None:
-            self.commands = dict.fromkeys(self.list_commands(ctx))  # of which click proposes similar ones
+            names = self.list_commands(ctx)
+            self.commands = {name: click.Command(name) for name in names}  # click proposes similar ones
             return super().resolve_command(ctx, args)
         return args[0], table.load(args[0]), args[1:]
 

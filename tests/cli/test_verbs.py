@@ -38,7 +38,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Verbs:
     (tmp_path / "painting" / "paint.py").write_text(PAINT)
     monkeypatch.syspath_prepend(tmp_path)
     importlib.invalidate_caches()
-    return Verbs(APP.table, group=APP.group)
+    return Verbs(APP.table, points=APP.points)
 
 
 def test_a_package_adds_verbs_and_replaces_none(packages, capsys):
@@ -61,7 +61,7 @@ def test_a_mistyped_verb_is_answered_with_those_of_other_packages(packages, caps
 
 def test_a_checkout_has_its_verbs_whenever_it_was_installed(monkeypatch):
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: ())
-    assert Verbs(APP.table, group=APP.group).find("build").package == "builders.cli"
+    assert Verbs(APP.table, points=APP.points).find("build").package == "builders.cli"
 
 
 def test_without_the_extra_a_verb_says_how_to_install_it(monkeypatch, capsys):
