@@ -47,20 +47,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-@pytest.fixture(scope="session")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that holds the content of the wheel."""
-    return made_once(tmp_path_factory, "unpacked", lambda to: zipfile.ZipFile(wheel).extractall(to))
-
-
 def test_the_wheel_has_both_packages_and_all_that_they_read(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     about = f"shiftdata-{shiftdata.__version__}.dist-info"
-    assert {name.partition("/")[0] for name in names} == {"shiftdata", "builders", about}
-    listed = run("git", "ls-files", "shiftdata", "builders", cwd=ROOT).split()
-    assert set(listed) - names == set()
-    assert {name for name in names if not name.startswith(about)} - {*listed} == {
-        "builders/describe/dataset.md.jinja"
+    here = [path for of in ("shiftdata", "builders") for path in (ROOT / of).rglob("*") if path.is_file()]
+    files = {path.relative_to(ROOT).as_posix() for path in here if path.suffix != ".pyc"}
+    assert {name for name in names if not name.startswith(about)} == {
+        *files,
+        "builders/describe/dataset.md.jinja",
     }
 
 
@@ -86,8 +80,8 @@ def test_the_wheel_alone_builds_publishes_and_is_read(wheel, tmp_path, monkeypat
     (site,) = tmp_path.glob("venv/lib/python*/site-packages")
     # What the wheel needs, and not this checkout: of a folder that a .pth file names, none is read.
     (site / "needed.pth").write_text(sysconfig.get_path("purelib"))
-    pip = [sys.executable, "-m", "pip", "--python", "venv/bin/python"]
-    run(*pip, "install", "--no-deps", "--no-index", wheel)
+    into = ["--python", "venv/bin/python", "install", "--no-deps", "--no-index"]
+    run(sys.executable, "-m", "pip", *into, wheel)
     assert run("venv/bin/python", "-c", "import builders; print(builders.__file__)").startswith(str(site))
     small = SMALL_DEMO.replace('("mono",)', '("mono",), letters=("B", "E")')
     Path("small.py").write_text(small.replace("expected=()", "expected=(), protocols=()"))
@@ -120,7 +114,9 @@ sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Finder
 
 
 @pytest.mark.slow
-def test_the_wheel_without_extras_runs_the_readme(installed, demo, tmp_path):
+def test_the_wheel_without_extras_runs_the_readme(wheel, demo, tmp_path):
+    installed = tmp_path / "installed"
+    zipfile.ZipFile(wheel).extractall(installed)
     (tmp_path / "build").symlink_to(demo / "out")
     python = [block for block in blocks(ROOT / "README.md") if block.kind == "python"]
     code = [block.text for block in python if block.comment != "needs torch"]
@@ -161,9 +157,6 @@ def test_the_conda_recipe_says_what_pyproject_says():
     assert {*about["license_file"]} == {
         path.relative_to(ROOT).as_posix() for of in PROJECT["license-files"] for path in ROOT.glob(of)
     }
-    scripts = recipe["build"]["python"]["entry_points"]
-    assert scripts == [f"{name} = {value}" for name, value in PROJECT["scripts"].items()]
-    assert about["homepage"] == PROJECT["urls"]["Homepage"]
 
 
 DOCKERFILE = (PACKAGING / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", "")

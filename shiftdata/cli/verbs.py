@@ -91,7 +91,10 @@ class Verbs(Verb, click.Group):
         tables = []
         for point in _entry_points(self.points) if self.points else ():
             try:
-                tables.append(point.load())
+                table = point.load()
+                if not isinstance(table, Table):
+                    raise TypeError(f"it is no Table, but a {type(table).__name__}")
+                tables.append(table)
             except Exception as error:  # anybody's package
                 click.echo(f"warning: the verbs of {point.value} are left out: {error}", err=True)
         return tables

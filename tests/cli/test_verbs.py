@@ -27,8 +27,8 @@ def command(often: int) -> int:
 
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Verbs:
-    """The command line where two more packages are installed, the first of which cannot be imported."""
-    for name, text in (("broken", "import no_such_module"), ("painting", TABLE)):
+    """The command line where three more packages are installed, of which one can be used."""
+    for name, text in (("broken", "import no_such_module"), ("wrong", "TABLE = {}"), ("painting", TABLE)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text(text)
         about = tmp_path / f"{name}-1.dist-info"
@@ -49,7 +49,8 @@ def test_a_package_adds_verbs_and_replaces_none(packages, capsys):
     assert make < text.index("\n  paint        Paint it.\n") < look < text.index("\n  peek ")
     assert packages.find("info") is APP.table
     assert text.count("\n  info ") == 1
-    assert warned == "warning: the verbs of broken:TABLE are left out: No module named 'no_such_module'\n"
+    reasons = [line.partition("TABLE are left out: ")[2] for line in sorted(warned.splitlines())]
+    assert reasons == ["No module named 'no_such_module'", "it is no Table, but a dict"]
 
 
 def test_a_mistyped_verb_is_answered_with_those_of_other_packages(packages, capsys):
