@@ -52,10 +52,8 @@ def test_the_wheel_has_both_packages_and_all_that_they_read(wheel):
     about = f"shiftdata-{shiftdata.__version__}.dist-info"
     here = [path for of in ("shiftdata", "builders") for path in (ROOT / of).rglob("*") if path.is_file()]
     files = {path.relative_to(ROOT).as_posix() for path in here if path.suffix != ".pyc"}
-    assert {name for name in names if not name.startswith(about)} == {
-        *files,
-        "builders/describe/dataset.md.jinja",
-    }
+    files |= {"builders/describe/dataset.md.jinja"}
+    assert {name for name in names if not name.startswith(about)} == files
 
 
 @pytest.mark.slow
@@ -86,7 +84,6 @@ def test_the_wheel_alone_builds_publishes_and_is_read(wheel, tmp_path, monkeypat
     small = SMALL_DEMO.replace('("mono",)', '("mono",), letters=("B", "E")')
     Path("small.py").write_text(small.replace("expected=()", "expected=(), protocols=()"))
     command = "venv/bin/shiftdata"
-    assert "sma_glyphs_k8 " in run(command, "recipes")
     run(command, "build", "small.py", "--quiet")
     load = (
         "import sys; from datasets import load_dataset\n"
