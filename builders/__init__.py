@@ -1,1 +1,1 @@
-"""The producer half of shiftdata: makes datasets and publishes them. Run from a checkout, never installed."""
+"""The producer half of shiftdata: makes datasets and publishes them, by `pip install "shiftdata[build]"`."""

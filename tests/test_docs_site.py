@@ -39,7 +39,7 @@ def test_the_reference_has_every_public_name_and_every_verb(tmp_path):
         assert [name for name in names if f"## {name}\n" not in text] == []
         assert names
     assert "## gallery\n" in pages["command_shiftdata"]
-    assert "## build\n" in pages["command_builders"]
+    assert "## build\n" in pages["command_shiftdata"]
     assert all(text.count("```") % 2 == 0 for text in pages.values())
 
 

@@ -21,6 +21,7 @@ SHORTER = {
     "steps=100": "steps=3",
     "steps = 100": "steps = 3",
     "--steps 300": "--steps 3",
+    "build sma_glyphs_k8 ": "build scripts/sma_glyphs_k8.py ",  # the small demo's recipe
 }
 
 

@@ -1,4 +1,4 @@
-"""`python -m builders check`: whether a built dataset is what it should be."""
+"""`shiftdata check`: whether a built dataset is what it should be."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ recipe_option = click.option("--recipe", metavar="FILE", help="Its .py file, if 
 
 @verb("""
     examples:
-      python -m builders check sma_emoji
-      python -m builders check build/shift/my_birds --recipe my_birds.py
+      shiftdata check sma_emoji
+      shiftdata check build/shift/my_birds --recipe my_birds.py
 """)
 @built_argument
 @recipe_option

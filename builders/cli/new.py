@@ -1,4 +1,4 @@
-"""`python -m builders new`: from somebody's data to a recipe that builds."""
+"""`shiftdata new`: from somebody's data to a recipe that builds."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ PARTS = ("label", "text", "domain", "origin")
 
 @verb("""
     examples:
-      python -m builders new photos                     photos/<domain>/<class>/<picture>, in either order
-      python -m builders new birds --weather            birds/<class>/<picture>, in snow, rain, fog, ...
-      python -m builders new reviews.csv --domain language
-      python -m builders new patients.parquet --label outcome --domain clinic
+      shiftdata new photos                     photos/<domain>/<class>/<picture>, in either order
+      shiftdata new birds --weather            birds/<class>/<picture>, in snow, rain, fog, ...
+      shiftdata new reviews.csv --domain language
+      shiftdata new patients.parquet --label outcome --domain clinic
 
     It asks for the licence and the like; in a script, give --license, --attribution and --creator.
 """)
@@ -161,9 +161,9 @@ def _print(written: Written, out: Path) -> None:
         print(f"canonical split left out: {line}")
     rows = f"{written.rows:,} examples in the base {written.recipe.default_base!r}"
     print(f"\nwrote {recipe} ({rows}): read it, change what does not suit, then\n")
-    print(f"  python -m builders build {recipe}")
-    print(f"  python -m builders check {folder} --recipe {recipe}")
+    print(f"  shiftdata build {recipe}")
+    print(f"  shiftdata check {folder} --recipe {recipe}")
     for protocol in written.recipe.protocols[:1]:
         gaps = " --on-empty report" if written.recipe.on_empty == "report" else ""
         print(f"  shiftdata task {folder} {shlex.join(shlex.split(protocol.words()))}{gaps}")
-        print(f"\nA calibration for its card: python -m builders calibrate {folder} --recipe {recipe}")
+        print(f"\nA calibration for its card: shiftdata calibrate {folder} --recipe {recipe}")

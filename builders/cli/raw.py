@@ -1,4 +1,4 @@
-"""`python -m builders raw`: the raw datasets, how to get them, and whether they are whole."""
+"""`shiftdata raw`: the raw datasets, how to get them, and whether they are whole."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ command = Raw(
     help="Raw public datasets: which there are, how to get them, and whether one is whole.",
     epilog="""
     examples:
-      python -m builders raw list
-      python -m builders raw get pacs
-      python -m builders raw check pacs --raw /data/PACS.zip
+      shiftdata raw list
+      shiftdata raw get pacs
+      shiftdata raw check pacs --raw /data/PACS.zip
     """,
 )
 name_argument = click.argument("name", help="A raw dataset, from `raw list`.")
@@ -50,8 +50,8 @@ raw_option = click.option(
 
 @verb("""
     examples:
-      python -m builders raw list             all of them
-      python -m builders raw list pacs        everything that is known of one
+      shiftdata raw list             all of them
+      shiftdata raw list pacs        everything that is known of one
 """)
 @click.argument("name", required=False, help="Only this one, with all that is known of it.")
 def list_command(name: str | None) -> None:
@@ -76,9 +76,9 @@ def list_command(name: str | None) -> None:
 @verb(
     """
     examples:
-      python -m builders raw get pacs                    says what to do by hand
-      python -m builders raw get domainnet --accept      downloads it, after you have read its terms
-      python -m builders raw get pacs --way hub --accept somebody else's copy on the Hub
+      shiftdata raw get pacs                    says what to do by hand
+      shiftdata raw get domainnet --accept      downloads it, after you have read its terms
+      shiftdata raw get pacs --way hub --accept somebody else's copy on the Hub
     """,
     interrupted=GOES_ON,
 )
@@ -102,16 +102,16 @@ def get_command(name: str, raw: Path | None, way: str | None, accept: bool, quie
     with ExitStack() as stack:
         get(dataset, folder, how=way, accepted=accept, progress=_bars(stack, "B", quiet), say=tqdm.write)
     where = f" --raw {folder}" if raw else ""
-    print(f"{dataset.name} is in {folder}. Next: python -m builders raw check {dataset.name}{where}")
+    print(f"{dataset.name} is in {folder}. Next: shiftdata raw check {dataset.name}{where}")
     return 0
 
 
 @verb("""
     examples:
-      python -m builders raw check pacs
-      python -m builders raw check pacs --raw /data/PACS.zip
-      python -m builders raw check pacs --read --verbose     read every example, and name every odd file
-      python -m builders raw check pacs --report pacs.json   a line that you can send us
+      shiftdata raw check pacs
+      shiftdata raw check pacs --raw /data/PACS.zip
+      shiftdata raw check pacs --read --verbose     read every example, and name every odd file
+      shiftdata raw check pacs --report pacs.json   a line that you can send us
 """)
 @name_argument
 @raw_option

@@ -52,13 +52,13 @@ def by_hand(source: Source, way: Way, folder: Path) -> Iterator[str]:
     yield f"Licence: {source.license}. {source.terms}".rstrip()
     yield f"Facts of {FACTS}: {way.state}."
     where = f" --raw {folder}" if folder != source.place else ""
-    last = f"Run `python -m builders raw check {source.name}`{where}"
+    last = f"Run `shiftdata raw check {source.name}`{where}"
     for number, step in enumerate([*way.steps, last], 1):
         yield f"  {number}. {step.replace('{place}', str(folder))}"
     for other in source.ways:
         if other is not way:
             details = f"({other.repo or other.how}, {size_text(other.bytes)})"
-            command = f"python -m builders raw get {source.name} --way {other.how} --accept"
+            command = f"shiftdata raw get {source.name} --way {other.how} --accept"
             yield f"Or `{command}`: {other.state} {details}"
 
 
@@ -81,7 +81,7 @@ def result(source: Source, name: str, report: Report, place: Path, *, verbose: b
     if not report.problems:
         yield f"{place}: all well."
         recipes = [name] if name in source.recipes or name.endswith(".toml") else source.recipes
-        yield from (f"Next: python -m builders build {recipe}{where}" for recipe in recipes[:1])
+        yield from (f"Next: shiftdata build {recipe}{where}" for recipe in recipes[:1])
         return
     advice = list(_advice(source, report, place))
     yield f"{place}: problems: {len(report.problems):,}.{' What to do:' if advice else ''}"
@@ -103,15 +103,15 @@ def _lines(finding: Finding, *, verbose: bool) -> Iterator[str]:
 def _advice(source: Source, report: Report, place: Path) -> Iterator[str]:
     """Advise on the problems, in a line for each kind."""
     kinds = {finding.kind for finding in report.findings}
-    get = f"python -m builders raw get {source.name}"
+    get = f"shiftdata raw get {source.name}"
     downloads = source.ways and source.ways[0].how != "hand"
     if downloads and place.is_dir() and place != source.place:
         get += f" --raw {place}"
     advice = {
-        Kind.WRONG_PLACE: f"give the right place: python -m builders raw check {source.name} --raw PLACE",
+        Kind.WRONG_PLACE: f"give the right place: shiftdata raw check {source.name} --raw PLACE",
         Kind.DAMAGED: f"remove the damaged files and get them again: {get}",
         Kind.MISSING: f"add what is missing: {get}",
-        Kind.OTHER: f"compare with what others count: python -m builders raw list {source.name}",
+        Kind.OTHER: f"compare with what others count: shiftdata raw list {source.name}",
     }
     yield from (line for kind, line in advice.items() if kind in kinds)
     if report.counts:

@@ -1,4 +1,4 @@
-"""`python -m builders sliders`: train the sliders of a diffusion model."""
+"""`shiftdata sliders`: train the sliders of a diffusion model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ command = Sliders(
     help="Train the sliders of a diffusion model, one for each shift and class.",
     epilog="""
     examples:
-      python -m builders sliders train sd2 my_sliders --shifts "heavy snow,fog" --classes "minivan,fox"
+      shiftdata sliders train sd2 my_sliders --shifts "heavy snow,fog" --classes "minivan,fox"
     """,
 )
 
@@ -54,9 +54,9 @@ def _names(_: click.Context, option: click.Parameter, value: str) -> tuple[str, 
 @verb(
     """
     examples:
-      python -m builders sliders train sd2 my_sliders --shifts "heavy snow" --classes "minivan,fox"
-      python -m builders sliders train sd2 my_sliders --shifts shifts.txt --classes classes.txt --device cuda
-      python -m builders sliders train sd2 my_sliders --shifts fog --classes fox --rank 0 --world 8
+      shiftdata sliders train sd2 my_sliders --shifts "heavy snow" --classes "minivan,fox"
+      shiftdata sliders train sd2 my_sliders --shifts shifts.txt --classes classes.txt --device cuda
+      shiftdata sliders train sd2 my_sliders --shifts fog --classes fox --rank 0 --world 8
     """,
     interrupted=GOES_ON,
 )

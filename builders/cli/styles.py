@@ -1,4 +1,4 @@
-"""`python -m builders styles`: styles of one's own, from picture files to a file of codes."""
+"""`shiftdata styles`: styles of one's own, from picture files to a file of codes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ command = Styles(
     help="Styles of your own: get pictures, encode them.",
     epilog="""
     examples:
-      python -m builders styles get pictures.tsv my_styles
-      python -m builders styles encode my_styles my_styles.parquet
+      shiftdata styles get pictures.tsv my_styles
+      shiftdata styles encode my_styles my_styles.parquet
 
     docs/generators/own_styles.md explains each.
     """,
@@ -39,8 +39,8 @@ command = Styles(
 @verb(
     """
     examples:
-      python -m builders styles get pictures.tsv my_styles     columns style and file
-      python -m builders styles get /data/paintings my_styles  /data/paintings/<style>/<picture>
+      shiftdata styles get pictures.tsv my_styles     columns style and file
+      shiftdata styles get /data/paintings my_styles  /data/paintings/<style>/<picture>
     """,
     interrupted=GOES_ON,
 )
@@ -71,8 +71,8 @@ def get_command(list_: Path, out: Path, quiet: bool) -> None:
 
 @verb("""
     examples:
-      python -m builders styles encode my_styles my_styles.parquet
-      python -m builders styles encode my_styles my_styles.parquet --like my_adain.py
+      shiftdata styles encode my_styles my_styles.parquet
+      shiftdata styles encode my_styles my_styles.parquet --like my_adain.py
 """)
 @click.argument(
     "folder",

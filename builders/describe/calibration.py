@@ -122,7 +122,7 @@ def calibration_warning(manifest: Manifest) -> str:
         return ""
     return (
         f"the calibration was measured on another build of `{calibration.base}` "
-        f"(content {calibration.content_id[:12]}): run `python -m builders calibrate {manifest.name}` again"
+        f"(content {calibration.content_id[:12]}): run `shiftdata calibrate {manifest.name} --recipe FILE`"
     )
 
 

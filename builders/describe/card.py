@@ -32,6 +32,7 @@ from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.format.written import unknown_origins
 from shiftdata.extras import require
 
+#: Where a checkout has the template and the cards that it makes; a wheel has the template next to this file.
 CARDS = Path(__file__).resolve().parents[2] / "cards"
 TEMPLATE = "dataset.md.jinja"
 MOST_NAMES = 60
@@ -47,7 +48,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
     """
     jinja2 = require("jinja2", "a card")
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(CARDS),
+        loader=jinja2.FileSystemLoader([Path(__file__).parent, CARDS]),
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
         trim_blocks=True,

@@ -12,8 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import builders.cli.app
-import shiftdata.cli.app
+from shiftdata.cli.app import APP, main
 
 #: The modules whose names are public, and what each is for.
 MODULES = {
@@ -29,18 +28,15 @@ MODULES = {
     "shiftdata.bench.papers": "The papers' numbers.",
 }
 LONGEST = 78  # characters of a signature in one line
-APPS = {"shiftdata": shiftdata.cli.app, "python -m builders": builders.cli.app}
 
 
 def write_reference(out: Path) -> None:
-    """A page for each module, and one for each command line."""
+    """A page for each module, and one for the command line."""
     out.mkdir(parents=True)
     for number, (name, about) in enumerate(MODULES.items()):
         text = "\n\n".join(module_page(name, about))
         (out / f"{number}_{name.replace('.', '_')}.md").write_text(text + "\n", encoding="utf-8")
-    for name, app in APPS.items():
-        text = "\n\n".join(command_line(name, app))
-        (out / f"command_{name.split()[-1]}.md").write_text(text + "\n", encoding="utf-8")
+    (out / "command_shiftdata.md").write_text("\n\n".join(command_line()) + "\n", encoding="utf-8")
 
 
 def module_page(name: str, about: str) -> Iterator[str]:
@@ -81,18 +77,18 @@ def _members(owner: type[Any]) -> Iterator[str]:
             yield _markdown(doc)
 
 
-def command_line(name: str, module: Any) -> Iterator[str]:
-    yield f"# `{name}`"
-    yield _code(_help(module, []), "text")
-    for verb in module.APP.commands:
+def command_line() -> Iterator[str]:
+    yield "# `shiftdata`"
+    yield _code(_help(), "text")
+    for verb in (name for verbs in APP.by_role().values() for name in verbs):
         yield f"## {verb}"
-        yield _code(_help(module, [verb]), "text")
+        yield _code(_help(verb), "text")
 
 
-def _help(module: Any, words: list[str]) -> str:
+def _help(*words: str) -> str:
     stream = io.StringIO()
     with contextlib.redirect_stdout(stream):
-        module.main([*words, "--help"])
+        main([*words, "--help"])
     return stream.getvalue().rstrip()
 
 

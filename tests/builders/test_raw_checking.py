@@ -22,7 +22,7 @@ from tests.builders.replicas.drawing import put
 from tests.paths import ROOT
 
 #: Stylized datasets whose content ships: they are of no table of raw ones.
-MADE = ("sma_emoji", "sma_glyphs")
+MADE = ("sma_emoji", "sma_glyphs", "sma_glyphs_k8")
 
 DOMAINS = ("art_painting", "cartoon", "photo", "sketch")
 
@@ -142,7 +142,7 @@ def test_a_sample_is_one_line_however_many_classes_it_lacks(tree, known, capsys,
     monkeypatch.setattr("builders.raw.sources.sources", lambda: {"pacs": known})
     assert main(["raw", "check", "pacs", "--raw", str(tree)]) == 0
     well = capsys.readouterr().out
-    assert f"all well.\nNext: python -m builders build pacs --raw {tree}" in well
+    assert f"all well.\nNext: shiftdata build pacs --raw {tree}" in well
 
 
 def test_a_line_to_send_has_counts_and_a_hash_that_is_of_no_place(tree, known, album, tmp_path, capsys):

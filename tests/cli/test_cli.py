@@ -11,7 +11,6 @@ import shiftdata as sd
 import shiftdata.cli.app
 import shiftdata.cli.fetch
 import shiftdata.cli.list
-from builders.cli import app as builders_cli
 from builders.describe.contact_sheet import CELL, GAP, contact_sheet
 from shiftdata.cli.app import APP
 from shiftdata.data.format.manifest import Manifest
@@ -79,20 +78,17 @@ def test_a_reader_that_has_seen_enough_is_no_error(home):
     assert (done.stdout.count("\n"), done.stderr) == (1, "")
 
 
-VERBS = [
-    (group, name, command) for group in (APP, builders_cli.APP) for name, command in group.commands.items()
-]
+VERBS = [(name, summary) for verbs in APP.by_role().values() for name, summary in verbs.items()]
 
 
-@pytest.mark.parametrize(("group", "name", "command"), VERBS, ids=lambda value: getattr(value, "name", value))
-def test_every_verb_explains_itself(group, name, command, capsys):
-    status, output, _ = run(group.run, capsys, name, "-h")
+@pytest.mark.parametrize(("name", "summary"), VERBS)
+def test_every_verb_explains_itself(name, summary, capsys):
+    status, output, _ = run(APP.run, capsys, name, "-h")
     assert status == 0
-    assert command.short_help in run(group.run, capsys, "--help")[1]
-    verb = group.resolve_command(click.Context(group), [name])[1]
+    assert f"  {name:<13}{summary}\n" in run(APP.run, capsys, "--help")[1]
+    verb = APP.resolve_command(click.Context(APP), [name])[1]
     assert verb.help
-    prefix = "shiftdata" if group is APP else "python -m builders"
-    assert f"{prefix} {name}" in verb.epilog
+    assert f"shiftdata {name}" in verb.epilog
     documented = [param for param in verb.params if param.help]
     assert documented == verb.params
     assert "example" in output
@@ -129,18 +125,18 @@ def test_ctrl_c_says_what_the_same_command_will_do(words, said, monkeypatch, cap
     assert said in errors
 
 
-def test_builders_build_and_check(recipe, tmp_path, capsys):
+def test_build_and_check(recipe, tmp_path, capsys):
     out = str(tmp_path)
     options = ("--out", out, "--bases", "mini", "--workers", "1", "--quiet")
-    status, output, _ = run(builders_cli.main, capsys, "build", str(recipe), *options)
+    status, output, _ = run(shiftdata.cli.app.main, capsys, "build", str(recipe), *options)
     assert status == 0
     assert "mini: train 200, validation 80, test 120" in output
-    assert run(builders_cli.main, capsys, "check", f"{out}/shift/tiny")[:2] == (
+    assert run(shiftdata.cli.app.main, capsys, "check", f"{out}/shift/tiny")[:2] == (
         0,
         f"{out}/shift/tiny: all well\n",
     )
     (tmp_path / "shift/tiny/README.md").unlink()
-    assert run(builders_cli.main, capsys, "check", f"{out}/shift/tiny")[0] == 1
+    assert run(shiftdata.cli.app.main, capsys, "check", f"{out}/shift/tiny")[0] == 1
 
 
 def test_contact_sheet(tiny):

@@ -22,7 +22,7 @@ from shiftdata.evaluation.protocols import parse_protocol
 from shiftdata.evaluation.verify import verify
 from tests.contracts.kinds import prepare
 
-SAID = r"not the examples: .* does not allow publishing them.*`python -m builders build tiny\w*`"
+SAID = r"not the examples: .* does not allow publishing them.*`shiftdata build tiny\w*`"
 
 
 @pytest.fixture(scope="module", params=["stylized", "text"])

@@ -142,8 +142,8 @@ class Manifest:
         if self.withheld:
             raise NotFoundError(
                 f"{where} has the metadata and splits of {self.name}, but not the examples: {self.license} "
-                "does not allow publishing them. Build them on this machine, from a checkout of shiftdata: "
-                f"`python -m builders build {self.name}`, then load build/shift/{self.name}. "
+                "does not allow publishing them. Build them on this machine: "
+                f"`shiftdata build {self.name}`, then load build/shift/{self.name}. "
                 "The config 'metadata' loads without them"
             )
 

@@ -168,7 +168,7 @@ def unknown_dataset(
         "check the name; or give the folder or URL of the dataset itself",
         "SHIFTDATA_HOME=<the folder above the dataset's folder> adds a folder to those that are searched",
         f"{VARIABLE}=<file or URL of your lab's catalog.json> adds the datasets of a catalog",
-        "to build one, from a checkout of shiftdata: python -m builders list",
+        "to build one: `shiftdata recipes`",
     ]
     if offline:
         advice.insert(0, f"this is offline; with the network: shiftdata fetch {name}")

@@ -1,4 +1,4 @@
-"""`python -m builders list`: the recipes."""
+"""`shiftdata recipes`: what can be built by name."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from shiftdata.cli.verbs import verb
 
 @verb("""
     example:
-      python -m builders list
+      shiftdata recipes
 """)
 def command() -> None:
-    """Show the recipes of this checkout: name, family, title and bases."""
+    """Show the recipes that come with the package: name, family, title and bases."""
     recipes = [load_recipe(name) for name in recipe_names()]
     wide = max(len(recipe.name) for recipe in recipes) + 2
     for recipe in recipes:

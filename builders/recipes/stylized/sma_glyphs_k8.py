@@ -6,11 +6,16 @@ there, so that the splits are the same.
 
 from dataclasses import replace
 
+from builders.albums.glyphs import GlyphAlbum
 from builders.recipe import Expected
 from builders.recipe_files import load_recipe
+from builders.shifts.steps import Stylize
 from shiftdata.evaluation.protocols import GroupFairness
 
 WHOLE = load_recipe("sma_glyphs")
+ALBUM, SHIFT = WHOLE.album, WHOLE.shift
+assert isinstance(ALBUM, GlyphAlbum)
+assert isinstance(SHIFT, Stylize)
 LETTERS = ("B", "E", "H", "P", "Q", "R", "S", "T")
 STYLES = (
     "amber", "bright_crayon", "crimson_print", "dark_olive", "glossy_red", "midnight", "mist", "pale_cream",
@@ -21,11 +26,11 @@ RECIPE = replace(
     name="sma_glyphs_k8",
     title="Stylized Glyphs, 8 letters in 8 styles",
     summary="What sma_glyphs' canonical splits gf_k8_* are made of: the same pictures, the same splits.",
-    album=replace(WHOLE.album, letters=LETTERS),
+    album=replace(ALBUM, letters=LETTERS),
     shift=replace(
-        WHOLE.shift,
+        SHIFT,
         styles=STYLES,
-        strengths={style: WHOLE.shift.strength_of(style) for style in STYLES},
+        strengths={style: SHIFT.strength_of(style) for style in STYLES},
     ),
     bases=tuple(base for base in WHOLE.bases if base.name != "mini"),
     protocols=tuple(GroupFairness(k=8, mu=mu) for mu in (0.05, 0.1, 0.2)),
