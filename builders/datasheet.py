@@ -8,6 +8,17 @@ from pathlib import Path
 from shiftdata.errors import InputError, not_found
 from shiftdata.untrusted.texts import read_toml
 
+#: How an answer begins that is still to be given.
+TODO = "TODO:"
+#: The questions that venues ask of every dataset: `new` writes them as answers that are still to be given.
+ASKED = {
+    "people": "do people occur in it; consent, personal or sensitive information",
+    "biases": "which groups, places, tastes or tools are over- or under-represented",
+    "limitations": "what it cannot show; errors and noise that are known",
+    "uses": "what it is good for",
+    "impact": "whom its use may help or harm",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Datasheet:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Collection, Mapping
-from pathlib import PurePath
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path, PurePath
 from types import FunctionType
 from typing import Any
 
 from builders.own_code import own_code
+from shiftdata.data.format.records import Material
 from shiftdata.errors import InputError, not_found
+from shiftdata.files import sha256_of
 
 #: How the name of a recipe file's module begins, which only `load_recipe` can import.
 RECIPE_MODULE = "recipe_"
@@ -27,6 +29,21 @@ def part_identity(part: Any) -> Any:
     if part is not None:
         _check_code_version(part)
     return identity_of(part)
+
+
+def file_material(file: Path) -> Material:
+    """Name a file with its hash."""
+    return Material(name=file.name, hash=f"sha256:{sha256_of(file)}")
+
+
+def materials_of(part: Any) -> Iterator[Material]:
+    """Yield the files that a part, or a part of it, reads: what its method `materials` names."""
+    if isinstance(part, tuple | list):
+        for entry in part:
+            yield from materials_of(entry)
+    elif dataclasses.is_dataclass(part):
+        yield from part.materials() if hasattr(part, "materials") else ()
+        yield from materials_of([getattr(part, entry.name) for entry in dataclasses.fields(part)])
 
 
 def check_part(kind: str, part: Any, *needed: str) -> None:

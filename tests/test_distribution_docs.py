@@ -8,7 +8,6 @@ from pathlib import Path
 
 import huggingface_hub.constants
 import pytest
-from etils import epath
 
 import shiftdata as sd
 from tests.paths import ROOT
@@ -22,8 +21,7 @@ def test_the_examples_of_the_docs_run(tiny: Path, tmp_path: Path, monkeypatch: p
     first, second = sd.info(tiny).nuisances[:2]
     words = {"sma_emoji": "tiny", "amber": first, "embers": second, "k=4": "k=2"}
     blocks = re.findall(r"```python\n(.*?)```", DOC.read_text(encoding="utf-8"), re.S)
-    assert len(blocks) == 4
-    monkeypatch.setattr("mlcroissant._src.core.constants.DOWNLOAD_PATH", epath.Path(tmp_path / "cache"))
+    assert len(blocks) == 3
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SHIFTDATA_HOME", str(tiny.parent))
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)

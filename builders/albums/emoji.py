@@ -8,6 +8,7 @@ vendors draw each concept; a class has at most 40; concepts that look alike shar
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import zipfile
 import zlib
@@ -20,6 +21,7 @@ from typing import Any, ClassVar
 from PIL import Image, ImageOps
 
 from builders.sample import BadItem, Item
+from shiftdata.data.format.records import Material
 from shiftdata.errors import InputError, IntegrityError, not_found
 from shiftdata.extras import require
 from shiftdata.untrusted.archives import BoundedZip, open_zip
@@ -109,6 +111,15 @@ class EmojiAlbum:
         for name, data in parts:
             digest.update(f"{name} {len(data)}\n".encode() + data)
         return digest.hexdigest()
+
+    def materials(self) -> list[Material]:
+        """Name the packages that the pictures come from."""
+        found = []
+        for terms in (_terms(self.assets)[vendor] for vendor in self.vendors):
+            name, digits = f"{terms['package']}@{terms['version']}", terms["integrity"].partition("-")[2]
+            digest, url = base64.b64decode(digits).hex(), f"pkg:npm/%40{name.removeprefix('@')}"
+            found.append(Material(name=name, hash=f"sha512:{digest}", url=url))
+        return found
 
 
 def _rasterise(body: bytes, view_box: tuple[float, float], size: int) -> bytes:

@@ -18,8 +18,9 @@ from typing import ClassVar, Literal
 
 from PIL import Image
 
-from builders.parts import check_chosen
+from builders.parts import check_chosen, file_material
 from builders.sample import BadItem, Item
+from shiftdata.data.format.records import Material
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.stable import content_hash, rng
@@ -120,6 +121,9 @@ class GlyphAlbum:
             data = archive.read(name)
             digest.update(f"{name} {len(data)}\n".encode() + data)
         return digest.hexdigest()
+
+    def materials(self) -> list[Material]:
+        return [file_material(self.assets / name) for name in ("families.tsv", "outlines.zip")]
 
 
 def _drawn(path: str, size: int, ink: tuple[int, ...]) -> bytes:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator
 from typing import Any
 
+from builders.parts import materials_of, part_identity
 from builders.recipe import Recipe
 from shiftdata.data.format.names import line_fault
 from shiftdata.data.format.records import Activity, Provenance
+from shiftdata.stable import content_hash
 
 LONGEST = 60
 
@@ -24,13 +27,23 @@ def provenance_of(recipe: Recipe) -> Provenance:
 
 
 def _activities(recipe: Recipe) -> Iterator[Activity]:
-    yield Activity(name="collection", how=_words(recipe.album))
+    yield _activity("collection", recipe.album)
     for step in recipe.prepare:
-        yield Activity(name="preprocessing", how=_words(step))
-    yield Activity(name="shift", how=_words(recipe.shift))
+        yield _activity("preprocessing", step)
+    yield _activity("shift", recipe.shift)
     if recipe.filters is not None:
-        yield Activity(name="filtering", how=_words(recipe.filters))
-    yield Activity(name="encoding", how=_words(recipe.encoding))
+        yield _activity("filtering", recipe.filters)
+    yield _activity("encoding", recipe.encoding)
+
+
+def _activity(name: str, part: Any) -> Activity:
+    return Activity(
+        name=name,
+        how=_words(part),
+        code_version=type(part).code_version,
+        parameters=content_hash(json.dumps(part_identity(part), sort_keys=True)),
+        used=list(dict.fromkeys(materials_of(part))),
+    )
 
 
 def _words(part: Any) -> str:

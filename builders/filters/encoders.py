@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from builders.filters.scorers import Floats
-from builders.shifts.stylizers.weights import hub_folder, weights_hash
+from builders.shifts.stylizers.weights import hub_folder, weights_hash, weights_material
+from shiftdata.data.format.records import Material
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.stable import content_hash
@@ -40,6 +41,9 @@ class Clip:
 
     def fingerprint(self) -> str:
         return content_hash(f"clip-{self.code_version}", str(self.size), _weights_id(self.folder))
+
+    def materials(self) -> list[Material]:
+        return _materials(self.folder)
 
     def pictures(self, pictures: Sequence[Image.Image]) -> Floats:
         model = _clip(str(self.folder))
@@ -74,6 +78,9 @@ class Dino:
     def fingerprint(self) -> str:
         settings = (str(self.softmax), str(self.size))
         return content_hash(f"dino-{self.code_version}", *settings, _weights_id(self.folder))
+
+    def materials(self) -> list[Material]:
+        return _materials(self.folder)
 
     def pictures(self, pictures: Sequence[Image.Image]) -> Floats:
         model = _dino(str(self.folder))
@@ -110,6 +117,10 @@ def _weights_id(folder: Path | str) -> str:
         file for file in _local(str(folder)).glob("*") if file.suffix in (".safetensors", ".json", ".txt")
     )
     return content_hash(*(f"{file.name} {weights_hash(file)}" for file in files))
+
+
+def _materials(folder: Path | str) -> list[Material]:
+    return [*map(weights_material, sorted(_local(str(folder)).glob("*.safetensors")))]
 
 
 @lru_cache(8)

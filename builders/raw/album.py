@@ -19,8 +19,10 @@ from PIL import Image, ImageFile
 from builders.albums.folder import DIGITS_OF_MANY, ENDINGS, hash_digits, key_of, origin_of, picture_of, slug
 from builders.raw.archives import RAW, RAW_VARIABLE
 from builders.raw.rows import Rows, parquet_files
+from builders.raw.sources import sources
 from builders.raw.tree import Tree
 from builders.sample import BadItem, Example, Item, Json, PictureFile
+from shiftdata.data.format.records import Material
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.stable import content_hash
 from shiftdata.threads import available_cores, in_threads
@@ -204,6 +206,12 @@ class RawAlbum:
     @cached_property
     def _fingerprint(self) -> str:
         return content_hash(*self.labels, *map(self._described, self.items()))
+
+    def materials(self) -> list[Material]:
+        """Name the files of the authors' release, by the hashes that are known of them."""
+        known = None if self.by_content else sources().get(self.name)
+        files = [file for file in known.files if file.hash and not file.optional] if known else []
+        return [Material(name=file.name, hash=file.hash, url=file.url or None) for file in files]
 
     def _described(self, item: Item) -> str:
         named = (item.key, item.label, item.nuisance or "", item.origin, item.license, *item.bases)

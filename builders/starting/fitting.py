@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from builders.datasheet import ASKED, TODO
 from builders.make import assign
 from builders.make.canonical import check_planned, planned, planned_splits
 from builders.make.equal import listed
@@ -164,7 +165,10 @@ def _text(
 
 
 def _imports(draft: Draft, code: str) -> str:
-    modules: dict[str, list[str]] = {"builders.recipe": ["Base", "Recipe"]}
+    modules: dict[str, list[str]] = {
+        "builders.datasheet": ["Datasheet"],
+        "builders.recipe": ["Base", "Recipe"],
+    }
     for line in (*draft.imports, *draft.shift.imports):
         module, imported = line.split()
         modules.setdefault(module, []).append(imported)
@@ -203,6 +207,10 @@ def _fields(
         *_tuple("bases", [_base_code(base) for base in bases]),
         f"default_base={quoted(bases[-1].name)},",
         *(protocols if splits else []),
+        "# For venues; `check --venue` lists what is still to be answered.",
+        "datasheet=Datasheet(",
+        *(f"{INDENT}{name}={quoted(f'{TODO} {question}')}," for name, question in ASKED.items()),
+        "),",
     ]
 
 

@@ -18,6 +18,7 @@ from shiftdata.files import write_text
       shiftdata leaderboard submissions --data build/shift --out page.html
       shiftdata leaderboard submissions > board.md
       shiftdata leaderboard submissions --data public --labels birds.labels.parquet      hidden labels
+      shiftdata leaderboard submissions --croissant results.jsonld     its figures as Croissant Tasks
       shiftdata leaderboard mine.parquet --check                       exit status 1 if it is refused
       shiftdata leaderboard submissions --eval-results models          for model repos on the Hub
       shiftdata leaderboard submissions --data /srv/shift --served /srv/shift
@@ -37,6 +38,7 @@ from shiftdata.files import write_text
 @click.option(
     "--served", type=Path, metavar="FOLDER", help="Write DATASET.leaderboard.json for `serve` there."
 )
+@click.option("--croissant", type=Path, metavar="FILE", help="Write the figures there as Croissant Tasks.")
 @click.option("--check", is_flag=True, help="Exit with 1 if a submission is refused.")
 def command(
     places: tuple[str, ...],
@@ -46,10 +48,12 @@ def command(
     eval_results: Path | None,
     owner: str,
     served: Path | None,
+    croissant: Path | None,
     check: bool,
 ) -> int:
     """Rank submissions on each task by their predictions, and list the refused ones."""
     from shiftdata.bench.leaderboard import hub, leaderboard
+    from shiftdata.bench.leaderboard.tasks import render_tasks
 
     board = leaderboard(*places, data=data, labels=labels)
     files: dict[Path, str] = {}
@@ -57,6 +61,8 @@ def command(
         files |= {eval_results / name: text for name, text in hub.eval_results(board, owner).items()}
     if served:
         files |= {served / name: text for name, text in hub.served_leaderboards(board).items()}
+    if croissant:
+        files[croissant] = render_tasks(board)
     for path, text in files.items():
         write_text(path, text)
         print(path)
@@ -64,9 +70,9 @@ def command(
         write_text(out, board.to_html() if out.suffix == ".html" else board.to_markdown())
         accepted = {entry.file for table in board.tables for entry in table.entries}
         print(f"{out}: {len(accepted):,} submissions, {len(board.refused):,} refused")
-    elif not (eval_results or served):
+    elif not files:
         print(board.to_markdown(), end="")
-    if board.refused and (check or out or eval_results or served):
+    if board.refused and (check or out or files):
         for refused in board.refused:
             print(f"refused: {refused.file}: {refused.reason}", file=sys.stderr)
     return int(check and bool(board.refused))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,10 +20,12 @@ from shiftdata.bench.leaderboard.judging import scores_of
 from shiftdata.bench.leaderboard.submission import Submission
 from shiftdata.bench.leaderboard.submitting import dataset_of, from_records
 from shiftdata.cli.app import main as cli
+from shiftdata.data.format.croissant import render_croissant
+from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.metadata import read_metadata
 from shiftdata.errors import InputError
 from shiftdata.evaluation.metrics.statistics import student_quantile
-from tests.bench.submissions import fair, guess, part, submitted, written
+from tests.bench.submissions import GF, fair, guess, part, submitted, written
 from tests.evaluation.protocols.made import metadata
 from tests.paths import ROOT
 
@@ -127,6 +131,24 @@ def test_places_without_submissions_are_errors_and_a_broken_file_is_refused(tiny
     assert [refused.file for refused in board.refused] == ["a/broken.parquet"]
     line = ["leaderboard", *map(str, places), "--data", str(tiny.parent)]
     assert (cli(line), cli([*line, "--check"])) == (0, 1)
+
+
+def test_figures_as_croissant_tasks_name_the_problem_of_croissant_json(tiny, task, folder, tmp_path):
+    out = tmp_path / "results.jsonld"
+    line = ["leaderboard", str(folder), "--data", str(tiny.parent)]
+    assert cli([*line, "--croissant", str(out)]) == 0
+    entries = [entry for table in leaderboard(folder, data=tiny.parent).tables for entry in table.entries]
+    graph = json.loads(out.read_text())["@graph"]
+    for entry, evaluation in zip(entries, graph, strict=True):
+        solution = evaluation["cr:evaluatedSolution"]
+        assert solution["sc:name"] == entry.card.method
+        results = {result["cr:metric"]: result["cr:value"] for result in evaluation["cr:evaluationResults"]}
+        assert results["worst"]["sc:value"] == entry.scores["worst"].value
+        assert results["worst"]["sc:minValue"] <= results["worst"]["sc:value"]
+    manifest = Manifest.read(tiny)
+    split = replace(manifest.canonical_splits[0], protocol=GF)
+    (problem,) = json.loads(render_croissant(replace(manifest, canonical_splits=[split])))["subjectOf"]
+    assert solution["sc:isBasedOn"] == problem["sameAs"]
 
 
 def test_a_leaderboard_needs_no_torch(tiny, task, tmp_path):

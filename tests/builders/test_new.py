@@ -93,7 +93,7 @@ def test_pictures_in_domains_become_a_dataset_as_printed(capsys):
     text = Path("my_photos.py").read_text()
     assert 'HERE / "my photos"' in text
     assert "*(LeaveOneDomainOut(test=name) for name in DOMAINS)," in text
-    assert 25 <= len(text.splitlines()) <= 45
+    assert 25 <= len(text.splitlines()) <= 50
     assert "exists: give another --name or --out, or --force" in refused(capsys, "my photos", *OWNER)
     assert main(["new", str(Path("my photos").resolve()), "--force", *OWNER]) == 0
     assert Path("my_photos.py").read_text() == text, "relative, absolute and with a slash are one"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import socket
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -19,17 +20,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import rdflib
 from PIL import Image
+from rdflib import RDF, SDO
 
 from builders.datasheet import Datasheet
 from builders.describe.provenance import provenance_of
-from builders.recipe_files import recipe_of
+from builders.describe.renderings import draft
+from builders.recipe_files import load_recipe, recipe_of
+from builders.shifts.styles.network import GRAPHS
 from shiftdata.data.format.croissant import LONGEST_FILTERS, render_croissant
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.errors import InputError
+from shiftdata.files import sha256_of
 from tests.shared import dataset_of
 
+CR = rdflib.Namespace("http://mlcommons.org/croissant/")
+PROV = rdflib.Namespace("http://www.w3.org/ns/prov#")
+ODRL = rdflib.Namespace("http://www.w3.org/ns/odrl/2/")
 AWKWARD = [
     'a "quoted" one',
     "dots. and, commas",
@@ -235,7 +244,9 @@ def test_the_context_is_the_standard_one(manifest):
     from mlcroissant._src.core.rdf import make_context
 
     standard = make_context(mlc.Context(conforms_to=CroissantVersion.V_1_1))
-    assert described(manifest)["@context"] == standard | {"prov": "http://www.w3.org/ns/prov#"}
+    ours = described(manifest)["@context"]
+    assert ours.keys() - standard.keys() == {"prov", "duo", "odrl", "cc"}
+    assert standard.items() <= ours.items()
 
 
 def test_a_canonical_split_cannot_take_the_name_of_an_enumeration(manifest):
@@ -259,3 +270,76 @@ def test_a_manifest_without_provenance_says_nothing_of_what_made_its_examples(ma
 )
 def test_content_that_a_program_drew_is_synthetic(name, synthetic):
     assert provenance_of(recipe_of(name)).synthetic is synthetic
+
+
+def graph_of(document: dict[str, Any]) -> rdflib.Graph:
+    """The document as an independent reader of JSON-LD sees it."""
+    base = "http://lab/d/croissant.json"
+    return rdflib.Graph().parse(data=json.dumps(document), format="json-ld", publicID=base)
+
+
+def test_the_chain_leads_from_the_encoding_to_the_weights_and_the_recipe():
+    recipe = recipe_of("sma_emoji")
+    graph = graph_of(described(draft(recipe)))
+    steps = set(graph.subjects(RDF.type, PROV.Activity))
+    (last,) = steps - set(graph.objects(None, PROV.wasInformedBy))
+    chain = list(graph.transitive_objects(last, PROV.wasInformedBy))
+    assert [str(graph.value(step, PROV.label)) for step in chain] == [
+        "encoding", "shift", "preprocessing", "collection",
+    ]  # fmt: skip
+    hashes = {graph.value(file, SDO.sha256, default="").toPython() for file in graph[chain[1] : PROV.used]}
+    assert {sha256_of(file) for file in GRAPHS} < hashes
+    packages = {str(graph.value(file, SDO.url)) for file in graph[chain[-1] : PROV.used]}
+    assert "pkg:npm/%40iconify-json/noto@1.2.9" in packages
+    domainnet = {file.name: file for file in load_recipe("domainnet").album.materials()}
+    assert domainnet["sketch.zip"].url.endswith("/visda/2019/multi-source/sketch.zip")
+    assert load_recipe("hub_domainnet").album.materials() == []  # which reads a copy
+    for step, part in zip(chain, [recipe.encoding, recipe.shift, *recipe.prepare, recipe.album], strict=True):
+        plan = graph.value(graph.value(step, PROV.qualifiedAssociation), PROV.hadPlan)
+        assert str(graph.value(plan, SDO.version)) == str(part.code_version)
+        assert str(graph.value(plan, SDO.isPartOf)).endswith(recipe.recipe_id())
+    changed = provenance_of(replace(recipe, encoding=replace(recipe.encoding, quality=91)))
+    same = zip(provenance_of(recipe).activities, changed.activities, strict=True)
+    assert [ours.parameters == theirs.parameters for ours, theirs in same] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "permitted", "duties", "forbidden", "terms"),
+    [
+        ("CC0-1.0", "reproduce distribute derive", "", "", "42"),
+        ("MIT", "reproduce distribute derive", "attribute", "", "42"),
+        ("CC-BY-NC-SA-4.0", "reproduce distribute derive", "attribute ShareAlike", "commercialize", "42 46"),
+        ("CC-BY-ND-4.0", "reproduce distribute", "attribute", "derive", "42"),
+        ("LicenseRef-Mine", "", "", "", ""),
+    ],
+)
+def test_usage_terms_follow_the_licence(manifest, name, permitted, duties, forbidden, terms):
+    graph = graph_of(described(replace(manifest, license=name)))
+
+    def actions(kind: str) -> set[str]:
+        rules = graph.subjects(RDF.type, ODRL[kind])
+        return {re.split("[/#]", action)[-1] for rule in rules for action in graph[rule : ODRL.action]}
+
+    assert actions("Permission") == {*permitted.split()}
+    assert actions("Duty") == {*duties.split()}
+    assert actions("Prohibition") == {*forbidden.split()}
+    codes = {code.toPython() for code in graph.objects(None, SDO.termCode)}
+    assert codes == {f"DUO_00000{term}" for term in terms.split()}
+
+
+def test_canonical_splits_are_tasks_for_others_to_solve(tiny, manifest):
+    graph = graph_of(described(manifest))
+    problems = {str(graph.value(node, SDO.name)): node for node in graph.subjects(RDF.type, CR.TaskProblem)}
+    assert problems.keys() == {split.name for split in manifest.canonical_splits}
+    split, problem = manifest.canonical_splits[0], problems[manifest.canonical_splits[0].name]
+    inputs = list(graph[problem : CR.input])
+    roles = {str(graph.value(node, SDO.name)): graph.value(node, RDF.type) for node in inputs}
+    assert roles == {"train": CR.TrainingSplit, "validation": CR.ValidationSplit, "test": CR.TestSplit}
+    keys = {graph.value(node, SDO.isPartOf) for node in inputs}
+    assert {graph.value(node, RDF.type) for node in keys} == {CR.RecordSet}
+    schema = graph.value(graph.value(problem, CR.output), CR.schema)
+    assert {str(graph.value(field, SDO.name)) for field in graph[schema : CR.field]} == {"key", "prediction"}
+    evaluation = graph.value(problem, CR.evaluation)
+    assert list(split.metrics) == ["worst", "mean", "overall"]
+    assert {str(name) for name in graph[evaluation : CR.metric]} == {*split.metrics}
+    assert len(opened(tiny).metadata.record_sets) == len(described(manifest)["recordSet"])

@@ -22,7 +22,7 @@ from shiftdata.errors import InputError, NotFoundError
 from shiftdata.evaluation.protocols import protocols
 from shiftdata.evaluation.tasks import Evaluation, OneClassWarning
 from shiftdata.evaluation.tasks.making import choose
-from shiftdata.evaluation.tasks.official import OFFICIAL
+from shiftdata.evaluation.tasks.official import FIGURES, OFFICIAL
 from tests.evaluation.protocols.made import metadata
 from tests.evaluation.protocols.test_every import CASES, SHARED
 
@@ -382,6 +382,7 @@ def test_the_truth_a_constant_and_random_predictions_under_every_protocol(name):
     right = {"mean", "worst", "worst_3", "worst_5", "overall", "mean_class", "mean_domain", "worst_domain"}
     right |= {"h_score", "known", "unknown", "h_score_classes", "known_classes"}
     figures = task.evaluate(true).figures
+    assert {name for metric in task.history.metrics for name in FIGURES[metric]} <= figures.keys()
     values = {figures[figure].value for figure in right & set(figures)}
     assert {value for value in values if not math.isnan(value)} == {1}
     guesses = np.random.default_rng(0).choice(task.label_ids, len(true))

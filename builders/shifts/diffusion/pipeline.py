@@ -14,7 +14,8 @@ from PIL import Image
 
 from builders.shifts.devices import OnDevice
 from builders.shifts.diffusion.slider import Slider
-from builders.shifts.stylizers.weights import hub_folder, weights_hash
+from builders.shifts.stylizers.weights import hub_folder, weights_hash, weights_material
+from shiftdata.data.format.records import Material
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.stable import content_hash
@@ -76,6 +77,10 @@ class Diffusion(OnDevice):
         files = [file for part in PARTS for file in sorted((folder / part).glob("*")) if file.is_file()]
         kept = [file for file in files if file.suffix in (".safetensors", ".json", ".txt")]
         return content_hash(*(f"{file.parent.name}/{file.name} {weights_hash(file)}" for file in kept))
+
+    def materials(self) -> list[Material]:
+        folder = pipeline_folder(self.folder)
+        return [weights_material(file) for part in PARTS for file in (folder / part).glob("*.safetensors")]
 
     def fingerprint(self) -> str:
         fields = (self.device, self.precision, self.prompt, self.negative_prompt, self.scheduler)

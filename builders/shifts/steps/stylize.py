@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from builders.albums.folder import slug
-from builders.parts import check_chosen
+from builders.parts import check_chosen, file_material
 from builders.sample import Sample
 from builders.shifts.steps.framing import OneStrength, framed
-from builders.shifts.styles.bank import SLUG_LENGTH, StyleBank, encode_folder, read_bank, style_pictures
+from builders.shifts.styles.bank import BANK, SLUG_LENGTH, StyleBank, encode_folder, read_bank, style_pictures
 from builders.shifts.stylizers import Arbitrary, Stylizer
+from shiftdata.data.format.records import Material
 from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash, rng
 
@@ -89,6 +90,9 @@ class Stylize(OneStrength):
         strengths = (f"{self.strength_of(style):g}" for style in self.nuisances)
         parts = (str(self.seed), self.dataset, *strengths)
         return content_hash(*parts, self._bank.fingerprint(), self.stylizer.fingerprint())
+
+    def materials(self) -> list[Material]:
+        return [] if isinstance(self.styles, Path) else [file_material(BANK)]
 
     def strength_of(self, style: str) -> float:
         return self.strength * (self.strengths or {}).get(style, 1.0)

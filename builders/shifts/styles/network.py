@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import onnxruntime as ort
 
 ASSETS = Path(__file__).parent / "assets"
+GRAPHS = tuple(ASSETS / f"{name}.onnx" for name in ("decoder", "encoder", "predictor"))
 CODE_LENGTH = 100
 STYLE_SIDE = 256  # the predictor's only input size
 MIN_SIDE = 16  # below it the reflecting borders of the network are wider than its feature map
@@ -59,8 +60,8 @@ def mix(own: FloatArray, style: FloatArray, strength: float) -> FloatArray:
 def fingerprint() -> str:
     """A hash of the shipped graphs, part of what determines a stylized dataset."""
     digest = hashlib.sha256()
-    for name in ("decoder", "encoder", "predictor"):
-        digest.update((ASSETS / f"{name}.onnx").read_bytes())
+    for file in GRAPHS:
+        digest.update(file.read_bytes())
     return digest.hexdigest()
 
 

@@ -14,7 +14,8 @@ from PIL import Image
 from builders.shifts.devices import OnDevice
 from builders.shifts.stylizers.stylizer import FloatArray, Stylizer
 from builders.shifts.stylizers.vgg import Decoder, Vgg, layout_of, shown
-from builders.shifts.stylizers.weights import Place, weights_hash
+from builders.shifts.stylizers.weights import Place, weights_hash, weights_material
+from shiftdata.data.format.records import Material
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
 
@@ -62,6 +63,9 @@ class AdaIN(OnDevice, Stylizer):
     def fingerprint(self) -> str:
         settings = (self.code_version, self.device, self.precision, self.batch)
         return content_hash(*map(str, settings), self.codes_id(), weights_hash(self.decoder))
+
+    def materials(self) -> list[Material]:
+        return [weights_material(self.encoder), weights_material(self.decoder)]
 
     @property
     def threads(self) -> int:

@@ -16,8 +16,11 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from shiftdata.data.format import usage
+from shiftdata.data.format.lineage import steps
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import ATTRIBUTION, data_files, protocol_file
+from shiftdata.data.format.problems import problems
 from shiftdata.data.format.records import Base, CanonicalSplit, Split, by_reason
 from shiftdata.data.format.schema import FEATURE_TYPES, FROZEN, POINTER_COLUMNS, columns, example_type
 from shiftdata.errors import InputError
@@ -33,6 +36,7 @@ ENCODINGS = {
     "parquet": "application/x-parquet",
     "md": "text/markdown",
 }
+NAMESPACES = {"prov": "http://www.w3.org/ns/prov#"} | usage.CONTEXT
 
 #: Croissant's names of roles and of Arrow types: others are integers, and bytes have no name.
 TRAINING = "cr:TrainingSplit"
@@ -109,7 +113,7 @@ def render_croissant(manifest: Manifest) -> str:
     if repeated:
         raise InputError(f"croissant.json would have two record sets {', '.join(repeated)}: rename it")
     document = {
-        "@context": read_json(CONTEXT) | {"prov": "http://www.w3.org/ns/prov#"},
+        "@context": read_json(CONTEXT) | NAMESPACES,
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
         **_about_dataset(manifest),
@@ -135,6 +139,9 @@ def _about_dataset(manifest: Manifest) -> Json:
     kinds = {name: "Organization" if name.startswith("The ") else "Person" for name in manifest.creators}
     if "funding" in answers:
         more["funding"] = {"@type": "sc:Grant", "description": answers["funding"]}
+    if tasks := problems(manifest, ROLE_TYPES):
+        more["subjectOf"] = tasks
+    licenses = manifest.license.split(" AND ")
     return {
         "name": manifest.name,
         "alternateName": manifest.title,
@@ -144,7 +151,8 @@ def _about_dataset(manifest: Manifest) -> Json:
         "identifier": manifest.content_id,
         "datePublished": manifest.released,
         "isLiveDataset": False,
-        "license": [_license(name) for name in manifest.license.split(" AND ")],
+        "license": [_license(name) for name in licenses],
+        "usageInfo": usage.usage(licenses),
         "creator": [{"@type": f"sc:{kind}", "name": name} for name, kind in kinds.items()],
         "citeAs": manifest.citation,
         "keywords": ["distribution shift", manifest.family, manifest.roles.modality, "shiftdata"],
@@ -164,13 +172,8 @@ def _provenance(manifest: Manifest) -> Json:
     derived: Json = {"prov:wasDerivedFrom": sources} if sources else {}
     if (provenance := manifest.provenance) is None:
         return derived
-    label = f"shiftdata {manifest.versions.get('shiftdata', '')}"
-    agent = {"prov:wasAssociatedWith": {"@type": "prov:SoftwareAgent", "prov:label": label}}
-    activities = [
-        {"@type": "prov:Activity", "prov:label": step.name, "description": step.how} | agent
-        for step in provenance.activities
-    ]
-    return derived | {"rai:hasSyntheticData": provenance.synthetic, "prov:wasGeneratedBy": activities}
+    made = steps(manifest, provenance.activities)
+    return derived | {"rai:hasSyntheticData": provenance.synthetic, "prov:wasGeneratedBy": made}
 
 
 def _license(name: str) -> str:
@@ -236,7 +239,8 @@ def _tables(manifest: Manifest) -> Iterator[tuple[Json, Json]]:
         yield _records(manifest, path, name, about, plain | POINTER_COLUMNS)
     keys = dict(zip(FROZEN.names, FROZEN.types, strict=True))
     for split in manifest.canonical_splits:
-        yield _records(manifest, protocol_file(split.name), split.name, _about(split), keys)
+        if (path := protocol_file(split.name)) in manifest.files:  # not of a draft
+            yield _records(manifest, path, split.name, _about(split), keys)
 
 
 def _records(

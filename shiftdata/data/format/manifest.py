@@ -54,7 +54,7 @@ SET_NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
 ROLES = ("fit", "unlabelled", "select", "test")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 #: The fields whose texts are hashes, may have several lines, are shares of 1, or are not checked.
-HASHES = ("recipe_id", "content_id", "manifest", "sha256")
+HASHES = ("recipe_id", "content_id", "manifest", "sha256", "parameters")
 PROSE = ("summary", "citation", "datasheet", "left_out", "how", "dropped", "notes", "reason", "features")
 SHARES = ("accuracy", "chance", "alone", "noise", "mean", "worst", "by_nuisance")
 #: The fields that are written only where a dataset has them, with what they are elsewhere.

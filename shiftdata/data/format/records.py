@@ -117,7 +117,8 @@ class CanonicalSplit:
     """A task that is published with its dataset: `protocol` (as `shiftdata task` reads it) on a base.
 
     Its rows are frozen as keys in `protocols/<name>.parquet`. `configs` are its names in the card, each with
-    its sets; without any it is a key file alone. `notes` compare the request with the result.
+    its sets; without any it is a key file alone. `notes` compare the request with the result;
+    `metrics` are the official figures.
     """
 
     name: str
@@ -127,6 +128,7 @@ class CanonicalSplit:
     sets: Mapping[str, CanonicalSet]
     configs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    metrics: Sequence[str] = ()
 
     @property
     def has_files(self) -> bool:
@@ -172,11 +174,26 @@ class EqualContent:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Material:
+    """A file that a step reads, such as weights or an archive; `hash` is `<algorithm>:<digits>`."""
+
+    name: str
+    hash: str | None = None
+    url: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Activity:
-    """A step that made the examples: its kind, and its details."""
+    """A step that made the examples: its kind, its details, the version of its code, the files it reads.
+
+    `parameters` is the hash of all that determines what it makes, the content of an album included.
+    """
 
     name: str
     how: str
+    code_version: int
+    parameters: str
+    used: Sequence[Material] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

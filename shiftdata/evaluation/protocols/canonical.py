@@ -15,6 +15,7 @@ from shiftdata.data.format.schema import SPLITS
 from shiftdata.data.format.written import size_of
 from shiftdata.evaluation.protocols.base import Protocol
 from shiftdata.evaluation.tasks import Task
+from shiftdata.evaluation.tasks.official import FIGURES
 from shiftdata.evaluation.tasks.rows import empty_groups
 
 
@@ -47,6 +48,7 @@ def canonical_split(
         sets=sets,
         configs=virtual_configs(protocol.config_name, sets) if virtual else {},
         notes=[*task.history.notes, *(f"{GAPS} {name}: {count:,}" for name, count in empty.items())],
+        metrics=list(dict.fromkeys(name for metric in task.history.metrics for name in FIGURES[metric])),
     )
 
 

@@ -341,6 +341,17 @@ OFFICIAL: Mapping[str, Callable[[Judged], Named]] = {
     "wilds": _wilds,
 }
 
+#: The figures of each that every such task has, the headline first.
+FIGURES: Mapping[str, Sequence[str]] = {
+    "fairness": ("worst", "mean", "overall"),
+    "domains": ("mean_domain", "worst_domain", "overall"),
+    "adaptation": ("overall", "mean_class"),
+    "universal": ("h_score", "known", "unknown"),
+    "label-shift": ("overall", "mean_class", "marginal_error"),
+    "continuous": ("mean_drop", "mean_failure_point", "failures"),
+    "wilds": ("overall",),
+}
+
 
 def figures_of(judged: Judged, metrics: tuple[str, ...]) -> tuple[dict[str, Figure], list[str]]:
     """Return the figures of some official metrics (plain ones for none), and why some are missing."""
