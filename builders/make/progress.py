@@ -12,13 +12,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from threading import Event, Thread
-from typing import Any
-
-from tqdm import tqdm
+from typing import TYPE_CHECKING, Any
 
 from builders.spool import Spool
 from shiftdata.data.executors import Rank
+from shiftdata.progress import bar_class, in_notebook, progress
 from shiftdata.untrusted.texts import read_json
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 FOLDER = "progress"
 #: Seconds between two signs of life, and until a process without one counts as lost: NFS shows them late.
@@ -70,7 +72,7 @@ class Reporter:
     ) -> None:
         self.spool, self.quiet = spool, quiet
         self.status = Status(rank=rank.number, world=rank.world, recipe_id=recipe_id, bases=list(bases))
-        self._bar: tqdm[Any] = tqdm(disable=True)
+        self._bar: tqdm[Any] = progress("", None, "", quiet=True)
         self._end = Event()
         self._thread = Thread(target=self._beat_on, daemon=True)
 
@@ -90,8 +92,8 @@ class Reporter:
         """Show a phase, and count what is made in it."""
         rank, world = self.status.rank, self.status.world
         title = f"{name} ({rank} of {world})" if world > 1 else name
-        interval = 0.1 if sys.stderr.isatty() else IN_LOG
-        with tqdm(
+        interval = 0.1 if sys.stderr.isatty() or in_notebook() else IN_LOG
+        with bar_class()(
             total=total, desc=title, unit=unit, disable=self.quiet, smoothing=0.05, mininterval=interval
         ) as self._bar:
             yield
