@@ -24,9 +24,13 @@ from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.evaluation import Evaluation
 from shiftdata.evaluation.tasks.predictions import predictions_file
 from shiftdata.files import write_text
+from shiftdata.notebook import box, line, shown
 
 if TYPE_CHECKING:
     from shiftdata.baselines.pretrained.model import Pretrained
+
+#: Rows that are evaluated for a notebook.
+MOST_ROWS = 500_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,6 +54,20 @@ class Prediction:
         """The predicted label number of each of `rows`."""
         predicted: IntArray = self.outputs[self.scores.argmax(axis=1)]
         return predicted
+
+    @shown
+    def _repr_html_(self) -> str:
+        about = self.about
+        names = ("backbone", "model", "variant", "seed", "device", "seconds")
+        given = {name: about[name] for name in names if name in about} | dict(about.get("hyper", {}))
+        text = ", ".join(
+            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in given.items()
+        )
+        tests = [name for name in self.sets if self.task.sets[name].role == "test"]
+        small = tests and len(self.task.rows(tests[0])) <= MOST_ROWS
+        result = self.evaluate(tests[0])._repr_html_() if small else None
+        return box(f"{about['method']} on {self.task.metadata.name}", line(text), result or "")
 
     def scores_of(self, name: str | None = None) -> Floats:
         """Return logits for the rows of a set, by default of the test set, in the order of `task.keys`."""

@@ -71,7 +71,9 @@ def command(
     if dataset is None:
         return _print_methods()
     names = ("variant", "backbone", "encoder", "seed")
-    options = {name: settings.pop(name) for name in names} | values_of("--set", hyper, "eta=0.1") | unseen(quiet)
+    options = (
+        {name: settings.pop(name) for name in names} | values_of("--set", hyper, "eta=0.1") | unseen(quiet)
+    )
     chosen = task_of(dataset, protocol, settings)
     training = Training(**{name: value for name, value in settings.items() if value is not None})
     with processes(device) as first:

@@ -20,6 +20,7 @@ from shiftdata.data.places.search import find, is_offline, no_manifest, store_at
 from shiftdata.data.places.signatures import MOST_BYTES, SIGNATURE, Keys, check_signature, pinned
 from shiftdata.data.places.store import MissingFileError, Store, in_a_line, is_url
 from shiftdata.errors import ChangedError, IntegrityError, MissingExtraError, StorageError
+from shiftdata.notebook import shown
 
 #: Seconds for which a remote place without versions is believed to be unchanged.
 BELIEVED = 10.0
@@ -50,6 +51,12 @@ class OpenDataset:
         return (
             f"<{self.manifest.name} {self.manifest.version} at {self.address}, manifest {self.sha256[:12]}>"
         )
+
+    @shown
+    def _repr_html_(self) -> str:
+        from shiftdata.data.loading.showing import dataset_html
+
+        return dataset_html(self)
 
     @property
     def address(self) -> str:

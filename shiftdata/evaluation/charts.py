@@ -3,6 +3,7 @@
 chart, svg_chart              the blocks of tables, as a figure and as an element of a page
 new_figure, drawn_figure      an empty figure of one's own, and the picture of one
 Panel, draw_panels            heat maps of groups, drawn with Pillow alone
+panel_html                    the same as a table of HTML
 """
 
 from __future__ import annotations
@@ -263,6 +264,25 @@ def panel_of(
     shares = np.where(shown > 0, shown / (most or shown.max()), np.nan)
     texts = [[_brief(count) for count in row] for row in shown.tolist()]
     return Panel(title, [labels[y] for y in rows], [nuisances[x] for x in columns], shares, texts)
+
+
+def panel_html(panel: Panel) -> str:
+    """Return a panel as a table, on a light page or a dark one: the bluer a square, the larger its number."""
+    upright = "writing-mode:vertical-rl;transform:rotate(180deg);text-align:left"
+    heads = (f'<th scope="col" style="{upright}">{html.escape(name)}</th>' for name in panel.nuisances)
+    lines = []
+    for label, shares, texts in zip(
+        panel.labels, np.nan_to_num(panel.shares).tolist(), panel.texts, strict=True
+    ):
+        squares = (
+            f'<td style="text-align:center;background-color:rgba(0,114,178,{0.7 * share:.2f})">'
+            f"{html.escape(text)}</td>"
+            for share, text in zip(shares, texts, strict=True)
+        )
+        lines.append(f'<tr><th scope="row">{html.escape(label)}</th>{"".join(squares)}</tr>')
+    caption = f"<caption>{html.escape(panel.title)}</caption>"
+    head = f"<thead><tr><td></td>{''.join(heads)}</tr></thead>"
+    return "\n".join([f"<table>{caption}{head}<tbody>", *lines, "</tbody></table>"])
 
 
 def draw_panels(panels: Sequence[Panel]) -> Image.Image:
