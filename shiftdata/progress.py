@@ -49,7 +49,7 @@ def shows(title: str, **units: str) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         @wraps(function)
         def showing(*args: Any, **given: Any) -> Any:
-            if units.keys() & given.keys():
+            if any(name.startswith("on_") for name in given):
                 return function(*args, **given)
             with progress(title, None, "", quiet=os.environ.get("RANK", "0") != "0") as bar:
                 shown = () if bar.disable else units.items()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 500_000
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Prediction:
     """The scores of a model for sets of a task; `about` has everything that determines them.
 
@@ -54,6 +54,9 @@ class Prediction:
         """The predicted label number of each of `rows`."""
         predicted: IntArray = self.outputs[self.scores.argmax(axis=1)]
         return predicted
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.about['method']}: {self.task!r}>"
 
     @shown
     def _repr_html_(self) -> str:

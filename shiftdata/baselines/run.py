@@ -128,7 +128,7 @@ def _check_network(method: Method, network: Network, source: Source, about: Back
             raise InputError(f"{type(method).__name__} {why}: use {instead} or another of that kind")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Run(Prediction):
     """The result of a training.
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 POINTS = 40
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Adaptation(Prediction):
     """The predictions of the last round of a stream, and its course.
 

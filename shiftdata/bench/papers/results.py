@@ -98,6 +98,8 @@ class Results:
     def __str__(self) -> str:
         return "\n\n".join(table.text() for table in self.tables()) or "no numbers"
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         return "\n".join(table.html() for table in self.tables())
 

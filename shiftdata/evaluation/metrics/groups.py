@@ -30,7 +30,7 @@ from shiftdata.tables import aligned, markdown
 MOST_LINES = 20
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GroupAccuracy(Record):
     """The accuracy of each group, domain or label, and its number of rows.
 
@@ -177,6 +177,8 @@ class GroupAccuracy(Record):
             shown = np.argsort(np.where(self.n > 0, self.accuracy, -1), kind="stable")[:MOST_LINES].tolist()
             lines.append(f"the {MOST_LINES} worst of them:")
         return "\n".join([*lines, aligned(*self._lines(shown))])
+
+    __repr__ = __str__
 
     @shown
     def _repr_html_(self) -> str:
