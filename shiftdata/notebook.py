@@ -1,14 +1,9 @@
-"""What objects show in a notebook: HTML without a script, and with no style but its own.
-
-shown        makes `_repr_html_` of a function: never an error, never more than a megabyte
-box, line    what an object shows; a line of text in it
-table        a header and its rows, the first of them
-strip        small pictures with their names
-"""
+"""What objects show in a notebook: HTML without a script, and with no style but its own."""
 
 from __future__ import annotations
 
 import base64
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -21,7 +16,6 @@ T = TypeVar("T")
 
 #: Characters of what is shown, and lines of a table, at most.
 MOST, MOST_LINES = 1_000_000, 40
-QUIET = "opacity:.75"
 
 
 def shown(make: Callable[[T], str]) -> Callable[[T], str | None]:
@@ -42,22 +36,24 @@ def shown(make: Callable[[T], str]) -> Callable[[T], str | None]:
 
 def box(title: str, *parts: str) -> str:
     """Return a title and the parts below it; what is wider than the page can be scrolled."""
-    head = f"<div><strong>{escape(title)}</strong></div>"
-    # A blank line would end it where Markdown surrounds it.
-    inside = "\n".join([head, *filter(None, parts)]).replace("\n\n", "\n")
-    return f'<div style="max-width:100%;overflow-x:auto">\n{inside}\n</div>'
+    head = f'<div style="max-width:100%;overflow-x:auto">\n<div><strong>{escape(title)}</strong></div>'
+    return re.sub("\n+", "\n", "\n".join([head, *parts, "</div>"]))  # a blank line would end it in Markdown
 
 
 def line(text: str) -> str:
     """Return a paragraph, paler than a title."""
-    return f'<div style="{QUIET}">{escape(text)}</div>'
+    return f'<div style="opacity:.75">{escape(text)}</div>'
 
 
 def table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table of the first rows, and how many are left out."""
-    body = tuple(map(tuple, rows[:MOST_LINES]))
-    more = [line(f"and {len(rows) - MOST_LINES:,} more")] if len(rows) > MOST_LINES else []
-    return "\n".join([Block(tuple(header), body).html(caption), *more])
+    shown = plain(Block(tuple(header), tuple(map(tuple, rows[:MOST_LINES]))).html(caption))
+    return shown + (line(f"and {len(rows) - MOST_LINES:,} more") if len(rows) > MOST_LINES else "")
+
+
+def plain(html: str) -> str:
+    """Return a table as it looks without the style of our pages: a notebook or a site has its own."""
+    return re.sub(' class="[^"]*"', "", html.replace(' class="n"', ' style="text-align:right"'))
 
 
 def strip(pictures: Sequence[tuple[str, bytes, str]]) -> str:

@@ -21,22 +21,13 @@ def in_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-def bar_class() -> type[tqdm[Any]]:
-    """Return the kind of bar that is shown here."""
-    if not in_notebook():
-        from tqdm import tqdm
-
-        return tqdm
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # without ipywidgets it warns, and writes a line
-        from tqdm.auto import tqdm as widget
-    return widget
-
-
-def progress(title: str, total: int | None, unit: str, *, quiet: bool = False) -> tqdm[Any]:
+def progress(title: str, total: int | None, unit: str, *, quiet: bool = False, **options: Any) -> tqdm[Any]:
     """Return a progress bar; none where standard error is neither a terminal nor a notebook's."""
-    disable = True if quiet else False if in_notebook() else None
-    return bar_class()(total=total, desc=title, unit=unit, unit_scale=True, disable=disable)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # in a notebook without ipywidgets it warns, and writes a line
+        from tqdm.auto import tqdm
+    shown = {"disable": True if quiet else False if in_notebook() else None, "unit_scale": True}
+    return tqdm(total=total, desc=title, unit=unit, **(shown | options))
 
 
 def shows(title: str, **units: str) -> Callable[[F], F]:

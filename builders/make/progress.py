@@ -12,15 +12,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from tqdm import tqdm
 
 from builders.spool import Spool
 from shiftdata.data.executors import Rank
-from shiftdata.progress import bar_class, in_notebook, progress
+from shiftdata.progress import in_notebook, progress
 from shiftdata.untrusted.texts import read_json
-
-if TYPE_CHECKING:
-    from tqdm import tqdm
 
 FOLDER = "progress"
 #: Seconds between two signs of life, and until a process without one counts as lost: NFS shows them late.
@@ -93,9 +92,13 @@ class Reporter:
         rank, world = self.status.rank, self.status.world
         title = f"{name} ({rank} of {world})" if world > 1 else name
         interval = 0.1 if sys.stderr.isatty() or in_notebook() else IN_LOG
-        with bar_class()(
-            total=total, desc=title, unit=unit, disable=self.quiet, smoothing=0.05, mininterval=interval
-        ) as self._bar:
+        options: dict[str, Any] = {
+            "disable": self.quiet,
+            "unit_scale": False,
+            "smoothing": 0.05,
+            "mininterval": interval,
+        }
+        with progress(title, total, unit, **options) as self._bar:
             yield
 
     def made(self, count: int | bool) -> None:

@@ -60,11 +60,8 @@ def command(
         raise InputError(
             "give --model: the folder of a run of `shiftdata train ... --folder`, or a model's name"
         )
-    chosen, given = (
-        task_of(dataset, protocol, settings),
-        values_of("--set", hyper, "rate=0.001") | unseen(quiet),
-    )
-    result = adapt(chosen, model, **settings, **given)
+    chosen, given = task_of(dataset, protocol, settings), values_of("--set", hyper, "rate=0.001")
+    result = adapt(chosen, model, **settings, **given, **unseen(quiet))
     about = result.about
     print_result(result, form, settings["folder"], f"{about['method']} of {about['model']}")
     if picture:

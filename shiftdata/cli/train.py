@@ -71,12 +71,11 @@ def command(
     if dataset is None:
         return _print_methods()
     names = ("variant", "backbone", "encoder", "seed")
-    options = (
-        {name: settings.pop(name) for name in names} | values_of("--set", hyper, "eta=0.1") | unseen(quiet)
-    )
+    options = {name: settings.pop(name) for name in names} | values_of("--set", hyper, "eta=0.1")
     chosen = task_of(dataset, protocol, settings)
     training = Training(**{name: value for name, value in settings.items() if value is not None})
     with processes(device) as first:
+        options |= unseen(quiet)
         run = train(chosen, method, training=training, device=device, folder=folder, **options)
     if first:
         about = run.about

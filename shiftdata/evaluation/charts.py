@@ -268,21 +268,17 @@ def panel_of(
 
 def panel_html(panel: Panel) -> str:
     """Return a panel as a table, on a light page or a dark one: the bluer a square, the larger its number."""
-    upright = "writing-mode:vertical-rl;transform:rotate(180deg);text-align:left"
+    upright = "padding:4px;min-width:0;writing-mode:vertical-rl;transform:rotate(180deg);text-align:left"
+    square = "padding:4px 6px;min-width:0;text-align:center;background-color:rgba(0,114,178"
     heads = (f'<th scope="col" style="{upright}">{html.escape(name)}</th>' for name in panel.nuisances)
-    lines = []
-    for label, shares, texts in zip(
-        panel.labels, np.nan_to_num(panel.shares).tolist(), panel.texts, strict=True
-    ):
-        squares = (
-            f'<td style="text-align:center;background-color:rgba(0,114,178,{0.7 * share:.2f})">'
-            f"{html.escape(text)}</td>"
-            for share, text in zip(shares, texts, strict=True)
-        )
-        lines.append(f'<tr><th scope="row">{html.escape(label)}</th>{"".join(squares)}</tr>')
-    caption = f"<caption>{html.escape(panel.title)}</caption>"
-    head = f"<thead><tr><td></td>{''.join(heads)}</tr></thead>"
-    return "\n".join([f"<table>{caption}{head}<tbody>", *lines, "</tbody></table>"])
+    lines = [f"<table><caption>{html.escape(panel.title)}</caption><tr><td></td>{''.join(heads)}</tr>"]
+    shares = np.nan_to_num(0.7 * panel.shares).tolist()
+    for label, opacities, texts in zip(panel.labels, shares, panel.texts, strict=True):
+        lines.append(f'<tr><th scope="row" style="padding:4px 6px">{html.escape(label)}</th>')
+        for opacity, text in zip(opacities, texts, strict=True):
+            lines.append(f'<td style="{square},{opacity:.2f})">{html.escape(text)}</td>')
+        lines.append("</tr>")
+    return "\n".join([*lines, "</table>"])
 
 
 def draw_panels(panels: Sequence[Panel]) -> Image.Image:

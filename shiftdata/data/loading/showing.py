@@ -39,7 +39,6 @@ def manifest_html(manifest: Manifest, pictures: str = "") -> str:
         for base in manifest.ordered_bases
     ]
     lacking = "" if manifest.pixels_included else "; the examples are not included"
-    canonical = [split.name for split in manifest.canonical_splits]
     return box(
         f"{manifest.title} ({manifest.name} {manifest.version})",
         line(manifest.summary),
@@ -47,7 +46,7 @@ def manifest_html(manifest: Manifest, pictures: str = "") -> str:
         table("Rows by base and split", ["base", *splits], rows),
         line(_named("labels", manifest.labels)),
         line(_named(f"values of {manifest.roles.nuisance}", manifest.nuisances)),
-        line(_named("canonical splits", canonical)) if canonical else "",
+        line(_named("canonical splits", [split.name for split in manifest.canonical_splits])),
         line(f"licence {manifest.license}; content {manifest.content_id[:16]}{lacking}"),
     )
 
@@ -61,9 +60,8 @@ def _strip(dataset: OpenDataset) -> str:
     """Return pictures of groups far apart, of the first base that is small enough to look through."""
     manifest = dataset.manifest
     bases = [base for base in manifest.ordered_bases if PICTURES <= base.rows <= ROWS]
-    if dataset.folder is None or manifest.roles.modality != "image" or not manifest.pixels_included:
-        return ""
-    if not bases:
+    pictures_here = dataset.folder and manifest.roles.modality == "image" and manifest.pixels_included
+    if not (pictures_here and bases):
         return ""
     rows, pictures = read_metadata(dataset, bases[0].name), []
     named = rows.label.astype(np.int64) * (len(rows.nuisances) + 1) + rows.nuisance + 1

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 #: The share of predictions of one class from which on an evaluation warns.
 ONE_CLASS = 0.9
-#: Groups whose heat map a notebook shows.
-MOST_SQUARES = 1600
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -131,18 +129,17 @@ class Evaluation(Record):
 
     @shown
     def _repr_html_(self) -> str:
-        columns, squares, worst = ["label", self.nuisance], "", ""
-        if len(self.cells.n) <= MOST_SQUARES and columns[1] in self.cells.codes:
-            from shiftdata.evaluation.charts import panel_html
-            from shiftdata.evaluation.tasks.charts import panel_of_cells
+        from shiftdata.evaluation.charts import panel_html
+        from shiftdata.evaluation.tasks.charts import panel_of_cells
 
-            with suppress(InputError):  # too many to read
-                squares = panel_html(panel_of_cells(self.cells, columns, self.set))
+        parts = [table("Figures", *self._lines())]
+        with suppress(InputError):  # of more groups than can be read
+            squares = panel_html(panel_of_cells(self.cells, ["label", self.nuisance], self.set))
             truly = " to ".join(number(end, 2) for end in self.groups.worst_interval())
             worst = f"worst group: {self.groups.worst_group}, {number(self.worst, 2)} (95 %: {truly})"
+            parts += [line(worst), squares]
         head = f"{self.task}, {self.dataset}, {self.set} ({self.role}): {self.n:,} rows"
-        notes = map(line, self.notes)
-        return box(head, table("Figures", *self._lines()), line(worst), squares, *notes)
+        return box(head, *parts, *map(line, self.notes))
 
     def picture(self, *by: str) -> Image.Image:
         """Draw two columns as a heat map, one as bars with standard errors, and severities as lines.

@@ -86,14 +86,14 @@ class Report:
         from shiftdata.evaluation.charts import panel_html, panel_of
 
         rows = [report.line(name) for name, report in self.sets.items()]
-        fit = [(name, report) for name, report in self.sets.items() if "fit" in report.roles][:1]
-        panels = [
-            panel_of(f"{name}: examples by group", self.labels, self.nuisances, np.array(report.counts))
-            for name, report in fit
-        ]
-        squares = [panel_html(panel) for panel in panels if panel is not None]
+        fit = next(
+            (name for name, report in self.sets.items() if "fit" in report.roles), next(iter(self.sets))
+        )
+        counts = np.array(self.sets[fit].counts)
+        panel = panel_of(f"{fit}: examples by group", self.labels, self.nuisances, counts)
+        squares = "" if panel is None else panel_html(panel)
         notes = map(line, [self._leaks, *self.notes])
-        return box(f"{self.task}, {self.dataset}", table("Sets", HEADER, rows), *squares, *notes)
+        return box(f"{self.task}, {self.dataset}", table("Sets", HEADER, rows), squares, *notes)
 
     def picture(self) -> Image.Image:
         """Draw a heat map of each set, side by side on one scale: the darker the more examples.
