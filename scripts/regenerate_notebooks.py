@@ -35,8 +35,10 @@ def executed(path: Path, folder: Path, replaced: Mapping[str, str] | None = None
     client = NotebookClient(
         notebook, timeout=600, resources=where, record_timing=False, coalesce_streams=True
     )
-    client.create_kernel_manager().transport = "ipc"  # asks for no port
-    client.execute()
+    with tempfile.TemporaryDirectory() as sockets:
+        manager = client.create_kernel_manager()
+        manager.transport, manager.ip = "ipc", f"{sockets}/kernel"  # no port
+        client.execute()
     return notebook
 
 
