@@ -1,4 +1,4 @@
-"""What objects show in a notebook: HTML without a script, and with no style but its own."""
+"""HTML that objects show in a notebook: no script, and no style but its own."""
 
 from __future__ import annotations
 

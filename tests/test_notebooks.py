@@ -1,4 +1,4 @@
-"""What objects show in a notebook, and the notebooks of the docs."""
+"""Objects in a notebook, and the notebooks of the docs."""
 
 from __future__ import annotations
 
