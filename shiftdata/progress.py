@@ -55,8 +55,5 @@ def _show(bar: tqdm[Any], unit: str, *counts: int) -> None:
     if bar.unit != unit:  # rows were read before the first step
         bar.reset()
     bar.unit = unit
-    if len(counts) == 2:
-        done, bar.total = counts
-        bar.update(done - bar.n)
-    else:
-        bar.update(counts[0])
+    done, bar.total = counts if len(counts) == 2 else (bar.n + counts[0], bar.total)
+    bar.update(done - bar.n)

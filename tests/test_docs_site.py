@@ -50,14 +50,8 @@ def test_every_page_is_staged_where_it_stands_and_has_a_place_in_the_order(tmp_p
     readme, notebook = (tmp_path / name for name in ("index.md", "docs/notebooks/researcher.md"))
     assert readme.read_text().startswith("# shiftdata")
     assert "(docs/notebooks/researcher.md)" in readme.read_text()
-    parts = [
-        "# A network",
-        "```ipython\nimport shiftdata as sd",
-        '<img alt="B / amber"',
-        "```text\nERM: mean",
-    ]
-    places = [notebook.read_text().find(part) for part in parts]
-    assert places == sorted(set(places) - {-1})
+    parts = ["# A network", "```ipython\nimport", '<img alt="B / amber"', "```text\nERM: mean"]
+    assert [part for part in parts if part not in notebook.read_text()] == []
     (tmp_path / "docs" / "lost.md").write_text("# Lost")
     with pytest.raises(SystemExit, match="lost"):
         import_module("navigation").config(tmp_path)

@@ -6,21 +6,12 @@ import io
 import sys
 from types import SimpleNamespace
 
-import pytest
-
 import shiftdata as sd
 
 
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-@pytest.fixture
-def kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a program sees in a kernel without ipywidgets."""
-    shell = SimpleNamespace(kernel=object(), config={})
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
 
 
 def trained(tiny, monkeypatch, stream: io.StringIO, **more) -> str:
@@ -30,7 +21,7 @@ def trained(tiny, monkeypatch, stream: io.StringIO, **more) -> str:
     return stream.getvalue()
 
 
-def test_a_training_counts_its_steps_in_a_terminal_and_in_a_notebook(tiny, monkeypatch, request):
+def test_a_training_counts_its_steps_in_a_terminal_and_in_a_notebook(tiny, monkeypatch):
     assert "3.00/3.00" in trained(tiny, monkeypatch, Terminal())
     assert trained(tiny, monkeypatch, io.StringIO()) == ""
     steps: list[tuple[int, int]] = []
@@ -39,7 +30,8 @@ def test_a_training_counts_its_steps_in_a_terminal_and_in_a_notebook(tiny, monke
     monkeypatch.setenv("RANK", "1")
     assert trained(tiny, monkeypatch, Terminal()) == ""  # the first of several processes has the bar
     monkeypatch.delenv("RANK")
-    request.getfixturevalue("kernel")
+    kernel = SimpleNamespace(kernel=object(), config={})  # without ipywidgets
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: kernel))
     assert "3.00/3.00" in trained(tiny, monkeypatch, io.StringIO())
 
 

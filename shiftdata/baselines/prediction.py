@@ -29,9 +29,6 @@ from shiftdata.notebook import box, line, shown
 if TYPE_CHECKING:
     from shiftdata.baselines.pretrained.model import Pretrained
 
-#: Rows that are evaluated for a notebook.
-MOST_ROWS = 500_000
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Prediction:
@@ -68,9 +65,8 @@ class Prediction:
             for name, value in given.items()
         )
         tests = [name for name in self.sets if self.task.sets[name].role == "test"]
-        small = tests and len(self.task.rows(tests[0])) <= MOST_ROWS
-        result = self.evaluate(tests[0])._repr_html_() if small else None
-        return box(f"{about['method']} on {self.task.metadata.name}", line(text), result or "")
+        results = [self.evaluate(name)._repr_html_() or "" for name in tests[:1]]
+        return box(f"{about['method']} on {self.task.metadata.name}", line(text), *results)
 
     def scores_of(self, name: str | None = None) -> Floats:
         """Return logits for the rows of a set, by default of the test set, in the order of `task.keys`."""

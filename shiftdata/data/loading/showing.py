@@ -38,7 +38,6 @@ def manifest_html(manifest: Manifest, pictures: str = "") -> str:
         [base.name, *(f"{base.splits[name].rows:,}" if name in base.splits else "" for name in splits)]
         for base in manifest.ordered_bases
     ]
-    lacking = "" if manifest.pixels_included else "; the examples are not included"
     return box(
         f"{manifest.title} ({manifest.name} {manifest.version})",
         line(manifest.summary),
@@ -47,7 +46,8 @@ def manifest_html(manifest: Manifest, pictures: str = "") -> str:
         line(_named("labels", manifest.labels)),
         line(_named(f"values of {manifest.roles.nuisance}", manifest.nuisances)),
         line(_named("canonical splits", [split.name for split in manifest.canonical_splits])),
-        line(f"licence {manifest.license}; content {manifest.content_id[:16]}{lacking}"),
+        line(f"licence {manifest.license}; content {manifest.content_id[:16]}"),
+        "" if manifest.pixels_included else line("the examples are not included"),
     )
 
 
@@ -60,8 +60,7 @@ def _strip(dataset: OpenDataset) -> str:
     """Return pictures of groups far apart, of the first base that is small enough to look through."""
     manifest = dataset.manifest
     bases = [base for base in manifest.ordered_bases if PICTURES <= base.rows <= ROWS]
-    pictures_here = dataset.folder and manifest.roles.modality == "image" and manifest.pixels_included
-    if not (pictures_here and bases):
+    if not (bases and dataset.folder and manifest.roles.modality == "image" and manifest.pixels_included):
         return ""
     rows, pictures = read_metadata(dataset, bases[0].name), []
     named = rows.label.astype(np.int64) * (len(rows.nuisances) + 1) + rows.nuisance + 1
