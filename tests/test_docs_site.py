@@ -47,7 +47,11 @@ def test_every_page_is_staged_where_it_stands_and_has_a_place_in_the_order(tmp_p
     import_module("staging").stage(tmp_path)
     listed = import_module("navigation").config(tmp_path)
     assert '"docs/gallery.md"' in listed
-    assert (tmp_path / "index.md").read_text().startswith("# shiftdata")
+    readme, notebook = (tmp_path / name for name in ("index.md", "docs/notebooks/researcher.md"))
+    assert readme.read_text().startswith("# shiftdata")
+    assert "(docs/notebooks/researcher.md)" in readme.read_text()
+    parts = ["# A network", "```ipython\nimport", '<img alt="B / amber"', "```text\nERM: mean"]
+    assert [part for part in parts if part not in notebook.read_text()] == []
     (tmp_path / "docs" / "lost.md").write_text("# Lost")
     with pytest.raises(SystemExit, match="lost"):
         import_module("navigation").config(tmp_path)

@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from builders.spool import Spool
 from shiftdata.data.executors import Rank
+from shiftdata.progress import in_notebook, progress
 from shiftdata.untrusted.texts import read_json
 
 FOLDER = "progress"
@@ -70,7 +71,7 @@ class Reporter:
     ) -> None:
         self.spool, self.quiet = spool, quiet
         self.status = Status(rank=rank.number, world=rank.world, recipe_id=recipe_id, bases=list(bases))
-        self._bar: tqdm[Any] = tqdm(disable=True)
+        self._bar: tqdm[Any] = progress("", None, "", quiet=True)
         self._end = Event()
         self._thread = Thread(target=self._beat_on, daemon=True)
 
@@ -90,10 +91,14 @@ class Reporter:
         """Show a phase, and count what is made in it."""
         rank, world = self.status.rank, self.status.world
         title = f"{name} ({rank} of {world})" if world > 1 else name
-        interval = 0.1 if sys.stderr.isatty() else IN_LOG
-        with tqdm(
-            total=total, desc=title, unit=unit, disable=self.quiet, smoothing=0.05, mininterval=interval
-        ) as self._bar:
+        interval = 0.1 if sys.stderr.isatty() or in_notebook() else IN_LOG
+        options: dict[str, Any] = {
+            "disable": self.quiet,
+            "unit_scale": False,
+            "smoothing": 0.05,
+            "mininterval": interval,
+        }
+        with progress(title, total, unit, **options) as self._bar:
             yield
 
     def made(self, count: int | bool) -> None:

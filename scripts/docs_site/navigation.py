@@ -52,8 +52,8 @@ pymdownx.superfences = {}
 
 TREE: dict[str, list[str]] = {
     "Start": [
-        "index.md", "docs/researcher.md", "docs/publisher.md", "docs/auditor.md", "docs/measured.md",
-        "CHANGELOG.md",
+        "index.md", "docs/researcher.md", "docs/publisher.md", "docs/auditor.md",
+        "docs/notebooks/researcher.md", "docs/notebooks/publisher.md", "docs/measured.md", "CHANGELOG.md",
     ],
     "Data": [
         "docs/loading.md", "docs/gallery.md", "docs/own_data.md", "docs/steps.md", "docs/generators.md",

@@ -24,12 +24,13 @@ from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.evaluation import Evaluation
 from shiftdata.evaluation.tasks.predictions import predictions_file
 from shiftdata.files import write_text
+from shiftdata.notebook import box, line, shown
 
 if TYPE_CHECKING:
     from shiftdata.baselines.pretrained.model import Pretrained
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Prediction:
     """The scores of a model for sets of a task; `about` has everything that determines them.
 
@@ -50,6 +51,22 @@ class Prediction:
         """The predicted label number of each of `rows`."""
         predicted: IntArray = self.outputs[self.scores.argmax(axis=1)]
         return predicted
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.about['method']}: {self.task!r}>"
+
+    @shown
+    def _repr_html_(self) -> str:
+        about = self.about
+        names = ("backbone", "model", "variant", "seed", "device", "seconds")
+        given = {name: about[name] for name in names if name in about} | dict(about.get("hyper", {}))
+        text = ", ".join(
+            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in given.items()
+        )
+        tests = [name for name in self.sets if self.task.sets[name].role == "test"]
+        results = [self.evaluate(name)._repr_html_() or "" for name in tests[:1]]
+        return box(f"{about['method']} on {self.task.metadata.name}", line(text), *results)
 
     def scores_of(self, name: str | None = None) -> Floats:
         """Return logits for the rows of a set, by default of the test set, in the order of `task.keys`."""

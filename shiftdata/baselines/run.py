@@ -32,6 +32,7 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import CellBatches, FixedRows, Ranks, RowSampler
 from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.predictions import UNKNOWN
+from shiftdata.progress import shows
 from shiftdata.stable import content_hash, hash64
 
 CHECKPOINT = "checkpoint.pt"
@@ -127,7 +128,7 @@ def _check_network(method: Method, network: Network, source: Source, about: Back
             raise InputError(f"{type(method).__name__} {why}: use {instead} or another of that kind")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Run(Prediction):
     """The result of a training.
 
@@ -168,6 +169,7 @@ class Run(Prediction):
         torch.save(self.model.trainer.method.state_dict(), Path(folder) / "model.pt")
 
 
+@shows("train", on_rows=" rows", on_step=" steps")
 def train(
     task: Task,
     method: str | Method = "erm",
@@ -212,7 +214,8 @@ def train(
         test_steps: predict the test sets at each evaluation too, for rules that choose a step.
         folder: the run is saved there, every `save_every` steps too, and goes on from there after a stop.
         save_every: steps between two checkpoints.
-        on_rows: gets the number of examples that were read since its last call.
+        on_rows: gets the number of examples that were read since its last call; default, as of `on_step`: a
+            progress bar.
         on_step: gets the number of steps done, and of all steps.
         hyper: hyper-parameters of the method.
 

@@ -265,6 +265,7 @@ def _network(setting: Setting, runs: Sequence[Identity]) -> list[dict[str, Any]]
             test_steps=bool(job.training.evaluate_every),
             folder=folder if steps > SAVE_EVERY else None,
             save_every=SAVE_EVERY,
+            on_rows=int,  # the sweep has a bar of its own
             **dict[str, Any](job.hyper),
         )
     remove(folder)

@@ -26,6 +26,7 @@ from shiftdata.evaluation.metrics.records import plain
 from shiftdata.evaluation.tasks import Evaluation, Role
 from shiftdata.evaluation.tasks.official import Figure
 from shiftdata.files import whole_file, write_text
+from shiftdata.notebook import box, shown, table
 from shiftdata.untrusted.parquet import read_parquet
 from shiftdata.untrusted.texts import read_json
 
@@ -132,6 +133,17 @@ class Records:
 
     def __len__(self) -> int:
         return int(self.runs.num_rows)
+
+    @shown
+    def _repr_html_(self) -> str:
+        names = ("dataset", "task", "label", "backbone")
+        rows = []
+        for study, runs in runs_of(self):
+            done = sum(self.column("status")[run] == DONE for run in runs)
+            rows.append([*(str(getattr(study, name)) for name in names), f"{len(runs):,}", f"{done:,}"])
+        sweeps = ", ".join(dict.fromkeys(self.column("sweep")))
+        title = f"{len(self):,} runs of {len(rows):,} studies ({sweeps})"
+        return box(title, table("Studies", [*names[:2], "method", "backbone", "runs", "done"], rows))
 
     def where(self, **chosen: Any) -> Records:
         """Choose runs by sweep, method, dataset, seed, ...: a value or several."""

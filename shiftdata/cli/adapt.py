@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from shiftdata.cli.task import task_arguments, task_of
-from shiftdata.cli.train import print_algorithm, print_result, result_options, values_of
-from shiftdata.cli.verbs import progress, verb
+from shiftdata.cli.train import print_algorithm, print_result, result_options, unseen, values_of
+from shiftdata.cli.verbs import verb
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 
@@ -61,8 +61,7 @@ def command(
             "give --model: the folder of a run of `shiftdata train ... --folder`, or a model's name"
         )
     chosen, given = task_of(dataset, protocol, settings), values_of("--set", hyper, "rate=0.001")
-    with progress(f"adapt {settings['method']}", None, " rows", quiet=quiet) as bar:
-        result = adapt(chosen, model, on_rows=bar.update, **settings, **given)
+    result = adapt(chosen, model, **settings, **given, **unseen(quiet))
     about = result.about
     print_result(result, form, settings["folder"], f"{about['method']} of {about['model']}")
     if picture:

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from shiftdata.cli.task import task_arguments, task_of
-from shiftdata.cli.train import print_result, processes, result_options, values_of
-from shiftdata.cli.verbs import GOES_ON, progress, verb
+from shiftdata.cli.train import print_result, processes, result_options, unseen, values_of
+from shiftdata.cli.verbs import GOES_ON, verb
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 
@@ -65,13 +65,10 @@ def command(
         return _print_models()
     if model is None:
         raise InputError("give --model NAME; `shiftdata predict` lists them")
-    given = values_of("--option", options, "k=20", _number_or_text)
+    given = values_of("--option", options, "k=20", _number_or_text) | unseen(quiet)
     chosen, loaded = task_of(dataset, protocol, settings), load(model, size=size)
-    with (
-        processes(settings["device"]) as first,
-        progress("encode", None, " rows", quiet=quiet or not first) as bar,
-    ):
-        result = predict(chosen, loaded, sets=sets or None, on_rows=bar.update, **settings, **given)
+    with processes(settings["device"]) as first:
+        result = predict(chosen, loaded, sets=sets or None, **settings, **given)
     if first:
         about = result.about
         why = f": {about['head']['auto']}" if "auto" in about["head"] else ""

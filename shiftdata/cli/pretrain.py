@@ -10,7 +10,7 @@ import click
 
 from shiftdata.cli.task import task_arguments, task_of
 from shiftdata.cli.train import processes, values_of
-from shiftdata.cli.verbs import GOES_ON, device_option, progress, quiet_option, verb
+from shiftdata.cli.verbs import GOES_ON, device_option, quiet_option, verb
 from shiftdata.extras import require
 
 
@@ -55,11 +55,9 @@ def command(
     given = {name: settings.pop(name) for name in ("backbone", "side", "seed", "device", "folder")}
     training = replace(SETTINGS, **{name: value for name, value in settings.items() if value is not None})
     hypers, begun = values_of("--set", hyper, "temperature=0.1"), time.monotonic()
-    with (
-        processes(given["device"]) as first,
-        progress(method, training.steps, " steps", quiet=quiet or not first) as bar,
-    ):
-        given["on_step"] = lambda done, _: bar.update(done - bar.n)
+    if quiet:
+        given["on_step"] = max
+    with processes(given["device"]) as first:
         model = pretrain(chosen, method, training=training, **given, **hypers)
     if first:
         rows = sum(corpus["rows"] for corpus in model.about["corpora"])

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from shiftdata.cli.task import task_arguments, task_of
-from shiftdata.cli.verbs import GOES_ON, device_option, format_option, progress, quiet_option, verb
+from shiftdata.cli.verbs import GOES_ON, device_option, format_option, quiet_option, verb
 from shiftdata.errors import InputError
 from shiftdata.evaluation.tasks import Task
 from shiftdata.extras import require
@@ -74,21 +74,18 @@ def command(
     options = {name: settings.pop(name) for name in names} | values_of("--set", hyper, "eta=0.1")
     chosen = task_of(dataset, protocol, settings)
     training = Training(**{name: value for name, value in settings.items() if value is not None})
-    with processes(device) as first, progress("read", None, " rows", quiet=quiet or not first) as bar:
-
-        def on_step(done: int, total: int) -> None:
-            bar.total, bar.unit, bar.n = total, " steps", done
-            bar.set_description(f"train {method}", refresh=False)
-            bar.update(0)
-
-        run = train(
-            chosen, method, training=training, device=device, folder=folder, on_rows=bar.update,
-            on_step=on_step, **options,
-        )  # fmt: skip
+    with processes(device) as first:
+        options |= unseen(quiet)
+        run = train(chosen, method, training=training, device=device, folder=folder, **options)
     if first:
         about = run.about
         print_result(run, form, folder, f"{about['method']} ({about['variant']}), {about['seconds']:.0f} s")
     return None
+
+
+def unseen(quiet: bool) -> dict[str, Any]:
+    """Return the listener with which a job shows no bar, if that is asked for."""
+    return {"on_rows": int} if quiet else {}
 
 
 def values_of(

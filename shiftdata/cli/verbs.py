@@ -18,11 +18,10 @@ import click
 
 from shiftdata.errors import InputError, MissingExtraError, ShiftdataError
 from shiftdata.extras import EXTRAS, install_hint
+from shiftdata.progress import progress as progress
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-
-    from tqdm import tqdm
 
     from shiftdata.data.executors.base import Rank
 
@@ -229,13 +228,6 @@ def asked_rank(rank: int | None, world: int | None, slurm: bool) -> Rank | None:
     if (rank is None) != (world is None):
         raise InputError("--rank and --world go together, as in --rank 0 --world 8")
     return None if rank is None or world is None else Rank(rank, world)
-
-
-def progress(title: str, total: int | None, unit: str, *, quiet: bool = False) -> tqdm[Any]:
-    """A progress bar; none where standard error is not a terminal."""
-    from tqdm import tqdm
-
-    return tqdm(total=total, desc=title, unit=unit, unit_scale=True, disable=quiet or None)
 
 
 def begin_bar(*, quiet: bool = False) -> Callable[[str, int], Callable[[], object]]:

@@ -21,6 +21,7 @@ from shiftdata.data.places.signatures import MOST_BYTES, SIGNATURE, Keys, check_
 from shiftdata.data.places.store import MissingFileError, Store, in_a_line, is_url
 from shiftdata.errors import ChangedError, IntegrityError, MissingExtraError, StorageError
 from shiftdata.logs import logger
+from shiftdata.notebook import shown
 
 #: Seconds for which a remote place without versions is believed to be unchanged.
 BELIEVED = 10.0
@@ -52,6 +53,12 @@ class OpenDataset:
         return (
             f"<{self.manifest.name} {self.manifest.version} at {self.address}, manifest {self.sha256[:12]}>"
         )
+
+    @shown
+    def _repr_html_(self) -> str:
+        from shiftdata.data.loading.showing import dataset_html
+
+        return dataset_html(self)
 
     @property
     def address(self) -> str:

@@ -3,6 +3,7 @@
 chart, svg_chart              the blocks of tables, as a figure and as an element of a page
 new_figure, drawn_figure      an empty figure of one's own, and the picture of one
 Panel, draw_panels            heat maps of groups, drawn with Pillow alone
+panel_html                    the same as a table of HTML
 """
 
 from __future__ import annotations
@@ -263,6 +264,21 @@ def panel_of(
     shares = np.where(shown > 0, shown / (most or shown.max()), np.nan)
     texts = [[_brief(count) for count in row] for row in shown.tolist()]
     return Panel(title, [labels[y] for y in rows], [nuisances[x] for x in columns], shares, texts)
+
+
+def panel_html(panel: Panel) -> str:
+    """Return a panel as a table, on a light page or a dark one: the bluer a square, the larger its number."""
+    upright = "padding:4px;min-width:0;writing-mode:vertical-rl;transform:rotate(180deg);text-align:left"
+    square = "padding:4px 6px;min-width:0;text-align:center;background-color:rgba(0,114,178"
+    heads = (f'<th scope="col" style="{upright}">{html.escape(name)}</th>' for name in panel.nuisances)
+    lines = [f"<table><caption>{html.escape(panel.title)}</caption><tr><td></td>{''.join(heads)}</tr>"]
+    shares = np.nan_to_num(0.7 * panel.shares).tolist()
+    for label, opacities, texts in zip(panel.labels, shares, panel.texts, strict=True):
+        lines.append(f'<tr><th scope="row" style="padding:4px 6px">{html.escape(label)}</th>')
+        for opacity, text in zip(opacities, texts, strict=True):
+            lines.append(f'<td style="{square},{opacity:.2f})">{html.escape(text)}</td>')
+        lines.append("</tr>")
+    return "\n".join([*lines, "</table>"])
 
 
 def draw_panels(panels: Sequence[Panel]) -> Image.Image:

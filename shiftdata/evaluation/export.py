@@ -15,8 +15,10 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols.named import published
 from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.rows import counts_of, hides_labels, key_array
+from shiftdata.progress import shows
 
 
+@shows("export", on_images=" pictures")
 def export(
     task: Task,
     layout: str,
@@ -37,7 +39,7 @@ def export(
         layout: imagefolder, wilds, domainbed, lists or clip-benchmark.
         out: the folder to make.
         overwrite: replace an earlier export of other content.
-        on_images: called with how many more pictures are in their places.
+        on_images: called with how many more pictures are in their places; default: a bar.
 
     """
     return folders.export(_sets_of(task), layout, out, overwrite=overwrite, on_images=on_images)

@@ -23,9 +23,11 @@ from shiftdata.evaluation.tasks import TaskWarning
 from shiftdata.evaluation.tasks.frozen import Frozen
 from shiftdata.evaluation.tasks.rows import description_of
 from shiftdata.evaluation.tasks.task import canonical_task, frozen_task
+from shiftdata.progress import shows
 from shiftdata.untrusted.texts import read_json
 
 
+@shows("verify", on_bytes="B")
 def verify(
     name: DatasetName,
     *,

@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from shiftdata.data.dataset import OpenDataset, opened
 from shiftdata.data.format.manifest import FILE_NAME
 from shiftdata.data.format.paths import README
+from shiftdata.data.loading.sprites import for_browser
 from shiftdata.data.places.store import FileInfo, MissingFileError, Store
 from shiftdata.errors import ChangedError, InputError, NotFoundError, ShiftdataError
 from shiftdata.evaluation.pages.shell import POLICY, render
@@ -24,7 +25,6 @@ from shiftdata.serve.names import LOG, Refusal, no_entry
 from shiftdata.serve.page_process import Ask
 from shiftdata.serve.pages.pages import Place, card_of, card_picture, counts_of, cover, entry_of, page
 from shiftdata.serve.pages.rows import MOST_ROWS, Rows
-from shiftdata.serve.pages.sprites import for_browser
 
 HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 #: Seconds in which the front page opens manifests: the rest follows when it is loaded again.

@@ -22,11 +22,13 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.sampling import Ranks
 from shiftdata.evaluation.tasks import Task
 from shiftdata.evaluation.tasks.rows import row_set
+from shiftdata.progress import shows
 
 #: Rows whose features are in memory at a time.
 CHUNK = 1 << 15
 
 
+@shows("encode", on_rows=" rows")
 def predict(
     task: Task,
     model: str | Pretrained,
@@ -58,7 +60,7 @@ def predict(
         precision: "float32" or "bfloat16", of the encoder.
         folder: the prediction is saved there.
         cache: keep features in the user's cache folder, in a folder of yours, or (False) not at all.
-        on_rows: gets the number of rows whose features became ready since its last call.
+        on_rows: gets the number of rows whose features became ready since its last call; default: a bar.
         options: of the head, such as `prompts` or `l2`.
 
     """

@@ -23,11 +23,13 @@ from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.sampling import FixedRows, Ranks
 from shiftdata.evaluation.tasks import Task
 from shiftdata.files import write_text
+from shiftdata.progress import shows
 
 #: AdamW at a rate that small networks bear, views as MoCo v2 makes them.
 SETTINGS = Training(steps=2000, batch=256, learning_rate=0.003, weight_decay=1e-4, augment="contrastive")
 
 
+@shows("pretrain", on_step=" steps")
 def pretrain(
     task: Task,
     method: str | Contrastive = "simclr",

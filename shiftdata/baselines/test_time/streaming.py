@@ -30,6 +30,7 @@ from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols.stream import Ordered, Stream, stream_of
 from shiftdata.evaluation.tasks import Task
+from shiftdata.progress import shows
 from shiftdata.stable import hash64
 from shiftdata.tables import Block, Table
 from shiftdata.threads import torch_threads
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 POINTS = 40
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Adaptation(Prediction):
     """The predictions of the last round of a stream, and its course.
 
@@ -99,6 +100,7 @@ class Adaptation(Prediction):
         pq.write_table(stream.append_column("prediction", labels), Path(folder) / "stream.parquet")
 
 
+@shows("adapt", on_rows=" rows")
 def adapt(
     task: Task,
     model: Run | Pretrained | str | Path,
@@ -127,7 +129,7 @@ def adapt(
         device: "cpu", "cuda", "cuda:1", "mps".
         view: makes another view of a batch of pictures, for the adapters that need views.
         folder: the predictions are saved there.
-        on_rows: gets the number of rows that were predicted since its last call.
+        on_rows: gets the number of rows that were predicted since its last call; default: a bar.
         hyper: hyper-parameters of the adapter.
 
     """

@@ -21,6 +21,7 @@ from shiftdata.bench.papers.numbers import (
 )
 from shiftdata.data.format.conditions import chosen_rows
 from shiftdata.errors import InputError
+from shiftdata.notebook import plain
 from shiftdata.tables import Cell, Cells, Table, csv_text
 
 if TYPE_CHECKING:
@@ -98,8 +99,10 @@ class Results:
     def __str__(self) -> str:
         return "\n\n".join(table.text() for table in self.tables()) or "no numbers"
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
-        return "\n".join(table.html() for table in self.tables())
+        return plain("\n".join(table.html() for table in self.tables()))
 
     def to_csv(self) -> str:
         return csv_text([SCHEMA.names, *(row.values() for row in self)])

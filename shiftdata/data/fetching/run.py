@@ -31,6 +31,7 @@ from shiftdata.data.places.signatures import SIGNATURE, pinned
 from shiftdata.data.places.store import OnBytes, is_url
 from shiftdata.errors import InputError, NotFoundError, StorageError
 from shiftdata.files import absolute, refuse_links, write_bytes
+from shiftdata.progress import shows
 
 MOST_LISTED = 10
 #: What may be a name on a Hub; anything else is a folder or a URL.
@@ -53,6 +54,7 @@ class Plan:
     sources: Sources
 
 
+@shows("fetch", on_bytes="B")
 def fetch(
     name: str | Path,
     *,
@@ -86,7 +88,7 @@ def fetch(
         replace: replace another dataset or version that is in `out`.
         jobs: files that are fetched at a time.
         on_plan: called before the examples come.
-        on_bytes: called with how many more bytes came; a negative number takes some back.
+        on_bytes: called with how many more bytes came, a negative number takes some back; default: a bar.
 
     """
     if jobs < 1:

@@ -39,6 +39,7 @@ from shiftdata.data.format.schema import FEATURE_TYPES, POINTER_COLUMNS, SPLITS,
 from shiftdata.data.format.typed import record
 from shiftdata.errors import IntegrityError, NotFoundError, not_found
 from shiftdata.files import open_regular
+from shiftdata.notebook import shown
 from shiftdata.untrusted.texts import read_json
 
 FILE_NAME = "manifest.json"
@@ -126,6 +127,12 @@ class Manifest:
     provenance: Provenance | None = None
     prompts: Sequence[str] = ()
     hidden: Hidden | None = None
+
+    @shown
+    def _repr_html_(self) -> str:
+        from shiftdata.data.loading.showing import manifest_html
+
+        return manifest_html(self)
 
     @property
     def pixels_included(self) -> bool:

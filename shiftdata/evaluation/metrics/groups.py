@@ -23,13 +23,14 @@ from shiftdata.evaluation.metrics.chance import WorstByChance, worst_by_chance
 from shiftdata.evaluation.metrics.clusters import Clusters
 from shiftdata.evaluation.metrics.records import Record, number
 from shiftdata.evaluation.metrics.statistics import accuracies, count_correct, normal, reach, spread, wilson
+from shiftdata.notebook import box, shown, table
 from shiftdata.tables import aligned, markdown
 
 #: Groups that `str` shows at most.
 MOST_LINES = 20
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GroupAccuracy(Record):
     """The accuracy of each group, domain or label, and its number of rows.
 
@@ -176,6 +177,13 @@ class GroupAccuracy(Record):
             shown = np.argsort(np.where(self.n > 0, self.accuracy, -1), kind="stable")[:MOST_LINES].tolist()
             lines.append(f"the {MOST_LINES} worst of them:")
         return "\n".join([*lines, aligned(*self._lines(shown))])
+
+    __repr__ = __str__
+
+    @shown
+    def _repr_html_(self) -> str:
+        figures, *_ = str(self).splitlines()
+        return box(figures, table(f"Accuracy by {self.by}", *self._lines(range(len(self.n)))))
 
     def differing(self) -> dict[str, IntArray]:
         """The column `origins` of tables, where it does not repeat the rows."""

@@ -18,7 +18,9 @@ def draw_cells(cells: Cells, columns: Sequence[str], title: str, set_name: str) 
     if len(columns) > 2:
         raise InputError(f"a picture shows one or two columns, got {', '.join(columns)}")
     others = [column for column in columns if column != "severity"]
-    return _map(cells, others, set_name) if len(others) == 2 else _bars_or_lines(cells, columns, title)
+    if len(others) == 2:
+        return draw_panels([panel_of_cells(cells, others, set_name)])
+    return _bars_or_lines(cells, columns, title)
 
 
 def _bars_or_lines(cells: Cells, columns: Sequence[str], title: str) -> Image.Image:
@@ -37,8 +39,8 @@ def _bars_or_lines(cells: Cells, columns: Sequence[str], title: str) -> Image.Im
     return drawn_figure(chart([Table(title, (block,), drawn=(block,))]))
 
 
-def _map(cells: Cells, columns: Sequence[str], set_name: str) -> Image.Image:
-    """Draw a square for each pair of names, with its accuracy in per cent; a dash for none."""
+def panel_of_cells(cells: Cells, columns: Sequence[str], set_name: str) -> Panel:
+    """Return a square for each pair of names, with its accuracy in per cent; a dash for none."""
     (down, across), pairs = cells.sums(columns)
     rows, y = np.unique(down, return_inverse=True)
     names, x = np.unique(across, return_inverse=True)
@@ -56,4 +58,4 @@ def _map(cells: Cells, columns: Sequence[str], set_name: str) -> Image.Image:
     each = f"n={least:,}" + (f" to {most:,}" if most > least else " each")
     title = f"{set_name}: accuracy in %, {int(cells.n.sum()):,} rows, {each}"
     labels, nuisances = cells.named(columns[0], rows), cells.named(columns[1], names)
-    return draw_panels([Panel(title, labels, nuisances, accuracy, texts)])
+    return Panel(title, labels, nuisances, accuracy, texts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,6 +20,7 @@ from shiftdata.evaluation.tasks.official import Figure, Judged, accuracy_of, fig
 from shiftdata.evaluation.tasks.predictions import UNKNOWN, predicted_rows
 from shiftdata.evaluation.tasks.rows import TaskRows, row_set
 from shiftdata.evaluation.tasks.sets import OneClassWarning, Role
+from shiftdata.notebook import box, line, shown, table
 from shiftdata.tables import aligned, markdown
 
 if TYPE_CHECKING:
@@ -124,6 +126,20 @@ class Evaluation(Record):
         return "\n".join([head, aligned(*self._lines()), *self.notes])
 
     __repr__ = __str__
+
+    @shown
+    def _repr_html_(self) -> str:
+        from shiftdata.evaluation.charts import panel_html
+        from shiftdata.evaluation.tasks.charts import panel_of_cells
+
+        parts = [table("Figures", *self._lines())]
+        with suppress(InputError):  # of more groups than can be read
+            squares = panel_html(panel_of_cells(self.cells, ["label", self.nuisance], self.set))
+            truly = " to ".join(number(end, 2) for end in self.groups.worst_interval())
+            worst = f"worst group: {self.groups.worst_group}, {number(self.worst, 2)} (95 %: {truly})"
+            parts += [line(worst), squares]
+        head = f"{self.task}, {self.dataset}, {self.set} ({self.role}): {self.n:,} rows"
+        return box(head, *parts, *map(line, self.notes))
 
     def picture(self, *by: str) -> Image.Image:
         """Draw two columns as a heat map, one as bars with standard errors, and severities as lines.

@@ -13,6 +13,7 @@ from shiftdata.data.arrays import IntArray
 from shiftdata.errors import InputError
 from shiftdata.evaluation.tasks.rows import CAUTION, TaskRows, empty_groups, leaking_origins
 from shiftdata.evaluation.tasks.sets import Role, RowSet
+from shiftdata.notebook import box, line, shown, table
 from shiftdata.tables import aligned
 
 if TYPE_CHECKING:
@@ -72,10 +73,27 @@ class Report:
                 more = f" and {len(report.empty) - 8} more" if len(report.empty) > 8 else ""
                 lines.append(f"empty in {name}: {', '.join(report.empty[:8])}{more}")
         lines += [note for note in self.notes if note not in cautions]
-        lines.append(f"{self.leaks:,} origins leak" if self.leaks else "no origin is on two sides")
-        return "\n".join(lines)
+        return "\n".join([*lines, self._leaks])
+
+    @property
+    def _leaks(self) -> str:
+        return f"{self.leaks:,} origins leak" if self.leaks else "no origin is on two sides"
 
     __repr__ = __str__
+
+    @shown
+    def _repr_html_(self) -> str:
+        from shiftdata.evaluation.charts import panel_html, panel_of
+
+        rows = [report.line(name) for name, report in self.sets.items()]
+        fit = next(
+            (name for name, report in self.sets.items() if "fit" in report.roles), next(iter(self.sets))
+        )
+        counts = np.array(self.sets[fit].counts)
+        panel = panel_of(f"{fit}: examples by group", self.labels, self.nuisances, counts)
+        squares = "" if panel is None else panel_html(panel)
+        notes = map(line, [self._leaks, *self.notes])
+        return box(f"{self.task}, {self.dataset}", table("Sets", HEADER, rows), squares, *notes)
 
     def picture(self) -> Image.Image:
         """Draw a heat map of each set, side by side on one scale: the darker the more examples.

@@ -20,9 +20,12 @@ from shiftdata.evaluation.tasks.reading import sampler as make_sampler
 from shiftdata.evaluation.tasks.report import Report, report_of
 from shiftdata.evaluation.tasks.rows import TaskRows, check_leaks, description_of, row_set
 from shiftdata.evaluation.tasks.sets import CANONICAL_ROLES, History, Indices, Role, RowSet
+from shiftdata.notebook import line, shown
 
 #: The sides of sets that only their roles tell: those of one side may share origins.
 SIDES = {"fit": "train", "unlabelled": "train", "select": "validation", "test": "test"}
+#: Rows that are counted for a notebook, in half a second.
+MOST_ROWS = 10_000_000
 
 
 class Task(TaskRows):
@@ -54,6 +57,11 @@ class Task(TaskRows):
             sets={**self.sets, name: replace(rows, roles=(*rows.roles, role))},
             history=replace(self.history, steps=(*self.history.steps, f"{name} also {role}")),
         )
+
+    @shown
+    def _repr_html_(self) -> str:
+        rows = sum(len(rows.indices) for rows in self.sets.values())
+        return self.report()._repr_html_() or "" if rows <= MOST_ROWS else line(repr(self))
 
     def report(self) -> Report:
         """Count rows, origins and groups of each set, empty groups and leaks; also drawn as a picture."""

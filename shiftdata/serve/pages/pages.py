@@ -17,12 +17,12 @@ from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import README
 from shiftdata.data.format.schema import SPLITS
+from shiftdata.data.loading.sprites import as_webp, sprite
 from shiftdata.data.places.search import NAMESPACE
 from shiftdata.data.places.store import Store
 from shiftdata.evaluation.pages.shell import as_size, markdown, render
 from shiftdata.evaluation.protocols import parse_protocol, protocols, task
 from shiftdata.serve.pages.rows import Rows
-from shiftdata.serve.pages.sprites import as_webp, sprite
 from shiftdata.untrusted.pictures import decoded_picture
 
 SIDE = 96  # of a square of a sprite of a group

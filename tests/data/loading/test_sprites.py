@@ -10,8 +10,8 @@ import pytest
 from PIL import Image, ImageOps
 
 from builders.shifts.styles.bank import on_white
+from shiftdata.data.loading.sprites import GREY, for_browser, sprite
 from shiftdata.errors import InputError
-from shiftdata.serve.pages.sprites import GREY, for_browser, sprite
 from shiftdata.untrusted.pictures import thumbnail
 
 
