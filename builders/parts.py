@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from builders.own_code import own_code
-from shiftdata.data.format.records import Material
+from shiftdata.data.format.records import UsedFile
 from shiftdata.errors import InputError, not_found
 from shiftdata.files import sha256_of
 
@@ -31,19 +31,19 @@ def part_identity(part: Any) -> Any:
     return identity_of(part)
 
 
-def file_material(file: Path) -> Material:
+def used_file(file: Path) -> UsedFile:
     """Name a file with its hash."""
-    return Material(name=file.name, hash=f"sha256:{sha256_of(file)}")
+    return UsedFile(name=file.name, hash=f"sha256:{sha256_of(file)}")
 
 
-def materials_of(part: Any) -> Iterator[Material]:
-    """Yield the files that a part, or a part of it, reads: what its method `materials` names."""
+def used_by(part: Any) -> Iterator[UsedFile]:
+    """Yield the files that a part, or a part of it, reads: what its method `used_files` names."""
     if isinstance(part, tuple | list):
         for entry in part:
-            yield from materials_of(entry)
+            yield from used_by(entry)
     elif dataclasses.is_dataclass(part):
-        yield from part.materials() if hasattr(part, "materials") else ()
-        yield from materials_of([getattr(part, entry.name) for entry in dataclasses.fields(part)])
+        yield from part.used_files() if hasattr(part, "used_files") else ()
+        yield from used_by([getattr(part, entry.name) for entry in dataclasses.fields(part)])
 
 
 def check_part(kind: str, part: Any, *needed: str) -> None:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from PIL import Image, ImageOps
 
 from builders.sample import BadItem, Item
-from shiftdata.data.format.records import Material
+from shiftdata.data.format.records import UsedFile
 from shiftdata.errors import InputError, IntegrityError, not_found
 from shiftdata.extras import require
 from shiftdata.untrusted.archives import BoundedZip, open_zip
@@ -112,13 +112,13 @@ class EmojiAlbum:
             digest.update(f"{name} {len(data)}\n".encode() + data)
         return digest.hexdigest()
 
-    def materials(self) -> list[Material]:
+    def used_files(self) -> list[UsedFile]:
         """Name the packages that the pictures come from."""
         found = []
         for terms in (_terms(self.assets)[vendor] for vendor in self.vendors):
             name, digits = f"{terms['package']}@{terms['version']}", terms["integrity"].partition("-")[2]
             digest, url = base64.b64decode(digits).hex(), f"pkg:npm/%40{name.removeprefix('@')}"
-            found.append(Material(name=name, hash=f"sha512:{digest}", url=url))
+            found.append(UsedFile(name=name, hash=f"sha512:{digest}", url=url))
         return found
 
 

@@ -18,9 +18,9 @@ from typing import ClassVar, Literal
 
 from PIL import Image
 
-from builders.parts import check_chosen, file_material
+from builders.parts import check_chosen, used_file
 from builders.sample import BadItem, Item
-from shiftdata.data.format.records import Material
+from shiftdata.data.format.records import UsedFile
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.stable import content_hash, rng
@@ -122,8 +122,8 @@ class GlyphAlbum:
             digest.update(f"{name} {len(data)}\n".encode() + data)
         return digest.hexdigest()
 
-    def materials(self) -> list[Material]:
-        return [file_material(self.assets / name) for name in ("families.tsv", "outlines.zip")]
+    def used_files(self) -> list[UsedFile]:
+        return [used_file(self.assets / name) for name in ("families.tsv", "outlines.zip")]
 
 
 def _drawn(path: str, size: int, ink: tuple[int, ...]) -> bytes:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from builders.parts import materials_of, part_identity
+from builders.parts import part_identity, used_by
 from builders.recipe import Recipe
 from shiftdata.data.format.names import line_fault
 from shiftdata.data.format.records import Activity, Provenance
@@ -42,7 +42,7 @@ def _activity(name: str, part: Any) -> Activity:
         how=_words(part),
         code_version=type(part).code_version,
         parameters=content_hash(json.dumps(part_identity(part), sort_keys=True)),
-        used=list(dict.fromkeys(materials_of(part))),
+        used=list(dict.fromkeys(used_by(part))),
     )
 
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from builders.filters.scorers import Floats
-from builders.shifts.stylizers.weights import hub_folder, weights_hash, weights_material
-from shiftdata.data.format.records import Material
+from builders.shifts.stylizers.weights import hub_folder, used_weights, weights_hash
+from shiftdata.data.format.records import UsedFile
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.stable import content_hash
@@ -42,8 +42,8 @@ class Clip:
     def fingerprint(self) -> str:
         return content_hash(f"clip-{self.code_version}", str(self.size), _weights_id(self.folder))
 
-    def materials(self) -> list[Material]:
-        return _materials(self.folder)
+    def used_files(self) -> list[UsedFile]:
+        return _used_files(self.folder)
 
     def pictures(self, pictures: Sequence[Image.Image]) -> Floats:
         model = _clip(str(self.folder))
@@ -79,8 +79,8 @@ class Dino:
         settings = (str(self.softmax), str(self.size))
         return content_hash(f"dino-{self.code_version}", *settings, _weights_id(self.folder))
 
-    def materials(self) -> list[Material]:
-        return _materials(self.folder)
+    def used_files(self) -> list[UsedFile]:
+        return _used_files(self.folder)
 
     def pictures(self, pictures: Sequence[Image.Image]) -> Floats:
         model = _dino(str(self.folder))
@@ -119,8 +119,8 @@ def _weights_id(folder: Path | str) -> str:
     return content_hash(*(f"{file.name} {weights_hash(file)}" for file in files))
 
 
-def _materials(folder: Path | str) -> list[Material]:
-    return [*map(weights_material, sorted(_local(str(folder)).glob("*.safetensors")))]
+def _used_files(folder: Path | str) -> list[UsedFile]:
+    return [*map(used_weights, sorted(_local(str(folder)).glob("*.safetensors")))]
 
 
 @lru_cache(8)

@@ -22,7 +22,7 @@ from builders.raw.rows import Rows, parquet_files
 from builders.raw.sources import sources
 from builders.raw.tree import Tree
 from builders.sample import BadItem, Example, Item, Json, PictureFile
-from shiftdata.data.format.records import Material
+from shiftdata.data.format.records import UsedFile
 from shiftdata.errors import InputError, IntegrityError
 from shiftdata.stable import content_hash
 from shiftdata.threads import available_cores, in_threads
@@ -207,11 +207,11 @@ class RawAlbum:
     def _fingerprint(self) -> str:
         return content_hash(*self.labels, *map(self._described, self.items()))
 
-    def materials(self) -> list[Material]:
+    def used_files(self) -> list[UsedFile]:
         """Name the files of the authors' release, by the hashes that are known of them."""
         known = None if self.by_content else sources().get(self.name)
         files = [file for file in known.files if file.hash and not file.optional] if known else []
-        return [Material(name=file.name, hash=file.hash, url=file.url or None) for file in files]
+        return [UsedFile(name=file.name, hash=file.hash, url=file.url or None) for file in files]
 
     def _described(self, item: Item) -> str:
         named = (item.key, item.label, item.nuisance or "", item.origin, item.license, *item.bases)

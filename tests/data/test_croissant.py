@@ -291,9 +291,9 @@ def test_the_chain_leads_from_the_encoding_to_the_weights_and_the_recipe():
     assert {sha256_of(file) for file in GRAPHS} < hashes
     packages = {str(graph.value(file, SDO.url)) for file in graph[chain[-1] : PROV.used]}
     assert "pkg:npm/%40iconify-json/noto@1.2.9" in packages
-    domainnet = {file.name: file for file in load_recipe("domainnet").album.materials()}
+    domainnet = {file.name: file for file in load_recipe("domainnet").album.used_files()}
     assert domainnet["sketch.zip"].url.endswith("/visda/2019/multi-source/sketch.zip")
-    assert load_recipe("hub_domainnet").album.materials() == []  # which reads a copy
+    assert load_recipe("hub_domainnet").album.used_files() == []  # which reads a copy
     for step, part in zip(chain, [recipe.encoding, recipe.shift, *recipe.prepare, recipe.album], strict=True):
         plan = graph.value(graph.value(step, PROV.qualifiedAssociation), PROV.hadPlan)
         assert str(graph.value(plan, SDO.version)) == str(part.code_version)

@@ -14,8 +14,8 @@ from PIL import Image
 
 from builders.shifts.devices import OnDevice
 from builders.shifts.diffusion.slider import Slider
-from builders.shifts.stylizers.weights import hub_folder, weights_hash, weights_material
-from shiftdata.data.format.records import Material
+from builders.shifts.stylizers.weights import hub_folder, used_weights, weights_hash
+from shiftdata.data.format.records import UsedFile
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.stable import content_hash
@@ -78,9 +78,9 @@ class Diffusion(OnDevice):
         kept = [file for file in files if file.suffix in (".safetensors", ".json", ".txt")]
         return content_hash(*(f"{file.parent.name}/{file.name} {weights_hash(file)}" for file in kept))
 
-    def materials(self) -> list[Material]:
+    def used_files(self) -> list[UsedFile]:
         folder = pipeline_folder(self.folder)
-        return [weights_material(file) for part in PARTS for file in (folder / part).glob("*.safetensors")]
+        return [used_weights(file) for part in PARTS for file in (folder / part).glob("*.safetensors")]
 
     def fingerprint(self) -> str:
         fields = (self.device, self.precision, self.prompt, self.negative_prompt, self.scheduler)

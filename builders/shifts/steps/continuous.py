@@ -8,13 +8,13 @@ from typing import ClassVar
 
 from PIL import Image
 
-from builders.parts import check_chosen, file_material
+from builders.parts import check_chosen, used_file
 from builders.sample import Json, Sample
 from builders.shifts.steps.framing import framed
 from builders.shifts.styles import network, sliders
 from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject
 from builders.shifts.weather import FIGURES, WEATHERS, render
-from shiftdata.data.format.records import Material
+from shiftdata.data.format.records import UsedFile
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash, rng
 
@@ -57,9 +57,9 @@ class Continuous:
         figures = [FIGURES[name] for name in self.names if name in FIGURES]
         return content_hash(repr(parts), repr(assets), repr(figures))
 
-    def materials(self) -> list[Material]:
+    def used_files(self) -> list[UsedFile]:
         files = (sliders.CODES, sliders.CALIBRATION, *network.GRAPHS) if self._painted else ()
-        return [*map(file_material, files)]
+        return [*map(used_file, files)]
 
     @property
     def _painted(self) -> bool:

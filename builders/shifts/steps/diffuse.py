@@ -16,8 +16,8 @@ from builders.sample import Json, Sample
 from builders.shifts.diffusion.pipeline import Diffusion, slid, start
 from builders.shifts.diffusion.slider import Slider, read_slider, slider_file
 from builders.shifts.styles.sliders import SCALES
-from builders.shifts.stylizers.weights import weights_hash, weights_material
-from shiftdata.data.format.records import Material
+from builders.shifts.stylizers.weights import used_weights, weights_hash
+from shiftdata.data.format.records import UsedFile
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
 
@@ -67,8 +67,8 @@ class Diffuse:
         names = (*self.shifts, *self.classes, *map(str, self.scales), str(self.switch))
         return content_hash(self.diffusion.fingerprint(), *names, *map(weights_hash, self._files()))
 
-    def materials(self) -> list[Material]:
-        return [*map(weights_material, self._files())]
+    def used_files(self) -> list[UsedFile]:
+        return [*map(used_weights, self._files())]
 
     def __call__(self, samples: Iterator[Sample]) -> Iterator[Sample]:
         for sample in samples:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from builders.albums.folder import slug
-from builders.parts import check_chosen, file_material
+from builders.parts import check_chosen, used_file
 from builders.sample import Sample
 from builders.shifts.steps.framing import OneStrength, framed
 from builders.shifts.styles.bank import BANK, SLUG_LENGTH, StyleBank, encode_folder, read_bank, style_pictures
 from builders.shifts.stylizers import Arbitrary, Stylizer
-from shiftdata.data.format.records import Material
+from shiftdata.data.format.records import UsedFile
 from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash, rng
 
@@ -91,8 +91,8 @@ class Stylize(OneStrength):
         parts = (str(self.seed), self.dataset, *strengths)
         return content_hash(*parts, self._bank.fingerprint(), self.stylizer.fingerprint())
 
-    def materials(self) -> list[Material]:
-        return [] if isinstance(self.styles, Path) else [file_material(BANK)]
+    def used_files(self) -> list[UsedFile]:
+        return [] if isinstance(self.styles, Path) else [used_file(BANK)]
 
     def strength_of(self, style: str) -> float:
         return self.strength * (self.strengths or {}).get(style, 1.0)

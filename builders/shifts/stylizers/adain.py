@@ -14,8 +14,8 @@ from PIL import Image
 from builders.shifts.devices import OnDevice
 from builders.shifts.stylizers.stylizer import FloatArray, Stylizer
 from builders.shifts.stylizers.vgg import Decoder, Vgg, layout_of, shown
-from builders.shifts.stylizers.weights import Place, weights_hash, weights_material
-from shiftdata.data.format.records import Material
+from builders.shifts.stylizers.weights import Place, used_weights, weights_hash
+from shiftdata.data.format.records import UsedFile
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
 
@@ -64,8 +64,8 @@ class AdaIN(OnDevice, Stylizer):
         settings = (self.code_version, self.device, self.precision, self.batch)
         return content_hash(*map(str, settings), self.codes_id(), weights_hash(self.decoder))
 
-    def materials(self) -> list[Material]:
-        return [weights_material(self.encoder), weights_material(self.decoder)]
+    def used_files(self) -> list[UsedFile]:
+        return [used_weights(self.encoder), used_weights(self.decoder)]
 
     @property
     def threads(self) -> int:

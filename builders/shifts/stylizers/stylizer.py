@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from builders.parts import file_material
+from builders.parts import used_file
 from builders.shifts.styles import network
-from shiftdata.data.format.records import Material
+from shiftdata.data.format.records import UsedFile
 from shiftdata.errors import InputError
 
 FloatArray: TypeAlias = NDArray[np.float32]
@@ -93,8 +93,8 @@ class Arbitrary(Stylizer):
     def fingerprint(self) -> str:
         return network.fingerprint()
 
-    def materials(self) -> list[Material]:
-        return [*map(file_material, network.GRAPHS)]
+    def used_files(self) -> list[UsedFile]:
+        return [*map(used_file, network.GRAPHS)]
 
     def encode(self, picture: Image.Image) -> FloatArray:
         return network.code(picture)

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from shiftdata.data.format.records import Material
+from shiftdata.data.format.records import UsedFile
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.files import sha256_of
@@ -77,10 +77,10 @@ def weights_hash(place: Place) -> str:
     return _hash(file, state.st_size, state.st_mtime_ns)
 
 
-def weights_material(place: Place) -> Material:
+def used_weights(place: Place) -> UsedFile:
     """Name a file of weights, with its address if it is on the Hub."""
     address = place if isinstance(place, str) and place.startswith(HUB) else None
-    return Material(name=weights_file(place).name, hash=f"sha256:{weights_hash(place)}", url=address)
+    return UsedFile(name=weights_file(place).name, hash=f"sha256:{weights_hash(place)}", url=address)
 
 
 @cache

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from shiftdata.data.format.manifest import Manifest
-from shiftdata.data.format.records import Activity, Material
+from shiftdata.data.format.records import Activity, UsedFile
 
 Json: TypeAlias = dict[str, Any]
 
@@ -32,7 +32,7 @@ def steps(manifest: Manifest, activities: Sequence[Activity]) -> list[Json]:
             "prov:type": COLLECTION if activity.name == "collection" else PREPROCESSING,
             "prov:label": activity.name,
             "description": activity.how,
-            "prov:used": [_entity(material) for material in activity.used],
+            "prov:used": [_entity(file) for file in activity.used],
             "prov:wasInformedBy": [{"@id": entry["@id"]} for entry in entries[-1:]],
             "prov:wasAssociatedWith": software,
             "prov:qualifiedAssociation": association,
@@ -41,8 +41,8 @@ def steps(manifest: Manifest, activities: Sequence[Activity]) -> list[Json]:
     return entries
 
 
-def _entity(material: Material) -> Json:
-    algorithm, _, digits = (material.hash or "").partition(":")
-    digest = {"sha256": digits} if algorithm == "sha256" else {"identifier": material.hash}
-    entry = {"@type": "prov:Entity", "prov:label": material.name, "url": material.url} | digest
+def _entity(file: UsedFile) -> Json:
+    algorithm, _, digits = (file.hash or "").partition(":")
+    digest = {"sha256": digits} if algorithm == "sha256" else {"identifier": file.hash}
+    entry = {"@type": "prov:Entity", "prov:label": file.name, "url": file.url} | digest
     return {name: value for name, value in entry.items() if value}

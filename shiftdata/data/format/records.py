@@ -174,7 +174,7 @@ class EqualContent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Material:
+class UsedFile:
     """A file that a step reads, such as weights or an archive; `hash` is `<algorithm>:<digits>`."""
 
     name: str
@@ -193,7 +193,7 @@ class Activity:
     how: str
     code_version: int
     parameters: str
-    used: Sequence[Material] = ()
+    used: Sequence[UsedFile] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
