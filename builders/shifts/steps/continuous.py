@@ -14,6 +14,8 @@ from builders.shifts.steps.framing import framed
 from builders.shifts.styles import network, sliders
 from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject
 from builders.shifts.weather import FIGURES, WEATHERS, render
+from builders.terms import own_pictures
+from shiftdata.data.format.records import Material
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash, rng
 
@@ -55,6 +57,12 @@ class Continuous:
         assets = (sliders.fingerprint(), network.fingerprint()) if self._painted else ()
         figures = [FIGURES[name] for name in self.names if name in FIGURES]
         return content_hash(repr(parts), repr(assets), repr(figures))
+
+    @property
+    def materials(self) -> tuple[Material, ...]:
+        styles = [name for name in self.names if name in SLIDERS]
+        drawn = own_pictures("Style pictures and weathers", self.names)
+        return (drawn, network.terms(styles)) if styles else (drawn,)
 
     @property
     def _painted(self) -> bool:

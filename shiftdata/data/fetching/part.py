@@ -284,7 +284,7 @@ def part_card(manifest: Manifest, words: str) -> str:
     part, base = manifest.part, manifest.bases[0]
     front: Entry = {
         "pretty_name": f"{manifest.title}: a part",
-        **hub_terms(manifest.license.split(" AND ")),
+        **hub_terms(manifest.license),
         "task_categories": [task_category(manifest.roles.modality)],
         "tags": ["distribution-shift", manifest.family, "shiftdata"],
         **loading_entries(manifest),

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from shiftdata.data.format.licenses import conjuncts
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import ATTRIBUTION, data_files, protocol_file
 from shiftdata.data.format.records import Base, CanonicalSplit, Split, by_reason
@@ -144,7 +145,7 @@ def _about_dataset(manifest: Manifest) -> Json:
         "identifier": manifest.content_id,
         "datePublished": manifest.released,
         "isLiveDataset": False,
-        "license": [_license(name) for name in manifest.license.split(" AND ")],
+        "license": [_license(name) for name in conjuncts(manifest.license)],
         "creator": [{"@type": f"sc:{kind}", "name": name} for name, kind in kinds.items()],
         "citeAs": manifest.citation,
         "keywords": ["distribution shift", manifest.family, manifest.roles.modality, "shiftdata"],
@@ -153,7 +154,7 @@ def _about_dataset(manifest: Manifest) -> Json:
 
 
 def _provenance(manifest: Manifest) -> Json:
-    """Return the sources of the content, by licence and attribution, and the steps that changed it."""
+    """Return the content, by licence and attribution, the other works behind examples, and the steps."""
     sources: list[Json] = [
         {"@type": "prov:Entity", "prov:label": credit.attribution, "license": _license(credit.license)}
         for credit in manifest.credits
@@ -161,6 +162,10 @@ def _provenance(manifest: Manifest) -> Json:
     if manifest.more_credits:
         about = f"{manifest.more_credits:,} more, which {ATTRIBUTION} lists."
         sources.append({"@type": "prov:Entity", "prov:label": about})
+    for work in manifest.materials:
+        about = f"{work.name}: {work.attribution}"
+        entity = {"@type": "prov:Entity", "prov:label": about, "description": f"A {work.kind}. {work.how}"}
+        sources.append(entity | {"license": [_license(name) for name in conjuncts(work.license)]})
     derived: Json = {"prov:wasDerivedFrom": sources} if sources else {}
     if (provenance := manifest.provenance) is None:
         return derived

@@ -28,6 +28,7 @@ from shiftdata.data.format.records import (
     Credit,
     EqualContent,
     FileRecord,
+    Material,
     Part,
     Provenance,
     Shortcuts,
@@ -55,6 +56,8 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 HASHES = ("recipe_id", "content_id", "manifest", "sha256")
 PROSE = ("summary", "citation", "datasheet", "left_out", "how", "dropped", "notes", "reason", "features")
 SHARES = ("accuracy", "chance", "alone", "noise", "mean", "worst", "by_nuisance")
+#: The fields that are written only where they have a value.
+RARE: Mapping[str, Any] = {"prompts": [], "materials": [], "compilation": ""}
 UNCHECKED = ("roles", "sample", "severities", "seed", "filters", "conditions")
 
 Text: TypeAlias = str | bytes
@@ -68,8 +71,11 @@ class Manifest:
 
     Attributes:
         severities: the steps of a continuous shift; empty if the nuisance has no scale.
-        credits: the licences and attributions of the rows, most rows first; `more_credits` counts those that
-            are not listed.
+        license: joins the licences of all rows and of the `compilation`.
+        credits: the licences and attributions of the content, most rows first; `more_credits` counts those
+            that are not listed.
+        materials: the other works that examples were made with, and `compilation` the licence under which the
+            publisher releases the whole, if it has one of its own; written only where there are any.
         datasheet: the publisher's answers about the origin and the use of the data.
         sample: a row as it is loaded, without its image; in WebDataset format, the members of a sample, an
             image as None.
@@ -121,6 +127,8 @@ class Manifest:
     calibration: Calibration | None = None
     provenance: Provenance | None = None
     prompts: Sequence[str] = ()
+    materials: Sequence[Material] = ()
+    compilation: str = ""
 
     @property
     def pixels_included(self) -> bool:
@@ -227,15 +235,14 @@ class Manifest:
 
     def to_json(self) -> str:
         """Return the text of `manifest.json`: equal manifests give equal bytes."""
-        raw = asdict(self)
-        return checksummed(raw if self.prompts else {key: raw[key] for key in raw if key != "prompts"})
+        return checksummed({key: value for key, value in asdict(self).items() if value or key not in RARE})
 
     @classmethod
     def from_json(cls, data: Text, where: str = FILE_NAME) -> Manifest:
         """Read the text of a `manifest.json`; `where` names it in errors."""
         raw = undamaged(data, where)
         try:
-            manifest = record(cls, {"prompts": [], **raw})
+            manifest = record(cls, {**RARE, **raw})
         except ValueError as error:
             raise IntegrityError(f"{where} is not a shiftdata manifest: {error}") from error
         for fault in faults(manifest):
@@ -356,7 +363,7 @@ def _leaf_fault(name: str, value: Any) -> str | None:
     if isinstance(value, str) and name in HASHES:
         is_id = SHA256.fullmatch(value)
         return None if is_id else f"gives the id {value[:70]!a}; ids are 64 digits of 0-9a-f"
-    if isinstance(value, str) and (value or name != "dropped_id"):
+    if isinstance(value, str) and (value or name not in ("dropped_id", "compilation")):
         fault = text_fault(value) if name in PROSE else line_fault(value)
         return f"has a name that {fault}: {value[:60]!a}" if fault else None
     if isinstance(value, float | int) and not 0 <= value <= (1 if name in SHARES else math.inf):
