@@ -13,6 +13,9 @@ from shiftdata.data.format.licenses import OTHER_NAME, SAME_NAME
 from shiftdata.data.format.records import Material
 from shiftdata.errors import InputError
 
+#: SPDX's word for what nobody says, of weights.
+NOT_STATED = "NOASSERTION"
+
 
 def check_license(terms: str, where: str) -> None:
     """Raise an error, with what was probably meant, if a text is not an SPDX licence expression."""

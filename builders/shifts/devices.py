@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from builders.terms import tool
+from builders.terms import NOT_STATED, tool
 from shiftdata.data.format.records import Material
 from shiftdata.errors import InputError
 from shiftdata.extras import require
@@ -31,7 +31,7 @@ class OnDevice:
 
     device: Literal["cpu", "cuda", "mps"] = "cpu"
     precision: Literal["float32", "bfloat16"] = "float32"
-    license: str = "NOASSERTION"
+    license: str = NOT_STATED
     attribution: str = "not stated"
 
     def __post_init__(self) -> None:

@@ -70,7 +70,7 @@ MEANINGS = {
     "origin": "What the example was made from. No origin is in two splits.",
     "quantile": "(Position + 1/2) / size in split, group and severity: the share f of each lies below f.",
     "license": "The licence of this row, as an SPDX expression. Rows may differ; each keeps its own.",
-    "attribution": "Whom the licence of this row asks to credit.",
+    "attribution": "The authors of the content of this row. Those of what its {nuisance} adds are sources.",
     "params": "JSON: everything needed to make this example again.",
     "image": "The picture.",
     "text": "The text.",

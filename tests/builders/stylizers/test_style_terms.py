@@ -85,7 +85,7 @@ def test_each_part_is_named_with_its_terms_wherever_they_are_read(place, capsys)
         assert f"| Style pictures | {licence} | {who} |" in pictures
         assert f"| {style} | " in pictures
         commercial = "no" if "NC" in licence else "yes"
-        assert f"| Style pictures | {licence} | {commercial} | {who} | {style} |" in card
+        assert f"| {style} | picture: Style pictures | {licence} | {commercial} | {who} |" in card
         assert sources[f"Style pictures: {who}"] == [f"https://spdx.org/licenses/{licence}.html"]
     assert network in tools
     assert "Selection and arrangement: ODbL-1.0." in tools
