@@ -64,4 +64,5 @@ def _print_licences(opened: OpenDataset) -> None:
             counted[name or "untouched", license_ or ""] += rows
     rows_of = [[*names, *rights(names[1]).values(), f"{rows:,}"] for names, rows in sorted(counted.items())]
     print(aligned([nuisance, "licence", *rights(""), f"rows of {base.name}"], rows_of, [False] * 5 + [True]))
-    print(f"for commercial use: shiftdata fetch {manifest.name} --select use=commercial")
+    if not manifest.is_webdataset:
+        print(f"for commercial use: shiftdata fetch {manifest.name} --select use=commercial")

