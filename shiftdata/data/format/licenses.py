@@ -75,13 +75,13 @@ def conjuncts(expression: str) -> list[str]:
     return [name.replace("\0", " ") for name in outside.split(" AND ")]
 
 
-def row_license(content: str, added: Iterable[str]) -> str:
+def row_license(content: str, added: Collection[str]) -> str:
     """Return the licence of a row: that of its content first, then those that its nuisance adds.
 
     >>> row_license("CC0-1.0", ["CC-BY-NC-4.0"]), row_license("MIT", ["MIT"])
     ('CC0-1.0 AND CC-BY-NC-4.0', 'MIT')
     """
-    return " AND ".join(dict.fromkeys([*conjuncts(content), *added]))
+    return " AND ".join(dict.fromkeys([*conjuncts(content), *added])) if added else content
 
 
 def content_license(row: str, added: Collection[str]) -> str:
