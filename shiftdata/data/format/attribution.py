@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from shiftdata.data.format.front_matter import cell
-from shiftdata.data.format.licenses import content_license, whole_license
+from shiftdata.data.format.licenses import conjuncts, content_license
 from shiftdata.data.format.records import Credit, Material
 
 if TYPE_CHECKING:
@@ -58,9 +58,10 @@ def credits_of(
 
 def terms(everyone: Sequence[Credit], materials: Sequence[Material], compilation: str) -> dict[str, Any]:
     """Return the part of a manifest about licences; the licence of the whole joins those of all rows."""
-    names = [*(credit.license for credit in everyone), *(name for work in materials for name in work.adds)]
+    texts = [*(credit.license for credit in everyone), *([compilation] if compilation else [])]
+    names = {name for text in texts for name in conjuncts(text)}.union(*(work.adds for work in materials))
     return {
-        "license": whole_license([*names, *filter(None, [compilation])]),
+        "license": " AND ".join(sorted(names)),
         "credits": everyone[:MOST_CREDITS],
         "more_credits": max(0, len(everyone) - MOST_CREDITS),
         "materials": list(materials),

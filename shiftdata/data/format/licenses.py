@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 #: What the Hub calls a licence is its SPDX identifier in lower case, for these ...
 SAME_NAME = """
@@ -94,11 +94,6 @@ def content_license(row: str, added: Collection[str]) -> str:
     while len(names) > 1 and names[-1] in added:
         names.pop()
     return " AND ".join(names) if added else row
-
-
-def whole_license(expressions: Iterable[str]) -> str:
-    """Return the licence of works together: each name once, sorted."""
-    return " AND ".join(sorted({name for text in expressions for name in conjuncts(text)}))
 
 
 def rights(expression: str) -> dict[str, str]:
