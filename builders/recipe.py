@@ -17,9 +17,10 @@ from builders.encode import Encoding
 from builders.filters import Filters
 from builders.parts import check_part, identity_of, part_identity
 from builders.sample import Item, Sample, Step
+from builders.terms import check_license
 from shiftdata.data.format.manifest import Publishes
 from shiftdata.data.format.names import check_names, is_path_part, template_fault, text_fault
-from shiftdata.data.format.records import Calibration
+from shiftdata.data.format.records import Calibration, Material
 from shiftdata.data.format.schema import POINTER_COLUMNS, Roles, columns
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.protocols import Protocol as TaskProtocol
@@ -136,6 +137,8 @@ class Recipe:
     is for content whose licence forbids publishing: everything but `data/` is published, users build that.
     With "nothing", as for data that is given to named persons, `publish` refuses.
     `prompts` are templates of captions, such as "a sketch of a {}.", for zero-shot classifiers.
+    `compilation` is the licence under which the publisher releases the selection and arrangement, if it has
+    one of its own; the licences of all parts apply in any case.
     `calibration` is read from `<name>.calibration.json` next to the recipe's file, if it is there.
     """
 
@@ -164,6 +167,7 @@ class Recipe:
     expected: tuple[Expected, ...] = ()
     publishes: Publishes = "all"
     prompts: tuple[str, ...] = ()
+    compilation: str = ""
 
     def __post_init__(self) -> None:
         self._check_parts()
@@ -199,6 +203,8 @@ class Recipe:
         check_part("encoding", self.encoding, "modality", "columns", "encode")
 
     def _check_texts(self) -> None:
+        if self.compilation:
+            check_license(self.compilation, f"the compilation of {self.name}")
         for name in (self.version, *(base.name for base in self.bases)):
             if not is_path_part(name):
                 raise InputError(f"a version or base is named by letters, digits, '_', '-', '.': {name!r}")
@@ -246,6 +252,11 @@ class Recipe:
             return self.shift.severities_of(self.album.items())
         return tuple(self.shift.severities) if isinstance(self.shift, Scaled) else ()
 
+    @cached_property
+    def materials(self) -> tuple[Material, ...]:
+        """The works behind its examples next to the content, as the `materials` of its shift list them."""
+        return tuple(getattr(self.shift, "materials", ()))
+
     def base(self, name: str) -> Base:
         """The base of that name."""
         bases = {base.name: base for base in self.bases}
@@ -258,8 +269,10 @@ class Recipe:
         identity = {
             entry.name: identity_of(getattr(self, entry.name))
             for entry in dataclasses.fields(self)
-            if entry.name not in (*DESCRIPTION, *PARTS, "bases", "protocols")
+            if entry.name not in (*DESCRIPTION, *PARTS, "bases", "protocols", "compilation")
         }
+        terms = {"materials": identity_of(self.materials), "compilation": self.compilation}
+        identity |= {name: value for name, value in terms.items() if value}
         identity |= {name: part_identity(getattr(self, name)) for name in PARTS}
         identity["bases"] = [
             [base.name, base.layer, base.per_group, *(["listed"] if base.listed else [])]

@@ -4,18 +4,38 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Sequence
 from functools import cache
 
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
 from shiftdata.data.format.licenses import OTHER_NAME, SAME_NAME
+from shiftdata.data.format.records import Material
 from shiftdata.errors import InputError
+
+#: SPDX's word for what nobody says, of weights.
+NOT_STATED = "NOASSERTION"
 
 
 def check_license(terms: str, where: str) -> None:
     """Raise an error, with what was probably meant, if a text is not an SPDX licence expression."""
     if problem := spdx_problem(terms):
         raise InputError(f"{where}: {problem}")
+
+
+def own_pictures(name: str, nuisances: Sequence[str]) -> Material:
+    """Return the terms of pictures that programs of this package draw."""
+    terms = {"license": "CC0-1.0", "attribution": "The shiftdata founders"}
+    how = "Drawn from seeds by programs of shiftdata."
+    return Material(kind="picture", name=name, how=how, nuisances=list(nuisances), **terms)
+
+
+def tool(
+    name: str, license_: str, attribution: str, how: str, nuisances: Sequence[str], sha256: Sequence[str]
+) -> Material:
+    """Return the terms of what made examples of some nuisances, and does not show in them."""
+    terms = {"license": license_, "attribution": attribution, "how": how}
+    return Material(kind="tool", name=name, nuisances=list(nuisances), sha256=list(sha256), **terms)
 
 
 @cache

@@ -50,7 +50,7 @@ def write_codes(path: Path) -> None:
         "index": pa.array([index for _, index in rows], pa.int32()),
         "code": pa.FixedSizeListArray.from_arrays(pa.array(np.concatenate(found)), CODE_LENGTH),
         "generator": pa.array([description(name, "sliders") for name, _ in rows]),
-        "license": pa.array(["Apache-2.0"] * len(rows)),
+        "license": pa.array(["CC0-1.0"] * len(rows)),
         "seed": pa.array([f"sliders/{name}/{index}" for name, index in rows]),
     }
     table = pa.table(columns).replace_schema_metadata({"network": network.fingerprint()})

@@ -47,7 +47,7 @@ def write_bank() -> None:
         "index": pa.array([index for _, index in rows], pa.int32()),
         "code": pa.FixedSizeListArray.from_arrays(flat, CODE_LENGTH),
         "generator": pa.array([description(drawing) for drawing, _ in rows]),
-        "license": pa.array(["Apache-2.0"] * len(rows)),
+        "license": pa.array(["CC0-1.0"] * len(rows)),
         "seed": pa.array([f"style-bank/{drawing}/{index}" for drawing, index in rows]),
     }
     table = pa.table(columns).replace_schema_metadata({"network": network.fingerprint()})

@@ -24,7 +24,7 @@ from shiftdata.data.format.front_matter import (
     task_category,
     yaml_lines,
 )
-from shiftdata.data.format.licenses import hub_terms
+from shiftdata.data.format.licenses import hub_terms, rights
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import ATTRIBUTION, protocol_file
 from shiftdata.data.format.records import CanonicalSet, Split, by_reason
@@ -90,6 +90,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         **{
             name: f"{name}.png" if f"{name}.png" in manifest.files else None for name in ("groups", "filters")
         },
+        rights=rights,
         sample=json.dumps(manifest.sample, indent=1, ensure_ascii=False),
         said=lambda question: manifest.datasheet.get(question, "Not stated by the publisher."),
         front_matter="\n".join(yaml_lines(front_matter(manifest))),
@@ -101,7 +102,7 @@ def front_matter(manifest: Manifest) -> dict[str, Any]:
     """The card's YAML; features are not repeated here, as every file carries them in its schema."""
     front: dict[str, Any] = {
         "pretty_name": manifest.title,
-        **hub_terms(manifest.license.split(" AND ")),
+        **hub_terms(manifest.license),
         "task_categories": [task_category(manifest.roles.modality)],
         "tags": tags(manifest, "croissant"),
     }

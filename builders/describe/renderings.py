@@ -31,7 +31,7 @@ def draft(recipe: Recipe) -> Manifest:
         name=recipe.name,
         family=recipe.family,
         **description_of(recipe),
-        **terms(credited(pairs)),
+        **terms(credited(pairs), recipe.materials, recipe.compilation),
         seed=recipe.seed,
         recipe_id=recipe.recipe_id(),
         content_id="",

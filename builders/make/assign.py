@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from builders.recipe import Base, Recipe
 from builders.sample import Item
+from builders.terms import NOT_STATED, check_license
 from shiftdata.data.format.names import check_names
 from shiftdata.data.format.schema import KEY_PATTERN, SPLITS, split_of_fold
 from shiftdata.data.metadata.folds import folds as folds_of
@@ -28,6 +29,10 @@ def check_items(recipe: Recipe, items: Sequence[Item]) -> None:
         ("origin", {item.origin for item in items}),
     ):
         check_names(kind, filter(None, texts), f"the album of {recipe.name}")
+    for work in recipe.materials:
+        if work.license != NOT_STATED:
+            check_license(work.license, work.name)
+        check_names("work", [work.name, work.attribution], f"the shift of {recipe.name}")
     known_labels, known_nuisances = set(recipe.album.labels), {None, *recipe.shift.nuisances}
     has_nuisance = any(item.nuisance is not None for item in items)
     has_content = any(base.layer == "content" for base in recipe.bases)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,8 @@ from builders.recipe import Recipe
 from builders.sample import Item
 from builders.spool import Spool
 from shiftdata.data.arrays import IntArray
+from shiftdata.data.format.attribution import added
+from shiftdata.data.format.licenses import row_license
 from shiftdata.data.format.records import by_reason
 from shiftdata.data.format.schema import SPLITS, columns, split_of_fold
 from shiftdata.data.metadata.folds import hashes64, quantiles
@@ -62,10 +65,19 @@ class Gathered:
             "split": pa.array(list(SPLITS)).take(of_item["split"].combine_chunks()),
             nuisance: rows["nuisance"],
             "group": pc.add(pc.multiply(of_item["label"], count), rows["nuisance"]),
+            "license": self._licenses(of_item["license"], rows["nuisance"]),
             "params": params,
         }
         fields = columns(nuisance) | {"sha256": pa.binary()}
         return pa.table({name: values[name].cast(kind) for name, kind in fields.items()})
+
+    def _licenses(self, content: pa.ChunkedArray, nuisance: pa.ChunkedArray) -> pa.Array:
+        """Join the licence of the content of each row and those that its nuisance adds."""
+        names = [*self.recipe.shift.nuisances, None]
+        adds = {name: added(self.recipe.materials, name) for name in names}
+        join = cache(lambda text, number: row_license(text, adds[names[number]]))
+        numbers = pc.fill_null(nuisance, len(names) - 1).to_pylist()
+        return pa.array(map(join, content.to_pylist(), numbers), pa.string())
 
 
 def gather(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,7 +17,8 @@ from builders.make.check import check
 from builders.publish.target import Source
 from builders.recipe import Recipe
 from builders.recipe_files import recipe_of
-from shiftdata.data.format.licenses import noncommercial, redistribution_problem, withheld
+from shiftdata.data.format.attribution import Terms, terms_of
+from shiftdata.data.format.licenses import redistribution_problem, rights, withheld
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.verifying import Problem, shortened
 from shiftdata.errors import InputError, IntegrityError
@@ -77,32 +78,37 @@ def _state(folder: Path, manifest: Manifest, recipe: Recipe | None) -> str:
     return content_hash(manifest.to_json(), seen)
 
 
-def rows_by_terms(source: Source) -> Counter[tuple[str, str]]:
-    """Count the rows of all bases by (licence, attribution)."""
-    counted: Counter[tuple[str, str]] = Counter()
+def rows_by_terms(source: Source) -> Counter[Terms]:
+    """Count the rows of all bases by licence, attribution and nuisance."""
+    counted = Counter[Terms]()
+    names = ["license", "attribution", source.manifest.roles.nuisance]
     start = "index/" if source.manifest.is_webdataset else "metadata/"
     for path in (source.folder / path for path in source.files if path.startswith(start)):
         try:
-            table = read_parquet(path, ["license", "attribution"])
+            counted += terms_of(read_parquet(path, names), source.manifest)
         except (OSError, IntegrityError) as error:
             raise IntegrityError(f"{path} cannot be read ({error}): build again") from error
-        for row in table.group_by(["license", "attribution"]).aggregate([([], "count_all")]).to_pylist():
-            counted[row["license"], row["attribution"]] += row["count_all"]
     return counted
 
 
-def refuse_withheld(name: str, rows: Mapping[tuple[str, str], int], allowed: Collection[str]) -> list[str]:
+def refuse_withheld(manifest: Manifest, rows: Counter[Terms], allowed: Collection[str]) -> list[str]:
     """Refuse rows whose licence is not known to allow redistribution; return notes on those that do.
 
-    `rows` counts the rows of each (licence, attribution); the licences in `allowed`, written exactly so, are
-    published on the word of whoever names them.
+    The licences in `allowed`, written exactly so, are published on the word of whoever names them.
     """
     refused: dict[str, Counter[str]] = defaultdict(Counter)
-    for (terms, who), count in rows.items():
-        for identifier in withheld(terms, allowed):
-            refused[identifier][who] += count
+    for (terms, who, nuisance), count in rows.items():
+        works = [work for work in manifest.materials if nuisance in work.nuisances]
+        for identifier in withheld(terms or "", allowed):
+            authors = [work.attribution for work in works if identifier in work.adds]
+            refused[identifier].update(dict.fromkeys(authors or [who or ""], count))
+    if manifest.compilation:
+        for identifier in withheld(manifest.compilation, allowed):
+            refused[identifier]["the publisher, of the compilation"] = rows.total()
     if refused:
-        lines = [f"{name} is not published: not all of its licences are known to allow redistribution"]
+        lines = [
+            f"{manifest.name} is not published: not all of its licences are known to allow redistribution"
+        ]
         for identifier, of in sorted(refused.items()):
             more = f"; and {len(of) - MOST_NAMES:,} more" if len(of) > MOST_NAMES else ""
             names = "; ".join(who for who, _ in of.most_common(MOST_NAMES)) + more
@@ -111,9 +117,9 @@ def refuse_withheld(name: str, rows: Mapping[tuple[str, str], int], allowed: Col
         lines.append(f"leave these rows out, or, if you have the right to publish them, add: {flags}")
         raise InputError("\n  ".join(lines))
     notes = []
-    spared = sorted({it for terms, _ in rows for it in withheld(terms)} & set(allowed))
+    spared = sorted({it for terms, *_ in rows for it in withheld(terms or "")} & set(allowed))
     if spared:
         notes.append(f"published on your word: {', '.join(spared)} (--allow-license)")
-    if restricted := sum(count for (terms, _), count in rows.items() if noncommercial(terms)):
+    if restricted := sum(rows[of] for of in rows if rights(of[0] or "")["commercial"] == "no"):
         notes.append(f"{restricted:,} rows may not be used commercially (NC); the card says so")
     return notes

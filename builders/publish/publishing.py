@@ -130,7 +130,7 @@ class Publication:
         remembered = refuse_unchecked(folder, recipe, work, on_file=on_file)
         source = Source.read(folder)
         if source.manifest.pixels_included:
-            notes = refuse_withheld(source.manifest.name, rows_by_terms(source), allowed)
+            notes = refuse_withheld(source.manifest, rows_by_terms(source), allowed)
         else:
             notes = ["its examples are not published: the card says how to build them"]
         if remembered:

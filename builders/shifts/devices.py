@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from builders.terms import NOT_STATED, tool
+from shiftdata.data.format.records import Material
 from shiftdata.errors import InputError
 from shiftdata.extras import require
 from shiftdata.threads import torch_threads
@@ -22,11 +24,15 @@ NO_MEMORY = ("not enough memory", "can't allocate memory")
 class OnDevice:
     """Fields of every step on torch. Device and precision change pixels a little: they are identity.
 
+    `license` and `attribution` are those of the weights.
+
     Of several GPUs a process takes the one of its $LOCAL_RANK.
     """
 
     device: Literal["cpu", "cuda", "mps"] = "cpu"
     precision: Literal["float32", "bfloat16"] = "float32"
+    license: str = NOT_STATED
+    attribution: str = "not stated"
 
     def __post_init__(self) -> None:
         for what, value, allowed in (
@@ -35,6 +41,11 @@ class OnDevice:
         ):
             if value not in allowed:
                 raise InputError(f"{what} must be one of {', '.join(allowed)}, got {value!r}")
+
+    def terms(self, how: str, nuisances: Sequence[str], sha256: Sequence[str]) -> Material:
+        """Return the terms of the weights, which made the examples of some nuisances."""
+        name = type(self).__name__
+        return tool(name, self.license, self.attribution, how, nuisances, sha256)
 
     @property
     def torch(self) -> Any:

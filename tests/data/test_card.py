@@ -81,7 +81,7 @@ def test_licences_are_written_as_the_hub_writes_them(tiny, terms_of_use, expecte
 
 def test_credits_are_counted_and_cut_but_licences_are_all_named():
     pairs = [("MIT", f"person {n}") for n in range(60)] * 2 + [("CC0-1.0", "one")]
-    entries = terms(credited(pairs))
+    entries = terms(credited(pairs), [], "")
     assert entries["license"] == "CC0-1.0 AND MIT"
     assert (len(entries["credits"]), entries["more_credits"]) == (50, 11)
     assert entries["credits"][0] == Credit(license="MIT", attribution="person 0", rows=2)

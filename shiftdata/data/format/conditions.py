@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from shiftdata.data.format.licenses import rights
 from shiftdata.data.format.records import Clause, Condition, Filters
 from shiftdata.data.format.schema import SPLITS
 from shiftdata.errors import InputError, not_found
@@ -24,6 +25,8 @@ Array = NDArray[Any]
 #: The columns that are compared with numbers, and those that are matched as text.
 NUMBERS = ("severity", "quantile", "fold")
 TEXTS = ("key", "origin", "license", "attribution")
+#: A condition on what the licence of a row allows, such as use=commercial; what is not known is not allowed.
+USE, USES = "use", ("commercial", "derivatives")
 
 _TEXT = re.compile(r"\s*([\w.-]+)\s*(<=|>=|==|!=|=|<|>)\s*(.*?)\s*")
 _SIGNS = {"in": "=", "==": "=", "not in": "!="}
@@ -75,7 +78,7 @@ def resolve(
     column, operator, value = condition
     column = nuisance if column == "nuisance" else column
     named = {"label": labels, nuisance: nuisances}
-    if column not in (allowed := [*named, *NUMBERS, *TEXTS]):
+    if column not in (allowed := [*named, *NUMBERS, *TEXTS, USE]):
         raise not_found("column", column, allowed)
     if operator in ("<", "<=", ">", ">="):
         if column not in NUMBERS:
@@ -89,6 +92,8 @@ def resolve(
         chosen = {number_of(column, item, named[column]) for item in values}
         # As the names that stay: filters disagree on whether a missing value is "not in" a list.
         return column, "in", sorted(set(range(len(named[column]))) - chosen if excluded else chosen)
+    if column == USE and (unknown := set(values) - set(USES)):
+        raise not_found("use", str(min(unknown)), USES)
     operator = "not in" if excluded else "in"
     if column in NUMBERS:
         return column, operator, numbers_in([_number(column, item) for item in values])
@@ -167,6 +172,10 @@ def rows_matching(table: pa.Table, filters: Filters) -> pa.Table:
     for clause in filters:
         matching = np.ones(len(table), dtype=bool)
         for name, operator, value in clause:
+            if name == USE and USE not in table.column_names:
+                allowed = {text: rights(text or "") for text in pc.unique(table["license"]).to_pylist()}
+                name, uses = "license", list(value)
+                value = [text for text, may in allowed.items() if any(may[use] == "yes" for use in uses)]
             matching &= pc.fill_null(_in_arrow(table[name], operator, value), False).to_numpy()
         mask |= matching
     return table.filter(pa.array(mask))

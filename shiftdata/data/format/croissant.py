@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from shiftdata.data.format import usage
+from shiftdata.data.format.licenses import conjuncts
 from shiftdata.data.format.lineage import steps
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import ATTRIBUTION, data_files, protocol_file
@@ -73,7 +74,7 @@ MEANINGS = {
     "origin": "What the example was made from. No origin is in two splits.",
     "quantile": "(Position + 1/2) / size in split, group and severity: the share f of each lies below f.",
     "license": "The licence of this row, as an SPDX expression. Rows may differ; each keeps its own.",
-    "attribution": "Whom the licence of this row asks to credit.",
+    "attribution": "The authors of the content of this row. Those of what its {nuisance} adds are sources.",
     "params": "JSON: everything needed to make this example again.",
     "image": "The picture.",
     "text": "The text.",
@@ -141,7 +142,7 @@ def _about_dataset(manifest: Manifest) -> Json:
         more["funding"] = {"@type": "sc:Grant", "description": answers["funding"]}
     if tasks := problems(manifest, ROLE_TYPES):
         more["subjectOf"] = tasks
-    licenses = manifest.license.split(" AND ")
+    licenses = conjuncts(manifest.license)
     return {
         "name": manifest.name,
         "alternateName": manifest.title,
@@ -161,7 +162,7 @@ def _about_dataset(manifest: Manifest) -> Json:
 
 
 def _provenance(manifest: Manifest) -> Json:
-    """Return the sources of the content, by licence and attribution, and the steps that changed it."""
+    """Return the content, by licence and attribution, the other works behind examples, and the steps."""
     sources: list[Json] = [
         {"@type": "prov:Entity", "prov:label": credit.attribution, "license": _license(credit.license)}
         for credit in manifest.credits
@@ -169,6 +170,10 @@ def _provenance(manifest: Manifest) -> Json:
     if manifest.more_credits:
         about = f"{manifest.more_credits:,} more, which {ATTRIBUTION} lists."
         sources.append({"@type": "prov:Entity", "prov:label": about})
+    for work in manifest.materials:
+        about = f"{work.name}: {work.attribution}"
+        entity = {"@type": "prov:Entity", "prov:label": about, "description": f"A {work.kind}. {work.how}"}
+        sources.append(entity | {"license": [_license(name) for name in conjuncts(work.license)]})
     derived: Json = {"prov:wasDerivedFrom": sources} if sources else {}
     if (provenance := manifest.provenance) is None:
         return derived

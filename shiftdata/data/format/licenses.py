@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 #: What the Hub calls a licence is its SPDX identifier in lower case, for these ...
 SAME_NAME = """
@@ -16,6 +16,13 @@ lgpl-3.0 mit mpl-2.0 ncsa ofl-1.1 osl-3.0 unlicense wtfpl zlib
 #: ... and another name for these.
 OTHER_NAME = {"odc-by-1.0": "odc-by", "odbl-1.0": "odbl", "pddl-1.0": "pddl"}
 
+#: They ask for nothing: what is made with such a work has no more terms than it had.
+PUBLIC_DOMAIN = ("CC0-1.0", "CC-PDDC", "CC-PDM-1.0")
+#: What is made from such a work is passed on under the same licence.
+SHARE_ALIKE = re.compile(
+    r"CC-BY-(NC-)?SA-.+|CDLA-Sharing-.+|(A|L)?GPL-.+|(GFDL|MPL|EPL|EUPL|OSL|ODbL|OFL|CDDL|CECILL)-.+|MS-RL",
+    re.IGNORECASE,
+)
 NO_DERIVATIVES = re.compile(r"CC-BY-(NC-)?ND-\d\.\d(-[A-Z]+)?", re.IGNORECASE)
 
 #: Licences, by their SPDX identifiers, that let everybody pass on the files and what was made from them, if
@@ -42,17 +49,68 @@ def hub_name(spdx: str) -> str | None:
     return plain if plain in SAME_NAME.split() else OTHER_NAME.get(plain)
 
 
-def hub_terms(names: Sequence[str]) -> dict[str, str | list[str]]:
+def hub_terms(expression: str) -> dict[str, str | list[str]]:
     """Return the licences as a card's YAML has them; those that the Hub does not know become `other`.
 
-    >>> hub_terms(["MIT", "LicenseRef-Mine"])
+    >>> hub_terms("MIT AND LicenseRef-Mine")
     {'license': ['mit', 'other'], 'license_name': 'licenseref-mine'}
     """
+    names = conjuncts(expression)
     unknown = [name for name in names if hub_name(name) is None]
     identifiers = [identifier for name in names if (identifier := hub_name(name))]
     if not unknown:
         return {"license": identifiers}
     return {"license": [*identifiers, "other"], "license_name": "-and-".join(unknown).lower()}
+
+
+def conjuncts(expression: str) -> list[str]:
+    """Return the licences all of which apply; a choice between several stays one, in parentheses.
+
+    >>> conjuncts("CC0-1.0 AND (MIT OR ISC)"), conjuncts("MIT OR ISC")
+    (['CC0-1.0', '(MIT OR ISC)'], ['(MIT OR ISC)'])
+    """
+    outside = re.sub(r"\([^()]*\)", lambda match: match[0].replace(" ", "\0"), expression)
+    if " OR " in outside:
+        return [f"({expression})"]
+    return [name.replace("\0", " ") for name in outside.split(" AND ")]
+
+
+def row_license(content: str, added: Collection[str]) -> str:
+    """Return the licence of a row: that of its content first, then those that its nuisance adds.
+
+    >>> row_license("CC0-1.0", ["CC-BY-NC-4.0"]), row_license("MIT", ["MIT"])
+    ('CC0-1.0 AND CC-BY-NC-4.0', 'MIT')
+    """
+    return " AND ".join(dict.fromkeys([*conjuncts(content), *added])) if added else content
+
+
+def content_license(row: str, added: Collection[str]) -> str:
+    """Return the licence of the content of a row, from that of the row: the least that gives it.
+
+    >>> content_license("CC0-1.0 AND CC-BY-4.0", ["CC-BY-4.0"]), content_license("MIT", ["MIT"])
+    ('CC0-1.0', 'MIT')
+    """
+    names = conjuncts(row)
+    while len(names) > 1 and names[-1] in added:
+        names.pop()
+    return " AND ".join(names) if added else row
+
+
+def rights(expression: str) -> dict[str, str]:
+    """Answer what an expression allows and asks for: commercial use, works made from it, the same licence.
+
+    >>> rights("CC-BY-ND-4.0 AND LicenseRef-Mine")
+    {'commercial': 'unknown', 'derivatives': 'no', 'share-alike': 'unknown'}
+    """
+    names = conjuncts(expression)
+    closed = [name for name in names if NO_DERIVATIVES.fullmatch(name)]
+    unknown = any(name not in closed and not OPEN.fullmatch(name) for name in names)
+    shares = any(SHARE_ALIKE.fullmatch(name) for name in names)
+    return {
+        "commercial": "no" if "-NC-" in f"-{expression.upper()}-" else "unknown" if unknown else "yes",
+        "derivatives": "no" if closed else "unknown" if unknown else "yes",
+        "share-alike": "yes" if shares else "unknown" if unknown else "no",
+    }
 
 
 def withheld(expression: str, allowed: Collection[str] = ()) -> tuple[str, ...]:
@@ -84,12 +142,3 @@ def redistribution_problem(expression: str) -> str | None:
         for name in withheld(expression)
     ]
     return "; ".join(problems) or None
-
-
-def noncommercial(expression: str) -> bool:
-    """Return True if a licence in the expression forbids commercial use.
-
-    >>> noncommercial("MIT AND CC-BY-NC-4.0"), noncommercial("CC-BY-4.0")
-    (True, False)
-    """
-    return any("-NC-" in f"-{part.upper()}-" for part in re.findall(r"[^\s()]+", expression))

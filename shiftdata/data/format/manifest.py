@@ -30,6 +30,7 @@ from shiftdata.data.format.records import (
     EqualContent,
     FileRecord,
     Hidden,
+    Material,
     Part,
     Provenance,
     Shortcuts,
@@ -59,7 +60,7 @@ HASHES = ("recipe_id", "content_id", "manifest", "sha256", "parameters")
 PROSE = ("summary", "citation", "datasheet", "left_out", "how", "dropped", "notes", "reason", "features")
 SHARES = ("accuracy", "chance", "alone", "noise", "mean", "worst", "by_nuisance")
 #: The fields that are written only where a dataset has them, with what they are elsewhere.
-OPTIONAL: Mapping[str, Any] = {"prompts": [], "hidden": None}
+OPTIONAL: Mapping[str, Any] = {"prompts": [], "hidden": None, "materials": [], "compilation": ""}
 UNCHECKED = ("roles", "sample", "severities", "seed", "filters", "conditions")
 
 Text: TypeAlias = str | bytes
@@ -73,8 +74,11 @@ class Manifest:
 
     Attributes:
         severities: the steps of a continuous shift; empty if the nuisance has no scale.
-        credits: the licences and attributions of the rows, most rows first; `more_credits` counts those that
-            are not listed.
+        license: joins the licences of all rows and of the `compilation`.
+        credits: the licences and attributions of the content, most rows first; `more_credits` counts those
+            that are not listed.
+        materials: the other works that examples were made with, and `compilation` the licence under which the
+            publisher releases the whole, if it has one of its own; written only where there are any.
         datasheet: the publisher's answers about the origin and the use of the data.
         sample: a row as it is loaded, without its image; in WebDataset format, the members of a sample, an
             image as None.
@@ -127,6 +131,8 @@ class Manifest:
     provenance: Provenance | None = None
     prompts: Sequence[str] = ()
     hidden: Hidden | None = None
+    materials: Sequence[Material] = ()
+    compilation: str = ""
 
     @shown
     def _repr_html_(self) -> str:
@@ -375,7 +381,7 @@ def _leaf_fault(name: str, value: Any) -> str | None:
     if isinstance(value, str) and name in HASHES:
         is_id = SHA256.fullmatch(value)
         return None if is_id else f"gives the id {value[:70]!a}; ids are 64 digits of 0-9a-f"
-    if isinstance(value, str) and (value or name != "dropped_id"):
+    if isinstance(value, str) and (value or name not in ("dropped_id", "compilation")):
         fault = text_fault(value) if name in PROSE else line_fault(value)
         return f"has a name that {fault}: {value[:60]!a}" if fault else None
     if isinstance(value, float | int) and not 0 <= value <= (1 if name in SHARES else math.inf):

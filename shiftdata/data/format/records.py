@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from shiftdata.data.format.licenses import PUBLIC_DOMAIN, conjuncts
 from shiftdata.data.format.paths import data_pattern
 
 #: Column, operator, value.
@@ -153,11 +154,33 @@ class Config:
 
 @dataclass(frozen=True, kw_only=True)
 class Credit:
-    """A licence with an attribution, and the number of rows that carry them."""
+    """A licence of content with an attribution, and the number of rows made from such content."""
 
     license: str
     attribution: str
     rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Material:
+    """A work that the examples of some nuisances were made with, next to their content.
+
+    A "picture" shows in them, a "tool", such as a network, does not. `sha256` are the files of the work.
+    """
+
+    kind: Literal["picture", "tool"]
+    name: str
+    license: str
+    attribution: str
+    how: str
+    nuisances: Sequence[str]
+    sha256: Sequence[str] = ()
+
+    @property
+    def adds(self) -> list[str]:
+        """The licences that rows have by it: of a tool those that restrict what it makes, as RAIL does."""
+        names = [name for name in conjuncts(self.license) if name not in PUBLIC_DOMAIN]
+        return [name for name in names if self.kind == "picture" or "RAIL" in name.upper()]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from shiftdata.data.format.licenses import NO_DERIVATIVES, OPEN, noncommercial
+from shiftdata.data.format.licenses import NO_DERIVATIVES, OPEN, SHARE_ALIKE, rights
 
 Json: TypeAlias = dict[str, Any]
 
@@ -19,7 +19,6 @@ RESEARCH = ("General research use", "0000042")
 NONCOMMERCIAL = ("Non-commercial use only", "0000046")
 #: Licences that ask for no credit.
 FREE = re.compile(r"CC0-1\.0|CC-PD.*|PDDL-1\.0|0BSD|MIT-0|Unlicense|WTFPL|NIST-PD|DL-DE-ZERO-2\.0")
-SHARED_ALIKE = re.compile(r"CC-BY-(NC-)?SA-.*|ODbL-1\.0|CDLA-Sharing-1\.0")
 
 
 def usage(licenses: Sequence[str]) -> list[Json]:
@@ -27,12 +26,16 @@ def usage(licenses: Sequence[str]) -> list[Json]:
     offers = [_offer(name) for name in licenses]
     if not all(OPEN.fullmatch(name) or NO_DERIVATIVES.fullmatch(name) for name in licenses):
         return offers
-    terms = [RESEARCH, *([NONCOMMERCIAL] if any(map(noncommercial, licenses)) else [])]
+    terms = [RESEARCH, *([NONCOMMERCIAL] if any(map(_noncommercial, licenses)) else [])]
     named = [
         {"@type": "sc:DefinedTerm", "name": name, "termCode": f"DUO_{code}", "url": f"duo:{code}"}
         for name, code in terms
     ]
     return [*named, *offers]
+
+
+def _noncommercial(name: str) -> bool:
+    return rights(name)["commercial"] == "no"
 
 
 def _offer(name: str) -> Json:
@@ -42,9 +45,9 @@ def _offer(name: str) -> Json:
         about = "Terms of its own: ask those whom the attribution of the rows names."
         return {"@type": "sc:CreativeWork", "name": name, "description": about}
     duties = "" if FREE.fullmatch(name) else "odrl:attribute"
-    duties += " cc:ShareAlike" if SHARED_ALIKE.fullmatch(name) else ""
+    duties += " cc:ShareAlike" if SHARE_ALIKE.fullmatch(name) else ""
     forbidden = "odrl:derive" if closed else ""
-    forbidden += " odrl:commercialize" if noncommercial(name) else ""
+    forbidden += " odrl:commercialize" if _noncommercial(name) else ""
     permission = _rule("Permission", f"odrl:reproduce odrl:distribute {'' if closed else 'odrl:derive'}")
     permission |= {"odrl:duty": _rule("Duty", duties)} if duties else {}
     offer = {"@type": ["sc:CreativeWork", "odrl:Offer"], "name": name, "odrl:permission": permission}

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.format.attribution import attribution_text, credited, terms
+from shiftdata.data.format.attribution import Terms, attribution_text, credits_of, terms, terms_of
 from shiftdata.data.format.identity import base_content_id, dataset_content_id
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import ATTRIBUTION, RENDERINGS, data_prefix, metadata_file
@@ -38,7 +38,7 @@ def finished(
     `bases` names the splits of each base; other bases of `manifest` are left out. `files` are the records
     that were made already. Writes ATTRIBUTION.md. The caller adds `canonical_splits`.
     """
-    described, origins, terms_of = [], [], Counter[tuple[str, str]]()
+    described, origins, counted = [], [], Counter[Terms]()
     for base in manifest.bases:
         if base.name in bases:
             paths = {split: folder / metadata_file(base.name, split) for split in bases[base.name]}
@@ -51,21 +51,20 @@ def finished(
             base_id = base_content_id(rows, manifest, base)
             base = replace(base, untouched=untouched(rows), equal_apart=len(equal_apart(rows)))
             described.append(replace(base, content_id=base_id, splits=splits))
-            counts = rows.group_by(["license", "attribution"]).aggregate([([], "count_all")]).to_pylist()
-            terms_of.update({(row["license"], row["attribution"]): row["count_all"] for row in counts})
+            counted += terms_of(rows, manifest)
             origins.append(plain_texts(rows.group_by(["origin", manifest.roles.nuisance]).aggregate([])))
-    everyone = credited(terms_of)
+    everyone, materials = credits_of(counted, manifest.materials)
     pairs = pa.concat_tables(origins).drop_null().group_by(["origin", manifest.roles.nuisance]).aggregate([])
     default = manifest.default_base
     first = min(folder.glob(f"{data_prefix(default, bases[default][0])}*.parquet"))
-    write_text(folder / ATTRIBUTION, attribution_text(manifest.name, everyone))
+    write_text(folder / ATTRIBUTION, attribution_text(manifest, everyone, materials))
     parquet = (path.relative_to(folder) for path in folder.rglob("*.parquet"))
     visible = (path for path in parquet if not any(part.startswith(".") for part in path.parts))
     names = [*sorted(path.as_posix() for path in visible), ATTRIBUTION]
     every = {**files, **file_records(folder, [name for name in names if name not in files])}
     return replace(
         manifest,
-        **terms(everyone),
+        **terms(everyone, materials, manifest.compilation),
         content_id=dataset_content_id(described),
         origins_shared=len(pairs) > pc.count_distinct(pairs["origin"]).as_py(),
         bases=described,

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from shiftdata.data.arrays import IntArray
 from shiftdata.data.dataset import DatasetName, OpenDataset, check_origin, open_dataset
+from shiftdata.data.format.attribution import Terms, credits_of
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import (
     ATTRIBUTION,
@@ -187,7 +188,7 @@ class _Audit:
         self.manifest = files.dataset.manifest
         self.left = set(self.manifest.files)
         self.origins: list[pa.Table] = []
-        self.terms = Counter[tuple[str | None, str | None]]()
+        self.terms = Counter[Terms]()
         self.whole = True  # every row was read
 
     def problems(self) -> Iterator[Problem]:
@@ -195,8 +196,8 @@ class _Audit:
         for base in self.manifest.bases:
             yield from self._base(base)
         if self.origins:
-            terms = self.terms.copy() if self.whole else None
-            yield from dataset_problems(self.manifest, pa.concat_tables(self.origins), terms)
+            everyone = credits_of(self.terms, self.manifest.materials)[0] if self.whole else None
+            yield from dataset_problems(self.manifest, pa.concat_tables(self.origins), everyone)
         for local in self.files.each(sorted(self.left)):
             yield from local.problems
             if local.path == DROPPED:

@@ -14,11 +14,12 @@ import pyarrow.compute as pc
 
 from shiftdata.data.dataset import OpenDataset
 from shiftdata.data.format.addresses import relative
-from shiftdata.data.format.attribution import attribution_text, credited
+from shiftdata.data.format.attribution import Terms, added, attribution_text, credits_of, terms
 from shiftdata.data.format.benchmark import render_benchmark
 from shiftdata.data.format.croissant import render_croissant
 from shiftdata.data.format.front_matter import loading_entries, yaml_lines
 from shiftdata.data.format.identity import dataset_content_id
+from shiftdata.data.format.licenses import conjuncts
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import (
     BENCHMARK,
@@ -148,16 +149,18 @@ def rendering_problems(manifest: Manifest, local: LocalFile) -> Iterator[Problem
         yield Problem(local.path, "does not describe the manifest: build the dataset again", kind)
 
 
-def attribution_problems(
-    manifest: Manifest, local: LocalFile, terms: Counter[tuple[str | None, str | None]]
-) -> Iterator[Problem]:
+def attribution_problems(manifest: Manifest, local: LocalFile, rows: Counter[Terms]) -> Iterator[Problem]:
     """Check that ATTRIBUTION.md and the licence of the whole are those of the rows."""
-    everyone = credited({(license_ or "", who or ""): rows for (license_, who), rows in terms.items()})
-    license_ = " AND ".join(sorted({credit.license for credit in everyone}))
+    for text, _, nuisance in rows:
+        if lacking := set(added(manifest.materials, nuisance)) - set(conjuncts(text or "")):
+            fault = f"has rows of {nuisance} under {text}, which lacks {', '.join(sorted(lacking))}"
+            yield Problem(FILE_NAME, fault, "licence")
+    everyone, materials = credits_of(rows, manifest.materials)
+    license_ = terms(everyone, materials, manifest.compilation)["license"]
     if manifest.license != license_:
         text = f"has the licence {manifest.license!r}, its rows have {license_!r}"
         yield Problem(FILE_NAME, text, "licence")
-    wanted = attribution_text(manifest.name, everyone).encode()
+    wanted = attribution_text(manifest, everyone, materials).encode()
     if local.file is not None and _start(local.file, len(wanted) + 1) != wanted:
         yield Problem(local.path, "does not have the credits of the rows: build the dataset again", "credits")
 

@@ -14,11 +14,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from shiftdata.data.arrays import IntArray
+from shiftdata.data.format.attribution import Terms, terms_of
 from shiftdata.data.format.conditions import rows_matching
 from shiftdata.data.format.identity import base_content_id
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import metadata_file
-from shiftdata.data.format.records import Base, CanonicalSplit, Split
+from shiftdata.data.format.records import Base, CanonicalSplit, Credit, Split
 from shiftdata.data.format.schema import FROZEN, KEY_PATTERN, SPLITS
 from shiftdata.data.format.written import equal_apart, groups_of, size_of, untouched
 from shiftdata.data.verifying.files import LocalFile, Problem, first_line
@@ -50,10 +51,9 @@ class BaseRows:
         return np.repeat(list(self.splits), [len(table) for table in self.splits.values()])
 
     @cached_property
-    def terms(self) -> Counter[tuple[str | None, str | None]]:
-        """The number of rows of each licence and attribution."""
-        counted = self.table.select(TERMS).group_by(TERMS).aggregate([([], "count_all")]).to_pylist()
-        return Counter({(row["license"], row["attribution"]): row["count_all"] for row in counted})
+    def terms(self) -> Counter[Terms]:
+        """The number of rows of each licence, attribution and nuisance."""
+        return terms_of(self.table, self.manifest)
 
     @property
     def is_content(self) -> bool:
@@ -102,6 +102,9 @@ def _of_all(rows: BaseRows) -> Iterator[Broken]:
         given = rows.hidden(column) & rows.table[column].is_valid().to_numpy()
         yield given, column, "the manifest says that its publisher keeps it"
     blank = pa.array({term for pair in rows.terms for term in pair if not (term or "").strip()}, pa.string())
+    blank = pa.array(
+        {term for pair in rows.terms for term in pair[:2] if not (term or "").strip()}, pa.string()
+    )
     for column in TERMS if len(blank) else ():
         mask = pc.is_in(rows.table[column].cast(pa.string()), value_set=blank).to_numpy()
         yield mask, column, "every row needs one"
@@ -242,9 +245,9 @@ def origins_of(rows: BaseRows) -> pa.Table:
 
 
 def dataset_problems(
-    manifest: Manifest, origins: pa.Table, terms: Counter[tuple[str | None, str | None]] | None
+    manifest: Manifest, origins: pa.Table, everyone: Sequence[Credit] | None
 ) -> Iterator[Problem]:
-    """Check that origins do not leak, and totals over all bases; `terms` is None if rows are missing."""
+    """Check that origins do not leak, and totals over all bases; `everyone` is None if rows are missing."""
     nuisance = manifest.roles.nuisance
     counts = origins.group_by("origin").aggregate([("fold", "count_distinct"), (nuisance, "count_distinct")])
     several = counts.filter(pc.greater(counts["fold_count_distinct"], 1))["origin"]
@@ -259,12 +262,13 @@ def dataset_problems(
             f"of {', '.join(bases)}: it must have one fold, or it would leak"
         )
         yield Problem(f"metadata/{bases[0]}", text, "origin")
-    if terms is None:
+    if everyone is None:
         return
     shared = bool((pc.max(counts[f"{nuisance}_count_distinct"]).as_py() or 0) > 1)
     if shared != manifest.origins_shared:
         text = f"says origins_shared {manifest.origins_shared}, and the rows say {shared}"
         yield Problem(FILE_NAME, text, "origins_shared")
+    terms = {(credit.license, credit.attribution): credit.rows for credit in everyone}
     for credit in manifest.credits:
         count = terms.pop((credit.license, credit.attribution), 0)
         if count != credit.rows:

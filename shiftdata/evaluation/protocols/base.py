@@ -328,7 +328,8 @@ class Where(Protocol):
         condition = resolve(asked, labels=rows.labels, nuisance=nuisance, nuisances=rows.nuisances)
         if condition[0] not in rows.columns:
             allowed = ", ".join(["label", nuisance, *NUMBERS])
-            raise InputError(f"a task cannot be restricted by {condition[0]}: use {allowed}")
+            part = "or fetch the part that it selects, and make the task of that"
+            raise InputError(f"a task cannot be restricted by {condition[0]}: use {allowed}, {part}")
         return restrict(task, [[condition]])
 
     def __str__(self) -> str:

@@ -42,6 +42,8 @@ RECIPE = Recipe(
         seed=0,
         dataset="own_adain",
         styles=HERE / "{styles}",
+        license="CC0-1.0",
+        attribution="Tests",
         stylizer=AdaIN(encoder=HERE / "vgg19-0.safetensors", decoder=HERE / "vgg19-4-0.pth", style_side=32),
     ),
     encoding=ImageEncoding(format="png"),

@@ -135,7 +135,8 @@ def _entries(
 def _rows(dataset: OpenDataset, base: str) -> pa.Table:
     """Read the metadata of every row of a base, in the order of its splits."""
     splits = in_order(dataset.manifest.base(base).splits)
-    parts = [read_columns(dataset, metadata_file(base, split), COLUMNS) for split in splits]
+    columns = [*COLUMNS, dataset.manifest.roles.nuisance]
+    parts = [read_columns(dataset, metadata_file(base, split), columns) for split in splits]
     dataset.check_unchanged(force=True)  # else these rows may be of another version than the sets
     return pa.concat_tables(parts).combine_chunks()
 

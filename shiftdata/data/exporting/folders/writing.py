@@ -16,7 +16,7 @@ import pyarrow as pa
 from shiftdata.data.exporting.folders.contents import KEYS, RECORD, Contents, Entry, Name, contents_of
 from shiftdata.data.exporting.folders.layouts import LAYOUTS
 from shiftdata.data.exporting.sets import NamedSets, batches, ending_of
-from shiftdata.data.format.attribution import attribution_text, credited
+from shiftdata.data.format.attribution import attribution_text, credits_of, terms_of
 from shiftdata.data.format.paths import ATTRIBUTION
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.errors import InputError, not_found
@@ -236,5 +236,5 @@ def _key_rows(contents: Contents, paths: Sequence[str]) -> Iterator[Sequence[Any
 def _attribution(contents: Contents) -> str:
     """Write the licences and attributions of the exported rows, each row counted once."""
     rows = contents.rows.take(pa.array(sorted({entry.row for entry in contents.entries}), pa.int64()))
-    terms = zip(rows["license"].to_pylist(), rows["attribution"].to_pylist(), strict=True)
-    return attribution_text(contents.manifest.name, credited(terms))
+    manifest = contents.manifest
+    return attribution_text(manifest, *credits_of(terms_of(rows, manifest), manifest.materials))

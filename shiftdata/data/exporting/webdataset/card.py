@@ -81,7 +81,7 @@ def _front_matter(manifest: Manifest) -> Json:
     features = _features(manifest)
     return {
         "pretty_name": f"{manifest.title}, as WebDataset",
-        **hub_terms(manifest.license.split(" AND ")),
+        **hub_terms(manifest.license),
         "task_categories": [task_category(manifest.roles.modality)],
         "tags": tags(manifest, "webdataset"),
         "configs": configs,
