@@ -20,7 +20,7 @@ from builders.sample import Item, Sample, Step
 from shiftdata.data.format.manifest import Publishes
 from shiftdata.data.format.names import check_names, is_path_part, template_fault, text_fault
 from shiftdata.data.format.records import Calibration
-from shiftdata.data.format.schema import POINTER_COLUMNS, Roles, columns
+from shiftdata.data.format.schema import RESERVED, Roles, columns
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.protocols import Protocol as TaskProtocol
 from shiftdata.evaluation.tasks import OnEmpty
@@ -213,7 +213,7 @@ class Recipe:
                 raise InputError(f"the recipe {self.name} has the prompt {prompt[:60]!a}, which {fault}")
 
     def _check_columns(self) -> None:
-        taken = [*columns("nuisance"), *POINTER_COLUMNS]
+        taken = [*columns("nuisance"), *RESERVED]
         names = [self.nuisance, *self.encoding.columns]
         for name in names:
             if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in taken or names.count(name) > 1:

@@ -25,7 +25,7 @@ def command(dataset: str) -> None:
     default, configs = manifest.default_config, manifest.configs
     sizes = {f"{name} (default)" if name == default else name: of.splits for name, of in configs.items()}
     for split in manifest.canonical_splits:
-        if not set(split.configs) & set(configs):
+        if split.name not in configs:
             sizes[f"{split.name} (keys)"] = manifest.splits_of(split.name)
     width = max(24, *(len(name) + 2 for name in sizes))
     for name, splits in sizes.items():

@@ -9,9 +9,10 @@ from shiftdata.data.format.schema import SPLITS
 MANIFEST = "manifest.json"
 README = "README.md"
 CROISSANT = "croissant.json"
+NAMES = "names.json"
 ATTRIBUTION = "ATTRIBUTION.md"
 #: Made from the manifest, which lists them: their text never depends on their own records in it.
-RENDERINGS = (README, CROISSANT)
+RENDERINGS = (README, CROISSANT, NAMES)
 DROPPED = "dropped.parquet"  # names what could not be used
 
 

@@ -22,6 +22,7 @@ from shiftdata.data.format.paths import (
     ATTRIBUTION,
     CROISSANT,
     DROPPED,
+    NAMES,
     README,
     RENDERINGS,
     in_order,
@@ -29,7 +30,7 @@ from shiftdata.data.format.paths import (
     protocol_file,
 )
 from shiftdata.data.format.records import Base, CanonicalSplit
-from shiftdata.data.format.schema import metadata_schema
+from shiftdata.data.format.schema import metadata_schema, name_columns
 from shiftdata.data.format.written import leak_warnings, sizes_of
 from shiftdata.data.loading.byte_ranges.layout import shards_of
 from shiftdata.data.metadata.rows import Metadata, metadata_of
@@ -42,6 +43,7 @@ from shiftdata.data.verifying.manifest import (
     croissant_problems,
     dropped_problems,
     manifest_problems,
+    names_problems,
     sample_problems,
 )
 from shiftdata.data.verifying.rows import (
@@ -203,6 +205,8 @@ class _Audit:
                 yield from croissant_problems(self.manifest, local)
             elif local.path == README:
                 yield from card_problems(self.manifest, local)
+            elif local.path == NAMES:
+                yield from names_problems(self.manifest, local)
             elif local.path == ATTRIBUTION and self.whole:
                 yield from attribution_problems(self.manifest, local, self.terms)
 
@@ -213,8 +217,9 @@ class _Audit:
         problems = list[Problem]()
         tables, sizes, sources = dict[str, pa.Table](), dict[str, IntArray](), dict[str, Path]()
         schema = metadata_schema(manifest.roles, manifest.labels, manifest.nuisances)
+        coded = [*TERMS, *name_columns(manifest.roles.nuisance)]
         for local in self.files.each(list(paths), keep=True):
-            table, faults = read_table(local, schema, without="params", terms=TERMS)
+            table, faults = read_table(local, schema, without="params", terms=coded)
             problems += [*local.problems, *faults]
             if table is not None and local.file is not None:
                 split = paths[local.path]

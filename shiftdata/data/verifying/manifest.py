@@ -29,7 +29,7 @@ from shiftdata.data.format.paths import (
     protocol_file,
 )
 from shiftdata.data.format.schema import columns
-from shiftdata.data.format.written import sample_of
+from shiftdata.data.format.written import names_text, sample_of
 from shiftdata.data.places.store import MOST_SMALL
 from shiftdata.data.verifying.files import LocalFile, Problem
 from shiftdata.data.verifying.tables import read_table
@@ -138,6 +138,13 @@ def croissant_problems(manifest: Manifest, local: LocalFile) -> Iterator[Problem
         same = False
     if not same:
         yield Problem(local.path, "does not describe the manifest: build the dataset again", "croissant")
+
+
+def names_problems(manifest: Manifest, local: LocalFile) -> Iterator[Problem]:
+    """Check that the list of names is the one that the manifest gives."""
+    wanted = names_text(manifest).encode()
+    if local.file is not None and _start(local.file, len(wanted) + 1) != wanted:
+        yield Problem(local.path, "has other names than the manifest: build the dataset again", "names")
 
 
 def attribution_problems(
