@@ -103,12 +103,13 @@ def numbered(filters: Sequence[Any], columns: Collection[str], names: Mapping[st
     [[('style', 'in', [1, 2])]]
     """
     clauses = [filters] if filters and isinstance(filters[0][0], str) else filters
-    return [[_numbered(*condition, columns, names) for condition in clause] for clause in clauses]
+    return [[_numbered(condition, columns, names) for condition in clause] for clause in clauses]
 
 
 def _numbered(
-    column: str, operator: str, value: Any, columns: Collection[str], names: Mapping[str, Sequence[str]]
+    condition: Condition, columns: Collection[str], names: Mapping[str, Sequence[str]]
 ) -> Condition:
+    column, operator, value = condition
     if column not in columns:
         raise not_found("column", column, columns)
     if column not in names or operator not in ("=", "==", "!=", "in", "not in"):
