@@ -27,7 +27,7 @@ from shiftdata.evaluation.verify import verify
 from tests.contracts.kinds import prepare
 from tests.data.test_verification import retold, with_column
 from tests.paths import ROOT
-from tests.serve.serving import serving
+from tests.serve.serving import Process
 from tests.shared import dataset_of
 from tests.tiny import edit_file
 
@@ -151,18 +151,16 @@ def test_the_script_of_the_docs_runs_in_a_checkout_and_from_a_server(demo, tmp_p
     env = {
         name: value for name, value in os.environ.items() if name not in ("HF_HUB_OFFLINE", "SHIFTDATA_HOME")
     }
-    answers = []
-    with serving(demo / "out") as running:
-        for place, server in (
-            ("checkout", "http://127.0.0.1:9"),
-            ("elsewhere", f"http://127.0.0.1:{running.port}"),
-        ):
-            own = {"HF_ENDPOINT": server, "HF_HOME": str(tmp_path / "hf" / place), "PYTHONPATH": str(ROOT)}
-            command = [sys.executable, "-c", script]
-            ran = subprocess.run(
-                command, cwd=tmp_path / place, env=env | own, capture_output=True, text=True, check=False
+    answers, server = [], Process(demo / "out")
+    try:
+        for place, endpoint in (("checkout", "http://127.0.0.1:9"), ("elsewhere", server.endpoint)):
+            own = {"HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path / "hf" / place), "PYTHONPATH": str(ROOT)}
+            answers.append(
+                subprocess.check_output(
+                    [sys.executable, "-c", script], cwd=tmp_path / place, env=env | own, text=True
+                )
             )
-            assert ran.returncode == 0, ran.stderr[-2000:]
-            answers.append(ran.stdout)
+    finally:
+        server.kill()
     assert answers[0] == answers[1]
     assert re.match(r"\w / \w+ 0\.\d+", answers[0])
