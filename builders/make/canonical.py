@@ -167,12 +167,27 @@ def freeze(recipe: Recipe, manifest: Manifest, folder: Path) -> list[CanonicalSp
     names = [recipe.nuisance if name == "nuisance" else name for name in COLUMNS]
     names += ["params"] if _reads_params(recipe) else []
     table = pa.concat_tables(read_parquet(path, [*names, "shard"]) for path in paths)
-    return _canonical_splits(
+    splits = _canonical_splits(
         recipe,
         metadata_of(manifest, recipe.default_base, table),
         np.concatenate([sizes_of(path, manifest.roles) for path in paths]),
         lambda task, name: task.freeze(folder / protocol_file(name)),
     )
+    return _on_card(manifest, splits)
+
+
+def _on_card(manifest: Manifest, splits: list[CanonicalSplit]) -> list[CanonicalSplit]:
+    """Make key files of the last splits whose lists of files the card has no room for."""
+    for number in reversed(range(len(splits))):
+        try:
+            front_matter(replace(manifest, canonical_splits=splits))
+            break
+        except InputError:
+            split = splits[number]
+            if split.has_files:
+                sets = {name: replace(rows, files=()) for name, rows in split.sets.items()}
+                splits[number] = replace(split, sets=sets, is_config=False)
+    return splits
 
 
 def _canonical_splits(

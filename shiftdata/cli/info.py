@@ -15,7 +15,8 @@ from shiftdata.data.dataset import open_dataset
 def command(dataset: str) -> None:
     """Describe a dataset: its configs and splits, labels, nuisances, licence and ids.
 
-    Each config in the list can be given to `shiftdata load` and `load_dataset`.
+    Each name in the list can be given to `shiftdata load` and `sd.load_dataset`; plain `datasets` reads those
+    that are marked (keys) by their file, `protocols/<name>.parquet`, as the card shows.
     """
     manifest = open_dataset(dataset).manifest
     print(f"{manifest.title} ({manifest.name} {manifest.version}, {manifest.family})")

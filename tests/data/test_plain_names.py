@@ -19,7 +19,6 @@ import pytest
 
 import shiftdata as sd
 from builders.make.build import build
-from builders.make.check import check
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.schema import Roles, data_schema
 from shiftdata.errors import InputError, NotFoundError
@@ -49,7 +48,7 @@ def test_filters_by_name_keep_the_rows_that_pandas_keeps(tiny, streaming):
         "or": ([[("style", "=", "red")], [("label", "not in", ["bar", "disc"])]],
                frame["style_name"].eq("red") | frame["label_name"].isin(["ring", "wedge"])),
     }  # fmt: skip
-    for filters, mask in cases.values():
+    for filters, mask in [*cases.values()][3 * streaming :]:
         expected = frame[mask & frame["split"].eq("test")]
         rows = sd.load_dataset(
             tiny, "mini", split="test", filters=filters, columns=["key"], streaming=streaming
@@ -125,18 +124,20 @@ def test_too_many_groups_have_no_names_in_the_files():
     assert sink.tell() < 80_000
 
 
-def test_a_split_that_needs_too_many_files_stays_a_key_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("builders.make.canonical.MOST_FILES", 6)
+@pytest.mark.parametrize(
+    ("limit", "most", "configs"),
+    [("make.canonical.MOST_FILES", 6, []), ("front_matter.MOST_BYTES", 2_400, ["lodo_sand"])],
+)
+def test_a_split_of_too_many_files_stays_a_key_file(tmp_path, monkeypatch, limit, most, configs):
+    monkeypatch.setattr(("builders." if "make" in limit else "shiftdata.data.format.") + limit, most)
     (tmp_path / "recipe").mkdir()
     folder = build(str(prepare("domain", tmp_path / "recipe")), tmp_path, workers=1, quiet=True)
-    lodo = Manifest.read(folder).canonical_splits[0]
-    assert not lodo.is_config
-    assert len(list((folder / "data/all").glob("*.parquet"))) == 3
-    assert check(folder) == verify(folder) == []
-    loaded = sd.load_dataset(folder, "lodo_sand")
-    assert {name: len(rows) for name, rows in loaded.items()} == {
-        n: s.size.rows for n, s in lodo.sets.items()
-    }
+    splits = Manifest.read(folder).canonical_splits
+    assert [split.name for split in splits if split.is_config] == configs
+    assert verify(folder) == []
+    sets = splits[1].sets.items()
+    loaded = sd.load_dataset(folder, splits[1].name)
+    assert {name: len(rows) for name, rows in loaded.items()} == {name: of.size.rows for name, of in sets}
 
 
 @pytest.mark.slow
