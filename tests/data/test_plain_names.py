@@ -91,7 +91,9 @@ def test_every_reader_shows_names(tiny):
     names = json.loads((tiny / "names.json").read_text(encoding="utf-8"))
     assert (names["label"], names["style"]) == (list(manifest.labels), list(manifest.nuisances))
     plain = datasets.load_dataset(str(tiny), "metadata", split="train")
-    assert plain.features["group"].names == names["group"]
+    for config in ("mini", "gf_k2_mu10"):
+        features = datasets.load_dataset(str(tiny), config, split="train", streaming=True).features
+        assert features["group"].names == names["group"]
     shown = [(row["label_name"], row["style_name"]) for row in plain]
     assert shown == [tuple(names["group"][row["group"]].split(" / ")) for row in plain]
     frame, polar = pd.read_parquet(file), pl.read_parquet(file)

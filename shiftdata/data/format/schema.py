@@ -45,7 +45,7 @@ POINTER_COLUMNS: dict[str, pa.DataType] = {
 NAME = pa.dictionary(pa.int32(), pa.string())
 #: Names that metadata gives to columns of its own.
 RESERVED = ("label_name", *POINTER_COLUMNS)
-#: The most groups whose names each file carries: 1,000 add 50 KB to its footer.
+#: The most groups whose names each data file carries: 1,000 add 60 KB to its footer.
 MOST_NAMED_GROUPS = 1000
 #: The most that `names.json` lists.
 MOST_LISTED_GROUPS = 100_000
@@ -118,13 +118,20 @@ def json_columns(nuisance: str) -> list[str]:
 def data_schema(roles: Roles, labels: Sequence[str], nuisances: Sequence[str]) -> pa.Schema:
     """Return the schema of `data/` files: all columns and the example, with `datasets` features inside."""
     example = {name: example_type(feature) for name, feature in roles.example.items()}
-    return _with_features(columns(roles.nuisance) | example, roles, labels, nuisances)
+    known: dict[str, Feature] = {"label": labels, roles.nuisance: nuisances, **roles.example}
+    if groups := group_names(labels, nuisances):
+        known["group"] = groups
+    return _with_features(columns(roles.nuisance) | example, known)
 
 
 def metadata_schema(roles: Roles, labels: Sequence[str], nuisances: Sequence[str]) -> pa.Schema:
-    """Return the schema of `metadata/` files: all columns, names, and the pointer to the example's bytes."""
+    """Return the schema of `metadata/` files: all columns, names, and the pointer to the example's bytes.
+
+    They are read from afar, where the names of all groups would take more bytes than those of the rows.
+    """
     fields = columns(roles.nuisance) | name_columns(roles.nuisance) | POINTER_COLUMNS
-    return _with_features(fields, roles, labels, nuisances)
+    known: dict[str, Feature] = {"label": labels, roles.nuisance: nuisances}
+    return _with_features(fields, known | dict.fromkeys(name_columns(roles.nuisance), "string"))
 
 
 def index_schema(nuisance: str, members: Sequence[str], *, task: bool = False) -> pa.Schema:
@@ -166,15 +173,9 @@ def example_bytes(rows: pa.Table, roles: Roles) -> list[bytes | None]:
     return examples
 
 
-def _with_features(
-    fields: Mapping[str, pa.DataType], roles: Roles, labels: Sequence[str], nuisances: Sequence[str]
-) -> pa.Schema:
+def _with_features(fields: Mapping[str, pa.DataType], known: Mapping[str, Feature]) -> pa.Schema:
     """Add the schema key from which `datasets` takes its features, so that the YAML need not carry them."""
-    given = {"label": labels, roles.nuisance: nuisances, **roles.example}
-    given |= dict.fromkeys(name_columns(roles.nuisance), "string")
-    if groups := group_names(labels, nuisances):
-        given["group"] = groups
-    features = {name: _feature(given.get(name, str(kind))) for name, kind in fields.items()}
+    features = {name: _feature(known.get(name, str(kind))) for name, kind in fields.items()}
     info = json.dumps({"info": {"features": features}})
     return pa.schema(dict(fields), metadata={"huggingface": info})
 
