@@ -130,8 +130,8 @@ class Recipe:
     `released` is the day of this version, written in the file: nothing published may depend on a clock.
     `nuisance` names the column of what shifts. `filters` say which samples of a continuous shift are kept.
     `protocols` make the canonical splits, the most important first. The first `virtual` of them (default:
-    all) are configs of the card where filters or files can say them; the others are key files. `on_empty` says what to
-    do about a group that a protocol promises and that has no row, as in `sd.task`.
+    all) are configs of the card where filters or files can say them; the others are key files. `on_empty`
+    says what to do about a group that a protocol promises and that has no row, as in `sd.task`.
     `expected` is not part of the dataset's identity: it says what `check` requires. `publishes="splits"`
     is for content whose licence forbids publishing: everything but `data/` is published, users build that.
     With "nothing", as for data that is given to named persons, `publish` refuses.
