@@ -21,7 +21,7 @@ from builders.terms import check_license
 from shiftdata.data.format.manifest import Publishes
 from shiftdata.data.format.names import check_names, is_path_part, template_fault, text_fault
 from shiftdata.data.format.records import Calibration, Material
-from shiftdata.data.format.schema import POINTER_COLUMNS, Roles, columns
+from shiftdata.data.format.schema import RESERVED, Roles, columns
 from shiftdata.errors import InputError, not_found
 from shiftdata.evaluation.protocols import Protocol as TaskProtocol
 from shiftdata.evaluation.tasks import OnEmpty
@@ -131,8 +131,8 @@ class Recipe:
     `released` is the day of this version, written in the file: nothing published may depend on a clock.
     `nuisance` names the column of what shifts. `filters` say which samples of a continuous shift are kept.
     `protocols` make the canonical splits, the most important first. The first `virtual` of them (default:
-    all) are configs of the card where filters can say them; the others are key files. `on_empty` says what to
-    do about a group that a protocol promises and that has no row, as in `sd.task`.
+    all) are configs of the card where filters or files can say them; the others are key files. `on_empty`
+    says what to do about a group that a protocol promises and that has no row, as in `sd.task`.
     `expected` is not part of the dataset's identity: it says what `check` requires. `publishes="splits"`
     is for content whose licence forbids publishing: everything but `data/` is published, users build that.
     With "nothing", as for data that is given to named persons, `publish` refuses.
@@ -219,7 +219,7 @@ class Recipe:
                 raise InputError(f"the recipe {self.name} has the prompt {prompt[:60]!a}, which {fault}")
 
     def _check_columns(self) -> None:
-        taken = [*columns("nuisance"), *POINTER_COLUMNS]
+        taken = [*columns("nuisance"), *RESERVED]
         names = [self.nuisance, *self.encoding.columns]
         for name in names:
             if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in taken or names.count(name) > 1:

@@ -14,7 +14,7 @@ from typing import TextIO
 
 import pyarrow as pa
 
-from shiftdata.data.format.schema import POINTER_COLUMNS, columns
+from shiftdata.data.format.schema import RESERVED, columns
 from shiftdata.errors import InputError, not_found
 from shiftdata.untrusted.pages import UnreadableError
 from shiftdata.untrusted.parquet import ParquetReader
@@ -185,7 +185,7 @@ def column_name(header: str) -> str:
     """
     plain = re.sub(r"[^A-Za-z0-9_]+", "_", header).strip("_")[:LONGEST_NAME]
     plain = plain if re.match("[A-Za-z]", plain) else f"c_{plain}"
-    return f"{plain}_" if plain in (*columns("nuisance"), *POINTER_COLUMNS) else plain
+    return f"{plain}_" if plain in (*columns("nuisance"), *RESERVED) else plain
 
 
 def _places(path: Path, names: Sequence[str] | None, header: Sequence[str]) -> dict[str, int]:

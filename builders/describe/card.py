@@ -28,7 +28,7 @@ from shiftdata.data.format.licenses import hub_terms, rights
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import ATTRIBUTION, protocol_file
 from shiftdata.data.format.records import CanonicalSet, Split, by_reason
-from shiftdata.data.format.schema import SPLITS
+from shiftdata.data.format.schema import SPLITS, group_names
 from shiftdata.data.format.written import unknown_origins
 from shiftdata.extras import require
 
@@ -55,7 +55,7 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         lstrip_blocks=True,
     )
     configs = manifest.configs
-    virtual = [name for split in manifest.canonical_splits for name in split.configs if name in configs]
+    virtual = [split.name for split in manifest.canonical_splits if split.name in configs]
     shown = (virtual or [next(iter(configs))])[0]
     environment.filters |= {"count": "{:,}".format, "named": _named, "cell": cell, "linked": linked}
     card: str = environment.get_template(TEMPLATE).render(
@@ -65,6 +65,9 @@ def render_card(manifest: Manifest, picture: str | None = None) -> str:
         scaled=len(manifest.severities) > 1,
         has_content="content" in {base.name for base in manifest.bases},
         shown=shown,
+        seen=manifest.nuisances[manifest.sample.get(manifest.roles.nuisance) or 0],
+        shown_canonical=bool(virtual),
+        groups_named=bool(group_names(manifest.labels, manifest.nuisances)),
         shown_split=next(iter(manifest.splits_of(shown)), "train"),
         snippet=_snippet(manifest),
         canonical_table=_canonical_table(manifest),
@@ -110,7 +113,7 @@ def front_matter(manifest: Manifest) -> dict[str, Any]:
         rows = manifest.base(manifest.default_base).rows
         front["size_categories"] = [next(name for most, name in SIZES.items() if rows < most)]
     front |= loading_entries(manifest)
-    check_size(list(yaml_lines(front)), sum(len(split.configs) for split in manifest.canonical_splits))
+    check_size(list(yaml_lines(front)), sum(split.is_config for split in manifest.canonical_splits))
     return front
 
 
@@ -176,20 +179,20 @@ def _canonical_table(manifest: Manifest) -> str:
     header = ["canonical split", "what it is", "the same by `shiftdata`"]
     rows = []
     for split in manifest.canonical_splits:
-        doors = ", ".join(f"`{name}`" for name in split.configs if name in manifest.configs)
+        door = f'`"{split.name}"`' if split.name in manifest.configs else f"`{protocol_file(split.name)}`"
         about = [split.summary, *(f"{note}." for note in split.notes)]
         sets = "; ".join(_set_text(name, rows) for name, rows in split.sets.items())
         gaps = ["--on-empty", "report"] if split.has_gaps else []
         command = shlex.join(["shiftdata", "task", manifest.name, *shlex.split(split.protocol), *gaps])
         row = [f"`{split.name}`", cell(" ".join(about)), f"`{command}`"]
-        rows.append([*row, *([doors or "key file", sets] if built else [])])
-    header += ["configs", "sets: rows, groups, rows in each"] if built else []
+        rows.append([*row, *([door, sets] if built else [])])
+    header += ["config, or key file", "sets: rows, groups, rows in each"] if built else []
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, ["---"] * len(header), *rows])
 
 
 def _snippet(manifest: Manifest) -> dict[str, str]:
     """Return the names for the card's example of a key file: a split that only keys can express, if any."""
-    splits = sorted(manifest.canonical_splits, key=lambda split: bool(split.configs))
+    splits = sorted(manifest.canonical_splits, key=lambda split: split.is_config)
     if not splits:
         return {}
     first = splits[0]
@@ -206,4 +209,4 @@ def _named(names: Sequence[str]) -> str:
     """Names in a sentence, not more than can be read."""
     shown = ", ".join(cell(name) for name in names[:MOST_NAMES])
     more = len(names) - MOST_NAMES
-    return shown + (f" and {more:,} more (all of them are in the features of every file)" if more > 0 else "")
+    return shown + (f" and {more:,} more (all of them are in `names.json`)" if more > 0 else "")

@@ -18,9 +18,11 @@ from builders.albums import Raw
 from builders.describe.card import front_matter
 from builders.describe.renderings import draft
 from builders.make import assign
+from builders.make.gather import Gathered
 from builders.recipe import Recipe, SomeNuisances
 from builders.sample import Item
 from shiftdata.data.arrays import IntArray
+from shiftdata.data.format.conditions import matches
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import metadata_file, protocol_file
 from shiftdata.data.format.records import CanonicalSplit
@@ -30,12 +32,14 @@ from shiftdata.data.metadata import Metadata, metadata_from_table
 from shiftdata.data.metadata.rows import COLUMNS, metadata_of
 from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols import Protocol
+from shiftdata.evaluation.protocols.base import Stage
 from shiftdata.evaluation.protocols.canonical import canonical_split
 from shiftdata.evaluation.tasks import Task, TaskWarning
 from shiftdata.evaluation.tasks.task import canonical_task
 from shiftdata.untrusted.parquet import read_parquet
 
 MOST_NAMES = 5  # in a line of the terminal
+MOST_FILES = 64  # into which sets may cut the base: each is a request of its own, and a part of the card
 
 
 def check_protocols(recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int]) -> None:
@@ -115,25 +119,42 @@ def _key(item: Item, nuisance: str, severity: float, severities: Sequence[float]
 
 
 def parts_of_sets(
-    recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int], keys: pa.ChunkedArray
+    recipe: Recipe, items: Sequence[Item], fold_of: Mapping[str, int], gathered: Gathered
 ) -> IntArray:
-    """Number the rows so that each set of an authors' split is all rows of some numbers.
+    """Number the rows so that sets which share a split of the base are all rows of some numbers.
 
-    Rows of one number get files of their own: then each set is whole files.
+    Rows of one number get files of their own: then each set is whole files, and one config has all sets. A
+    split that would cut the base into too many files stays a key file.
     """
-    part = np.zeros(len(keys), np.int64)
-    protocols = [protocol for protocol in recipe.protocols if protocol.own_files]
-    if not protocols:
+    part = np.zeros(len(gathered.rows), np.int64)
+    # The sets of these are the splits of the base: planning them would take a third of the time of packing.
+    if all(protocol.stage in (Stage.KEEP, Stage.THIN) for protocol in recipe.protocols):
         return part
+    keys, columns = gathered.rows["key"], gathered.filtered()
     canonical = canonical_task(planned(recipe, items, fold_of))
-    for protocol in protocols:
-        task = _task_of(recipe, protocol, canonical)
+    for number, protocol in enumerate(recipe.protocols):
+        virtual = protocol.own_files or _is_virtual(recipe, number)
+        task = _task_of(recipe, protocol, canonical) if virtual else None
         if task is None:
             continue
-        for rows in task.sets.values():
-            mine = pc.is_in(keys, value_set=task.metadata.keys(rows.indices).cast(keys.type))
-            part = np.unique(2 * part + mine.to_numpy(), return_inverse=True)[1]
+        sizes = np.zeros(len(task.metadata), np.int64)
+        described = canonical_split(protocol, task, recipe.default_base, sizes, virtual=True)
+        finer = part
+        for name, rows in described.sets.items() if described.has_files else ():
+            if rows.filters is not None:
+                mine = matches(columns, rows.filters)
+            else:
+                planned_keys = task.metadata.keys(task.sets[name].indices)
+                mine = pc.is_in(keys, value_set=planned_keys.cast(keys.type)).to_numpy()
+            finer = np.unique(2 * finer + mine, return_inverse=True)[1]
+        files = len(np.unique(len(SPLITS) * finer + columns["split"]))
+        if protocol.own_files or files <= MOST_FILES:
+            part = finer
     return part
+
+
+def _is_virtual(recipe: Recipe, number: int) -> bool:
+    return recipe.virtual is None or number < recipe.virtual
 
 
 def _reads_params(recipe: Recipe) -> bool:
@@ -148,12 +169,27 @@ def freeze(recipe: Recipe, manifest: Manifest, folder: Path) -> list[CanonicalSp
     names = [recipe.nuisance if name == "nuisance" else name for name in COLUMNS]
     names += ["params"] if _reads_params(recipe) else []
     table = pa.concat_tables(read_parquet(path, [*names, "shard"]) for path in paths)
-    return _canonical_splits(
+    splits = _canonical_splits(
         recipe,
         metadata_of(manifest, recipe.default_base, table),
         np.concatenate([sizes_of(path, manifest.roles) for path in paths]),
         lambda task, name: task.freeze(folder / protocol_file(name)),
     )
+    return _on_card(manifest, splits)
+
+
+def _on_card(manifest: Manifest, splits: list[CanonicalSplit]) -> list[CanonicalSplit]:
+    """Make key files of the last splits whose lists of files the card has no room for."""
+    for number in reversed(range(len(splits))):
+        try:
+            front_matter(replace(manifest, canonical_splits=splits))
+            break
+        except InputError:
+            split = splits[number]
+            if split.has_files:
+                sets = {name: replace(rows, files=()) for name, rows in split.sets.items()}
+                splits[number] = replace(split, sets=sets, is_config=False)
+    return splits
 
 
 def _canonical_splits(
@@ -168,10 +204,10 @@ def _canonical_splits(
         if task is None:
             continue
         on_task(task, protocol.config_name)
-        virtual = recipe.virtual is None or number < recipe.virtual
+        virtual = _is_virtual(recipe, number)
         splits.append(canonical_split(protocol, task, recipe.default_base, sizes, virtual=virtual))
     names = Counter(base.name for base in recipe.bases) + Counter(["metadata"])
-    names += Counter(name for split in splits for name in {split.name, *split.configs})
+    names += Counter(split.name for split in splits)
     repeated = [name for name, count in names.items() if count > 1]
     if repeated:
         raise InputError(f"{recipe.name} would have two configs named {', '.join(repeated)}: rename the base")

@@ -91,11 +91,9 @@ def _croissant_problems(folder: Path) -> Iterator[Problem]:
 def _client_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
     """Compare the rows of every config, as plain `datasets` reads them, with the promised and frozen ones."""
     frozen = {
-        (config, name): rows
+        split.name: read_parquet(folder / protocol_file(split.name))
         for split in manifest.canonical_splits
-        for rows, of in [(read_parquet(folder / protocol_file(split.name)), split.configs)]
-        for config, sets in of.items()
-        for name in sets
+        if split.is_config
     }
     with tempfile.TemporaryDirectory() as cache:
         for (name, config), streaming in product(manifest.configs.items(), (True, False)):
@@ -110,7 +108,7 @@ def _client_problems(folder: Path, manifest: Manifest) -> Iterator[Problem]:
                 continue
             for split, promised in config.splits.items():
                 read, where = keys.get(split, []), f"{name}/{split}{how}"
-                rows = frozen.get((name, split))
+                rows = frozen.get(name)
                 if len(read) != promised.rows:
                     fault = f"reads {len(read)} rows of {where}, the manifest says {promised.rows}"
                     yield Problem(path=README, what=f"`datasets` {fault}")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +55,15 @@ class Gathered:
         """The numbers that rows take over from their items: `label`, or the number of the split."""
         numbers: NDArray[np.int64] = self.items[name].to_numpy()[self.rows["item"].to_numpy()]
         return numbers
+
+    def filtered(self) -> dict[str, NDArray[Any]]:
+        """The columns of filters as numbers: -1 or nan for none, a split as the number of its name."""
+        rows = self.rows
+        return {
+            **{name: self.of_items(name) for name in ("split", "fold", "label")},
+            self.recipe.nuisance: pc.fill_null(rows["nuisance"], -1).to_numpy(),
+            **{name: pc.fill_null(rows[name], np.nan).to_numpy() for name in ("severity", "quantile")},
+        }
 
     def table(self, places: IntArray, params: pa.Array) -> pa.Table:
         """The columns of the metadata, and sha256, of some rows that have these params."""

@@ -24,7 +24,7 @@ from builders.describe.contact_sheet import write_pictures
 from builders.describe.renderings import describe
 from builders.make.row_groups import SMALL_ROWS_PER_GROUP
 from shiftdata.data.arrays import IntArray
-from shiftdata.data.format.front_matter import virtual_configs
+from shiftdata.data.format.front_matter import is_config
 from shiftdata.data.format.hidden import HIDES, SALT, answers_id, labels_table, read_labels, write_labels
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import DROPPED, data_files, metadata_file, protocol_file
@@ -36,6 +36,7 @@ from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.metadata import Metadata, read_metadata
 from shiftdata.data.metadata.rows import metadata_of
 from shiftdata.errors import InputError
+from shiftdata.evaluation.protocols.canonical import own_files
 from shiftdata.evaluation.protocols.named import published
 from shiftdata.evaluation.tasks import RowSet, Task
 from shiftdata.untrusted.parquet import read_parquet
@@ -162,6 +163,36 @@ class _Hiding:
         told: int = pc.sum(pc.is_in(self.rows_of(base)["attribution"], value_set=single)).as_py() or 0
         return told if len(self.manifest.labels) > 1 else 0
 
+    @cached_property
+    def private(self) -> Metadata:
+        """The rows of the default base as their owner has them."""
+        return read_metadata(self.folder)
+
+    @cached_property
+    def is_hidden(self) -> NDArray[np.bool_]:
+        """Mark the rows of the default base that the copy hides."""
+        mask: NDArray[np.bool_] = self.private.columns["split"] == list(SPLITS).index(SPLIT)
+        return mask
+
+    @cached_property
+    def tasks(self) -> dict[str, Task]:
+        """The canonical splits whose sets tell nothing of labels."""
+        tasks = {split.name: published(self.private, split) for split in self.manifest.canonical_splits}
+        return {name: task for name, task in tasks.items() if not any(map(self._tells, task.sets.values()))}
+
+    def _parts(self, base: str, rows: int) -> IntArray:
+        """Number the hidden rows of a base so that each set with files is all rows of some numbers."""
+        part = np.zeros(rows, np.int64)
+        for split in self.manifest.canonical_splits if base == self.manifest.default_base else ():
+            for chosen in self.tasks[split.name].sets.values() if self._has_files(split) else ():
+                mine = np.zeros(len(self.private), bool)
+                mine[chosen.indices] = True
+                part = np.unique(2 * part + mine[self.is_hidden], return_inverse=True)[1]
+        return part
+
+    def _has_files(self, split: CanonicalSplit) -> bool:
+        return split.name in self.tasks and split.has_files
+
     def _copy(self, base: str, out: Path) -> dict[str, FileRecord]:
         """Copy the files of the other splits as they are."""
         others = [split for split in SPLITS if split != SPLIT]
@@ -187,14 +218,19 @@ class _Hiding:
             place = rows.column_names.index(name)
             rows = rows.set_column(place, name, values.cast(rows[name].type))
         most = ROWS_PER_GROUP if self.manifest.roles.modality == "image" else SMALL_ROWS_PER_GROUP
-        groups = within_limits(order, rows["length"].to_numpy().astype(np.int64), most)
+        part, sizes = self._parts(base, len(rows)), rows["length"].to_numpy().astype(np.int64)
+        groups = [
+            group
+            for of in np.unique(part).tolist()
+            for group in within_limits(order[part[order] == of], sizes, most)
+        ]
         with ExampleReader(self.folder, base, verify=True) as reader:
 
             def read(numbers: IntArray) -> list[bytes]:
                 on_rows(len(numbers))
                 return reader.read((numbers + first).tolist())
 
-            ordered = Ordered.of_table(rows, groups, read, np.zeros(len(rows), np.int64))
+            ordered = Ordered.of_table(rows, groups, read, part)
             return write_splits(out, self.manifest, base, {SPLIT: ordered})
 
     def _origins(self, origins: pa.ChunkedArray) -> pa.Array:
@@ -208,72 +244,62 @@ class _Hiding:
     def _freeze(self, public: Manifest, out: Path) -> tuple[list[CanonicalSplit], dict[str, str]]:
         """Freeze the canonical splits whose sets tell nothing of labels; return also the others, and why."""
         splits, left_out = list[CanonicalSplit](), dict[str, str]()
-        private = read_metadata(self.folder)
         paths = [out / metadata_file(public.default_base, split) for split in SPLITS]
         copied = metadata_of(public, public.default_base, pa.concat_tables(map(read_parquet, paths)))
         sizes = np.concatenate([sizes_of(path, public.roles) for path in paths])
-        hidden = private.columns["split"] == list(SPLITS).index(SPLIT)
-        place = self._places(private, copied, hidden)
+        place = self._places(copied)
         for split in self.manifest.canonical_splits:
-            task, sets = published(private, split), dict[str, RowSet]()
-            told = [name for name, rows in task.sets.items() if self._tells(private, rows, hidden)]
-            if split.has_files or told:
-                left_out[split.name] = (
-                    "its sets are whole files"
-                    if split.has_files
-                    else f"which rows are in {told[0]} tells of labels"
-                )
+            if split.name not in self.tasks:
+                left_out[split.name] = "its sets tell which labels rows may have"
                 continue
-            records = {}
+            task, sets, records = self.tasks[split.name], dict[str, RowSet](), {}
             for name, rows in task.sets.items():
                 at = place[rows.indices]
                 order = np.argsort(at)
                 counts = None if rows.counts is None else rows.counts[order]
-                filters = self._filters(split.sets[name], private, rows, hidden)
+                filters = self._filters(split.sets[name], rows)
                 sets[name] = replace(rows, indices=at[order], counts=counts, filters=filters)
                 drawn = at[order] if counts is None else np.repeat(at[order], counts)
                 size = size_of(copied.group[drawn], sizes[drawn])
                 records[name] = replace(split.sets[name], size=size, filters=filters)
-            Task(copied, sets, task.history).freeze(out / protocol_file(split.name))
-            configs = virtual_configs(split.name, records) if split.configs else {}
-            splits.append(replace(split, sets=records, configs=configs))
+            frozen = Task(copied, sets, task.history)
+            frozen.freeze(out / protocol_file(split.name))
+            if split.has_files:
+                files = own_files(frozen, public.default_base)
+                records = {name: replace(of, files=files.get(name, ())) for name, of in records.items()}
+            splits.append(replace(split, sets=records, is_config=split.is_config and is_config(records)))
         return splits, left_out
 
-    def _places(self, private: Metadata, copied: Metadata, hidden: NDArray[np.bool_]) -> IntArray:
+    def _places(self, copied: Metadata) -> IntArray:
         """Return the row of the copy for each row of the dataset."""
-        keys = pa.concat_arrays(
-            [
-                private.keys(np.flatnonzero(~hidden)).cast(pa.large_string()),
-                self.keys(private.take(["key"], np.flatnonzero(hidden))["key"]).cast(pa.large_string()),
-            ]
-        )
-        place = np.empty(len(private), np.int64)
-        place[np.concatenate([np.flatnonzero(~hidden), np.flatnonzero(hidden)])] = copied.rows_of(keys)
+        same, hidden = np.flatnonzero(~self.is_hidden), np.flatnonzero(self.is_hidden)
+        keys = [self.private.keys(same), self.keys(self.private.take(["key"], hidden)["key"])]
+        place = np.empty(len(self.private), np.int64)
+        rows = copied.rows_of(pa.concat_arrays([part.cast(pa.large_string()) for part in keys]))
+        place[np.concatenate([same, hidden])] = rows
         return place
 
-    def _tells(self, private: Metadata, rows: RowSet, hidden: NDArray[np.bool_]) -> bool:
+    def _tells(self, rows: RowSet) -> bool:
         """Return True if the hidden rows of a set are not all those of the nuisances that it has."""
-        mine = np.zeros(len(private), bool)
+        hidden, mine = self.is_hidden, np.zeros(len(self.private), bool)
         mine[rows.indices] = True
-        public = np.zeros(len(private), np.int64)
-        if private.nuisance_column not in self.columns:
-            public = private.nuisance + 1
+        public = np.zeros(len(mine), np.int64)
+        if self.private.nuisance_column not in self.columns:
+            public = self.private.nuisance + 1
         chosen = np.isin(public, np.unique(public[mine & hidden])) & hidden
         drawn = rows.counts is not None and bool((rows.counts[hidden[rows.indices]] > 1).any())
         return drawn or not np.array_equal(chosen, mine & hidden)
 
-    def _filters(
-        self, record: CanonicalSet, private: Metadata, rows: RowSet, hidden: NDArray[np.bool_]
-    ) -> Filters | None:
+    def _filters(self, record: CanonicalSet, rows: RowSet) -> Filters | None:
         """Return filters for a set of the copy: of hidden rows they name nuisances alone."""
         if record.filters is None:
             return None
         kept = [others for clause in record.filters if (others := _elsewhere(clause))]
-        mine = rows.indices[hidden[rows.indices]]
+        mine, nuisance = rows.indices[self.is_hidden[rows.indices]], self.private.nuisance
         if not len(mine):
             return kept
-        of, every = (np.unique(private.nuisance[at]) for at in (mine, hidden))
-        of_these: Clause = [(private.nuisance_column, "in", of.tolist())] if len(of) < len(every) else []
+        of, every = np.unique(nuisance[mine]), np.unique(nuisance[self.is_hidden])
+        of_these: Clause = [(self.private.nuisance_column, "in", of.tolist())] if len(of) < len(every) else []
         return [*kept, [("split", "==", SPLIT), *of_these]]
 
 

@@ -53,7 +53,7 @@ def pack(rendered: Rendered, folder: Path, on_rows: Callable[[int], object] = la
         gathered = gather(recipe, rendered.content.items, rendered.fold_of, rendered.spool, blocks)
         part_of = np.zeros(len(gathered.rows), np.int64)
         if name == recipe.default_base:
-            part_of = parts_of_sets(recipe, rendered.content.items, rendered.fold_of, gathered.rows["key"])
+            part_of = parts_of_sets(recipe, rendered.content.items, rendered.fold_of, gathered)
         files |= _write_base(rendered, plain, name, gathered, part_of, folder, on_rows)
         dropped[name] = gathered.dropped
         del gathered, part_of

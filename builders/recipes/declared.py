@@ -123,7 +123,6 @@ def _recipe(source: Source, layout: Mapping[str, Any], table: Mapping[str, Any])
     shift = _shift(values["shift"], name, tuple(getattr(reader, "domains", ())), where)
     protocols = tuple(_protocols(values["protocols"], name, shift.nuisances))
     last = max((at for at, each in enumerate(protocols, 1) if isinstance(each, LeaveOneDomainOut)), default=0)
-    own = sum(protocol.own_files for protocol in protocols)
     title = values["title"] or source.title
     citation = values["citation"] or f"{title}."
     bases: tuple[Base, ...] = (Base(name="all", summary=values["every"]),)
@@ -156,8 +155,7 @@ def _recipe(source: Source, layout: Mapping[str, Any], table: Mapping[str, Any])
         bases=bases,
         default_base=bases[-1].name,
         protocols=protocols,
-        # A set of each of three is a config; a split whose sets have files of their own is one.
-        virtual=values["virtual"] or (min(last, own + (MOST_VIRTUAL - own) // 3) if last else None),
+        virtual=values["virtual"] or (min(last, MOST_VIRTUAL) if last else None),
         on_empty="report",
         publishes=values["publishes"],
         prompts=tuple(values["prompts"]),

@@ -26,7 +26,8 @@ from shiftdata.tables import aligned
 def command(dataset: str, licences: bool) -> None:
     """Describe a dataset: its configs and splits, labels, nuisances, licence and ids.
 
-    Each config in the list can be given to `shiftdata load` and `load_dataset`.
+    Each name in the list can be given to `shiftdata load` and `sd.load_dataset`; plain `datasets` reads those
+    that are marked (keys) by their file, `protocols/<name>.parquet`, as the card shows.
     """
     opened = open_dataset(dataset)
     manifest = opened.manifest
@@ -40,7 +41,7 @@ def command(dataset: str, licences: bool) -> None:
     default, configs = manifest.default_config, manifest.configs
     sizes = {f"{name} (default)" if name == default else name: of.splits for name, of in configs.items()}
     for split in manifest.canonical_splits:
-        if not set(split.configs) & set(configs):
+        if split.name not in configs:
             sizes[f"{split.name} (keys)"] = manifest.splits_of(split.name)
     width = max(24, *(len(name) + 2 for name in sizes))
     for name, splits in sizes.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,12 +73,11 @@ def export_tars(
     return webdataset.export(opened, out, configs=bases, tasks=sets, **options)
 
 
-def canonical_split(dataset: OpenDataset, config: str) -> Task:
-    """Make the task of a canonical split, or of a config with some of its sets."""
-    split, base, names = dataset.manifest.rows_behind(config)
+def canonical_split(dataset: OpenDataset, name: str) -> Task:
+    """Make the task of a canonical split."""
+    split, base, _ = dataset.manifest.rows_behind(name)
     assert split is not None  # else it is a base
-    task = published(read_metadata(dataset, base), split)
-    return replace(task, sets={name: task.sets[name] for name in names})
+    return published(read_metadata(dataset, base), split)
 
 
 def _sets_of(task: Task, config: str = "") -> NamedSets:

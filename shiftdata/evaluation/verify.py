@@ -74,7 +74,7 @@ def split_problems(
             task = protocol(canonical_task(metadata), on_empty="report")
             same = task.content_id() == frozen_task(metadata, frozen.file).content_id()
             same = same and _as_json(description_of(task)) == _as_json(Frozen.read(frozen.file))
-            described = canonical_split(protocol, task, split.base, sizes, virtual=bool(split.configs))
+            described = canonical_split(protocol, task, split.base, sizes, virtual=split.is_config)
     except ShiftdataError as error:
         text = f"cannot be recomputed by {split.protocol}: {first_line(error)}"
         yield Problem(frozen.path, text, "protocol")

@@ -228,7 +228,7 @@ def read_parquet(
             raise IntegrityError(f"{file.name} has {file.rows:,} rows, the manifest says {rows:,}")
         table = file.read(columns if schema is None else schema.names, coded=coded, most_rows=most_rows)
         for field in schema or ():
-            if table.schema.field(field.name).type != field.type:
+            if table.schema.field(field.name).type != _plain(field.type):
                 raise IntegrityError(f"{file.name} has no column {field.name} of {field.type}")
         return table
 

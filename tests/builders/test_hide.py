@@ -109,7 +109,7 @@ def test_the_same_file_of_labels_makes_the_same_copy(owned, tiny, tmp_path):
 
 def test_splits_whose_sets_tell_of_labels_are_left_out(owned):
     assert owned[0].splits == [SPLIT]
-    assert owned[0].left_out == {"gf_k2_mu10": "which rows are in test tells of labels"}
+    assert owned[0].left_out == {"gf_k2_mu10": "its sets tell which labels rows may have"}
     assert owned[0].told == 0
 
 

@@ -63,7 +63,7 @@ def test_a_task_of_eval_yaml_loads_the_test_set_of_its_canonical_split(built):
         {split.name: split for split in built.manifest.canonical_splits},
     )
     benchmark = yaml.safe_load(file.read_text(encoding="utf-8")) if file.exists() else {"tasks": []}
-    assert {task["id"] for task in benchmark["tasks"]} == {name for name in splits if splits[name].configs}
+    assert {task["id"] for task in benchmark["tasks"]} == {name for name in splits if splits[name].is_config}
     for task in benchmark["tasks"]:
         rows = datasets.load_dataset(str(built.folder), task["config"], split=task["split"], streaming=True)
         frozen = pq.read_table(built.folder / f"protocols/{task['id']}.parquet")

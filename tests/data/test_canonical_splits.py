@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,11 +17,10 @@ import shiftdata as sd
 from builders.describe.renderings import describe
 from builders.make.check import check
 from shiftdata.cli.app import main
-from shiftdata.data.format.front_matter import virtual_configs
+from shiftdata.data.format.front_matter import is_config
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.records import CanonicalSet, Split
 from shiftdata.errors import InputError, NotFoundError
-from shiftdata.evaluation.export import canonical_split
 from shiftdata.evaluation.verify import verify
 from tests.data.test_verification import retold, with_column
 from tests.shared import dataset_of
@@ -40,14 +40,20 @@ def frozen(folder: Path, name: str) -> dict[str, Counter[str]]:
     return counts
 
 
-def test_sets_that_share_files_are_a_config_each_and_others_share_one(built):
-    configs = {split.name: list(split.configs) for split in Manifest.read(built["domain"]).canonical_splits}
-    assert configs["lodo_sand"] == ["lodo_sand_train", "lodo_sand_validation", "lodo_sand_test"]
-    assert len(configs["uda_night_paper"]) == 5
-    assert configs["domainbed_night"] == configs["uda_night_paper_s1"] == []
+def test_a_split_is_one_config_by_files_or_filters_or_a_key_file(built):
+    lodo, uda, *more = Manifest.read(built["domain"]).canonical_splits
+    assert lodo.is_config
+    assert uda.is_config
+    assert not any(split.is_config for split in more)
+    for split in (lodo, uda):  # plain `datasets` has every set under the one name
+        loaded = datasets.load_dataset(str(built["domain"]), split.name)
+        assert {name: Counter(rows["key"]) for name, rows in loaded.items()} == frozen(
+            built["domain"], split.name
+        )
     (together, cells) = Manifest.read(built["continuous"]).canonical_splits
-    assert together.configs == {together.name: ["train", "validation", "test"]}
-    assert cells.configs == {}  # `datasets` takes no split named `test/fade@1`
+    assert together.is_config
+    assert not together.has_files
+    assert not cells.is_config  # `datasets` takes no split named `test/fade@1`
     for split in [*Manifest.read(built["domain"]).canonical_splits, together, cells]:
         for record in split.sets.values():
             clauses = record.filters or []
@@ -58,26 +64,26 @@ def test_sets_that_share_files_are_a_config_each_and_others_share_one(built):
 @pytest.mark.parametrize(
     ("splits", "expected"),
     [
-        ({"a": ["train"], "b": ["test"]}, {"x": ["a", "b"]}),
-        ({"a": ["train"], "b": ["train"]}, {"x_a": ["a"], "x_b": ["b"]}),
-        ({"a": ["train", "test"], "b": ["validation"]}, {"x_a": ["a"], "x_b": ["b"]}),
-        ({"a": ["train"], "b@1": ["test"]}, {}),
+        ({"a": ["train"], "b": ["test"]}, True),
+        ({"a": ["train"], "b": ["train"]}, False),
+        ({"a": ["train", "test"], "b": ["validation"]}, True),
+        ({"a": ["train"], "b@1": ["test"]}, False),
     ],
 )
-def test_configs_of_sets(splits, expected):
+def test_sets_that_filters_can_give_in_one_config(splits, expected):
     sets = {
         name: CanonicalSet(roles=["fit"], size=Split(rows=1, bytes=1), splits=of, filters=[[]])
         for name, of in splits.items()
     }
-    assert virtual_configs("x", sets) == expected
-    assert virtual_configs("x", sets | {"a": replace(sets["a"], filters=None)}) == {}
+    assert is_config(sets) == expected
+    assert not is_config(sets | {"a": replace(sets["a"], filters=None)})
 
 
 @pytest.mark.parametrize(
     ("place", "streaming"),
     [("memory", True), *(pytest.param("folder", way, marks=pytest.mark.slow) for way in (False, True))],
 )
-def test_every_canonical_split_loads_by_its_name_and_by_its_configs(built, streaming, place):
+def test_every_canonical_split_loads_by_its_name(built, streaming, place):
     import fsspec
 
     memory = fsspec.filesystem("memory")
@@ -88,11 +94,10 @@ def test_every_canonical_split_loads_by_its_name_and_by_its_configs(built, strea
     try:
         for split in sd.info(folder).canonical_splits:
             expected = frozen(built["domain"], split.name)
-            for name in (split.name, *split.configs):
-                loaded = sd.load_dataset(folder, name, streaming=streaming)
-                assert list(loaded) == list(split.configs.get(name, split.sets))
-                for name, rows in loaded.items():
-                    assert Counter(row["key"] for row in rows.select_columns("key")) == expected[name]
+            loaded = sd.load_dataset(folder, split.name, streaming=streaming)
+            assert list(loaded) == list(split.sets)
+            for name, rows in loaded.items():
+                assert Counter(row["key"] for row in rows.select_columns("key")) == expected[name]
         with pytest.raises(NotFoundError, match="unknown split 'sorce_test'; did you mean 'source_test'"):
             sd.load_dataset(folder, "uda_night_paper_s1", split="sorce_test")
     finally:
@@ -119,7 +124,7 @@ def test_the_card_shows_how_plain_datasets_reads_a_key_file(built, kind, monkeyp
     (snippet,) = (block for block in blocks if "protocols/" in block)
     names: dict[str, Any] = {}
     exec(compile(snippet, "the card", "exec"), names)
-    name = next(split.name for split in sd.info(folder).canonical_splits if not split.configs)
+    name = next(split.name for split in sd.info(folder).canonical_splits if not split.is_config)
     first = next(iter(frozen(folder, name).values()))
     assert names["rows"]["key"][:] == list(first.elements())
 
@@ -137,7 +142,7 @@ def test_filters_of_your_own_task_load_a_base(built, streaming):
     ("config", "split", "sets"),
     [
         ("uda_night_paper", ["source_train", "target_test"], 2),
-        ("uda_night_paper_target_train", None, 1),
+        ("uda_night_paper", ["target_train"], 1),
         ("uda_night_paper_s1", None, 5),
     ],
 )
@@ -179,18 +184,10 @@ def test_a_whole_base_keeps_key_files_and_a_task_of_a_part_is_that_of_the_whole(
         sd.task(part, "uda_night_papr")
 
 
-def test_an_export_names_a_set_by_its_config(built):
-    assert sd.task(built["domain"], "uda_night_paper").sets["target_train"].roles == ("unlabelled",)
-    task = canonical_split(sd.open_dataset(built["domain"]), "uda_night_paper_source_train")
-    assert list(task.sets) == ["source_train"]
-    assert set(task.keys("source_train")) == set(frozen(built["domain"], "uda_night_paper")["source_train"])
-    assert task.sets["source_train"].roles == ("fit",)
-
-
 def test_info_lists_key_files_too(built, capsys):
     assert main(["info", str(built["table"])]) == 0
     out = capsys.readouterr().out
-    assert "ls_alphanone_north_south_source_train" in out
+    assert re.search(r"ls_alphanone_north_south *source_train 48, ", out)
     assert re.search(r"ls_alpha1_north_south_replacement \(keys\) *source_train 48, ", out)
 
 

@@ -100,7 +100,7 @@ def test_the_first_canonical_splits_are_configs_and_the_others_key_files(tmp_pat
     own = many_splits(write_recipe(tmp_path / "own"), 26, "    virtual=24,\n")
     folder = build(str(own), tmp_path / "out", bases=["mini"], workers=1, quiet=True)
     manifest = Manifest.read(folder)
-    assert [len(split.configs) for split in manifest.canonical_splits] == [1] * 24 + [0] * 2
+    assert [split.is_config for split in manifest.canonical_splits] == [True] * 24 + [False] * 2
     assert check(folder) == []
     import datasets
 

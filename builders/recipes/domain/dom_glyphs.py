@@ -38,7 +38,7 @@ RECIPE = embedded(
         *(DomainBed(test=name) for name in FONT_CLASSES),
         *(UDA(source=source, target=target) for source, target in permutations(UDA_CLASSES, 2)),
     ),
-    virtual=7 + 1,
+    virtual=7 + 1 + 7,
     datasheet=datasheet_of(__file__),
     expected=(
         Expected(base="all", rows={"train": 6960, "validation": 3100, "test": 3980}, smallest_group=7),

@@ -23,11 +23,11 @@ from shiftdata.data.fetching.staging import MANIFEST
 from shiftdata.data.format.conditions import condition_text
 from shiftdata.data.format.front_matter import (
     Entry,
+    is_config,
     linked,
     loading_entries,
     tags,
     task_category,
-    virtual_configs,
     yaml_lines,
 )
 from shiftdata.data.format.licenses import hub_terms
@@ -43,7 +43,7 @@ from shiftdata.data.format.paths import (
 from shiftdata.data.format.records import CanonicalSplit, FileRecord
 from shiftdata.data.format.schema import FROZEN, SPLITS, metadata_schema
 from shiftdata.data.format.writer import BYTES_PER_GROUP, ROWS_PER_GROUP, Ordered, write_keys, write_splits
-from shiftdata.data.format.written import finished, write_renderings, written_rows
+from shiftdata.data.format.written import finished, write_renderings
 from shiftdata.data.loading.byte_ranges import ExampleReader
 from shiftdata.data.places.store import OnBytes
 from shiftdata.errors import InputError, IntegrityError
@@ -196,7 +196,7 @@ class PartFetch:
             self.files |= write_splits(self.work, self.manifest, base, {split: ordered})
         except NoPlaceError:
             return {f"data/{base}/{split} ({len(rows):,} rows)": int(pc.sum(chosen["length"]).as_py())}
-        new = written_rows(self.work / metadata_file(base, split))["shard"].to_numpy()
+        new = read_parquet(self.work / metadata_file(base, split), ["shard"])["shard"].to_numpy()
         paths, there = (data_files(files, base, split) for files in (self.files, self.manifest.files))
         for number in np.unique(shard).tolist():
             self.moved[there[number]] = [paths[place] for place in np.unique(new[shard == number])]
@@ -214,9 +214,7 @@ class PartFetch:
                 for name, rows in asked.sets.items()
                 if name in self.selection.splits
             }
-            configs = {name: [of for of in names if of in sets] for name, names in asked.configs.items()}
-            configs = {name: names for name, names in configs.items() if names}
-            return [replace(asked, sets=sets, configs=configs or virtual_configs(asked.name, sets))]
+            return [replace(asked, sets=sets, is_config=is_config(sets))]
         if set(self.chosen) != set(self.manifest.base(base).splits):
             return []
         frozen = (split for split in self.manifest.canonical_splits if split.base == base)

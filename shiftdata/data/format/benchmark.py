@@ -14,8 +14,7 @@ LEADERBOARD = ".leaderboard.json"
 def benchmark_tasks(manifest: Manifest) -> dict[str, tuple[str, str]]:
     """Return the config and the split that load the first test set of each canonical split.
 
-    A task of the Hub has one config and one split. So has a test set, also where each set is a config of its
-    own; one that only keys can express has none, and is no task.
+    A split that only keys can express has no config, and is no task.
     """
     tasks: dict[str, tuple[str, str]] = {}
     known = manifest.configs
@@ -24,9 +23,8 @@ def benchmark_tasks(manifest: Manifest) -> dict[str, tuple[str, str]]:
         tests = [
             name for name, rows in sets if rows.roles[0] == "test" and rows.size.rows and name != "oracle"
         ]
-        for config, members in split.configs.items():
-            if config in known and tests and tests[0] in members:
-                tasks.setdefault(split.name, (config, tests[0]))
+        if split.name in known and tests:
+            tasks[split.name] = (split.name, tests[0])
     return tasks
 
 

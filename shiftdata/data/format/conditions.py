@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,31 @@ def resolve(
     if column in NUMBERS:
         return column, operator, numbers_in([_number(column, item) for item in values])
     return column, operator, sorted(set(map(str, values)))
+
+
+def numbered(filters: Sequence[Any], columns: Collection[str], names: Mapping[str, Sequence[str]]) -> Filters:
+    """Write filters by name as filters by number; `names` are those of columns of numbers, and the splits.
+
+    >>> numbered([("style", "!=", "ink")], ["style"], {"style": ["ink", "oil", "rust"]})
+    [[('style', 'in', [1, 2])]]
+    """
+    clauses = [filters] if filters and isinstance(filters[0][0], str) else filters
+    return [[_numbered(condition, columns, names) for condition in clause] for clause in clauses]
+
+
+def _numbered(
+    condition: Condition, columns: Collection[str], names: Mapping[str, Sequence[str]]
+) -> Condition:
+    column, operator, value = condition
+    if column not in columns:
+        raise not_found("column", column, columns)
+    if column not in names or operator not in ("=", "==", "!=", "in", "not in"):
+        return column, operator, value
+    values = [value] if isinstance(value, str | Integral) else list(value)
+    chosen = {int(of) if isinstance(of, Integral) else number_of(column, of, names[column]) for of in values}
+    if operator in ("!=", "not in"):
+        chosen = set(range(len(names[column]))) - chosen
+    return column, "in", [names[column][of] if column == "split" else of for of in sorted(chosen)]
 
 
 def numbers_in(values: Iterable[int | float]) -> list[int | float]:

@@ -23,7 +23,15 @@ from shiftdata.data.format.manifest import FILE_NAME, Manifest
 from shiftdata.data.format.paths import ATTRIBUTION, data_files, protocol_file
 from shiftdata.data.format.problems import problems
 from shiftdata.data.format.records import Base, CanonicalSplit, Split, by_reason
-from shiftdata.data.format.schema import FEATURE_TYPES, FROZEN, POINTER_COLUMNS, columns, example_type
+from shiftdata.data.format.schema import (
+    FEATURE_TYPES,
+    FROZEN,
+    NAME,
+    POINTER_COLUMNS,
+    columns,
+    example_type,
+    name_columns,
+)
 from shiftdata.errors import InputError
 from shiftdata.untrusted.texts import read_json
 
@@ -44,7 +52,7 @@ TRAINING = "cr:TrainingSplit"
 ROLE_TYPES = {"fit": TRAINING, "unlabelled": TRAINING, "select": "cr:ValidationSplit", "test": "cr:TestSplit"}
 SPLIT_ROLES = {"train": "fit", "validation": "select", "test": "test"}
 TYPES = {pa.string(): "sc:Text", pa.binary(): "sc:Text", pa.float64(): "sc:Float", pa.bool_(): "sc:Boolean"}
-TYPES[FEATURE_TYPES["image"]] = "sc:ImageObject"
+TYPES |= {FEATURE_TYPES["image"]: "sc:ImageObject", NAME: "sc:Text"}
 
 #: The answers of the datasheet that make up each property of the Responsible AI vocabulary.
 RAI = {
@@ -80,6 +88,8 @@ MEANINGS = {
     "text": "The text.",
     "feature": "A feature of the example. Null where it is not known.",
     "category": "A feature of the example, as its id in `{column}_values`. Null where it is not known.",
+    "label_name": "The name of the class.",
+    "nuisance_name": "The name of the {nuisance}.",
     "shard": "The number k of the file `data/{base}/<split>-0000k-of-0000n.parquet` with the example.",
     "row": "Position of the row in that file, from 0.",
     "offset": "Where the bytes of the example begin in that file. Null unless they are stored as they are.",
@@ -238,10 +248,11 @@ def _tables(manifest: Manifest) -> Iterator[tuple[Json, Json]]:
             name = path.removeprefix("data/").removesuffix(".parquet")
             about = f"{base.summary} {manifest.files[path].rows:,} of {_counts(base.splits)}."
             yield _records(manifest, path, name, about, whole)
+    described = plain | name_columns(roles.nuisance) | POINTER_COLUMNS
     for path in sorted(path for path in manifest.files if path.startswith(f"metadata/{default}/")):
         name = f"metadata/{path.rpartition('/')[2].removesuffix('.parquet')}"
         about = f"The rows of `{default}` without the example, and where it lies."
-        yield _records(manifest, path, name, about, plain | POINTER_COLUMNS)
+        yield _records(manifest, path, name, about, described)
     keys = dict(zip(FROZEN.names, FROZEN.types, strict=True))
     for split in manifest.canonical_splits:
         if (path := protocol_file(split.name)) in manifest.files:  # not of a draft
@@ -348,6 +359,7 @@ def _counts(splits: Mapping[str, Split]) -> str:
 def _meanings_of(manifest: Manifest) -> dict[str, str]:
     roles = manifest.roles
     meanings = MEANINGS | {roles.nuisance: MEANINGS["nuisance"]}
+    meanings[f"{roles.nuisance}_name"] = MEANINGS["nuisance_name"]
     if roles.modality == "table":
         for column, feature in roles.example.items():
             meanings[column] = MEANINGS["feature" if isinstance(feature, str) else "category"]

@@ -52,19 +52,16 @@ def loading_entries(manifest: Manifest) -> dict[str, list[Entry]]:
     return entries
 
 
-def virtual_configs(name: str, sets: Mapping[str, CanonicalSet]) -> dict[str, list[str]]:
-    """Return the configs of a canonical split: one if each set has its own files or split, else one a set.
+def is_config(sets: Mapping[str, CanonicalSet]) -> bool:
+    """Return True if a config can give each set: by whole files, or by filters on splits that no two share.
 
-    There are none if neither files nor filters can express a set, or `datasets` refuses its name.
+    The filters of a config act on all its splits, and `datasets` refuses some names of splits.
     """
-    own_files = all(rows.files for rows in sets.values())
-    filtered = all(rows.filters is not None for rows in sets.values())
-    if not all(map(SPLIT_NAME.fullmatch, sets)) or not (own_files or filtered):
-        return {}
+    if not all(map(SPLIT_NAME.fullmatch, sets)):
+        return False
     read = [split for rows in sets.values() for split in rows.splits]
-    if own_files or len(set(read)) == len(read) == len(sets):
-        return {name: list(sets)}
-    return {f"{name}_{of}": [of] for of in sets}
+    filtered = all(rows.filters is not None for rows in sets.values()) and len(set(read)) == len(read)
+    return filtered or all(rows.files for rows in sets.values())
 
 
 def check_size(lines: Sequence[str], configs: int) -> None:

@@ -36,7 +36,7 @@ from shiftdata.data.format.records import (
     Shortcuts,
     Split,
 )
-from shiftdata.data.format.schema import FEATURE_TYPES, POINTER_COLUMNS, SPLITS, Roles, columns
+from shiftdata.data.format.schema import FEATURE_TYPES, RESERVED, SPLITS, Roles, columns
 from shiftdata.data.format.typed import record
 from shiftdata.errors import IntegrityError, NotFoundError, not_found
 from shiftdata.files import open_regular
@@ -200,14 +200,10 @@ class Manifest:
             return {rows.name: rows}
         configs = [_of_base(base, base.name, data_pattern) for base in self.ordered_bases]
         if not self.is_webdataset:
-            configs += [
-                _virtual(split, name, sets)
-                for split in self.canonical_splits
-                for name, sets in split.configs.items()
-            ]
+            configs += [_virtual(split) for split in self.canonical_splits if split.is_config]
             configs.append(rows)
         if authors := self.authors_split:
-            configs.sort(key=lambda config: config.name not in authors.configs)
+            configs.sort(key=lambda config: config.name != authors.name)
         return {config.name: config for config in configs}
 
     @property
@@ -217,8 +213,8 @@ class Manifest:
 
     @property
     def authors_split(self) -> CanonicalSplit | None:
-        """The canonical split whose sets have files of their own; None if there are none or several."""
-        splits = [split for split in self.canonical_splits if split.has_files]
+        """The authors' split, whose sets have files of their own; None if there are none or several."""
+        splits = [split for split in self.canonical_splits if split.authors and split.has_files]
         return splits[0] if len(splits) == 1 else None
 
     def canonical(self, name: str) -> CanonicalSplit | None:
@@ -226,16 +222,12 @@ class Manifest:
         return next((split for split in self.canonical_splits if split.name == name), None)
 
     def rows_behind(self, name: str) -> tuple[CanonicalSplit | None, str, list[str]]:
-        """Return the canonical split, the base and the split names of a config (or of a canonical split)."""
-        for split in self.canonical_splits:
-            for config, sets in {**split.configs, split.name: split.sets}.items():
-                if config == name:
-                    return split, split.base, list(sets)
+        """Return the canonical split, the base and the split names of a canonical split or a base."""
+        if split := self.canonical(name):
+            return split, split.base, list(split.sets)
         bases = {base.name: list(base.splits) for base in self.bases}
         if name not in bases:
-            known = dict.fromkeys(bases)
-            for split in self.canonical_splits:
-                known |= dict.fromkeys([split.name, *split.configs])
+            known = [*bases, *(split.name for split in self.canonical_splits)]
             raise not_found("config", name, known, f"See `shiftdata info {self.name}`.")
         return None, name, bases[name]
 
@@ -320,14 +312,13 @@ def _of_base(base: Base, name: str, path: Callable[[str, str], str]) -> Config:
     return Config(name=name, splits=base.splits, files={split: [path(base.name, split)] for split in splits})
 
 
-def _virtual(split: CanonicalSplit, name: str, sets: Sequence[str]) -> Config:
-    """Make one config of sets of a canonical split, no two of which are read from one split or file."""
-    chosen = {of: split.sets[of] for of in sets}
-    clauses = [clause for rows in chosen.values() for clause in rows.filters or ()]
+def _virtual(split: CanonicalSplit) -> Config:
+    """Make the config of a canonical split: whole files, or filters on splits that no two sets share."""
+    clauses = [clause for rows in split.sets.values() for clause in rows.filters or ()]
     return Config(
-        name=name,
-        splits={of: rows.size for of, rows in chosen.items()},
-        files={of: rows.files_in(split.base) for of, rows in chosen.items()},
+        name=split.name,
+        splits={of: rows.size for of, rows in split.sets.items()},
+        files={of: rows.files_in(split.base) for of, rows in split.sets.items()},
         filters=None if split.has_files else clauses,
     )
 
@@ -354,8 +345,6 @@ def faults(manifest: Manifest) -> Iterator[str]:
         for name, rows in split.sets.items():
             yield from _unknown(f"splits of {split.name}/{name}", rows.splits, SPLITS)
             yield from _unknown(f"files of {split.name}/{name}", rows.files, manifest.all_files)
-        for name, sets in split.configs.items():
-            yield from _unknown(f"sets of the config {name}", sets, split.sets)
 
 
 def _leaves(value: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -410,7 +399,7 @@ def _name_faults(manifest: Manifest) -> Iterator[str]:
 
 def _column_faults(roles: Roles) -> Iterator[str]:
     modality, example = roles.modality, dict(roles.example)
-    taken = {*columns("nuisance"), *POINTER_COLUMNS} - {"nuisance"}
+    taken = {*columns("nuisance"), *RESERVED} - {"nuisance"}
     for name in (roles.nuisance, *example):
         if not COLUMN.fullmatch(name) or name in taken or (name in example and name == roles.nuisance):
             yield f"has a column {name[:60]!a}, which cannot be one"

@@ -10,9 +10,10 @@ MANIFEST = "manifest.json"
 README = "README.md"
 CROISSANT = "croissant.json"
 BENCHMARK = "eval.yaml"
+NAMES = "names.json"
 ATTRIBUTION = "ATTRIBUTION.md"
 #: Made from the manifest, which lists them: their text never depends on their own records in it.
-RENDERINGS = (README, CROISSANT, BENCHMARK)
+RENDERINGS = (README, CROISSANT, BENCHMARK, NAMES)
 DROPPED = "dropped.parquet"  # names what could not be used
 
 

@@ -117,9 +117,9 @@ GAPS = "groups without a row in"
 class CanonicalSplit:
     """A task that is published with its dataset: `protocol` (as `shiftdata task` reads it) on a base.
 
-    Its rows are frozen as keys in `protocols/<name>.parquet`. `configs` are its names in the card, each with
-    its sets; without any it is a key file alone. `notes` compare the request with the result;
-    `metrics` are the official figures.
+    Its rows are frozen as keys in `protocols/<name>.parquet`. `is_config`: plain `datasets` loads it by its
+    name, each set as a split; else it is a key file alone. `authors`: the dataset's authors cut it. `notes`
+    compare the request with the result; `metrics` are the official figures.
     """
 
     name: str
@@ -127,7 +127,8 @@ class CanonicalSplit:
     base: str
     protocol: str
     sets: Mapping[str, CanonicalSet]
-    configs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    is_config: bool = False
+    authors: bool = False
     notes: Sequence[str] = ()
     metrics: Sequence[str] = ()
 

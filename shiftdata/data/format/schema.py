@@ -41,6 +41,15 @@ POINTER_COLUMNS: dict[str, pa.DataType] = {
     "sha256": pa.binary(),
 }
 
+#: Names in metadata, for readers that know no `ClassLabel`.
+NAME = pa.dictionary(pa.int32(), pa.string())
+#: Names that metadata gives to columns of its own.
+RESERVED = ("label_name", *POINTER_COLUMNS)
+#: The most groups whose names each data file carries: 1,000 add 60 KB to its footer.
+MOST_NAMED_GROUPS = 1000
+#: The most that `names.json` lists.
+MOST_LISTED_GROUPS = 100_000
+
 #: Columns of a task in tars.
 DRAWN: dict[str, pa.DataType] = {"count": pa.int32(), "copy": pa.int32()}
 #: The columns of a frozen canonical split or task.
@@ -76,13 +85,29 @@ def columns(nuisance: str) -> dict[str, pa.DataType]:
         "label": pa.int64(),
         nuisance: pa.int64(),
         "severity": pa.float64(),
-        "group": pa.int32(),
+        "group": pa.int64(),  # `datasets` makes no `ClassLabel` of other integers
         "origin": pa.string(),
         "quantile": pa.float64(),
         "license": pa.string(),
         "attribution": pa.string(),
         "params": pa.string(),
     }
+
+
+def name_columns(nuisance: str) -> dict[str, pa.DataType]:
+    """Return the columns of metadata that spell out label and nuisance."""
+    return {"label_name": NAME, f"{nuisance}_name": NAME}
+
+
+def group_names(labels: Sequence[str], nuisances: Sequence[str], most: int = MOST_NAMED_GROUPS) -> list[str]:
+    """Name every group, in the order of their numbers; none if there are too many to list.
+
+    >>> group_names(["bird"], ["leaves", "sky"])
+    ['bird / leaves', 'bird / sky']
+    """
+    if len(labels) * len(nuisances) > most:
+        return []
+    return [f"{label} / {nuisance}" for label in labels for nuisance in nuisances]
 
 
 def json_columns(nuisance: str) -> list[str]:
@@ -93,12 +118,20 @@ def json_columns(nuisance: str) -> list[str]:
 def data_schema(roles: Roles, labels: Sequence[str], nuisances: Sequence[str]) -> pa.Schema:
     """Return the schema of `data/` files: all columns and the example, with `datasets` features inside."""
     example = {name: example_type(feature) for name, feature in roles.example.items()}
-    return _with_features(columns(roles.nuisance) | example, roles, labels, nuisances)
+    known: dict[str, Feature] = {"label": labels, roles.nuisance: nuisances, **roles.example}
+    if groups := group_names(labels, nuisances):
+        known["group"] = groups
+    return _with_features(columns(roles.nuisance) | example, known)
 
 
 def metadata_schema(roles: Roles, labels: Sequence[str], nuisances: Sequence[str]) -> pa.Schema:
-    """Return the schema of `metadata/` files: all columns and the pointer to the example's bytes."""
-    return _with_features(columns(roles.nuisance) | POINTER_COLUMNS, roles, labels, nuisances)
+    """Return the schema of `metadata/` files: all columns, names, and the pointer to the example's bytes.
+
+    They are read from afar, where the names of all groups would take more bytes than those of the rows.
+    """
+    fields = columns(roles.nuisance) | name_columns(roles.nuisance) | POINTER_COLUMNS
+    known: dict[str, Feature] = {"label": labels, roles.nuisance: nuisances}
+    return _with_features(fields, known | dict.fromkeys(name_columns(roles.nuisance), "string"))
 
 
 def index_schema(nuisance: str, members: Sequence[str], *, task: bool = False) -> pa.Schema:
@@ -140,12 +173,9 @@ def example_bytes(rows: pa.Table, roles: Roles) -> list[bytes | None]:
     return examples
 
 
-def _with_features(
-    fields: Mapping[str, pa.DataType], roles: Roles, labels: Sequence[str], nuisances: Sequence[str]
-) -> pa.Schema:
+def _with_features(fields: Mapping[str, pa.DataType], known: Mapping[str, Feature]) -> pa.Schema:
     """Add the schema key from which `datasets` takes its features, so that the YAML need not carry them."""
-    given = {"label": labels, roles.nuisance: nuisances, **roles.example}
-    features = {name: _feature(given.get(name, str(kind))) for name, kind in fields.items()}
+    features = {name: _feature(known.get(name, str(kind))) for name, kind in fields.items()}
     info = json.dumps({"info": {"features": features}})
     return pa.schema(dict(fields), metadata={"huggingface": info})
 

@@ -132,7 +132,7 @@ def write_splits(
         return _write_shard(folder / shard.path, schema, tables, on_rows)
 
     def describe(split: str) -> FileRecord:
-        tables = _pointed(splits[split], offsets[split], metadata_schema(*described))
+        tables = _pointed(splits[split], offsets[split], metadata_schema(*described), manifest)
         return write_metadata(folder / metadata_file(base, split), tables)
 
     records: dict[str, FileRecord] = {}
@@ -288,7 +288,9 @@ def _row_groups(rows: Ordered, shard: _Shard, schema: pa.Schema, roles: Roles) -
                 yield table.slice(end - count, count)
 
 
-def _pointed(rows: Ordered, offsets: Sequence[IntArray], schema: pa.Schema) -> Iterator[pa.Table]:
+def _pointed(
+    rows: Ordered, offsets: Sequence[IntArray], schema: pa.Schema, manifest: Manifest
+) -> Iterator[pa.Table]:
     """Yield the metadata of a split whose examples were written at these offsets of each shard."""
     counts = [len(of_shard) for of_shard in offsets]
     shard = np.repeat(np.arange(len(counts)), counts)
@@ -297,15 +299,24 @@ def _pointed(rows: Ordered, offsets: Sequence[IntArray], schema: pa.Schema) -> I
     for start in range(0, len(shard), METADATA_ROWS_PER_GROUP):
         mine = slice(start, start + METADATA_ROWS_PER_GROUP)
         table = rows.table(start, min(mine.stop, len(shard)))
-        pointers = {
+        made = {
             "shard": pa.array(shard[mine], pa.int32()),
             "row": pa.array(row[mine], pa.int32()),
             "offset": pa.array(offset[mine], pa.int64(), mask=offset[mine] < 0),
             "length": pa.array(rows.lengths[mine], pa.int32()),
             "sha256": table["sha256"].cast(pa.binary()),
-        }
-        arrays = [pointers[name] if name in pointers else table[name] for name in schema.names]
+        } | _names(table, manifest)
+        arrays = [made[name] if name in made else table[name] for name in schema.names]
         yield pa.table(arrays, schema=schema).combine_chunks()
+
+
+def _names(table: pa.Table, manifest: Manifest) -> dict[str, pa.ChunkedArray]:
+    """Return the columns of names; their dictionaries have the names of these rows alone."""
+    values = zip(("label", manifest.roles.nuisance), (manifest.labels, manifest.nuisances), strict=True)
+    return {
+        f"{column}_name": pa.array(names, pa.string()).take(table[column]).dictionary_encode()
+        for column, names in values
+    }
 
 
 def _example_columns(roles: Roles, keys: pa.StringArray, encoded: pa.BinaryArray) -> list[pa.Array]:

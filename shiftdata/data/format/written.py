@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,12 +18,18 @@ from shiftdata.data.arrays import IntArray
 from shiftdata.data.format.attribution import Terms, attribution_text, credits_of, terms, terms_of
 from shiftdata.data.format.identity import base_content_id, dataset_content_id
 from shiftdata.data.format.manifest import FILE_NAME, Manifest
-from shiftdata.data.format.paths import ATTRIBUTION, RENDERINGS, data_prefix, metadata_file
+from shiftdata.data.format.paths import ATTRIBUTION, NAMES, RENDERINGS, data_prefix, metadata_file
 from shiftdata.data.format.records import FileRecord, Split, Untouched
-from shiftdata.data.format.schema import Roles, columns
+from shiftdata.data.format.schema import MOST_LISTED_GROUPS, POINTER_COLUMNS, Roles, columns, group_names
 from shiftdata.data.format.writer import METADATA_ROWS_PER_GROUP, OFFSET_BYTES
 from shiftdata.files import sha256_of, write_text
-from shiftdata.untrusted.parquet import ParquetReader, plain_texts, read_footer, text_lengths
+from shiftdata.untrusted.parquet import (
+    ParquetReader,
+    plain_texts,
+    read_footer,
+    read_parquet,
+    text_lengths,
+)
 
 #: How the reason begins where an album could not know what all its examples were made from.
 MAY_LEAK = "splits may leak"
@@ -42,7 +49,7 @@ def finished(
     for base in manifest.bases:
         if base.name in bases:
             paths = {split: folder / metadata_file(base.name, split) for split in bases[base.name]}
-            tables = {split: written_rows(path) for split, path in paths.items()}
+            tables = {split: written_rows(path, manifest.roles.nuisance) for split, path in paths.items()}
             splits = {
                 split: size_of(groups_of(table), sizes_of(paths[split], manifest.roles))
                 for split, table in tables.items()
@@ -73,10 +80,10 @@ def finished(
     )
 
 
-def written_rows(path: Path) -> pa.Table:
-    """Read a metadata file without `params`; repeated texts as dictionaries."""
-    with ParquetReader(path) as file:
-        return file.read([name for name in file.schema.names if name != "params"], coded=REPEATED)
+def written_rows(path: Path, nuisance: str) -> pa.Table:
+    """Read a metadata file without `params` and names; repeated texts as dictionaries."""
+    names = [name for name in (*columns(nuisance), *POINTER_COLUMNS) if name != "params"]
+    return read_parquet(path, names, coded=REPEATED)
 
 
 def sizes_of(file: Path, roles: Roles) -> IntArray:
@@ -196,14 +203,29 @@ def sample_of(manifest: Manifest, file: Path) -> dict[str, Any]:
         return next((dict(row) for batch in opened.batches(names, 1) for row in batch.to_pylist()), {})
 
 
+def names_of(manifest: Manifest) -> dict[str, Sequence[str]]:
+    """Return the names behind the numbers of columns, by column and in the order of the numbers."""
+    roles, labels, nuisances = manifest.roles, manifest.labels, manifest.nuisances
+    names = {"label": labels, roles.nuisance: nuisances}
+    names |= {column: names for column, names in roles.example.items() if not isinstance(names, str)}
+    groups = group_names(labels, nuisances, MOST_LISTED_GROUPS)
+    return names | ({"group": groups} if groups else {})
+
+
+def names_text(manifest: Manifest) -> str:
+    """Return the text of `names.json`."""
+    return json.dumps(names_of(manifest), indent=1, ensure_ascii=False) + "\n"
+
+
 def write_renderings(
     folder: Path, manifest: Manifest, texts: Mapping[str, str], name: str = FILE_NAME
 ) -> Manifest:
-    """Write the texts that differ and, last, the manifest that lists them: with one, a dataset is whole.
+    """Write the texts that differ, names.json too, and last the manifest: with one, a dataset is whole.
 
     A text names the `content_id`, never the hash of the manifest, which would change with the text.
     """
     files = {path: record for path, record in manifest.files.items() if path not in RENDERINGS}
+    texts = {**texts, NAMES: names_text(manifest)}
     for path, text in texts.items():
         data = text.encode()
         files[path] = FileRecord(bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), rows=None)

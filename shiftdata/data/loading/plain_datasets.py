@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from shiftdata.data.dataset import DatasetName, OpenDataset, open_dataset
+from shiftdata.data.format.conditions import both, numbered
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.data.format.paths import protocol_file
+from shiftdata.data.format.schema import POINTER_COLUMNS, SPLITS, columns, name_columns
+from shiftdata.data.format.written import names_of
 from shiftdata.data.places.client import proxy_of
 from shiftdata.data.places.http import Http, Hub
 from shiftdata.data.places.hubs import token_for
@@ -72,8 +75,9 @@ def load_dataset(
         split: `train`, `validation` or `test`, or a set of the canonical split; "all" is all rows of a base;
             None gives each split.
         streaming: iterate without preparing a copy on disk.
-        options: for `datasets.load_dataset`. `filters=` replaces those of a canonical split; for the filters
-            of your own task load a base with `split="all"`.
+        options: for `datasets.load_dataset`, such as `columns=`. `filters=` may name labels, nuisances and
+            groups, and keeps rows of what is loaded: `[("style", "==", "midnight"), ("label", "in", ["B"])]`.
+            For the filters of your own task load a base with `split="all"`.
 
     """
     opened = open_dataset(name)
@@ -81,13 +85,22 @@ def load_dataset(
     if config != "metadata":
         manifest.require_pixels(opened.address)
     config = config or manifest.default_config
+    if filters := options.pop("filters", None):
+        options["filters"] = numbered(filters, *_named_columns(manifest, config))
     if config not in manifest.configs:
         return _load_frozen(opened, config, split, streaming, options)
     # By the files that the manifest lists: a card, and what overrides one, may have been changed.
     chosen = manifest.configs[config]
-    filters = {} if chosen.filters is None else {"filters": chosen.filters}
-    given = {"split": split, "streaming": streaming, **filters, **options}
-    return _load_files(opened, chosen.files, **given)
+    if chosen.filters is not None:
+        options["filters"] = both(chosen.filters, options.get("filters", [[]]))
+    return _load_files(opened, chosen.files, split=split, streaming=streaming, **options)
+
+
+def _named_columns(manifest: Manifest, config: str) -> tuple[list[str], dict[str, Sequence[str]]]:
+    """Return the columns that filters may have, and the names behind the numbers of some."""
+    nuisance, names = manifest.roles.nuisance, names_of(manifest)
+    more = name_columns(nuisance) | POINTER_COLUMNS if config == "metadata" else manifest.roles.example
+    return [*columns(nuisance), *more], {**names, "split": list(SPLITS)}
 
 
 def _load_frozen(
@@ -113,12 +126,14 @@ def _load_frozen(
             rows = keys.filter(pc.equal(keys["split"], each))
             check_draws(rows["count"], protocol_file(name))
             filters = [[("key", "in", rows["key"].to_pylist())]]
-        given = {"filters": filters, "split": each, "streaming": streaming} | options
+        filters = both(filters, options.get("filters", [[]]))
+        given = options | {"filters": filters, "split": each, "streaming": streaming}
         loaded[each] = _load_files(opened, {each: sets[each].files_in(base)}, **given)
         if rows is not None and (pc.max(rows["count"]).as_py() or 0) > 1:
             if streaming:
                 raise InputError(f"{name}/{each} was drawn with replacement: load it with streaming=False")
             place = pc.index_in(rows["key"], value_set=pa.array(loaded[each]["key"]))
+            rows, place = rows.filter(place.is_valid()), place.drop_null()
             loaded[each] = loaded[each].select(np.repeat(place.to_numpy(), rows["count"].to_numpy()))
     if split is not None:
         return loaded[split]
@@ -152,6 +167,10 @@ def _load_files(opened: OpenDataset, files: Mapping[str, Sequence[str]], **optio
         return datasets.load_dataset("parquet", data_files=paths, **(access | options))
     except Exception as error:  # of many kinds, also for a footer that no version of `datasets` has written
         reason = f"{type(error).__name__}: {error}"
+        if "corresponds to no data" in reason:  # in its words, of a split without a row
+            raise InputError(
+                f"the filters leave no row in a split ({reason:.100}): name another split, or streaming=True"
+            ) from error
         raise IntegrityError(
             f"`datasets` cannot load {place} ({reason:.500}): `shiftdata verify` checks its files"
         ) from error

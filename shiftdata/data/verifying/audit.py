@@ -29,7 +29,7 @@ from shiftdata.data.format.paths import (
     protocol_file,
 )
 from shiftdata.data.format.records import Base, CanonicalSplit
-from shiftdata.data.format.schema import metadata_schema
+from shiftdata.data.format.schema import metadata_schema, name_columns
 from shiftdata.data.format.written import leak_warnings, sizes_of
 from shiftdata.data.loading.byte_ranges.layout import shards_of
 from shiftdata.data.metadata.rows import Metadata, metadata_of
@@ -216,8 +216,9 @@ class _Audit:
         problems = list[Problem]()
         tables, sizes, sources = dict[str, pa.Table](), dict[str, IntArray](), dict[str, Path]()
         schema = metadata_schema(manifest.roles, manifest.labels, manifest.nuisances)
+        coded = [*TERMS, *name_columns(manifest.roles.nuisance)]
         for local in self.files.each(list(paths), keep=True):
-            table, faults = read_table(local, schema, without="params", terms=TERMS)
+            table, faults = read_table(local, schema, without="params", terms=coded)
             problems += [*local.problems, *faults]
             if table is not None and local.file is not None:
                 split = paths[local.path]

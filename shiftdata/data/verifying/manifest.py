@@ -25,6 +25,7 @@ from shiftdata.data.format.paths import (
     BENCHMARK,
     CROISSANT,
     DROPPED,
+    NAMES,
     data_file,
     data_files,
     index_file,
@@ -33,7 +34,7 @@ from shiftdata.data.format.paths import (
     protocol_file,
 )
 from shiftdata.data.format.schema import columns
-from shiftdata.data.format.written import sample_of
+from shiftdata.data.format.written import names_text, sample_of
 from shiftdata.data.places.store import MOST_SMALL
 from shiftdata.data.verifying.files import LocalFile, Problem
 from shiftdata.data.verifying.tables import read_table
@@ -133,7 +134,7 @@ def _by_key(front: str) -> dict[str, str]:
 
 
 #: The renderings for machines, which have no word that the manifest does not determine.
-RENDERED = {CROISSANT: render_croissant, BENCHMARK: render_benchmark}
+RENDERED = {CROISSANT: render_croissant, BENCHMARK: render_benchmark, NAMES: names_text}
 
 
 def rendering_problems(manifest: Manifest, local: LocalFile) -> Iterator[Problem]:

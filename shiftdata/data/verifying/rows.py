@@ -23,7 +23,7 @@ from shiftdata.data.format.records import Base, CanonicalSplit, Credit, Split
 from shiftdata.data.format.schema import FROZEN, KEY_PATTERN, SPLITS
 from shiftdata.data.format.written import equal_apart, groups_of, size_of, untouched
 from shiftdata.data.verifying.files import LocalFile, Problem, first_line
-from shiftdata.data.verifying.tables import integers, read_table
+from shiftdata.data.verifying.tables import differing, integers, read_table
 from shiftdata.untrusted.parquet import plain_texts
 
 TERMS = ["license", "attribution"]
@@ -74,7 +74,7 @@ def row_problems(rows: BaseRows, shard_rows: Mapping[str, Sequence[int]]) -> Ite
     """Report each row that breaks a rule by itself; `shard_rows` are those of each data file by split."""
     kinds = _of_content(rows) if rows.is_content else _of_nuisance(rows)
     pointers = _of_pointers(rows, shard_rows)
-    for mask, column, rule in [*_of_all(rows), *kinds, *_of_quantiles(rows), *pointers]:
+    for mask, column, rule in [*_of_all(rows), *_of_names(rows), *kinds, *_of_quantiles(rows), *pointers]:
         for row in np.flatnonzero(mask).tolist():
             values = rows.table.slice(row, 1).to_pylist()[0]
             text = f"has the {column} {values[column]!r}: {rule}"
@@ -108,6 +108,19 @@ def _of_all(rows: BaseRows) -> Iterator[Broken]:
     for column in TERMS if len(blank) else ():
         mask = pc.is_in(rows.table[column].cast(pa.string()), value_set=blank).to_numpy()
         yield mask, column, "every row needs one"
+
+
+def _of_names(rows: BaseRows) -> Iterator[Broken]:
+    """The names in metadata are those of the numbers next to them."""
+    roles = rows.manifest.roles
+    for column, names in (("label", rows.manifest.labels), (roles.nuisance, rows.manifest.nuisances)):
+        number, null = integers(rows.table[column])
+        known = ~null & (number >= 0) & (number < len(names))
+        expected = pa.array(names, pa.string()).take(pa.array(number, mask=~known))
+        given = rows.table[f"{column}_name"].cast(pa.string())
+        mask = np.zeros(len(number), bool)
+        mask[differing(given, pa.chunked_array([expected]))] = True
+        yield mask & (known | null), f"{column}_name", f"it must be the name of the {column}"
 
 
 def _of_content(rows: BaseRows) -> Iterator[Broken]:
