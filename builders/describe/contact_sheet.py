@@ -97,7 +97,7 @@ def _contents(file: Path) -> tuple[list[str], Numbers]:
     """The content that rows were made from: its names, and the number of each row's."""
     numbers: dict[str, int] = {}
     rows = [
-        numbers.setdefault(params["content"], len(numbers))
+        numbers.setdefault(params.get("content", ""), len(numbers))  # a hidden row says nothing
         for batch in batches(file, ["params"])
         for params in map(read_json, batch["params"].to_pylist())
     ]

@@ -1,7 +1,8 @@
 """Publish a dataset whose test labels stay with its owner, in a file by which predictions are judged.
 
-The public copy of the test split has neither label, group nor quantile, and nothing that would give them
-away: keys and origins are keyed hashes (HMAC), `params` are empty, and rows follow each other by these keys.
+The public copy of a hidden row has neither label, group nor quantile, and nothing that would give them away:
+its key and origin are keyed hashes (HMAC), its `params` are empty, and hidden rows lie behind the others of
+their split, in the order of these keys. Rows of one origin show one content, so all of them are hidden.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import hashlib
 import hmac
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +25,8 @@ from builders.describe.contact_sheet import write_pictures
 from builders.describe.renderings import describe
 from builders.make.row_groups import SMALL_ROWS_PER_GROUP
 from shiftdata.data.arrays import IntArray
+from shiftdata.data.fetching.part import row_groups_in_order
+from shiftdata.data.format.conditions import matches
 from shiftdata.data.format.front_matter import is_config
 from shiftdata.data.format.hidden import HIDES, SALT, answers_id, labels_table, read_labels, write_labels
 from shiftdata.data.format.manifest import Manifest
@@ -39,9 +42,12 @@ from shiftdata.errors import InputError
 from shiftdata.evaluation.protocols.canonical import own_files
 from shiftdata.evaluation.protocols.named import published
 from shiftdata.evaluation.tasks import RowSet, Task
+from shiftdata.evaluation.tasks.task import canonical_task
 from shiftdata.untrusted.parquet import read_parquet
 
-SPLIT = "test"
+Mask = NDArray[np.bool_]
+#: What may be done with rows whose labels are hidden.
+BLIND = ("test", "unlabelled")
 
 
 @dataclass(frozen=True)
@@ -63,23 +69,26 @@ def hide(
     out: Path,
     labels: Path,
     *,
+    test: str | None = None,
     nuisance: bool = False,
     on_rows: Callable[[int], object] = lambda count: None,
 ) -> Copied:
     """Write the public copy of a built dataset to `out`, and what it hides to the file `labels`.
 
-    `nuisance` hides the nuisance too. A file `labels` of an earlier copy gives the same keys again.
+    Hidden are the test sets of the canonical split `test` (default: all rows of the split test), and with
+    `nuisance` also their nuisances. A file `labels` of an earlier copy gives the same keys again.
     """
     manifest = Manifest.read(folder)
     _check(manifest, folder, out)
     salt = read_labels(labels).salt if labels.exists() else secrets.token_bytes(SALT)
-    hiding = _Hiding(folder, manifest, salt, (*HIDES, *([manifest.roles.nuisance] if nuisance else [])))
+    columns = (*HIDES, *([manifest.roles.nuisance] if nuisance else []))
+    hiding = _Hiding(folder, manifest, salt, columns, test)
+    hiding.origins  # noqa: B018  # refuses an unknown split before anything is written
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    # Written last, a manifest makes the copy whole; the labels exist before that.
     public, splits, left_out = hiding.write(out, on_rows)
     write_labels(labels, hiding.answers, salt, manifest.name)
-    describe(out, public)
+    describe(out, public)  # with its manifest the copy is whole: the labels exist before
     return Copied(out, len(hiding.answers), splits, left_out, hiding.told())
 
 
@@ -92,8 +101,8 @@ def _check(manifest: Manifest, folder: Path, out: Path) -> None:
         raise InputError(f"{out} is the dataset itself: name another folder for its public copy")
     if len(manifest.severities) > 1:
         raise InputError(
-            f"{manifest.name} has trajectories, whose first picture shows the label of all others in plain "
-            "sight of whoever has the content: hide labels of datasets without severities"
+            f"{manifest.name} has trajectories, which follow from quantiles, and these count the rows of a "
+            "group: hide labels of datasets without severities"
         )
 
 
@@ -103,6 +112,7 @@ class _Hiding:
     manifest: Manifest
     salt: bytes
     columns: tuple[str, ...]
+    test: str | None
 
     def write(
         self, out: Path, on_rows: Callable[[int], object]
@@ -110,17 +120,24 @@ class _Hiding:
         """Write the files of the copy, and return its manifest."""
         files: dict[str, FileRecord] = {}
         for base in self.manifest.bases:
-            files |= self._copy(base.name, out)
-            files |= self._write_split(base.name, out, on_rows)
+            for split in SPLITS:
+                hides = self.hides(self.rows_of(base.name, split)).any()
+                files |= (
+                    self._write(base.name, split, out, on_rows)
+                    if hides
+                    else self._copy(base.name, split, out)
+                )
+        counts = {base.name: len(self._hidden_rows(base.name)) for base in self.manifest.bases}
         plain = replace(
             self.manifest,
-            hidden=Hidden(split=SPLIT, columns=self.columns, sha256=answers_id(self.answers, self.salt)),
+            hidden=Hidden(rows=counts, columns=self.columns, sha256=answers_id(self.answers, self.salt)),
             canonical_splits=[],
             shortcuts=None,  # they need labels of the test
             calibration=None,  # of another build
         )
-        bases = {base.name: list(SPLITS) for base in self.manifest.bases}
-        public = finished(out, plain, bases, files)
+        if DROPPED in self.manifest.files:
+            shutil.copyfile(self.folder / DROPPED, out / DROPPED)
+        public = finished(out, plain, {base.name: list(SPLITS) for base in self.manifest.bases}, files)
         splits, left_out = self._freeze(public, out)
         public = replace(public, canonical_splits=splits)
         more = [protocol_file(split.name) for split in splits]
@@ -128,40 +145,11 @@ class _Hiding:
         public = replace(public, files={**public.files, **file_records(out, more)})
         return public, [split.name for split in splits], left_out
 
-    def hashed(self, kind: str, text: str) -> str:
-        """Return a name that only the owner of the salt can tell."""
-        return hmac.new(self.salt, f"{kind} {text}".encode(), hashlib.sha256).hexdigest()[:24]
-
-    def keys(self, keys: pa.ChunkedArray) -> pa.Array:
-        """Return the public keys of hidden rows."""
-        return pa.array([self.hashed("key", key) for key in keys.to_pylist()], pa.string())
-
-    def rows_of(self, base: str) -> pa.Table:
-        """Return the hidden rows of a base as their owner has them."""
-        path = metadata_file(base, SPLIT)
-        return read_parquet(self.folder / path).replace_schema_metadata(None)
-
-    @cached_property
-    def answers(self) -> pa.Table:
-        """The hidden values of each hidden row of any base, by public key."""
-        tables = []
-        for base in self.manifest.bases:
-            rows = self.rows_of(base.name)
-            tables.append(labels_table(self.keys(rows["key"]), rows, self.columns, base.name))
-        return pa.concat_tables(tables).sort_by([("base", "ascending"), ("key", "ascending")])
-
-    def told(self) -> int:
-        """Count the hidden rows of the default base whose attribution gives away their label."""
-        base, names = self.manifest.default_base, ["attribution", "label"]
-        shown = pa.concat_tables(
-            read_parquet(self.folder / metadata_file(base, split), names)
-            for split in SPLITS
-            if split != SPLIT
-        )
-        labels = shown.group_by("attribution").aggregate([("label", "count_distinct")])
-        single = labels.filter(pc.equal(labels["label_count_distinct"], 1))["attribution"].combine_chunks()
-        told: int = pc.sum(pc.is_in(self.rows_of(base)["attribution"], value_set=single)).as_py() or 0
-        return told if len(self.manifest.labels) > 1 else 0
+    def hashed(self, kind: str, texts: pa.ChunkedArray) -> pa.Array:
+        """Return names that only the owner of the salt can tell."""
+        named = (f"{kind} {text}".encode() for text in texts.to_pylist())
+        hashes = (hmac.new(self.salt, name, hashlib.sha256).hexdigest()[:24] for name in named)
+        return pa.array(hashes, pa.string())
 
     @cached_property
     def private(self) -> Metadata:
@@ -169,80 +157,162 @@ class _Hiding:
         return read_metadata(self.folder)
 
     @cached_property
-    def is_hidden(self) -> NDArray[np.bool_]:
+    def origins(self) -> pa.Array:
+        """The origins whose rows are hidden."""
+        task = canonical_task(self.private)
+        if self.test is not None:
+            self.manifest.rows_behind(self.test)
+            split = self.manifest.canonical(self.test)
+            if split is None:
+                raise InputError(f"{self.test} is no canonical split: name one, or leave --test out")
+            task = published(self.private, split)
+        rows = [rows.indices for rows in task.sets.values() if rows.role == "test"]
+        numbers = np.unique(self.private.origin[np.concatenate(rows)])
+        return self.private.origin_names.take(pa.array(numbers)).cast(pa.string())
+
+    @cached_property
+    def is_hidden(self) -> Mask:
         """Mark the rows of the default base that the copy hides."""
-        mask: NDArray[np.bool_] = self.private.columns["split"] == list(SPLITS).index(SPLIT)
+        numbers = pc.index_in(self.origins.cast(pa.large_string()), self.private.origin_names).to_numpy()
+        mask: Mask = np.isin(self.private.origin, numbers)
         return mask
+
+    def hides(self, rows: pa.Table) -> Mask:
+        """Mark the hidden ones of rows."""
+        if self.test is None:
+            chosen = pc.equal(rows["split"].cast(pa.string()), "test")
+        else:
+            chosen = pc.is_in(rows["origin"].cast(pa.string()), value_set=self.origins)
+        mask: Mask = chosen.to_numpy()
+        return mask
+
+    def rows_of(self, base: str, split: str) -> pa.Table:
+        """Return the rows of a split as their owner has them."""
+        return read_parquet(self.folder / metadata_file(base, split)).replace_schema_metadata(None)
+
+    def _hidden_rows(self, base: str) -> pa.Table:
+        tables = [self.rows_of(base, split) for split in SPLITS]
+        return pa.concat_tables(table.filter(pa.array(self.hides(table))) for table in tables)
+
+    @cached_property
+    def answers(self) -> pa.Table:
+        """The hidden values of each hidden row of any base, by public key."""
+        tables = []
+        for base in self.manifest.bases:
+            rows = self._hidden_rows(base.name)
+            tables.append(labels_table(self.hashed("key", rows["key"]), rows, self.columns, base.name))
+        return pa.concat_tables(tables).sort_by([("base", "ascending"), ("key", "ascending")])
+
+    def told(self) -> int:
+        """Count the hidden rows of the default base whose attribution gives away their label."""
+        every = self.private.take(["attribution", "label"]) if "attribution" in self.private.names else None
+        if every is None:
+            tables = (self.rows_of(self.manifest.default_base, split) for split in SPLITS)
+            every = pa.concat_tables(table.select(["attribution", "label"]) for table in tables)
+        shown, hidden = every.filter(pa.array(~self.is_hidden)), every.filter(pa.array(self.is_hidden))
+        labels = shown.group_by("attribution").aggregate([("label", "count_distinct")])
+        single = labels.filter(pc.equal(labels["label_count_distinct"], 1))["attribution"].combine_chunks()
+        told: int = pc.sum(pc.is_in(hidden["attribution"], value_set=single)).as_py() or 0
+        return told if len(self.manifest.labels) > 1 else 0
 
     @cached_property
     def tasks(self) -> dict[str, Task]:
-        """The canonical splits whose sets tell nothing of labels."""
+        """The canonical splits whose sets tell nothing of labels, and train on none that are hidden."""
         tasks = {split.name: published(self.private, split) for split in self.manifest.canonical_splits}
         return {name: task for name, task in tasks.items() if not any(map(self._tells, task.sets.values()))}
 
-    def _parts(self, base: str, rows: int) -> IntArray:
-        """Number the hidden rows of a base so that each set with files is all rows of some numbers."""
-        part = np.zeros(rows, np.int64)
-        for split in self.manifest.canonical_splits if base == self.manifest.default_base else ():
-            for chosen in self.tasks[split.name].sets.values() if self._has_files(split) else ():
+    def _tells(self, rows: RowSet) -> bool:
+        """Return True if a set needs hidden labels, or is not all hidden rows of its splits and nuisances."""
+        mine = np.zeros(len(self.private), bool)
+        mine[rows.indices] = True
+        mine &= self.is_hidden
+        if not mine.any():
+            return False
+        public = self.private.columns["split"].astype(np.int64)
+        if self.private.nuisance_column not in self.columns:
+            public = public + len(SPLITS) * (self.private.nuisance + 1)
+        drawn = rows.counts is not None and bool((rows.counts[self.is_hidden[rows.indices]] > 1).any())
+        chosen = np.isin(public, np.unique(public[mine])) & self.is_hidden
+        return drawn or rows.role not in BLIND or not np.array_equal(chosen, mine)
+
+    def _parts(self) -> IntArray:
+        """Number the rows of the default base: each set with files has all hidden rows of some numbers."""
+        part = np.zeros(len(self.private), np.int64)
+        for split in self.manifest.canonical_splits:
+            for rows in (
+                self.tasks[split.name].sets.values() if split.name in self.tasks and split.has_files else ()
+            ):
                 mine = np.zeros(len(self.private), bool)
-                mine[chosen.indices] = True
-                part = np.unique(2 * part + mine[self.is_hidden], return_inverse=True)[1]
+                mine[rows.indices] = True
+                part = np.unique(2 * part + mine, return_inverse=True)[1]
         return part
 
-    def _has_files(self, split: CanonicalSplit) -> bool:
-        return split.name in self.tasks and split.has_files
-
-    def _copy(self, base: str, out: Path) -> dict[str, FileRecord]:
-        """Copy the files of the other splits as they are."""
-        others = [split for split in SPLITS if split != SPLIT]
-        paths = [path for split in others for path in data_files(self.manifest.files, base, split)]
-        paths += [metadata_file(base, split) for split in others]
-        paths += [DROPPED] if DROPPED in self.manifest.files else []
+    def _copy(self, base: str, split: str, out: Path) -> dict[str, FileRecord]:
+        """Copy the files of a split as they are."""
+        paths = [*data_files(self.manifest.files, base, split), metadata_file(base, split)]
         for path in paths:
             (out / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(self.folder / path, out / path)
         return {path: self.manifest.files[path] for path in paths}
 
-    def _write_split(self, base: str, out: Path, on_rows: Callable[[int], object]) -> dict[str, FileRecord]:
-        """Write the hidden split, its rows in the order of their public keys."""
-        rows = self.rows_of(base)
-        keys = self.keys(rows["key"])
-        order = pc.sort_indices(keys).to_numpy().astype(np.int64)
-        first = sum(len(read_parquet(out / metadata_file(base, of), ["key"])) for of in _before(SPLIT))
-        known = {"key": keys, "origin": self._origins(rows["origin"]), "params": pa.repeat("{}", len(rows))}
-        known["fold"] = self._folds(known["origin"])
-        for name in self.columns:
-            known[name] = pa.nulls(len(rows), rows[name].type)
-        for name, values in known.items():
-            place = rows.column_names.index(name)
-            rows = rows.set_column(place, name, values.cast(rows[name].type))
+    def _write(
+        self, base: str, split: str, out: Path, on_rows: Callable[[int], object]
+    ) -> dict[str, FileRecord]:
+        """Write a split: its other rows in their order and files, then the hidden ones by public key."""
+        rows = self.rows_of(base, split)
+        before = sum(len(self.rows_of(base, of)) for of in SPLITS if SPLITS[of] < SPLITS[split])
+        mask, shard = self.hides(rows), rows["shard"].to_numpy().astype(np.int64)
+        part = shard.copy()
+        if base == self.manifest.default_base:
+            part[mask] = self._parts()[before : before + len(rows)][mask]
+        part[mask] += 1 + shard.max(initial=0)
+        public = self._public(rows, mask, split)
+        sizes = rows["length"].to_numpy().astype(np.int64)
         most = ROWS_PER_GROUP if self.manifest.roles.modality == "image" else SMALL_ROWS_PER_GROUP
-        part, sizes = self._parts(base, len(rows)), rows["length"].to_numpy().astype(np.int64)
+        shown, hidden = np.flatnonzero(~mask), np.flatnonzero(mask)
         groups = [
-            group
-            for of in np.unique(part).tolist()
-            for group in within_limits(order[part[order] == of], sizes, most)
+            shown[group]
+            for group in row_groups_in_order(rows.take(pa.array(shown)), shard[shown], most)
+            if len(shown)
         ]
+        order = hidden[pc.sort_indices(public["key"].take(pa.array(hidden))).to_numpy()]
+        for of in np.unique(part[hidden]).tolist():
+            groups += within_limits(order[part[order] == of], sizes, most)
         with ExampleReader(self.folder, base, verify=True) as reader:
 
             def read(numbers: IntArray) -> list[bytes]:
                 on_rows(len(numbers))
-                return reader.read((numbers + first).tolist())
+                return reader.read((numbers + before).tolist())
 
-            ordered = Ordered.of_table(rows, groups, read, part)
-            return write_splits(out, self.manifest, base, {SPLIT: ordered})
+            ordered = Ordered.of_table(public, groups, read, part)
+            return write_splits(out, self.manifest, base, {split: ordered})
 
-    def _origins(self, origins: pa.ChunkedArray) -> pa.Array:
-        return pa.array([self.hashed("origin", origin) for origin in origins.to_pylist()], pa.string())
-
-    def _folds(self, origins: pa.Array) -> pa.Array:
-        """Return a fold of the split for each origin, which says nothing of its place within its label."""
-        first = SPLITS[SPLIT]
-        return pa.array([first + int(origin, 16) % (100 - first) for origin in origins.to_pylist()])
+    def _public(self, rows: pa.Table, mask: Mask, split: str) -> pa.Table:
+        """Return rows as everybody may see them."""
+        origins = self.hashed("origin", rows["origin"])
+        first = SPLITS[split]
+        end = min((start for start in SPLITS.values() if start > first), default=100)
+        # Nothing of the place of the origin within its label.
+        folds = [first + int(origin, 16) % (end - first) for origin in origins.to_pylist()]
+        known = {
+            "key": self.hashed("key", rows["key"]),
+            "origin": origins,
+            "params": pa.repeat("{}", len(rows)),
+            "fold": pa.array(folds),
+            **{name: pa.nulls(len(rows), rows[name].type) for name in self.columns},
+        }
+        hidden = pa.array(mask)
+        for name, values in known.items():
+            kind, place = rows[name].type, rows.column_names.index(name)
+            plain = rows[name].combine_chunks()
+            values = pc.if_else(
+                hidden, values.cast(pa.string() if pa.types.is_dictionary(kind) else kind), plain
+            )
+            rows = rows.set_column(place, name, values)
+        return rows
 
     def _freeze(self, public: Manifest, out: Path) -> tuple[list[CanonicalSplit], dict[str, str]]:
-        """Freeze the canonical splits whose sets tell nothing of labels; return also the others, and why."""
+        """Freeze the canonical splits that everybody may know; return also the others, and why."""
         splits, left_out = list[CanonicalSplit](), dict[str, str]()
         paths = [out / metadata_file(public.default_base, split) for split in SPLITS]
         copied = metadata_of(public, public.default_base, pa.concat_tables(map(read_parquet, paths)))
@@ -250,14 +320,14 @@ class _Hiding:
         place = self._places(copied)
         for split in self.manifest.canonical_splits:
             if split.name not in self.tasks:
-                left_out[split.name] = "its sets tell which labels rows may have"
+                left_out[split.name] = "its sets would tell of hidden labels, or need them"
                 continue
             task, sets, records = self.tasks[split.name], dict[str, RowSet](), {}
             for name, rows in task.sets.items():
                 at = place[rows.indices]
                 order = np.argsort(at)
                 counts = None if rows.counts is None else rows.counts[order]
-                filters = self._filters(split.sets[name], rows)
+                filters = self._filters(split.sets[name], copied, at)
                 sets[name] = replace(rows, indices=at[order], counts=counts, filters=filters)
                 drawn = at[order] if counts is None else np.repeat(at[order], counts)
                 size = size_of(copied.group[drawn], sizes[drawn])
@@ -273,48 +343,37 @@ class _Hiding:
     def _places(self, copied: Metadata) -> IntArray:
         """Return the row of the copy for each row of the dataset."""
         same, hidden = np.flatnonzero(~self.is_hidden), np.flatnonzero(self.is_hidden)
-        keys = [self.private.keys(same), self.keys(self.private.take(["key"], hidden)["key"])]
+        keys = [self.private.keys(same), self.hashed("key", self.private.take(["key"], hidden)["key"])]
         place = np.empty(len(self.private), np.int64)
         rows = copied.rows_of(pa.concat_arrays([part.cast(pa.large_string()) for part in keys]))
         place[np.concatenate([same, hidden])] = rows
         return place
 
-    def _tells(self, rows: RowSet) -> bool:
-        """Return True if the hidden rows of a set are not all those of the nuisances that it has."""
-        hidden, mine = self.is_hidden, np.zeros(len(self.private), bool)
-        mine[rows.indices] = True
-        public = np.zeros(len(mine), np.int64)
-        if self.private.nuisance_column not in self.columns:
-            public = self.private.nuisance + 1
-        chosen = np.isin(public, np.unique(public[mine & hidden])) & hidden
-        drawn = rows.counts is not None and bool((rows.counts[hidden[rows.indices]] > 1).any())
-        return drawn or not np.array_equal(chosen, mine & hidden)
-
-    def _filters(self, record: CanonicalSet, rows: RowSet) -> Filters | None:
-        """Return filters for a set of the copy: of hidden rows they name nuisances alone."""
+    def _filters(self, record: CanonicalSet, copied: Metadata, rows: IntArray) -> Filters | None:
+        """Return filters that keep the rows of a set of the copy: of hidden ones by split and nuisance."""
         if record.filters is None:
             return None
-        kept = [others for clause in record.filters if (others := _elsewhere(clause))]
-        mine, nuisance = rows.indices[self.is_hidden[rows.indices]], self.private.nuisance
-        if not len(mine):
-            return kept
-        of, every = np.unique(nuisance[mine]), np.unique(nuisance[self.is_hidden])
-        of_these: Clause = [(self.private.nuisance_column, "in", of.tolist())] if len(of) < len(every) else []
-        return [*kept, [("split", "==", SPLIT), *of_these]]
+        hidden = rows[copied.label[rows] < 0]
+        splits = [list(SPLITS)[number] for number in np.unique(copied.columns["split"][hidden]).tolist()]
+        others = [clause for of in record.filters if (clause := _elsewhere(of, splits))]
+        nuisances = np.unique(copied.nuisance[hidden]).tolist()
+        of_hidden: Clause = [("split", "in", splits), (copied.nuisance_column, "in", nuisances)]
+        mine = np.zeros(len(copied), bool)
+        mine[rows] = True
+        for filters in (record.filters, [*others, of_hidden[:1]], [*others, of_hidden]):
+            if np.array_equal(matches(copied.columns, filters), mine):
+                return filters
+        return None
 
 
-def _elsewhere(clause: Clause) -> Clause:
-    """Return a clause that keeps what this one keeps of the other splits; empty if that is nothing."""
+def _elsewhere(clause: Clause, splits: Sequence[str]) -> Clause:
+    """Return a clause that keeps what this one keeps of other splits; empty if that is nothing."""
     result: Clause = []
     for name, operator, value in clause:
         if name == "split":
-            others = [split for split in ([value] if operator == "==" else value) if split != SPLIT]
-            if not others:
+            value = [split for split in ([value] if operator == "==" else value) if split not in splits]
+            if not value:
                 return []
-            operator, value = ("==", others[0]) if len(others) == 1 else ("in", others)
+            operator = "in"
         result.append((name, operator, value))
     return result
-
-
-def _before(split: str) -> Iterator[str]:
-    return (name for name in SPLITS if SPLITS[name] < SPLITS[split])

@@ -22,6 +22,7 @@ from shiftdata.data.format.hidden import read_labels
 from shiftdata.data.format.manifest import Manifest
 from shiftdata.errors import InputError
 from tests.bench.submissions import CARD
+from tests.shared import dataset_of
 from tests.tiny import edit_manifest
 
 SPLIT = "gf_k4_mu20_s1"
@@ -109,7 +110,7 @@ def test_the_same_file_of_labels_makes_the_same_copy(owned, tiny, tmp_path):
 
 def test_splits_whose_sets_tell_of_labels_are_left_out(owned):
     assert owned[0].splits == [SPLIT]
-    assert owned[0].left_out == {"gf_k2_mu10": "its sets tell which labels rows may have"}
+    assert owned[0].left_out == {"gf_k2_mu10": "its sets would tell of hidden labels, or need them"}
     assert owned[0].told == 0
 
 
@@ -155,9 +156,9 @@ def test_a_task_trains_and_cannot_judge(public):
 
 
 def test_verifying_a_copy_finds_a_label_that_should_be_hidden_and_one_that_lacks(copy, public):
-    hidden = {"split": "test", "columns": ["label"], "sha256": "0" * 64}
+    hidden = {"rows": {"mini": 3}, "columns": ["label"], "sha256": "0" * 64}
     edit_manifest(copy, lambda raw: raw.update(hidden=hidden))
-    assert any("its publisher keeps it" in problem.what for problem in sd.verify(copy))
+    assert any("0 rows without a label, the manifest says 3" in problem.what for problem in sd.verify(copy))
     manifest = (public / "manifest.json").read_text(encoding="utf-8")
     try:
         edit_manifest(public, lambda raw: raw.pop("hidden"))
@@ -185,6 +186,26 @@ def test_nuisances_are_hidden_where_that_is_asked(tiny, tmp_path):
     assert set(task.table("test")["style"].to_pylist()) == {None}
     answered = task.metadata.with_answers(read_labels(tmp_path / "labels.parquet"))
     assert sorted(answered.group[task.rows("test")]) == sorted(own.metadata.group[own.rows("test")])
+
+
+def test_the_test_of_a_canonical_split_is_hidden_in_every_split_of_the_files(tmp_path_factory, tmp_path):
+    own = dataset_of(tmp_path_factory, "domain")
+    copied = hide(own, tmp_path / "copy", tmp_path / "labels.parquet", test="lodo_sand")
+    assert check(copied.folder) == []
+    assert copied.rows == len(sd.task(own, "lodo_sand").rows("test"))
+    assert {"lodo_sand", "uda_night_paper"} <= set(copied.splits)
+    assert "domainbed_night" in copied.left_out  # it trains on sand
+    loaded = datasets.load_dataset(str(copied.folder), "lodo_sand")
+    assert set(loaded["test"].features["domain"].int2str(loaded["test"]["domain"])) == {"sand"}
+    assert set(loaded["test"]["label"]) == {None}
+    assert None not in {*loaded["train"]["label"], *loaded["validation"]["label"]}
+    task = sd.task(copied.folder, "lodo_sand")
+    answered = task.metadata.with_answers(read_labels(tmp_path / "labels.parquet"))
+    truth = sd.task(own, "lodo_sand")
+    labels = answered.label[task.rows("test")]
+    assert sorted(labels) == sorted(truth.metadata.label[truth.rows("test")])
+    with pytest.raises(InputError, match="all is no canonical split"):
+        hide(own, tmp_path / "other", tmp_path / "labels.parquet", test="all")
 
 
 @pytest.mark.parametrize("both_formats", ["text", "table"], indirect=True)

@@ -365,7 +365,7 @@ def _meanings_of(manifest: Manifest) -> dict[str, str]:
             meanings[column] = MEANINGS["feature" if isinstance(feature, str) else "category"]
     if manifest.hidden is not None:
         for column in manifest.hidden.columns:
-            meanings[column] += f" Null in {manifest.hidden.split}: the publisher keeps it."
+            meanings[column] += " Null where the publisher keeps the label."
     values = {"nuisance": roles.nuisance, "nuisances": len(manifest.nuisances), "base": manifest.default_base}
     return {column: text.format(column=column, **values) for column, text in meanings.items()}
 

@@ -90,7 +90,7 @@ class Manifest:
         calibration: the results of a small trainer on the canonical splits, if they were measured.
         provenance: how the recipe makes the examples.
         prompts: templates of captions, such as "a sketch of a {}.", for zero-shot classifiers.
-        hidden: what the publisher keeps of the test split, such as its labels, to judge predictions by.
+        hidden: what the publisher keeps of some rows, such as their labels, to judge predictions by.
 
     """
 
@@ -172,10 +172,6 @@ class Manifest:
     def is_webdataset(self) -> bool:
         """True if the examples are in tars (WebDataset format) and not in Parquet files."""
         return any(map(is_tar, self.files))
-
-    def hides(self, column: str, split: str) -> bool:
-        """Return True for a column that is null in all rows of a split, as its publisher keeps it."""
-        return self.hidden is not None and split == self.hidden.split and column in self.hidden.columns
 
     def base(self, name: str) -> Base:
         """Return the base of that name."""
@@ -337,7 +333,7 @@ def faults(manifest: Manifest) -> Iterator[str]:
             yield f"has the prompt {prompt[:60]!a}, which {fault}"
     yield from _column_faults(manifest.roles)
     if manifest.hidden is not None:
-        yield from _unknown("hidden split", [manifest.hidden.split], ["test"])
+        yield from _unknown("bases with hidden rows", manifest.hidden.rows, [b.name for b in manifest.bases])
         yield from _unknown("hidden columns", manifest.hidden.columns, [*HIDES, manifest.roles.nuisance])
     for base in manifest.bases:
         yield from _base_faults(manifest, base)

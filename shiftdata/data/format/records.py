@@ -253,12 +253,13 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Hidden:
-    """The columns of a split that are null here, and only in a file of the publisher's.
+    """The columns of the rows without a label, which are null here, and only in a file of the publisher's.
 
-    `sha256` identifies the file's answers; it is salted, so that nobody finds them by trying.
+    `rows` counts these rows of each base. `sha256` identifies the file's answers; it is salted, so that
+    nobody finds them by trying.
     """
 
-    split: str
+    rows: Mapping[str, int]
     columns: Sequence[str]
     sha256: str
 

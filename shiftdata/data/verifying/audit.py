@@ -115,8 +115,8 @@ def _summary(dataset: OpenDataset, checked: Counter[str], *, deep: bool) -> Iter
     yield f"checked: {counts}" if deep else f"checked: {counts}; rows and examples were not read"
     if deep and dataset.manifest.part is not None:
         yield "not checked: whether the part has every row of its whole that it should have; fetch it again"
-    if deep and (hidden := dataset.manifest.hidden) is not None:
-        yield f"not checked: canonical splits by their protocols; labels of {hidden.split} are hidden"
+    if deep and dataset.manifest.hidden is not None:
+        yield "not checked: canonical splits by their protocols; some labels are hidden"
     yield from leak_warnings(dataset.manifest)
     yield (
         f"manifest.json has the sha256 {dataset.sha256}: compare it with a catalog or the publisher's, since "

@@ -61,9 +61,11 @@ class BaseRows:
         return all(record.groups == 0 for record in self.base.splits.values())
 
     def hidden(self, column: str) -> NDArray[np.bool_]:
-        """Mark the rows whose publisher keeps a column."""
-        hides = [self.manifest.hides(column, split) for split in self.splits]
-        return np.repeat(hides, [len(table) for table in self.splits.values()])
+        """Mark the rows whose publisher keeps a column: those without a label."""
+        if self.manifest.hidden is None or column not in self.manifest.hidden.columns:
+            return np.zeros(len(self.table), bool)
+        mask: NDArray[np.bool_] = self.table["label"].is_null().to_numpy()
+        return mask
 
     def path(self, row: int) -> str:
         """Return the file that has a row."""
@@ -161,7 +163,7 @@ def _of_quantiles(rows: BaseRows) -> Iterator[Broken]:
     wrong, ordered = np.empty(len(order), bool), quantile[order]
     wrong[order] = ordered != (np.arange(len(order)) - starts + 0.5) / sizes
     rule = "quantiles are 0.5/n, 1.5/n, ... of the n rows of a split, group and severity"
-    if rows.manifest.part is not None:
+    if rows.manifest.part is not None or rows.manifest.hidden is not None:
         twice = (np.diff(ordered, prepend=np.nan) == 0) & (np.diff(codes[order], prepend=-1) == 0)
         wrong[order] = twice | ~((ordered >= 0) & (ordered < 1))
         rule = "quantiles are from 0 to below 1, and each occurs once in a split, group and severity"
@@ -203,6 +205,9 @@ MOST_EQUAL = 3  # keys of a set that a problem names
 def base_problems(rows: BaseRows, sizes: Mapping[str, IntArray]) -> Iterator[Problem]:
     """Check the rows of a base together; `sizes` are their bytes in memory."""
     base, path = rows.base, f"metadata/{rows.base.name}"
+    promised = rows.manifest.hidden.rows.get(base.name, 0) if rows.manifest.hidden else 0
+    if (hidden := int(np.count_nonzero(rows.hidden("label")))) != promised:
+        yield Problem(path, f"has {hidden:,} rows without a label, the manifest says {promised:,}", "counts")
     for split, table in rows.splits.items():
         file = metadata_file(base.name, split)
         yield from _count_problems(file, split, size_of(groups_of(table), sizes[split]), base.splits[split])
