@@ -21,11 +21,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import builders.cli.app
 import shiftdata.cli.app
 
 BLOCK = re.compile(r"(?:^<!-- (.*?) -->\n\n?)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-MAINS = {"shiftdata": shiftdata.cli.app.main, "python -m builders": builders.cli.app.main}
+MAINS = {"shiftdata": shiftdata.cli.app.main}
 
 
 class Block(NamedTuple):

@@ -109,7 +109,7 @@ def wanted_bases(recipe: Recipe, bases: Sequence[str] | None, done: Manifest | N
         if name in [*(bases or ()), recipe.default_base]:
             raise InputError(
                 f"the raw data of {recipe.name} has no item of the base {name!r}: add what it lacks, "
-                "see `python -m builders raw check`"
+                "see `shiftdata raw check`"
             )
     asked = {recipe.base(name).name for name in bases or [base.name for base in recipe.bases]} - {*lacking}
     built = {base.name for base in done.bases} if done else set()

@@ -63,7 +63,7 @@ def _refusal(folder: Path, problems: list[Problem]) -> str:
     lines = list(shortened(problems, MOST_PROBLEMS))
     more = ["..."] if len(lines) > MOST_LINES else []
     count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
-    head = f"{folder} is not published: `python -m builders check {folder}` finds {count}"
+    head = f"{folder} is not published: `shiftdata check {folder}` finds {count}"
     return "\n  ".join([head, *lines[:MOST_LINES], *more])
 
 

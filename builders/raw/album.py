@@ -127,7 +127,7 @@ class RawAlbum:
         place = self._place
         if not place.exists():
             raise InputError(
-                f"the raw data of {self.name} is not at {place}: `python -m builders raw get {self.name}` "
+                f"the raw data of {self.name} is not at {place}: `shiftdata raw get {self.name}` "
                 "says how to get it; if you have it, say where: --raw PLACE"
             )
         tree, shards = Tree(place), parquet_files(place)
@@ -228,7 +228,7 @@ class RawAlbum:
             faults = "; ".join(f"{file}: {why}" for file, why in list(odd.items())[:3])
             raise InputError(
                 f"{self.tree.place} has no example of {self.name}"
-                f"{f' ({faults})' if faults else ''}: `python -m builders raw check {self.name} "
+                f"{f' ({faults})' if faults else ''}: `shiftdata raw check {self.name} "
                 f"--raw {self.tree.place}` says what it should have"
             )
         return tuple(sorted(self._items(rows), key=lambda item: item.key)), odd

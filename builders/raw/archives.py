@@ -188,7 +188,7 @@ def not_whole(path: Path, error: Exception) -> InputError:
     """Say what to do about an archive that cannot be read to its end."""
     return InputError(
         f"{path} is not a whole archive ({error}): it may be half a download. Compare its size with "
-        "`python -m builders raw list`, and get it again; if all it has is unpacked here, move it away"
+        "`shiftdata raw list`, and get it again; if all it has is unpacked here, move it away"
     )
 
 

@@ -204,7 +204,7 @@ def _check_files(source: Source, place: Path, report: Report, *, read: bool) -> 
         if path.name != Path(file.name).name:
             continue
         if path.with_name(f"{path.name}.part").exists():
-            goes_on = f"`python -m builders raw get {source.name}` goes on"
+            goes_on = f"`shiftdata raw get {source.name}` goes on"
             report.add(f"{file.name} is only begun: {goes_on}", kind=Kind.MISSING)
         if path.is_file() and (wrong := fault(file, path, hashed=read)):
             report.add(f"{file.name} {wrong}", kind=Kind.DAMAGED)

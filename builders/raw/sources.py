@@ -193,6 +193,6 @@ def source(name: str) -> Source:
         return replace(read_sources(Path(name))[0], recipes=[name])
     known = next((known for known in sources().values() if name in (known.name, *known.recipes)), None)
     if known is None:
-        raise not_found("raw dataset", name, sources(), "`python -m builders raw list` shows them.")
+        raise not_found("raw dataset", name, sources(), "`shiftdata raw list` shows them.")
     own = [counts for counts in known.counts if counts.recipe == name]
     return replace(known, counts=own or [counts for counts in known.counts if not counts.recipe])

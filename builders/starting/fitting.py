@@ -159,7 +159,7 @@ def _text(
     here = ["HERE = Path(__file__).parent"] if "HERE" in draft.arguments[0] else []
     constants = "\n".join([*here, *draft.constants, *draft.shift.constants])
     return (
-        f"# All that determines the dataset, begun by `builders new`; docs/own_data.md explains it.\n"
+        f"# All that determines the dataset, begun by `shiftdata new`; docs/own_data.md explains it.\n"
         f"{_imports(draft, code)}\n\n{constants}\n\nRECIPE = Recipe(\n{code})\n"
     )
 

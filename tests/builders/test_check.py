@@ -1,4 +1,4 @@
-"""`python -m builders check`: what only the producer can say of a built dataset."""
+"""`shiftdata check`: what only the producer can say of a built dataset."""
 
 from __future__ import annotations
 

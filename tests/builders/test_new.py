@@ -1,4 +1,4 @@
-"""`python -m builders new`: what it sees, what it asks for, and that what it writes builds."""
+"""`shiftdata new`: what it sees, what it asks for, and that what it writes builds."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_an_unfinished_download_and_a_wrong_hash_are_problems(known, album, tree
     known = replace(known, files=(RawFile(name="list.txt", bytes=5, hash=f"md5:{digest}"),))
     assert len(problems(known, album, tree)) == 1
     begun, wrong = problems(known, album, tree, read=True)
-    assert begun == "list.txt is only begun: `python -m builders raw get pacs` goes on"
+    assert begun == "list.txt is only begun: `shiftdata raw get pacs` goes on"
     assert wrong.startswith("list.txt has md5:")
 
 

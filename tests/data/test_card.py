@@ -26,7 +26,7 @@ from tests.tiny import write_recipe
 
 @pytest.mark.parametrize("name", embedded_recipes())
 def test_the_cards_of_the_house_are_fresh_complete_and_linked(name):
-    # `python -m builders card` writes them again.
+    # `shiftdata card` writes them again.
     recipe = load_recipe(name)
     card = card_of_recipe(recipe)
     assert (CARDS / f"{name}.md").read_text(encoding="utf-8") == card

@@ -119,7 +119,7 @@ def test_uses_of_examples_say_how_to_build_them(published, tmp_path, use):
 def test_the_card_says_so_and_gives_the_command(local, published):
     card = (published / "README.md").read_text()
     assert "**The examples are not included here**" in card
-    assert f"$ python -m builders build {local.name}\n" in card
+    assert f"$ shiftdata build {local.name}\n" in card
     assert '"data/' not in card.partition("---\n\n#")[0]
     assert "not included here" not in (local / "README.md").read_text()
 

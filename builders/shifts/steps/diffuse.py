@@ -26,7 +26,7 @@ from shiftdata.stable import content_hash
 class Diffuse:
     """Each class and seed along the slider of each shift; along a trajectory only the scale changes.
 
-    `sliders` is a folder with `<shift>/<class>.safetensors` (`python -m builders sliders train`), `classes`
+    `sliders` is a folder with `<shift>/<class>.safetensors` (`shiftdata sliders train`), `classes`
     are the album's. A slider is on from a share of the noise, `switch`, on (CNS-Bench: 0.75): what is drawn
     before is one for all. Pictures have the size to which the recipe's prepare brings the album's.
     """

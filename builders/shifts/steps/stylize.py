@@ -26,7 +26,7 @@ class Stylize(OneStrength):
     """One stylized sample for each content sample and style; names draw the style picture.
 
     `styles` are names of the bank that ships (None: all of it), a folder `<style>/<picture>` of your own
-    style pictures, or a file of their codes (`python -m builders styles encode`). A folder and its file of
+    style pictures, or a file of their codes (`shiftdata styles encode`). A folder and its file of
     codes make the same dataset, wherever they lie. `strengths` multiply the strength of single styles,
     such as those that hide what is painted; the severity stays the same for all. `stylizer` is the network
     that paints; the bank that ships is of the default one. `license` and `attribution` are those of your own

@@ -132,7 +132,7 @@ def read_bank(path: Path, stylizer: Stylizer) -> StyleBank:
     except (IntegrityError, KeyError, ValueError, TypeError) as error:
         raise InputError(
             f"{path} is not a file of style codes (columns style, index and code): {error}; "
-            f"write one by `python -m builders styles encode FOLDER {path.name}`"
+            f"write one by `shiftdata styles encode FOLDER {path.name}`"
         ) from error
     sizes = {row["style"]: 0 for row in rows}
     for row in rows:

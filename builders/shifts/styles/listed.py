@@ -41,7 +41,7 @@ def read_listed(folder: Path, *, whole: bool = True) -> tuple[StylePicture, ...]
     table, pictures = folder / LISTED, []
     if not table.is_file():
         raise InputError(
-            f"{folder} has no {LISTED}: make such a folder by `python -m builders styles get LIST {folder}`"
+            f"{folder} has no {LISTED}: make such a folder by `shiftdata styles get LIST {folder}`"
         )
     for place, row in read_rows(table, COLUMNS):
         name = row["file"].removeprefix(f"{row['style']}/")
@@ -84,7 +84,7 @@ def style_works(place: Path, styles: Sequence[str], license_: str, attribution: 
         if not all(key):
             raise InputError(
                 f"nobody says under which terms the pictures of {style!r} of {place} are: give "
-                "Stylize(..., license='CC-BY-4.0', attribution='J. Doe'), or the list of `python -m builders "
+                "Stylize(..., license='CC-BY-4.0', attribution='J. Doe'), or the list of `shiftdata "
                 "styles get` the columns license and attribution"
             )
         works.setdefault(key, {}).setdefault(style, []).extend(filter(None, [digest]))

@@ -47,7 +47,7 @@ def home(checked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 @pytest.fixture
 def publish(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """`python -m builders publish`: what it prints, or the error that it ends with."""
+    """`shiftdata publish`: what it prints, or the error that it ends with."""
 
     def run(*arguments: str | Path, fails: bool = False) -> str:
         status = main(["publish", *map(str, arguments), "--quiet"])

@@ -71,7 +71,7 @@ def manifest_is_true(held: Mapping[str, bytes]) -> bool:
 
 
 def run_killed(code: str, *arguments: str, cwd: Path, env: Mapping[str, str] = {}) -> None:
-    """Run `python -m builders publish` with a change that kills it, and see that it was killed."""
+    """Run `shiftdata publish` with a change that kills it, and see that it was killed."""
     start = "import os, signal, sys\nfrom builders.__main__ import main\n"
     end = "\nraise SystemExit(main(['publish', *sys.argv[1:], '--quiet']))"
     done = subprocess.run(
