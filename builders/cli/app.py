@@ -20,7 +20,7 @@ TABLE = Table(
             "sliders": "Train the sliders of a diffusion model.",
         },
         "Publish and serve": {
-            "hide": "Copy a dataset without its test labels, to judge predictions by.",
+            "hide": "Copy a dataset without its test labels.",
             "publish": "Put a built dataset where others find it.",
         },
     },

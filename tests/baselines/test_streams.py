@@ -268,7 +268,7 @@ def test_a_run_is_streamed_twice_to_the_same_predictions(run, name):
     assert first.scores.tobytes() == again.scores.tobytes()
     assert first.evaluate()["overall"] == again.evaluate()["overall"] > 0.5
     if name == "unadapted":
-        assert np.allclose(first.scores, run[1].scores, atol=1e-4)
+        assert np.allclose(first.scores, run[1].scores, rtol=1e-3, atol=1e-3)  # in batches of another size
     assert [entry["rows"] for entry in first.history] == [len(batch) for batch in first.order.batches(20)]
 
 

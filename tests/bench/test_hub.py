@@ -18,7 +18,7 @@ from builders.describe.card import SIZES, render_card
 from builders.describe.renderings import renderings
 from shiftdata.bench.leaderboard import hub, leaderboard
 from shiftdata.cli.app import main as cli
-from shiftdata.data.format.benchmark import benchmark_tasks, render_benchmark
+from shiftdata.data.format.benchmark import render_benchmark
 from shiftdata.data.format.manifest import Manifest
 from tests.bench.submissions import part, submitted, written
 from tests.serve.serving import TOKEN, request, serving
@@ -65,13 +65,9 @@ def test_eval_yaml_has_the_fields_of_the_hub(tiny):
     assert benchmark["tasks"][0] == {"id": TASK, "config": TASK, "split": "test"}
 
 
-def test_where_each_set_is_a_config_the_test_set_is_named(tiny):
+def test_a_split_that_is_no_config_is_no_task(tiny):
     manifest = Manifest.read(tiny)
-    (split, *rest), sets = manifest.canonical_splits, manifest.canonical_splits[0].sets
-    apart = {f"x_{name}": [name] for name in sets}
-    of_keys = [replace(other, configs={}) for other in rest]
-    several = replace(manifest, canonical_splits=[replace(split, configs=apart), *of_keys])
-    assert benchmark_tasks(several) == {TASK: ("x_test", "test")}
+    of_keys = [replace(split, is_config=False) for split in manifest.canonical_splits]
     without = replace(manifest, canonical_splits=of_keys)
     assert render_benchmark(without) == ""
     assert "eval.yaml" not in renderings(without)

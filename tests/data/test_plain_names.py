@@ -112,7 +112,7 @@ def test_verify_knows_the_names(copy):
     edit_file(copy, "names.json", lambda text: text.replace(b"red", b"rot"))
     problems = "\n".join(map(str, verify(copy)))
     assert re.search(r"train.parquet: row '\S+' has the style_name 'red': it must be the name of", problems)
-    assert "names.json: has other names than the manifest" in problems
+    assert "names.json: does not describe the manifest" in problems
 
 
 def test_too_many_groups_have_no_names_in_the_files():

@@ -444,7 +444,7 @@ def test_a_dataset_in_memory_is_verified(memory, capsys):
     assert main(["verify", memory]) == 0
     checked, pinned, result = capsys.readouterr().out.splitlines()
     assert checked == (
-        "checked: 26 files by their hash, 1,360 rows, 1,360 examples, 2 canonical splits recomputed"
+        "checked: 27 files by their hash, 1,360 rows, 1,360 examples, 2 canonical splits recomputed"
     )
     assert pinned.startswith(f"manifest.json has the sha256 {shiftdata.open_dataset(memory).sha256}: compare")
     assert result == "all well"

@@ -182,11 +182,13 @@ def _of_dataset_page(dataset: OpenDataset, place: Place) -> dict[str, Any]:
     manifest = dataset.manifest
     rows = Rows.of(dataset, manifest.default_base)
     splits = manifest.canonical_splits
+    config = next((name for name in manifest.configs if manifest.canonical(name)), "")
     return {
         "distributions": rows.keep("distributions", lambda: distributions(rows)),
         "card": rows.keep(("card", place.file_url), lambda: card_of(dataset.store, place.file_url)),
         "repo_id": place.repo_id or f"{NAMESPACE}/{manifest.name}",
-        "example_config": next((name for name in manifest.configs if manifest.canonical(name)), ""),
+        "example_config": config,
+        "example_split": next(iter(manifest.splits_of(config or manifest.default_config))),
         "example_task": splits[0].name if splits else "",
     }
 

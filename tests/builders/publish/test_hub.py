@@ -124,7 +124,10 @@ def test_data_first_the_manifest_last_and_later_only_what_changed(publish, tiny,
     server.tells = tells
     publish(tiny, "--to", "hf://")
     (operations,) = [asked for name, asked in server.calls if name == "commit"]
-    assert [path for _, path in operations][-4:] == ["README.md", "croissant.json", "eval.yaml", FILE_NAME]
+    assert [path for _, path in operations][-5:] == [
+        *("README.md", "croissant.json", "eval.yaml", "names.json"),
+        FILE_NAME,
+    ]
     assert server.names().index("send") < server.names().index("commit")
     assert contents(tiny, WEB).items() <= server.commits[-1].items()
     server.calls.clear()

@@ -15,13 +15,13 @@ def test_a_signature_goes_along_and_never_outlives_its_manifest(publish, tiny, l
     make_key(home / "lab.key", "")
     make_key(home / "other.key", "")
     said = publish(tiny, "--to", place, "--sign", "lab.key")
-    assert "28 files published" in said
+    assert "29 files published" in said
     where = f"{place}/tiny" if "://" in place else home / place / "tiny"
     assert verify(where, key=str(home / "lab.pub")) == []
     (problem,) = verify(where, key=str(home / "other.pub"), deep=False)
     assert (problem.path, problem.kind) == (SIGNATURE, "signature")
-    assert "all 28 files are there" in publish(tiny, "--to", place, "--sign", "lab.key")
-    assert "all 27 files are there" in publish(tiny, "--to", place)
+    assert "all 29 files are there" in publish(tiny, "--to", place, "--sign", "lab.key")
+    assert "all 28 files are there" in publish(tiny, "--to", place)
     assert "1 files published" in publish(tiny, "--to", place, "--sign", "other.key")
     publish(later, "--to", place)
     (problem,) = verify(where, key=str(home / "lab.pub"), deep=False)
