@@ -37,7 +37,7 @@ MOST_NAMES = 10  # of groups without rows
     """,
     interrupted=GOES_ON,
 )
-@click.argument("recipe", help="A name from `list`, or a .py file that assigns RECIPE, or a .toml file.")
+@click.argument("recipe", help="A name from `recipes`, or a .py file that assigns RECIPE, or a .toml file.")
 @click.option("--out", type=Path, default="build", metavar="FOLDER", help="Where shift/<name> is made.")
 @click.option("--raw", type=Path, metavar="PLACE", help="The raw dataset. [default: build/raw/<name>]")
 @click.option("--bases", metavar="NAME,...", help="Only these and the default base. [default: all]")

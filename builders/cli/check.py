@@ -21,7 +21,7 @@ from shiftdata.errors import InputError
 from shiftdata.tables import aligned
 
 built_argument = click.argument("dataset", help="Its name, or its folder.")
-recipe_option = click.option("--recipe", metavar="FILE", help="Its .py file, if `list` does not show it.")
+recipe_option = click.option("--recipe", metavar="FILE", help="Its .py file, if `recipes` does not show it.")
 
 
 @verb("""
