@@ -343,3 +343,10 @@ def test_canonical_splits_are_tasks_for_others_to_solve(tiny, manifest):
     assert list(split.metrics) == ["worst", "mean", "overall"]
     assert {str(name) for name in graph[evaluation : CR.metric]} == {*split.metrics}
     assert len(opened(tiny).metadata.record_sets) == len(described(manifest)["recordSet"])
+
+
+def test_a_split_of_the_name_of_its_protocol_does_not_refer_to_itself(manifest):
+    """mlcroissant follows such a reference without end."""
+    splits = [replace(split, protocol=split.name) for split in manifest.canonical_splits]
+    for entry in json.loads(render_croissant(replace(manifest, canonical_splits=splits)))["subjectOf"]:
+        assert json.dumps(entry).count(f'"{entry["@id"]}"') == 1

@@ -38,8 +38,9 @@ def configs(stated: dict[str, Any]) -> dict[str, tuple[str, dict[str, str]]]:
     splits = dict.fromkeys(("train", "validation", "test"), "")
     named = {base["name"]: (base["name"], splits) for base in stated["bases"]}
     for split in stated["canonical_splits"]:
-        for name, sets in split["configs"].items():
-            named[name] = (split["base"], dict.fromkeys(sets, f"protocols/{split['name']}.parquet"))
+        if split["is_config"]:
+            name = split["name"]
+            named[name] = (split["base"], dict.fromkeys(split["sets"], f"protocols/{name}.parquet"))
     return named | {"metadata": (stated["default_base"], splits)}
 
 

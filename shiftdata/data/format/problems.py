@@ -48,10 +48,13 @@ def _problem(manifest: Manifest, split: CanonicalSplit, types: Mapping[str, str]
         }
         for name, of in split.sets.items()
     ]
+    # A node that refers to itself, as that of `continuous` would, has no end for mlcroissant.
+    other = split.protocol != split.name
+    same = {"sameAs": {"@id": problem_id(content_id, split.protocol)}} if other else {}
     return {
         "@type": "cr:TaskProblem",
         "@id": problem_id(content_id, split.name),
-        "sameAs": {"@id": problem_id(content_id, split.protocol)},
+        **same,
         "name": split.name,
         "description": f"{split.summary} Made by the protocol {split.protocol}.",
         "cr:input": inputs,
